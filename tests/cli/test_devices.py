@@ -138,7 +138,7 @@ def test_dcgm_tells_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path
     assert "SM activity is available" in lines[0]
     (activity,) = (line.split(maxsplit=2)[2] for line in lines if line.startswith("SM activity"))
     assert activity == "10 % to 40 %"
-    assert "by `dcgmi dmon`" in " ".join(" ".join(lines).split())
+    assert "read with `dcgmi dmon`" in " ".join(" ".join(lines).split())
 
 
 def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, stub: Path) -> None:

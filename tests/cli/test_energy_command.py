@@ -161,7 +161,7 @@ def test_a_damaged_file(teho: Teho, under, home: Path, content: bytes | None) ->
     ("changes", "words"),
     [
         ({"boot": "another"}, "restarted"),
-        ({"job": "4710"}, "in job 4710, but this is not a job"),
+        ({"job": "4710"}, "in job 4710, but is compared outside a job"),
         ({"at_s": 1e12}, "in the future"),
     ],
 )
@@ -177,7 +177,9 @@ def test_what_was_saved_elsewhere_is_refused(
 def test_what_another_job_saved_is_refused(teho: Teho, under) -> None:
     teho("energy", "--save", env=under(STEADY, 100) | {"SLURM_JOB_ID": "1", "SLURM_GPUS": "4"})
     own = {"SLURM_JOB_ID": "2", "SLURM_GPUS": "4"}
-    refused(teho("energy", "--diff", env=under(STEADY, 110) | own), "in job 1, but this is job 2")
+    refused(
+        teho("energy", "--diff", env=under(STEADY, 110) | own), "in job 1, but is compared in job 2"
+    )
 
 
 def test_a_driver_that_was_loaded_meanwhile(teho: Teho, under) -> None:
@@ -192,7 +194,7 @@ def test_a_counter_that_stands_still(teho: Teho, under, home: Path) -> None:
     for path in saved_files(home):
         saved = json.loads(path.read_text())
         path.write_text(json.dumps(saved | {"at_s": saved["at_s"] - 5}))
-    refused(teho("energy", "--diff", env=under(STEADY, 100)), "GPU 0", "stands still")
+    refused(teho("energy", "--diff", env=under(STEADY, 100)), "GPU 0", "does not change")
 
 
 NO_COUNTER = STEADY.plus("fail nvmlDeviceGetTotalEnergyConsumption * NOT_SUPPORTED")

@@ -342,5 +342,5 @@ def test_variables_that_sbatch_would_obey_are_said(
     sbatch("env | grep SBATCH_QOS >&2; echo 4711")
     monkeypatch.setenv("SBATCH_QOS", "debug")
     said = teho("submit", *SLURM).stderr
-    assert "SBATCH_QOS is set and not used, because the job would not be" in said
+    assert "SBATCH_QOS is set but not used, because the job would then" in said
     assert "SBATCH_QOS=debug" not in said

@@ -67,7 +67,7 @@ MISTAKES = [
     ("retired_on = 2026-07-31\n", "retired_on = 31\n", "retired_on = 31: Expected `date`"),
     ('source = "CSC hpc', 'source = "XYZ hpc', "source 'XYZ hpc"),
     ('source = "CSC apps', 'source = "XYZ apps', "source 'XYZ apps"),
-    ('notes = "Without it', 'note = "Without it',
+    ('notes = "Without an', 'note = "Without an',
      "account: unknown key 'note', did you mean 'notes'?"),
 ]  # fmt: skip
 

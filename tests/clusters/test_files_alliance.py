@@ -353,7 +353,7 @@ def test_what_is_not_documented_is_named_and_not_guessed():
     assert "28 d" in said("cedar")
     assert all(re.search(r"bill is not documented.*RGU", said(name)) for name in RETIRED)
     assert not any(cluster(name).billing for name in RETIRED)
-    assert re.search(r"memory of an A100 and of an RTX A5000", said("graham"))
+    assert re.search(r"the memory and the RGU of the A100 and the RTX A5000", said("graham"))
     assert re.search(r"Not documented:.*MI300A", said("nibi"))
     assert "gives no number of cores" in said("fir")
     for where in SLICES:

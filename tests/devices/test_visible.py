@@ -97,9 +97,9 @@ def test_what_is_plain_needs_no_note(text):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("0,9", "'9' names no GPU here"),
-        ("GPU-aa", "'GPU-aa' names no GPU here"),
-        ("GPU-zz", "CUDA reads no further"),
+        ("0,9", "'9' is not a GPU here"),
+        ("GPU-aa", "'GPU-aa' is not a GPU here"),
+        ("GPU-zz", "CUDA ignores the rest"),
         ("1,1", "names a GPU twice"),
     ],
 )
@@ -138,7 +138,7 @@ HOLDS_NONE = {"SLURM_JOB_ID": "7", "SLURM_GPUS_ON_NODE": "0", "SLURM_JOB_GPUS": 
 def test_a_slurm_job_without_gpus_has_none(function, devices, variables):
     chosen, (note,) = function(variables, devices)
     assert chosen == ()
-    assert f"the {len(devices)} of the node are not recorded" in note
+    assert f"the {len(devices)} GPUs of the node are not recorded" in note
     assert function(variables, []) == ((), ())
 
 
@@ -197,8 +197,8 @@ def test_rocm_reads_its_variables_one_after_the_other(variables, expected):
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({"ROCR_VISIBLE_DEVICES": "1,7"}, "ROCR_VISIBLE_DEVICES=1,7: '7' names no GPU"),
-        ({"ROCR_VISIBLE_DEVICES": "1,1"}, "or one named before; ROCr"),
+        ({"ROCR_VISIBLE_DEVICES": "1,7"}, "ROCR_VISIBLE_DEVICES=1,7: '7' is not a GPU"),
+        ({"ROCR_VISIBLE_DEVICES": "1,1"}, "or was named before; ROCr"),
         ({"HIP_VISIBLE_DEVICES": "7"}, "HIP_VISIBLE_DEVICES=7"),
         ({"CUDA_VISIBLE_DEVICES": "7"}, "CUDA_VISIBLE_DEVICES=7"),
     ],

@@ -128,8 +128,8 @@ def test_a_part_of_lumis_node_is_left_alone(tmp_path: Path):
         "auto", task(1, 2), few, lumi(), {"SLURM_CPUS_ON_NODE": "14"}, mine, str(tmp_path)
     )
     assert binding.why_not == (
-        "2 of the node's 8 GPUs are visible, and the table of GPUs and cores of lumi holds only "
-        "on whole nodes"
+        "2 of the node's 8 GPUs are visible, but the table of GPUs and cores of lumi is valid "
+        "only for whole nodes"
     )
     assert binding.cores == tuple(sorted(mine))
     assert (binding.shared, binding.threads) == (True, 7)

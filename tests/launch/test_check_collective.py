@@ -64,8 +64,8 @@ def test_a_rank_without_torch(step, torch_python: Path, tmp_path: Path):
     assert output.startswith(
         "torch cannot be imported by rank 1 on r01g02: libcudart.so.12: not found.\n"
     )
-    assert "No collective was tried: torch is not on all ranks.\n" in output
-    assert "all 2 links of the ring at once" in output
+    assert "No collective was tested: some ranks cannot import torch.\n" in output
+    assert "all 2 links of the ring in use" in output
 
 
 def test_a_rank_that_is_killed_in_the_collective(step, torch_python: Path, tmp_path: Path):
@@ -116,14 +116,14 @@ def test_rccl_has_its_name(step):
 def test_two_ranks_on_one_gpu(step):
     code, output = gpus(step, ["a", "a", "b,c", "b,c"])
     assert code == 1
-    assert output.startswith("ranks 0–1 on r01g01 use one GPU (a).\n")
+    assert output.startswith("ranks 0–1 on r01g01 share one GPU (a).\n")
     assert "all_reduce through torch 2.9.1, gloo:\n" in output
 
 
 def test_a_rank_without_a_gpu(step):
     code, output = gpus(step, ["a,b", "a,b", "a,b", ""])
     assert code == 1
-    assert output.startswith("rank 3 on r01g02 sees no GPU, others do.\n")
+    assert output.startswith("rank 3 on r01g02 sees no GPU, but other ranks do.\n")
 
 
 def test_a_wrong_sum(step):
@@ -149,4 +149,4 @@ def test_versions_that_differ(step):
 def test_a_torch_without_gloo(step):
     code, output = gpus(step, ["", ""], STUB_NO_GLOO="1")
     assert code == 0
-    assert "No collective was tried: this torch was built without gloo.\n" in output
+    assert "No collective was tested: this torch was built without gloo.\n" in output

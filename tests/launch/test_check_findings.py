@@ -105,7 +105,7 @@ def test_a_long_table_keeps_the_slowest():
     rows = [line for line in text.splitlines() if line.startswith("n") and line[1].isdigit()]
     assert len(rows) == 32
     assert rows[-1].startswith("n40   80–81  1 each  501 MB/s")
-    assert "the slowest 2.00 MB/s, rank 81 on n40 to rank 82 on n41." in text
+    assert "slowest link 2.00 MB/s, from rank 81 on n40 to rank 82 on n41." in text
     assert "The table has the 32 of 50 nodes with the slowest links; --json has all." in text
 
 
@@ -140,14 +140,14 @@ n1    1      3      A GPU   90.0 MB/s  22.0 us     15.0 ms
 
 All ranks arrived in 250 ms; rank 1 on n1 was the last.
 The clock of n1 is 2.50 s ahead of the clock of n0 (within 100 us).
-TCP: 1.20 GB/s per link in the median, all 2 links of the ring at once; the slowest 90.0 MB/s, \
+TCP: median 1.20 GB/s per link, with all 2 links of the ring in use; slowest link 90.0 MB/s, from \
 rank 1 on n1 to rank 0 on n0.
 all_reduce through torch 2.9.1, NCCL:
   size    time     algorithm  bus
   1 MiB   400 us   2.60 GB/s  2.60 GB/s
   16 MiB  5.30 ms  3.20 GB/s  3.20 GB/s
-Slowest: rank 1 on n1, 15.0 ms for a matrix product that takes 12.5 ms in the median; \
-the others waited 5.00 ms longer than it."""
+Slowest: rank 1 on n1, 15.0 ms for a matrix product (median of all ranks: 12.5 ms); \
+the others waited 5.00 ms longer."""
     )
 
 

@@ -122,14 +122,14 @@ def test_each_task_may_see_its_own(v100s: str):
     assert find_gpus({}, v100s).common
     gpus = find_gpus({**step, CUDA: "0", "SLURM_STEP_GPUS": "0,1,2,3"}, v100s)
     assert (gpus.near, gpus.common) == ([None], False)
-    assert gpus.why_unknown == "4 GPUs are the step's, and this task sees 1"
+    assert gpus.why_unknown == "the step has 4 GPUs, but this task sees 1"
 
 
 def test_models_that_differ_are_counted_by_speed(tmp_path: Path):
     tree = str(puhti(tmp_path, models=("Tesla V100", "NVIDIA T400")))
     gpus = find_gpus({}, tree)
     assert gpus.near == [None] * 4
-    assert gpus.why_unknown == "CUDA counts the fastest GPU first, and the models differ"
+    assert gpus.why_unknown == "CUDA numbers the fastest GPU first, and the GPU models differ"
     assert sides(find_gpus({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, tree)) == [0, 0, 1, 1]
 
 
@@ -140,7 +140,7 @@ def test_a_machine_that_does_not_tell(tmp_path: Path, content: str | None):
         path.unlink() if content is None else path.write_text(content)
     gpus = find_gpus({}, str(tree))
     assert gpus.near == [None] * 4
-    assert gpus.why_unknown == "the system does not report which cores lie near the GPUs"
+    assert gpus.why_unknown == "the system does not report which cores are near the GPUs"
 
 
 def test_lists_of_cores_that_do_not_read(tmp_path: Path):

@@ -111,7 +111,7 @@ def test_caches_are_on_the_nodes_own_disk(tmp_path: Path):
     shutil.rmtree(root)
     root.write_text("not mine")
     result = launch("--", *TELL, env=environment)
-    assert result.stderr.decode() == f"teho: {root} cannot hold caches: it is not a folder\n"
+    assert result.stderr.decode() == f"teho: {root} cannot be used for caches: it is not a folder\n"
     assert "TRITON_CACHE_DIR" not in json.loads(result.stdout)["env"]
     quiet = launch("-q", "--env", "TRITON_CACHE_DIR=/mine", "--", *TELL, env=environment)
     assert quiet.stderr == b""
@@ -138,7 +138,7 @@ def test_a_container_gets_what_it_needs(tmp_path: Path):
 def test_a_task_of_a_batch_script_is_told_how_to_start_all():
     job = {"SLURM_JOB_ID": "1234", "SLURM_NTASKS": "8", "SLURM_PROCID": "0"}
     text = line(launch("--", "true", env=job), 0)
-    assert "this is one task, and the job has 8: write `srun teho launch -- …`" in text
+    assert "only one task runs, but the job has 8 tasks: write `srun teho launch -- …`" in text
     assert launch("--quiet", "--", "true", env=job).stderr == b""
 
 

@@ -77,7 +77,7 @@ def change(live: Live = MEMBER, **fields: Any) -> Live:
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [("DOWN", "none begins"), ("DRAIN", "takes no new ones"), ("INACTIVE", "takes no jobs")],
+    [("DOWN", "do not start"), ("DRAIN", "no new jobs start"), ("INACTIVE", "accepts no jobs")],
 )
 def test_a_partition_that_starts_nothing_does_not_fit(state: str, words: str) -> None:
     found = refusal(cluster(GPU), change(states={"gpu": state}))
@@ -304,8 +304,8 @@ def test_gpus_where_a_limit_on_cpus_is_no_whole_number_of_cores_are_unsure() -> 
     assert plan(limited(32)).options[0].unknown == ()
     assert plan(limited(31)).options[0].unknown == (
         (
-            "whether Slurm accepts a job with GPUs: the limit of 31 CPUs per node is not a "
-            "whole number of cores, which have 2 CPUs each"
+            "whether Slurm accepts a job with GPUs: the limit of 31 CPUs per node is not a whole "
+            "number of cores (each core has 2 CPUs)"
         ),
     )
 
@@ -368,7 +368,7 @@ def test_cpus_of_a_whole_node_are_limited_by_the_most_memory_of_each() -> None:
     assert only(site, gpus=2, cpus=16)
     found = refusal(site, gpus=2, cpus=17)
     assert (found.kind, found.instead) == ("memory_of_whole_node", "--cpus 16")
-    assert "the node has enough for 16 CPUs" in found.sentence
+    assert "the memory of the node is enough for 16 CPUs" in found.sentence
     # Of a node that is shared, the memory that is asked for counts.
     shared = cluster(GPU, max_memory_per_cpu="8000MiB")
     assert only(shared, gpus=2, cpus=17)

@@ -191,7 +191,7 @@ def test_the_script_s_path_finds_a_job_whose_comment_the_site_changed(site: Site
 def test_a_job_that_may_be_the_one_is_a_doubt(site: Site):
     (site.directory / "comments-are-lost").touch()
     site.takes_and("kill -9 $$")
-    with pytest.raises(LostSubmissionError, match="job 1 has its name"):
+    with pytest.raises(LostSubmissionError, match="job 1 has the same name"):
         submit(submission())
 
 
@@ -200,7 +200,7 @@ def test_a_job_without_a_name_of_its_own_is_a_doubt_too(site: Site):
     site.takes_and("kill -9 $$")
     queue = site.directory / "queue"
     site.stub("squeue", f"""[ -e '{queue}' ] && sed "s/train/job.sh/" '{queue}'; true""")
-    with pytest.raises(LostSubmissionError, match="job 1 has its name"):
+    with pytest.raises(LostSubmissionError, match="job 1 has the same name"):
         submit(submission(name=""))
 
 
@@ -210,7 +210,7 @@ def test_a_job_of_grid_engine_that_has_ended_is_a_doubt(site: Site):
     site.stub("qsub", "echo 'Unable to run job: got NULL gdi response' >&2; exit 1")
     site.stub("qstat", "echo 'Following jobs do not exist: *' >&2; exit 1")
     site.stub("qacct", f"printf '====\\njobnumber 5\\njobname job\\nqsub_time {now}\\n'")
-    with pytest.raises(LostSubmissionError, match="job 5 has its name"):
+    with pytest.raises(LostSubmissionError, match="job 5 has the same name"):
         jobs.submit(GridEngine("x"), submission(name=""), lambda _: None, looks_s=(0.0,))
 
 
@@ -282,7 +282,7 @@ def test_what_the_queue_knows_of_a_job_settles_a_doubt_of_the_accounting(site: S
     with pytest.raises(NotSubmittedError):
         submit(submission())
     (site.directory / "queue").unlink()
-    with pytest.raises(LostSubmissionError, match="job 1 has its name"):
+    with pytest.raises(LostSubmissionError, match="job 1 has the same name"):
         submit(submission())
 
 

@@ -179,8 +179,8 @@ def test_a_folder_is_a_scheduler(pocket: Path) -> None:
         even_if_retired=True,
     )
     sentences = [one.sentence for unfit in refused.unfit for one in unfit.refusals]
-    assert "srun belongs to Slurm, and Mahti uses Pocket" in sentences
-    assert "only Slurm has --qos, and Mahti uses Pocket" in sentences
+    assert "srun works only with Slurm, but Mahti uses Pocket" in sentences
+    assert "only Slurm has --qos, but Mahti uses Pocket" in sentences
     assert in_words(cluster, cluster.partitions[0]) == f"lane {cluster.partitions[0].name}"
 
     option = found.options[0]

@@ -151,7 +151,7 @@ def plots(devices, nodes=("r01g07",), count=300):
             "the GPU that kernel used",
         ),
         plot("gpu_memory_used_bytes", "GPU memory used", "bytes", "GPU",
-             per_gpu(16.4 * GIB, 1.1 * GIB), "device memory in use, by anyone"),
+             per_gpu(16.4 * GIB, 1.1 * GIB), "device memory in use by all programs"),
         plot("gpu_power_w", "GPU power", "W", "GPU", per_gpu(231, 60),
              "power drawn by the board"),
         plot("gpu_temperature_c", "GPU temperature", "°C", "GPU", per_gpu(58, 6),

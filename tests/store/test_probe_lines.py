@@ -63,7 +63,7 @@ def test_a_probe_that_gave_up_is_a_line_of_the_report(tmp_path: Path) -> None:
     problems: list[str] = []
     (process,) = watched_processes(tmp_path, problems)
     assert process.wall_s == 1.0
-    assert "the probe saw less: MemoryError" in problems[0]
+    assert "the probe missed some data: MemoryError" in problems[0]
 
 
 def test_a_file_that_is_none_is_a_line_of_the_report(tmp_path: Path) -> None:

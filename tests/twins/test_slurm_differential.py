@@ -78,9 +78,9 @@ def test_slurm_refuses_what_plan_warns_of_a_missing_account(
 
 
 def _cited(one: Judged, sources: set[str]) -> bool:
-    """Tell whether each refusal names a document of the cluster's, or Slurm's own manual."""
+    """Tell whether each refusal names a document of the cluster's, or a command of Slurm."""
     first = [refusal.source.split(" ", 1)[0].rstrip(":;") for refusal in one.refusals]
-    return bool(first) and all(word in sources or word == "Slurm" for word in first)
+    return bool(first) and all(word in sources or word.startswith("`") for word in first)
 
 
 def _told(one: Judged) -> str:

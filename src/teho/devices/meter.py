@@ -24,13 +24,14 @@ _WRAP_S = 60.0
 minute this would need more than 1 kW, which the GPU cannot draw."""
 _MAY_HAVE_WRAPPED = Missing(
     Reason.UNSUPPORTED,
-    "this GPU's counter starts again from 0 every few minutes; `teho energy -- COMMAND` adds up "
-    "its power",
+    "this GPU's counter starts again from 0 every few minutes; `teho energy -- COMMAND` measures "
+    "its power instead",
 )
 _STARTED_AGAIN = Missing(
-    Reason.FAILED, "the energy counter started again from 0, as it does when the driver is loaded"
+    Reason.FAILED,
+    "the energy counter started again from 0: this happens when the driver is loaded again",
 )
-_STUCK = Missing(Reason.FAILED, "the energy counter stands still, though every GPU draws power")
+_STUCK = Missing(Reason.FAILED, "the energy counter does not change, though every GPU draws power")
 
 
 class Meter:

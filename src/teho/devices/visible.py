@@ -28,7 +28,7 @@ def all_of_job(environment: Mapping[str, str], devices: Sequence[Device]) -> Cho
     counted = any(environment.get(name, "") not in {"", "0"} for name in _SLURM_GPU_COUNTS)
     if "SLURM_JOB_ID" not in environment or in_lists or counted or not devices:
         return list(devices), []
-    return [], [f"this Slurm job has no GPU; the {len(devices)} of the node are not recorded"]
+    return [], [f"this Slurm job has no GPU; the {len(devices)} GPUs of the node are not recorded"]
 
 
 def device_at(devices: Sequence[Device], index: int) -> Device | None:
@@ -57,5 +57,5 @@ def unmatched(variable: str, text: str, entry: str, reader: str) -> list[str]:
     """
     if text.strip() in _NONE or entry.strip().startswith("-"):
         return []  # intended
-    trouble = f"{entry.strip()!r} names no GPU here, or one named before; {reader} reads no further"
+    trouble = f"{entry.strip()!r} is not a GPU here, or was named before; {reader} ignores the rest"
     return [f"{variable}={text}: {trouble}"]

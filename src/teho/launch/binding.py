@@ -132,8 +132,8 @@ def _wanted(task: Task, gpus: Gpus, site: Site | None) -> tuple[list[frozenset[i
     why_not = ""
     if site and table:
         why_not = (
-            f"{len(gpus.names)} of the node's {len(table)} GPUs are visible, and the table of GPUs "
-            f"and cores of {site['name']} holds only on whole nodes"
+            f"{len(gpus.names)} of the node's {len(table)} GPUs are visible, but the table "
+            f"of GPUs and cores of {site['name']} is valid only for whole nodes"
         )
     if not gpus.near or not gpus.common:
         # If each task sees only its own GPU, the GPUs of the other tasks are unknown.
@@ -154,7 +154,7 @@ def _find_pool(
     if masks and mine == masks[task.local_rank % len(masks)] and len({*masks}) > 1:
         cores = mine.union(*masks)
         if len(masks) != task.local_size or sum(map(len, masks)) != len(cores):
-            why_not = "the masks of srun overlap, or are fewer than the tasks"
+            why_not = "the masks of srun overlap, or some tasks have no mask"
             return _Pool(cores, len(physical_cores(cores, top)), shared=False, why_not=why_not)
         cores = _without(cores, reserved, top)
         uneven = len({len(mask) for mask in masks}) > 1
@@ -163,16 +163,16 @@ def _find_pool(
     granted = _granted(task, environment)
     if granted is not None and count > granted:
         why_not = (
-            f"the job has {granted} cores here and may run on {count}: which of them are its own "
-            "is not known, and the others may belong to other jobs"
+            f"the job has {granted} cores here but may run on {count}: its own cores are "
+            "not known, and the others may belong to other jobs"
         )
         return _Pool(usable, granted, shared=True, why_not=why_not)
     everything = granted or os.cpu_count() or 1
     fewer = task.local_size > 1 and max(len(mine), count) < everything
     if fewer and _binds(task, environment, mine):
         why_not = (
-            f"{task.started_by} has bound each task itself, and does not report the cores of the "
-            "others"
+            f"{task.started_by} has bound each task itself and does not report the cores of "
+            "the other tasks"
         )
         return _Pool(usable, everything, shared=False, why_not=why_not)
     return _Pool(usable, count, shared=True)

@@ -77,9 +77,9 @@ def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
     on_node = environment.get("SLURM_GPUS_ON_NODE")
     common = str(len(names)) == on_node if on_node else text is None or len(names) > 1
     if own and len(own) != len(names):
-        why = f"{len(own)} GPUs are the step's, and this task sees {len(names)}"
+        why = f"the step has {len(own)} GPUs, but this task sees {len(names)}"
     elif nvidia and len({gpu.get("Model") for gpu in nvidia}) > 1 and not _in_order(environment):
-        why = "CUDA counts the fastest GPU first, and the models differ"
+        why = "CUDA numbers the fastest GPU first, and the GPU models differ"
     elif own:
         # Slurm numbers the device files. CUDA numbers the GPUs in the order of the bus.
         minors = {gpu.get("Device Minor", ""): gpu["address"] for gpu in nvidia}
@@ -119,7 +119,7 @@ def _described(
     variable: str, names: list[str], addresses: list[str], *, common: bool, top: str
 ) -> Gpus:
     near = [_near(address, top) for address in addresses]
-    why = "" if all(near) else "the system does not report which cores lie near the GPUs"
+    why = "" if all(near) else "the system does not report which cores are near the GPUs"
     return Gpus(variable, names, near, common=common, why_unknown=why)
 
 

@@ -90,7 +90,7 @@ def _check_port(ready: Launch, port: int, host: str) -> None:
         if error.errno == errno.EADDRINUSE:
             raise InputError(
                 f"rank {ready.task.rank} on {host}: port {port} is in use by another program",
-                "a free one, the same on all ranks",
+                "a free port, the same on all ranks",
                 "export MASTER_PORT=NUMBER before the launch",
             ) from None
     finally:

@@ -90,7 +90,7 @@ def prepare(
         raise at_rank(error, task.rank, host) from None
     ready.notes += _notes(ready, options, environment)
     ready.notes += [
-        f"{folder} cannot hold caches: {why}" for folder, why in (unusable or {}).items()
+        f"{folder} cannot be used for caches: {why}" for folder, why in (unusable or {}).items()
     ]
     return ready
 
@@ -168,7 +168,7 @@ def _notes(ready: Launch, options: Options, environment: Mapping[str, str]) -> l
     tasks = environment.get("SLURM_NTASKS", "1")
     if is_batch_script(environment) and not task.started_by and tasks not in {"", "1"}:
         notes.append(
-            f"this is one task, and the job has {tasks}: write `srun teho launch -- …` to start all"
+            f"only one task runs, but the job has {tasks} tasks: write `srun teho launch -- …`"
         )
     if task.local_size > 1 and starts_torchrun(options.command):
         notes.append(

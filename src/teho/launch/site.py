@@ -57,7 +57,7 @@ def _read(text: str) -> Site:
         raise InputError(
             f"TEHO_SITE cannot be read: {text[:60]!r}",
             "the JSON that Teho's job scripts set",
-            "unset it, or write the script again with `teho plan --script`",
+            "unset TEHO_SITE, or write the script again with `teho plan --script`",
         )
     found: Site = site
     return found

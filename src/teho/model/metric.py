@@ -37,12 +37,12 @@ class Metric(NamedTuple):
 METRICS: tuple[Metric, ...] = (
     Metric(
         "cpu_busy_percent", "%", "gauge", "node", "CPU busy",
-        "share of the job's cores that worked for any process; time that a hypervisor took counts, "
-        "idle and iowait do not",
+        "share of the job's cores that were busy with any process; time taken by a hypervisor "
+        "counts as busy, idle and iowait do not",
     ),
     Metric(
         "core_busy_percent", "%", "gauge", "node", "CPU busy, per core",
-        "the same for each of the job's cores, in the order of the node's `cores`",
+        "CPU busy for each of the job's cores, in the order of the node's `cores`",
         per_core=True,
     ),
     Metric(
@@ -115,11 +115,11 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "disk_read_bytes", "bytes", "counter", "node", "disk read",
-        "read from the node's own disks, by anyone",
+        "read from the node's own disks by all programs",
     ),
     Metric(
         "disk_write_bytes", "bytes", "counter", "node", "disk write",
-        "written to the node's own disks, by anyone",
+        "written to the node's own disks by all programs",
     ),
     Metric(
         "netfs_read_bytes", "bytes", "counter", "node", "network file system read",
@@ -131,11 +131,11 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "net_receive_bytes", "bytes", "counter", "node", "network in",
-        "received on all network interfaces but loopback, InfiniBand included",
+        "received on all network interfaces except loopback, including InfiniBand",
     ),
     Metric(
         "net_send_bytes", "bytes", "counter", "node", "network out",
-        "sent on all network interfaces but loopback, InfiniBand included",
+        "sent on all network interfaces except loopback, including InfiniBand",
     ),
     Metric(
         "oom_kills", "", "counter", "node", "out-of-memory kills",
@@ -159,7 +159,8 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_busy_percent", "%", "gauge", "gpu", "GPU busy",
-        "share of time in which at least one kernel ran, however small its part of the GPU was",
+        "share of time in which at least one kernel ran, even if it used only a small part of "
+        "the GPU",
     ),
     Metric(
         "gpu_memory_busy_percent", "%", "gauge", "gpu", "GPU memory busy",
@@ -201,7 +202,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_memory_used_bytes", "bytes", "gauge", "gpu", "GPU memory used",
-        "device memory in use, by anyone",
+        "device memory in use by all programs",
     ),
     Metric("gpu_power_w", "W", "gauge", "gpu", "GPU power", "power drawn by the board"),
     Metric(
@@ -217,11 +218,11 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_thermal_throttle_percent", "%", "gauge", "gpu", "slowed by heat",
-        "share of samples in which the clocks were held down because of heat",
+        "share of samples in which the clocks were reduced because of heat",
     ),
     Metric(
         "gpu_power_throttle_percent", "%", "gauge", "gpu", "slowed by the power cap",
-        "share of samples in which the clocks were held down by a power limit",
+        "share of samples in which the clocks were reduced by a power limit",
     ),
     Metric(
         "gpu_pcie_receive_bytes_per_s", "bytes/s", "gauge", "gpu", "PCIe to the GPU",
@@ -253,7 +254,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_xid_errors", "", "counter", "gpu", "Xid errors",
-        "errors of this GPU that the driver reported, from any process",
+        "errors of this GPU that the driver reported, caused by any process",
     ),
     Metric(
         "gpu_job_busy_percent", "%", "gauge", "gpu", "busy with the job",

@@ -116,7 +116,9 @@ class Supervisor:
             return None
         printed = self._capture.kept(self._reap)
         if why := self._capture.error:
-            self.trouble(f"its output could not be written, and its pipe was closed: {why}")
+            self.trouble(
+                f"the program's output could not be written, and its pipe was closed: {why}"
+            )
         return printed
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> int:

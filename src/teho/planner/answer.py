@@ -149,7 +149,8 @@ def _misnamed(named: str | None, cluster: Cluster) -> Refusal | None:
     if cluster.dialect.partition == "never" or named in labels:
         return Refusal(
             kind="partition_named",
-            sentence=f"the job names partition {named!r}, and {cluster.title} chooses it itself",
+            sentence=f"the job names partition {named!r}, but {cluster.title} chooses the "
+            "partition itself",
             source=cluster.dialect.source,
             instead="leave --partition out",
         )
@@ -295,7 +296,7 @@ def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> 
         sentence = f"the job requests {what}, and {where} {have}"
         unsure = sorted({gpu.type for gpu in gpus if gpu.may_be_slice})
         if unsure and not request.gpu_type:
-            sentence += ", and its name does not say whether it is a whole GPU"
+            sentence += "; the type's name does not show whether the GPU is whole or a slice"
             instead = f"--gpu-type {unsure[0]}"
     return Refusal(
         kind="no_such_nodes", sentence=sentence, source=partition.source, instead=instead

@@ -39,7 +39,7 @@ def grid_engine_refusals(case: Case) -> Iterator[Refusal]:
 
 def _state(case: Case) -> Iterator[Refusal]:
     if case.state != "UP":
-        what = _STATES.get(case.state, "it may start no jobs")
+        what = _STATES.get(case.state, "it may not start jobs")
         yield Refusal(
             kind="partition_state",
             sentence=f"{case.where} is {case.state} now: {what}",
@@ -69,7 +69,7 @@ def _project(case: Case) -> Iterator[Refusal]:
     names = [one.account for one in (live.associations or () if live else ())]
     sentence = ""
     if known and named and named not in names:
-        have = f"yours: {', '.join(names)}" if names else "you have none"
+        have = f"yours: {', '.join(names)}" if names else "you have no project"
         sentence = f"you cannot use project {named!r} ({have})"
     elif known and not named and case.cluster.account.required:
         sentence = "the job names no project, and you have no default project"
@@ -119,7 +119,7 @@ def _environment(case: Case) -> Iterator[Refusal]:
         kind="parallel_environment",
         sentence=f"the job requests {counted(cores, 'core')} on one node; "
         + (
-            f"the parallel environments of {case.where} give other numbers: {have}"
+            f"the parallel environments of {case.where} give other numbers of cores: {have}"
             if own
             else f"{case.where} has no parallel environment"
         ),
@@ -216,7 +216,7 @@ def unknown_to_grid_engine(case: Case) -> Iterator[str]:
     if own is not None and not rules.on_one_node:
         yield (
             "whether all cores are on one node: parallel environment "
-            f"{own.name!r} takes them {_rule(own.rule, None)}"
+            f"{own.name!r} takes the cores {_rule(own.rule, None)}"
         )
     if own is not None and _is_too_much_for_a_host(case):
         yield (

@@ -61,8 +61,8 @@ def _launcher(case: Case) -> Iterator[Refusal]:
         owners = " and ".join(scheduler_of(own).title for own in sorted(launcher.schedulers))
         yield Refusal(
             kind="no_such_launcher",
-            sentence=f"{launcher.name} belongs to {owners}, "
-            f"and {case.cluster.title} uses {scheduler.title}",
+            sentence=f"{launcher.name} works only with {owners}, but {case.cluster.title} uses "
+            f"{scheduler.title}",
             source=case.cluster.dialect.source,
             instead="--launcher torchrun",
         )
@@ -76,8 +76,8 @@ def _options_of_slurm(case: Case) -> Iterator[Refusal]:
         options = ", ".join(f"--{name}" for name in asked)
         yield Refusal(
             kind="slurm_alone",
-            sentence=f"only Slurm has {options}, "
-            f"and {case.cluster.title} uses {case.scheduler.title}",
+            sentence=f"only Slurm has {options}, but {case.cluster.title} uses "
+            f"{case.scheduler.title}",
             source=case.cluster.dialect.source,
             instead=f"leave {options} out",
         )
@@ -92,7 +92,7 @@ def _gpus(case: Case) -> Iterator[Refusal]:
     if wanted is not None and gpu.memory_gib is not None and gpu.memory_gib < wanted:
         yield Refusal(
             kind="gpu_memory",
-            sentence=f"the job needs GPUs with {wanted:g} GiB of memory, and {gpu.model} has "
+            sentence=f"the job needs GPUs with {wanted:g} GiB of memory, but {gpu.model} has "
             f"{gpu.memory_gib:g} GiB",
             source=kind.source,
         )

@@ -28,7 +28,7 @@ def mask_refusals(case: Case) -> Iterator[Refusal]:
             kind="mask_on_reserved_core",
             sentence=f"a mask in `--cpu-bind` uses core{'s' if many else ''} "
             f"{', '.join(map(str, reserved))}; {case.cluster.title} reserves "
-            f"{'them' if many else 'it'} for the system",
+            f"{'these cores' if many else 'this core'} for the system",
             source=binding.source,
             instead="leave --cpu-bind out; `--launcher srun` writes the site's own masks",
         )

@@ -30,7 +30,7 @@ def _cores(case: Case) -> Iterator[Refusal]:
         yield Refusal(
             kind="cores_are_automatic",
             sentence=f"{case.cluster.title} sets the number of cores itself, so a job must not "
-            "request it",
+            "request cores",
             source=case.share.source if case.share else partition.source,
             instead=f"leave {'--cpus' if request.cpus_per_gpu is None else '--cpus-per-gpu'} out",
         )
@@ -73,7 +73,7 @@ def _cpus(case: Case) -> Iterator[Refusal]:
             kind="default_memory",
             sentence=f"the job requests {asked}; Slurm counts "
             f"{format_mib(memory_mib(partition.default_memory_per_cpu) or 0)} of memory for each "
-            f"CPU there, whatever `--mem` says, and the node has enough for {most} CPUs",
+            f"CPU there and ignores `--mem`: the memory of the node is enough for {most} CPUs",
             source=source,
             instead=f"--cpus-per-gpu {max(1, most // per_core // gpus)}",
         )
@@ -83,7 +83,7 @@ def _cpus(case: Case) -> Iterator[Refusal]:
             kind="memory_of_whole_node",
             sentence=f"the job requests {asked}; for a whole node Slurm "
             f"counts {format_mib(memory_mib(partition.max_memory_per_cpu) or 0)} of memory for "
-            f"each CPU, whatever `--mem` says, and the node has enough for {most} CPUs",
+            f"each CPU and ignores `--mem`: the memory of the node is enough for {most} CPUs",
             source=source,
             instead=f"--cpus {max(1, most // per_core) * shape.nodes}",
         )
@@ -122,8 +122,8 @@ def _memory(case: Case) -> Iterator[Refusal]:
         if case.request.memory_mib is not None:
             yield Refusal(
                 kind="memory_is_automatic",
-                sentence=f"{case.cluster.title} sets the memory itself, so a job must not request "
-                "it",
+                sentence=f"{case.cluster.title} sets the memory itself, so a job must not "
+                "request memory",
                 source=_memory_source(case),
                 instead="leave --mem out",
             )
@@ -165,10 +165,10 @@ def _disk(case: Case) -> Iterator[Refusal]:
         return
     if disk is None or kind.local_disk_gib == 0:
         in_memory = disk if disk and disk.in_memory else None
-        memory = "; their /tmp is in memory, and files there count as memory of the job"
+        memory = "; their /tmp is in memory: files in /tmp count as memory of the job"
         yield Refusal(
             kind="no_local_disk",
-            sentence=f"the job requests local disk, and {case.cluster.title}'s nodes of kind "
+            sentence=f"the job requests local disk, but {case.cluster.title}'s nodes of kind "
             f"{kind.name} have none{memory if in_memory else ''}",
             source=in_memory.source if in_memory else kind.source,
             instead="leave --local-disk out",

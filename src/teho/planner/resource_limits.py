@@ -13,7 +13,7 @@ from teho.units import counted, format_mib
 
 __all__ = ["LIMITS_SOURCE", "resource_refusals", "unsure_limits"]
 
-LIMITS_SOURCE = "Slurm sacctmgr show qos, show associations"
+LIMITS_SOURCE = "`sacctmgr show qos` and `sacctmgr show associations`"
 
 
 class _Range(NamedTuple):
@@ -84,7 +84,7 @@ def unsure_limits(case: Case) -> Iterator[str]:
         # Slurm 22.05 refuses GPUs with some even numbers of CPUs there, and accepts others.
         yield (
             f"whether Slurm accepts a job with GPUs: the limit of {most} CPUs per node is not a "
-            f"whole number of cores, which have {threads} CPUs each"
+            f"whole number of cores (each core has {threads} CPUs)"
         )
 
 

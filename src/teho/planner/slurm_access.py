@@ -14,9 +14,9 @@ from teho.planner.slurm_limits import account_of, association_of, qos_name
 __all__ = ["in_service", "slurm_access", "unknown_to_slurm"]
 
 _STATES = {
-    "DOWN": "jobs wait there, and none begins",
-    "DRAIN": "it finishes its jobs and takes no new ones",
-    "INACTIVE": "it takes no jobs",
+    "DOWN": "jobs wait, but they do not start",
+    "DRAIN": "running jobs finish, but no new jobs start",
+    "INACTIVE": "it accepts no jobs",
 }
 
 
@@ -29,7 +29,7 @@ def slurm_access(case: Case) -> Iterator[Refusal]:
     if state != "UP":
         yield Refusal(
             kind="partition_state",
-            sentence=f"{where} is {state} now: {_STATES.get(state, 'it may take no jobs')}",
+            sentence=f"{where} is {state} now: {_STATES.get(state, 'it may refuse jobs')}",
             source="`scontrol show partition`, read just now",
         )
     elif in_service(partition, case.kind, case.live) == 0:
@@ -76,13 +76,17 @@ def _membership(case: Case, live: Live) -> Iterator[Refusal]:
     account, own = account_of(request, live), association_of(request, partition, live)
     accounts = sorted({one.account for one in live.associations})
     if own is None and case.cluster.enforced:
-        have = f"yours: {first_names(accounts)}" if accounts else "the accounting has none for you"
+        have = (
+            f"yours: {first_names(accounts)}"
+            if accounts
+            else "Slurm's accounting has no account for you"
+        )
         yield Refusal(
             kind="account",
             sentence=f"you cannot use account {account!r} in {where} ({have})"
             if account
             else f"the job names no account, and you have no default account ({have})",
-            source="Slurm sacctmgr show associations",
+            source="`sacctmgr show associations`",
             instead=f"--account {accounts[0]}" if accounts else "",
         )
         return
@@ -101,8 +105,8 @@ def _qos(case: Case, own: Association | None) -> Iterator[Refusal]:
         yield Refusal(
             kind="qos",
             sentence=f"you cannot use QOS {name} with account {own.account}, "
-            f"which has {first_names(mine)}",
-            source="Slurm sacctmgr show associations",
+            f"which allows {first_names(mine)}",
+            source="`sacctmgr show associations`",
             instead=f"--qos {own.default_qos or mine[0]}",
         )
         return

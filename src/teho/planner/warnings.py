@@ -88,8 +88,8 @@ def _launcher(case: Case) -> Iterator[Advice]:
         starters = "`--launcher torchrun`" + (" or `--launcher srun`" if starts_tasks else "")
         yield Advice(
             kind="one_process_for_many",
-            sentence=f"the job starts one process for {what}; if the program starts no other, the "
-            f"other {rest} stay idle; {starters} starts one process per GPU",
+            sentence=f"the job starts one process for {what}; if the program starts no other "
+            f"process, the other {rest} stay idle; {starters} starts one process per GPU",
             source="CSC ml-multi.md 2026-08-20: simply reserving more GPUs isn't enough",
         )
     program = request.command[0].rpartition("/")[2] if request.command else ""
@@ -113,8 +113,8 @@ def _spread(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="gpus_spread",
             sentence=f"{request.gpus} GPUs with {case.shape.cores_per_node * case.shape.nodes} "
-            f"cores need {case.shape.nodes} nodes; the GPUs without the cores fit on {even}; "
-            f"`--nodes {even}` shows which limit is broken",
+            f"cores need {case.shape.nodes} nodes; with fewer cores, the GPUs fit on {even}; "
+            f"`--nodes {even}` shows which limit is exceeded",
             source=case.kind.source,
         )
     elif case.shape.nodes > fewest:
@@ -124,7 +124,7 @@ def _spread(case: Case) -> Iterator[Advice]:
             sentence=f"{request.gpus} GPUs need {case.shape.nodes} nodes, with "
             f"{case.shape.gpus_per_node} on each; with {full} GPUs, the job would use {most} on "
             "each node",
-            source="Slurm sbatch: --gres and --gpus-per-node count for each node",
+            source="`man sbatch`: --gres and --gpus-per-node count for each node",
         )
 
 
@@ -137,8 +137,8 @@ def _share(case: Case) -> Iterator[Advice]:
     def excess(kind: str, asked: str, fair: str, fair_shape: Shape) -> Advice:
         return Advice(
             kind=kind,
-            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}; with more than {fair}, "
-            f"other GPUs of the node may stay unused{_dearer(case, fair_shape)}",
+            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}; if it gets more than "
+            f"{fair}, other GPUs of the node may stay unused{_dearer(case, fair_shape)}",
             source=share.source,
         )
 
@@ -172,7 +172,7 @@ def _memory(case: Case) -> Iterator[Advice]:
             kind="memory_is_per_node",
             sentence=f"`--mem` is per node: {format_mib(asked)} on each of {nodes} nodes, "
             f"{format_mib(asked * nodes)} in all",
-            source="Slurm sbatch: --mem is the memory required per node",
+            source="`man sbatch`: --mem is the memory required per node",
         )
 
 
@@ -190,7 +190,7 @@ def _default_memory(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="default_memory_not_documented",
             sentence="without `--mem`, the site chooses the memory; the cost shown here does not "
-            "include it",
+            "include the memory",
             source=cluster.billing[partition.billing].source,
         )
 
@@ -243,7 +243,8 @@ def _disk(case: Case) -> Iterator[Advice]:
     if disk.in_memory:
         yield Advice(
             kind="local_disk_is_memory",
-            sentence=f"${disk.variable} is in memory here; files there count as memory of the job",
+            sentence=f"${disk.variable} is in memory on these nodes; its files count as memory "
+            "of the job",
             source=disk.source,
         )
     if disk.only_if_asked and request.local_disk_gib is None:
@@ -268,7 +269,7 @@ def _not_documented(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="limit_not_documented",
             sentence=f"{cluster.title} does not document {', '.join(limits)} "
-            f"of {case.where}: the scheduler may still refuse",
+            f"of {case.where}: the scheduler may still refuse the job",
             source=partition.source,
         )
     if "billing" in partition.unknown:
@@ -281,8 +282,8 @@ def _not_documented(case: Case) -> Iterator[Advice]:
     if wanted and gpu and gpu.memory_gib is None:
         yield Advice(
             kind="gpu_memory_not_documented",
-            sentence=f"the job needs GPUs with {wanted:g} GiB of memory; how much {gpu.model} has "
-            "is not documented",
+            sentence=f"the job needs GPUs with {wanted:g} GiB of memory; the memory of "
+            f"{gpu.model} is not documented",
             source=case.kind.source,
         )
 

@@ -59,7 +59,7 @@ def read_allocation(
     if cpu_quota is not None and cpu_quota < min(len(cores), asked or len(cores)):
         facts["cores_asked"] = math.ceil(cpu_quota)
         variables.notes.append(
-            f"The container or cgroup has the time of {cpu_quota:g} CPUs and may run on "
+            f"The container or cgroup may use the time of {cpu_quota:g} CPUs and run on "
             f"{len(cores)}, so CPU figures per core include the work of other programs."
         )
     elif asked is not None and len(cores) > asked:

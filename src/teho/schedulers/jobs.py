@@ -96,13 +96,13 @@ def find(backend: Backend, submission: Submission) -> Submission:
             job may still appear.
     """
     try:
-        return _look_up(backend, submission, "its answer was lost", (0.0,))
+        return _look_up(backend, submission, "the scheduler's answer was lost", (0.0,))
     except NotSubmittedError as error:
         age = datetime.now(timezone.utc) - submission.submitted_at
         if age > _SETTLED:
             raise
         raise LostSubmissionError(
-            f"{error.found}; but it was submitted only {age.total_seconds():.0f} s ago",
+            f"{error.found}; but the job was submitted only {age.total_seconds():.0f} s ago",
             "",
             f"look again after {_SETTLED.total_seconds() / 60:.0f} min",
         ) from None
@@ -130,20 +130,21 @@ def _look_up(
     unknown = f"it is not known whether the job was submitted: {problem}"
     if trouble:
         raise LostSubmissionError(
-            f"{unknown}; and Teho cannot look for it: {trouble}",
+            f"{unknown}, and Teho cannot look for the job: {trouble}",
             f"a job marked {submission.mark}",
-            "run `teho status`, which looks again; do not submit again before it knows",
+            "run `teho status` to look again; do not submit again before it finds the answer",
         )
     if doubtful:
         raise LostSubmissionError(
-            f"{unknown}; job {doubtful} has its name and its time, but not its mark",
+            f"{unknown}; job {doubtful} has the same name and time, but not the mark",
             f"a job marked {submission.mark}",
             f"look at job {doubtful}; if it is another job, submit again",
         )
     raise NotSubmittedError(
-        f"the job was not submitted: {problem}; neither queue nor accounting has it",
+        f"the job was not submitted: {problem}; the job is neither in the queue nor in the "
+        "accounting",
         "",
-        "submit again; if this message refuses the request, change it first",
+        "submit again; if the message says that the request is refused, change the request first",
     )
 
 
@@ -170,7 +171,7 @@ def states(
     asked = [number for number in queued if all(job.task is not None for job in queued[number])]
     ended, failed = _ask_each(backend.accounting(asked) if asked else (), since)
     troubles = {
-        number: f"the {place} cannot be asked: {error.found}"
+        number: f"the {place} cannot be read: {error.found}"
         for place, errors in (("queue", away), ("accounting", failed))
         for number, error in errors.items()
     }
@@ -321,7 +322,7 @@ def _ask(query: Query) -> tuple[Job, ...]:
     except ValueError as error:
         raise NoAnswerError(
             f"the answer of {query.argv[0]} cannot be read: {error}",
-            "the columns that were asked for",
+            "the requested columns",
             "report this with the scheduler's version",
         ) from None
 

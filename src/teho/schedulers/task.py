@@ -188,7 +188,7 @@ def _slurm(environment: Mapping[str, str]) -> Task:
         raise InputError(
             f"{len(hosts)} nodes, {len(tasks_per_node)} counts of tasks, and this node is "
             f"number {node_rank}",
-            "the same number in SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE",
+            "the same number of nodes in SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE",
         )
     job, step = _slurm_job(environment), _slurm_step(environment)
     return Task(
@@ -256,8 +256,8 @@ def _single(environment: Mapping[str, str]) -> Task:
     """Return the only task of a program that no launcher started."""
     if environment.get("PMIX_RANK"):
         raise InputError(
-            "PMIX_RANK is set, but not the number of tasks",
-            "OMPI_COMM_WORLD_SIZE beside it, or SLURM_STEP_NUM_TASKS",
+            "PMIX_RANK is set, but the number of tasks is not",
+            "OMPI_COMM_WORLD_SIZE or SLURM_STEP_NUM_TASKS",
             "export RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE before `teho launch`",
         )
     job = _slurm_job(environment) or _job(environment)

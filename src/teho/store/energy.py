@@ -70,9 +70,9 @@ def load_counter(home: Path, node: str, device: str, now: SavedCounter) -> Saved
     if saved.boot != now.boot:
         found = f"{node} was restarted since the energy of {device} was saved"
     elif saved.job != now.job:
-        where = f"in job {saved.job}" if saved.job else "outside of a job"
-        here = f"job {now.job}" if now.job else "not a job"
-        found = f"the energy of {device} was saved {where}, but this is {here}"
+        where = f"in job {saved.job}" if saved.job else "outside a job"
+        here = f"in job {now.job}" if now.job else "outside a job"
+        found = f"the energy of {device} was saved {where}, but is compared {here}"
     elif saved.at_s > now.at_s:
         found = f"{path}: its time is {saved.at_s - now.at_s:.0f} s in the future"
     else:

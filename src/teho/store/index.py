@@ -79,8 +79,8 @@ def find_run(reference: str, home: Path) -> Path:
         shown = ", ".join(fitting[:4]) + (", …" if len(fitting) > 4 else "")
         raise RunNotFoundError(
             f"{len(fitting)} runs begin with {reference!r}: {shown}",
-            "a beginning that only one id has",
-            "type more of the id",
+            "a longer beginning that fits only one id",
+            "type more characters of the id",
         )
     raise RunNotFoundError(
         f"no run {reference!r} in {runs}",
@@ -339,7 +339,7 @@ def change_tags(
     run = read_run(directory)
     if run_state(run, directory) is RunState.RUNNING:
         raise RecordingError(
-            f"{run.id} still runs, and its end would overwrite the tags",
+            f"{run.id} still runs; at its end, Teho would overwrite the tags",
             "a run that has ended",
             "`teho run --tag KEY=VALUE` tags a run at its start",
         )

@@ -97,7 +97,9 @@ def _read(directory: Path) -> _Part:
         )
     if run_state(run, directory) is RunState.RUNNING:
         raise RecordingError(
-            f"{directory}: still grows", "parts that have ended", "merge them when the job is over"
+            f"{directory}: is still being written",
+            "parts that have ended",
+            "merge them when the job is over",
         )
     return _Part(directory, run, run.step)
 
@@ -116,7 +118,7 @@ def _first(parts: Sequence[_Part]) -> _Part:
 def _check_same_step(first: _Part, part: _Part) -> None:
     if part.step.key != first.step.key:
         raise RecordingError(
-            f"{part.directory}: of step {part.step.key}",
+            f"{part.directory}: belongs to step {part.step.key}",
             f"of step {first.step.key}, as {first.directory}",
             "merge only the parts of one step",
         )
@@ -140,7 +142,7 @@ def _once(
 
 def _contradiction(name: str, one: _Part, other: _Part) -> RecordingError:
     return RecordingError(
-        f"{name} is in {one.directory}, and with other content in {other.directory}",
+        f"{name} is in {one.directory}, but with other content in {other.directory}",
         "one part for each node",
         "leave out the part that is not of this step",
     )

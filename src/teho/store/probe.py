@@ -106,7 +106,7 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         elif "exception" in line:
             raised = line
         elif "failed" in line:
-            problems.append(f"{path}: the probe saw less: {line['failed']}")
+            problems.append(f"{path}: the probe missed some data: {line['failed']}")
     if outside is not None and outside.slices:
         outside.set_texts(texts)
         slices = [one for one in slices if one.until_s <= outside.slices[0].from_s]

@@ -80,7 +80,7 @@ def read_run(directory: Path) -> Run:
         raise DamagedError(
             f"{path}: {error}",
             "the JSON that `teho run` writes",
-            "read the rows with any Parquet or Arrow reader; they may be complete",
+            "read the rows with any Parquet or Arrow reader: they may still be complete",
         ) from error
     return with_parts(run, directory)
 
@@ -262,7 +262,7 @@ def _read_stream(
     problem = None
     with pa.OSFile(str(path), "rb") as file:
         if file.size() == 0:
-            return _empty(), f"{path}: empty; the run was cut off before the first flush"
+            return _empty(), f"{path}: empty: the run ended before the first samples were written"
         try:
             reader = pa.ipc.open_stream(file)
             schema = reader.schema

@@ -275,7 +275,9 @@ def test_a_lost_gpu_fails_and_the_others_go_on(bench):
 def test_a_gpu_of_another_job_is_left_out_with_a_note(bench):
     source = bench.open("h100x4_two_forbidden")
     assert [device.index for device in source.devices] == [1, 3]
-    assert source.notes == ("not open to this user, and left out: GPU 0, 2 of this node",)
+    assert source.notes == (
+        "not recorded, because this user cannot open it: GPU 0, 2 of this node",
+    )
     # CUDA counts what it can open.
     other = bench.open("h100x4_two_forbidden", CUDA_VISIBLE_DEVICES="1")
     assert [device.id for device in other.devices] == [gpu_uuid(3)]
@@ -354,7 +356,9 @@ def test_what_failed_is_asked_again_and_what_is_not_offered_is_not(bench):
     failed = bench.count_calls("nvmlDeviceGetTotalEnergyConsumption")
     for second in range(5):
         values = bench.read(source, float(second))[gpu_uuid(0)]
-        assert values["gpu_busy_percent"].detail == "this GPU or its driver does not offer it"
+        assert (
+            values["gpu_busy_percent"].detail == "this GPU or its driver does not offer this figure"
+        )
         assert values["gpu_energy_j"].detail == "NVML says: Timeout"
     assert (len(refused), len(failed)) == (1, 5)
 
@@ -387,7 +391,7 @@ def test_the_layout_of_a_field_is_the_bindings(kind):
         (
             Scenario(("gpus 2", "fail nvmlDeviceGetHandleByIndex_v2 * NO_PERMISSION")),
             {},
-            "shows no GPU to this user (not open to this user, and left out: GPU 0, 1",
+            "shows no GPU to this user (not recorded, because this user cannot open it: GPU 0, 1",
         ),
         (ONE, {"CUDA_VISIBLE_DEVICES": ""}, "none of the 1 NVIDIA GPUs here is this job's"),
         (ONE, {"CUDA_VISIBLE_DEVICES": "3"}, "CUDA_VISIBLE_DEVICES is '3'"),
@@ -427,7 +431,7 @@ def test_the_energy_of_a_superchip_is_the_modules_and_its_power_is_not(bench):
     scenario = Scenario.load("gh200x2")
     source = bench.open(scenario)
     assert source.notes == (
-        "the energy counter of a GH200 is the whole module's, its CPU included",
+        "the energy counter of a GH200 measures the whole module, including its CPU",
     )
     assert {device.energy_of for device in source.devices} == {"module"}
     before = bench.read(source, 0)[gpu_uuid(1)]

@@ -78,7 +78,9 @@ def test_a_metric_that_fails_on_its_own_is_missing_alone(bench: Bench):
     )
     bench.read(source, 0)
     values = bench.read(source, 1)[gpu_uuid(0)]
-    assert values[TENSOR] == Missing(Reason.UNSUPPORTED, "this GPU or its driver does not offer it")
+    assert values[TENSOR] == Missing(
+        Reason.UNSUPPORTED, "this GPU or its driver does not offer this figure"
+    )
     assert values["gpu_dram_percent"] == Missing(Reason.FAILED, "the driver answers 'not a number'")
     assert values[SM].reason is Reason.FAILED
     assert values["gpu_fp32_percent"] == pytest.approx(5)
@@ -90,7 +92,7 @@ def test_a_metric_that_fails_on_its_own_is_missing_alone(bench: Bench):
         ("nvmlGpmQueryDeviceSupport * FUNCTION_NOT_FOUND", Reason.UNSUPPORTED, "driver is too old"),
         ("nvmlGpmQueryDeviceSupport * NOT_SUPPORTED", Reason.UNSUPPORTED, "Hopper GPUs and newer"),
         ("nvmlGpmQueryDeviceSupport * UNKNOWN", Reason.FAILED, "NVML says"),
-        ("nvmlGpmSampleGet * NO_PERMISSION", Reason.FORBIDDEN, "keeps it from this user"),
+        ("nvmlGpmSampleGet * NO_PERMISSION", Reason.FORBIDDEN, "does not show this figure"),
         ("nvmlGpmSampleAlloc * INSUFFICIENT_SIZE", Reason.FAILED, "NVML says"),
     ],
 )
@@ -103,7 +105,7 @@ def test_what_is_refused_at_the_start_says_why_and_what_would_help(
     for name in ACTIVITY | NVLINK:
         assert values[name].reason is reason
         assert words in values[name].detail
-        assert values[name].detail.endswith(", and DCGM is not at hand: no host engine here")
+        assert values[name].detail.endswith(", and DCGM is not available: no host engine here")
     # Traffic then comes from the driver's byte counters.
     assert values["gpu_pcie_receive_bytes_per_s"] == pytest.approx(500e6)
     assert bench.library.stub_live_samples() == 0

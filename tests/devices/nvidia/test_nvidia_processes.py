@@ -17,7 +17,10 @@ def test_an_old_driver_lists_processes_by_its_own_call(bench: Bench):
     source.close()  # or the stub would not read the next scenario
     neither = scenario.plus("fail nvmlDeviceGetComputeRunningProcesses_v2 * FUNCTION_NOT_FOUND")
     value = bench.read(bench.open(neither), 1, 101)[gpu_uuid(0)]["gpu_job_processes"]
-    assert (value.reason, value.detail) == (Reason.UNSUPPORTED, "the driver is too old to offer it")
+    assert (value.reason, value.detail) == (
+        Reason.UNSUPPORTED,
+        "the driver is too old to offer this figure",
+    )
 
 
 def test_only_the_programs_processes_count(bench: Bench):

@@ -27,10 +27,10 @@ _MOST_W = 1000
 _STILL_S = 1.0
 """The firmware adds every millisecond (see `_steps`). After a second without a step it is stuck."""
 
-_NO_POWER_ASKED = Missing(Reason.UNRECORDED, "power was not asked for")
-_STILL = Missing(Reason.FAILED, "the energy counter stands still while the GPU draws power")
-_BACKWARD = Missing(Reason.FAILED, "the energy counter went backward, below its last value")
-_LEFT_OUT = Missing(Reason.UNSUPPORTED, "gpu_metrics: the driver leaves the energy out")
+_NO_POWER_ASKED = Missing(Reason.UNRECORDED, "power was not requested")
+_STILL = Missing(Reason.FAILED, "the energy counter does not change while the GPU draws power")
+_BACKWARD = Missing(Reason.FAILED, "the energy counter decreased below its last value")
+_LEFT_OUT = Missing(Reason.UNSUPPORTED, "the driver does not report energy in gpu_metrics")
 _EMPTY = Missing(Reason.FAILED, "the energy counter reads 0")
 
 # Bits of the status that all GPUs share (SMU_THROTTLER_* in amdgpu_smu.h).
@@ -111,7 +111,7 @@ class EnergyCounter:
         self._wrapped = 0
         self.alerts.append(
             f"{self._name}: its energy counter started again from 0; the GPU or its driver was "
-            "reset, and the energy since the reading before is not counted in full"
+            "reset, and some energy before the reset is not counted"
         )
         return True
 
@@ -122,8 +122,8 @@ class EnergyCounter:
         if is_late and isinstance(power_w, (int, float)) and power_w > 0:
             self._is_still = True
             self.alerts.append(
-                f"{self._name}: its energy counter stands still while it draws {power_w:.0f} W; "
-                "its energy is not known from then on"
+                f"{self._name}: its energy counter does not change while the GPU draws "
+                f"{power_w:.0f} W; from then on, its energy is not known"
             )
         return self._is_still
 
@@ -205,7 +205,9 @@ def throttling(last: Table, now: Table) -> Throttling | None:
         return _at_this_moment(now["causes"], _HEAT_CAUSES, _POWER_CAUSES)
     if "throttlers" in now:
         return _at_this_moment(now["throttlers"], _HEAT_MI300, _POWER_MI300)
-    missing = Missing(Reason.UNSUPPORTED, "gpu_metrics has reasons for reduced clocks from v1.3 on")
+    missing = Missing(
+        Reason.UNSUPPORTED, "gpu_metrics reports reasons for reduced clocks only from version 1.3"
+    )
     return Throttling(missing, missing)
 
 

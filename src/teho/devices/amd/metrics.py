@@ -88,8 +88,8 @@ def decode(data: bytes) -> Table | Missing:
     if layout is None or size < layout.bytes:
         return Missing(
             Reason.UNSUPPORTED,
-            f"gpu_metrics has revision v{major}.{minor} with {size} bytes, and this layout is not "
-            "known; known are v1.0 to v1.8",
+            f"gpu_metrics has revision v{major}.{minor} with {size} bytes, but Teho only knows "
+            "the layouts v1.0 to v1.8",
         )
     if len(data) < layout.bytes:
         return Missing(

@@ -23,7 +23,7 @@ __all__ = ["HIDDEN", "SILENT_DIE", "pair_dies"]
 
 SILENT_DIE = Missing(
     Reason.UNSUPPORTED,
-    "this die reports no power and no energy: its card's other die reports for both",
+    "the other die of this card reports power and energy for both dies",
 )
 _BETWEEN_CARDS_MBPS = 100_000
 """Largest bandwidth between two cards: 2 links. A card has 4 links between its dies. KFD assumes
@@ -49,8 +49,8 @@ def pair_dies(
     if len(partners) < len(dies):
         partners = _by_bus(dies, cards)
         notes.append(
-            "KFD's topology does not show which AMD GPUs (dies) share a card; neighbours by PCI "
-            "address are assumed to share one"
+            "KFD's topology does not show which AMD GPUs (dies) share a card; Teho assumes that "
+            "neighbours by PCI address share a card"
         )
     reporting = {gpu.address for gpu in dies if _reports(gpu)}
     paired = [_in_its_package(gpu, partners.get(gpu.address, ""), reporting) for gpu in gpus]

@@ -24,9 +24,9 @@ _COUNTS_NO_MEMORY = Missing(
 _COUNTS_NO_WAVES = Missing(
     Reason.ABSENT, "this kernel's KFD does not count the compute units that a process occupies"
 )
-_NO_UNITS = Missing(Reason.ABSENT, "KFD does not say how many compute units the GPU has")
+_NO_UNITS = Missing(Reason.ABSENT, "KFD does not report the number of compute units of the GPU")
 _OTHER_PID_NAMESPACE = Missing(
-    Reason.UNSUPPORTED, "KFD numbers processes as the host does, this container otherwise"
+    Reason.UNSUPPORTED, "KFD reports the host's process ids, but this container uses other ids"
 )
 
 _IS_GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
@@ -127,7 +127,9 @@ class Processes:
             if error.errno == errno.ENOENT:
                 tally.occupied = _COUNTS_NO_WAVES
             elif error.errno == errno.EINVAL:  # this GPU cannot count (kfd_process.c)
-                tally.occupied = Missing(Reason.UNSUPPORTED, "cu_occupancy: not on this GPU")
+                tally.occupied = Missing(
+                    Reason.UNSUPPORTED, "this GPU does not report cu_occupancy"
+                )
             elif error.errno not in _IS_GONE:
                 tally.occupied = why_missing(error, "cu_occupancy")
         except ValueError as error:

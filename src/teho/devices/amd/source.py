@@ -29,19 +29,20 @@ __all__ = ["AmdEnergy", "AmdSource"]
 
 _PCIE = Missing(
     Reason.UNSUPPORTED,
-    "pcie_bw blocks for a second while it counts, and gpu_metrics has both directions in one, "
-    "in whole GB/s",
+    "pcie_bw needs a second for each reading, and gpu_metrics has only the sum of both "
+    "directions, in whole GB/s",
 )
 _PIPES = Missing(
     Reason.UNSUPPORTED,
-    "amdgpu does not report which pipes are active; rocprofiler's counters would, in a program "
-    "that it instruments",
+    "amdgpu does not report which pipes are active; rocprofiler's counters do, but rocprofiler "
+    "must instrument the program",
 )
 _NO_NVLINK = Missing(Reason.UNSUPPORTED, "AMD GPUs are linked by XGMI, not by NVLink")
 _NEVER_READ: dict[str, Reading] = {
     "gpu_sm_active_percent": Missing(
         Reason.UNSUPPORTED,
-        "KFD counts wavefronts, not compute units with wavefronts; that is the SM occupancy",
+        "KFD counts wavefronts, not compute units with wavefronts; the count gives the SM "
+        "occupancy",
     ),
     "gpu_tensor_percent": _PIPES,
     "gpu_fp64_percent": _PIPES,
@@ -61,15 +62,15 @@ _NEVER_READ: dict[str, Reading] = {
     ),
 }
 _IS_SHARE_OF_BANDWIDTH = Missing(
-    Reason.UNSUPPORTED, "what this GPU calls busy memory is the share of its bandwidth in use"
+    Reason.UNSUPPORTED, "this GPU reports the share of its memory bandwidth in use instead"
 )
 _IS_SHARE_OF_TIME = Missing(
-    Reason.UNSUPPORTED, "this GPU reports how long its memory was busy, not how much it carried"
+    Reason.UNSUPPORTED, "this GPU reports how long its memory was busy, not the amount of data"
 )
-_NO_POWER = Missing(Reason.FAILED, "the power sensor reads 0 W, which no GPU draws")
+_NO_POWER = Missing(Reason.FAILED, "the power sensor reads 0 W, which cannot be true")
 _SHARED_MEMORY = Missing(
     Reason.UNSUPPORTED,
-    "the driver counts no memory of the GPU's own; an APU such as MI300A uses the node's",
+    "the driver reports no separate GPU memory; an APU such as MI300A uses the node's memory",
 )
 _BANDWIDTH_FAMILY = ("gfx94", "gfx95")
 """Architectures from MI300 on. Their memory activity is `DramBandwidthUtilization`, the share of
@@ -111,8 +112,8 @@ class AmdSource:
                 f"none of the {len(cards)} AMD GPUs here is the job's: its device cgroup hides them"
                 if cards
                 else f"no AMD GPU on this node ({top}/sys/class/drm has none)",
-                "one that the amdgpu driver runs",
-                "ask the scheduler for a GPU, or see what is there: ls /sys/class/drm",
+                "a GPU that the amdgpu driver runs",
+                "request a GPU from the scheduler, or list the devices: ls /sys/class/drm",
             )
         found, partners, doubts = pair_dies(found, cards)
         by_device = {gpu.device: gpu for gpu in found}
@@ -120,7 +121,7 @@ class AmdSource:
         if not chosen:
             raise DeviceError(
                 "; ".join([f"none of the {len(found)} AMD GPUs here is the job's", *said]),
-                "one that ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES names",
+                "a GPU that ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES names",
                 "env | grep VISIBLE_DEVICES",
             )
         # Partitions of one card (MI300X) are separate GPUs that share one folder.
@@ -325,12 +326,12 @@ def _cautions(
     ]
     if alone:
         notes.append(
-            "two AMD GPUs (dies) share a card, and one of them reports power and energy for both; "
-            f"the job has {len(parts)} of the node's {card_count} GPUs and of {len(alone)} cards "
-            "one die only, so its power and energy may include another job's or lack a part"
+            "two AMD GPUs (dies) share a card, and one die reports power and energy for both; "
+            f"the job has {len(parts)} of the node's {card_count} GPUs, and of {len(alone)} "
+            "cards only one die: its power and energy may include another job's, or may be too low"
         )
     notes.extend(
-        f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} parts of it count as one GPU, "
+        f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} partitions count as one GPU, "
         "because sysfs has figures only for the whole card"
         for gpus in parts
         if len(gpus) > 1

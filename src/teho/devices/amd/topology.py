@@ -103,7 +103,8 @@ def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], lis
         gpu = _describe(index, node, directory)
         if gpu.device.id == node.address:
             notes.append(
-                f"the AMD GPU at {node.address} has no unique id; its id is its PCI address"
+                f"the AMD GPU at {node.address} has no unique id; Teho uses its PCI address as "
+                "the id"
             )
         gpus.append(gpu)
     return gpus, notes

@@ -47,10 +47,13 @@ _ROW = re.compile(r"\s*(GPU|GPU-I) (\d+)\s+(\S.*)")
 _TWO_PASSES = "single pass"
 """Words of DCGM_ST_PROFILING_MULTI_PASS: more fields than the hardware counts at once."""
 _NOT_ASKED = Missing(
-    Reason.UNSUPPORTED, "`dcgmi dmon` is not asked for it: many releases of DCGM do not know it"
+    Reason.UNSUPPORTED,
+    "Teho does not request this figure from `dcgmi dmon`: many releases of DCGM do not know it",
 )
 _NO_ROW = Missing(Reason.FAILED, "`dcgmi dmon` prints no row of this GPU")
-_NOT_TOGETHER = Missing(Reason.UNSUPPORTED, "DCGM cannot count it together with the others here")
+_NOT_TOGETHER = Missing(
+    Reason.UNSUPPORTED, "on this GPU, DCGM cannot measure this figure together with the others"
+)
 
 _Row = dict[str, Reading]
 
@@ -67,7 +70,10 @@ class DcgmMonitor:
     """
 
     notes: tuple[str, ...] = (
-        "the activity of multiprocessors and pipes is from DCGM's host engine, by `dcgmi dmon`",
+        (
+            "the activity of multiprocessors and pipes is from DCGM's host engine, read with "
+            "`dcgmi dmon`"
+        ),
     )
 
     def __init__(self, wanted: Collection[Entity], environment: Mapping[str, str]) -> None:

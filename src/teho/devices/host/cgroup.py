@@ -69,7 +69,8 @@ class MemoryCgroup(Part):
         place = _job_place(levels, limits, job_id, node_memory_bytes)
         if place is None:
             self._missing = Missing(
-                Reason.ABSENT, "the job has no memory cgroup of its own; this one is the machine's"
+                Reason.ABSENT,
+                "the job has no memory cgroup of its own: this cgroup is for the whole machine",
             )
             return
         self.own = True

@@ -31,7 +31,8 @@ _ANSWER = re.compile(rb"(\d{1,18}) ([JW])(?: \d{1,20} us)?\s*")
 _STALE_S = 2.0
 """Twenty missing updates."""
 _STALE = Missing(
-    Reason.FAILED, "pm_counters: freshness stands still, the node's controller sends nothing new"
+    Reason.FAILED,
+    "pm_counters: freshness does not change: the node's controller sends no new figures",
 )
 
 
@@ -78,5 +79,5 @@ class PmCounters(Part):
                 Reason.FAILED, f"pm_counters/{name}: '{words}' is not a number of {unit.decode()}"
             )
         if metric == "node_power_w" and int(found[1]) == 0:
-            return Missing(Reason.FAILED, "pm_counters/power: 0 W, which no node draws")
+            return Missing(Reason.FAILED, "pm_counters/power: 0 W, which cannot be true")
         return float(found[1])

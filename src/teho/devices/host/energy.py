@@ -29,16 +29,17 @@ slow."""
 _NO_RAPL = Missing(
     Reason.ABSENT, "no RAPL counters in /sys/class/powercap: a virtual machine, or no driver"
 )
-_NO_MEMORY = Missing(Reason.UNSUPPORTED, "RAPL of this processor does not count its memory")
+_NO_MEMORY = Missing(Reason.UNSUPPORTED, "RAPL on this processor does not measure the memory")
 _NO_COUNTER = Missing(
-    Reason.ABSENT, "only Cray's pm_counters count a whole node's energy, and they are not here"
+    Reason.ABSENT,
+    "only Cray's pm_counters measure the energy of a whole node, and this node has none",
 )
 _MAY_HAVE_WRAPPED = Missing(
     Reason.UNRECORDED,
-    "too long between two samples: the counter may have started again from 0 meanwhile",
+    "the time between two samples is too long: the counter may have started again from 0",
 )
-_NO_POWER = Missing(Reason.FAILED, "the power meter reads 0 W, which no node draws")
-_ROOT_ONLY = "since CVE-2020-8694 the kernel lets only root read it, unless the site opens it"
+_NO_POWER = Missing(Reason.FAILED, "the power meter reads 0 W, which cannot be true")
+_ROOT_ONLY = "since CVE-2020-8694, only root can read this counter, unless the site allows users to"
 
 
 def open_host_energy(root: Path) -> Part:
@@ -142,12 +143,12 @@ class _Rapl:
 def _no_meter(root: Path, count: int) -> Missing:
     """Return why the node has not exactly one meter."""
     if count:
-        words = f"{count} power meters, and it is not known which is the whole node's"
+        words = f"{count} power meters, and it is not known which of them measures the whole node"
         return Missing(Reason.UNSUPPORTED, words)
     if (root / "dev/ipmi0").exists():
-        words = "no ACPI power meter; IPMI (/dev/ipmi0), which answers only root, is not asked"
+        words = "no ACPI power meter; IPMI (/dev/ipmi0) answers only root"
         return Missing(Reason.FORBIDDEN, words)
-    return Missing(Reason.ABSENT, "neither an ACPI power meter nor IPMI is here")
+    return Missing(Reason.ABSENT, "this node has neither an ACPI power meter nor IPMI")
 
 
 def _meters(hwmon: Path) -> list[Path]:

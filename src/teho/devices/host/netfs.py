@@ -116,5 +116,5 @@ def _lustre_sum(data: bytes, what: bytes) -> int:
 def _nothing_to_count(data: bytes) -> Missing:
     for name in _UNCOUNTED:
         if b" with fstype " + name in data:
-            return Missing(Reason.UNSUPPORTED, f"{name.decode()} does not show users its traffic")
+            return Missing(Reason.UNSUPPORTED, f"users cannot read the traffic of {name.decode()}")
     return Missing(Reason.ABSENT, "no NFS or Lustre is mounted")

@@ -19,20 +19,26 @@ Handle = Any
 _ERRORS: dict[int, tuple[Reason, str]] = {
     pynvml.NVML_ERROR_NOT_SUPPORTED: (
         Reason.UNSUPPORTED,
-        "this GPU or its driver does not offer it",
+        "this GPU or its driver does not offer this figure",
     ),
     # The question is the same for all devices, so the device does not support it: mostly MIG.
     pynvml.NVML_ERROR_INVALID_ARGUMENT: (
         Reason.UNSUPPORTED,
-        "this kind of device does not offer it",
+        "this kind of device does not offer this figure",
     ),
-    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: (Reason.UNSUPPORTED, "the driver is too old to offer it"),
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: (
+        Reason.UNSUPPORTED,
+        "the driver is too old to offer this figure",
+    ),
     pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: (
         Reason.UNSUPPORTED,
-        "the driver is too old to offer it",
+        "the driver is too old to offer this figure",
     ),
-    pynvml.NVML_ERROR_DEPRECATED: (Reason.UNSUPPORTED, "the driver no longer offers it"),
-    pynvml.NVML_ERROR_NO_PERMISSION: (Reason.FORBIDDEN, "the driver keeps it from this user"),
+    pynvml.NVML_ERROR_DEPRECATED: (Reason.UNSUPPORTED, "the driver no longer offers this figure"),
+    pynvml.NVML_ERROR_NO_PERMISSION: (
+        Reason.FORBIDDEN,
+        "the driver does not show this figure to this user",
+    ),
     pynvml.NVML_ERROR_NO_DATA: (Reason.FAILED, "the driver answers 'not available'"),
     pynvml.NVML_ERROR_GPU_IS_LOST: (
         Reason.FAILED,
@@ -98,7 +104,7 @@ def find_gpus(root: Path) -> Found:
             _add_instances(found, gpu, handle)
     if closed:
         numbers = ", ".join(map(str, closed))
-        notes.append(f"not open to this user, and left out: GPU {numbers} of this node")
+        notes.append(f"not recorded, because this user cannot open it: GPU {numbers} of this node")
     return found._replace(notes=tuple(notes))
 
 

@@ -22,14 +22,14 @@ _NO_DRIVER: dict[int, tuple[str, str]] = {
     ),
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: (
         "NVIDIA's library is on this node, but its driver is not loaded",
-        "ask the scheduler for a GPU node; on one, report it to its administrator",
+        "request a GPU node; if this is a GPU node, report the problem to its administrator",
     ),
     pynvml.NVML_ERROR_NO_PERMISSION: (
         "the NVIDIA driver refuses this user (no permission)",
-        "look at the rights of /dev/nvidiactl: `ls -l /dev/nvidia*`",
+        "check the permissions of /dev/nvidiactl: `ls -l /dev/nvidia*`",
     ),
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
-        "NVIDIA's library and its driver are of different versions",
+        "NVIDIA's library and its driver have different versions",
         "the node needs a restart after its driver update: report it to its administrator",
     ),
 }
@@ -95,12 +95,12 @@ def _no_gpu(found: Found, environment: Mapping[str, str], notes: Sequence[str]) 
     if variable is not None:
         text += f": CUDA_VISIBLE_DEVICES is {variable!r}"
     return DeviceError(
-        text + why, next_step="ask the scheduler for a GPU, or mend CUDA_VISIBLE_DEVICES"
+        text + why, next_step="request a GPU from the scheduler, or correct CUDA_VISIBLE_DEVICES"
     )
 
 
 def _cautions(devices: Sequence[Device]) -> list[str]:
     """Return notes about models with special figures."""
     if any(device.energy_of == "module" for device in devices):
-        return ["the energy counter of a GH200 is the whole module's, its CPU included"]
+        return ["the energy counter of a GH200 measures the whole module, including its CPU"]
     return []

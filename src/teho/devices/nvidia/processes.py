@@ -20,7 +20,7 @@ __all__ = ["JOB_BUSY", "JobBusy", "Pids", "accounting_note"]
 JOB_BUSY = "gpu_job_busy_percent"
 _PROCESS_METRICS = ("gpu_job_processes", "gpu_job_memory_bytes")
 
-_NO_PROCESS_MEMORY = Missing(Reason.UNSUPPORTED, "the driver does not report memory by process")
+_NO_PROCESS_MEMORY = Missing(Reason.UNSUPPORTED, "the driver does not report memory per process")
 _OTHER_PIDS = Missing(
     Reason.FAILED,
     "inside a container the driver's process ids differ from the ids of the program's processes",

@@ -115,7 +115,7 @@ class _Gpu:
     def leave_out_dcgm(self, why: str) -> None:
         """Leave out the metrics that neither the driver nor DCGM reports."""
         if self.no_gpm:
-            detail = f"{self.no_gpm.detail}, and DCGM is not at hand: {why}"
+            detail = f"{self.no_gpm.detail}, and DCGM is not available: {why}"
             self._known |= dict.fromkeys(self._from_dcgm, Missing(self.no_gpm.reason, detail))
 
     def add_dcgm(self, figures: Out | None, out: Out) -> None:

@@ -50,12 +50,12 @@ def visible_cuda(
         chosen, notes = _cuda_indices(text, gpus)
         if chosen and _order_is_unsure(environment, gpus):
             notes.append(
-                f"CUDA_VISIBLE_DEVICES={text} counts the fastest GPU first, and the models here "
-                "differ, so other GPUs may be in use than those recorded; `export "
+                f"CUDA_VISIBLE_DEVICES={text} numbers the fastest GPU first, and the GPU models "
+                "here differ: the program may use other GPUs than those recorded; `export "
                 "CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the order certain"
             )
     if len(set(chosen)) < len(chosen):
-        notes.append(f"CUDA_VISIBLE_DEVICES={text} names a GPU twice; CUDA shows none at all then")
+        notes.append(f"CUDA_VISIBLE_DEVICES={text} names a GPU twice: CUDA then shows no GPU")
         chosen = []
     return _split(chosen, devices), tuple(notes)
 

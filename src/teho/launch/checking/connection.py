@@ -136,13 +136,15 @@ class Connection:
             raise self._ended()
 
     def _silent(self) -> ConnectError:
-        return self._lost(f"said nothing for {self._silence_s:.0f} s")
+        return self._lost(f"sent nothing for {self._silence_s:.0f} s")
 
     def _ended(self) -> ConnectError:
-        return self._lost("ended, or its node did")
+        return self._lost("ended, or its node failed")
 
     def _lost(self, what: str) -> ConnectError:
-        return ConnectError(f"{self._task.name} lost rank 0 at {self._task.place}: it {what}")
+        return ConnectError(
+            f"{self._task.name} lost the connection to rank 0 at {self._task.place}: rank 0 {what}"
+        )
 
 
 def connect(task: CheckTask, timeout_s: float) -> Connection:
@@ -157,14 +159,14 @@ def connect(task: CheckTask, timeout_s: float) -> Connection:
     except (EOFError, ForeignError, OSError) as error:
         said = f"said {error}" if isinstance(error, ForeignError) else "said nothing"
         raise ConnectError(
-            f"{task.name}: what answers at {task.place} is not rank 0 of this step: it {said}. "
-            "Next: set MASTER_PORT to a free one, the same on all ranks"
+            f"{task.name}: the program at {task.place} is not rank 0 of this step: it {said}. "
+            "Next: set MASTER_PORT to a free port, the same on all ranks"
         ) from None
     if (greeting.get("magic"), greeting.get("step")) != (MAGIC, task.step):
         raise ConnectError(
-            f"{task.name}: what answers at {task.place} is rank 0 of another step "
+            f"{task.name}: the program at {task.place} is rank 0 of another step "
             f"({greeting.get('step')!r}, this is {task.step!r}). "
-            "Next: set MASTER_PORT to one that no other job of that node has"
+            "Next: set MASTER_PORT to a port that no other job of that node uses"
         )
     return connection
 
@@ -197,8 +199,8 @@ def _connect(task: CheckTask, timeout_s: float) -> socket.socket:
         if final or time.monotonic() + pause_s > end_s:
             raise ConnectError(
                 f"{task.name} cannot reach {task.place}: {why}. "
-                "Next: see whether rank 0 runs there and what it says; if it waits, set "
-                "MASTER_ADDR to its address in the nodes' own network"
+                "Next: check whether rank 0 runs there, and read its messages; if rank 0 waits, "
+                "set MASTER_ADDR to its address in the nodes' own network"
             )
         time.sleep(pause_s)
         pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
@@ -209,7 +211,7 @@ def _end(program: subprocess.Popen[bytes], tail: bytes) -> tuple[str, bool]:
     try:
         code = program.wait(_KILLED_S)
     except subprocess.TimeoutExpired:
-        return "its torch closed its output and goes on", False
+        return "its torch closed its output but still runs", False
     if code < 0:
         return f"its torch was killed by {signal.Signals(-code).name}", True
     lines = tail.decode(errors="replace").strip().splitlines()

@@ -54,7 +54,7 @@ def rendezvous_findings(
     missing = [rank for rank in range(task.world_size) if rank not in came]
     if len(hellos) >= task.world_size:
         # All tasks have arrived, so no other task will have the missing rank.
-        advice = "start as many tasks as WORLD_SIZE says, each with a RANK of its own"
+        advice = "start as many tasks as WORLD_SIZE says, and give each its own RANK"
         if missing:
             findings.append(Problem("rank-missing", f"no task has RANK {spans(missing)}", advice))
         return findings
@@ -63,7 +63,7 @@ def rendezvous_findings(
         who = name_ranks(ranks) + (f" on {node}" if node else "")
         sentence = f"{who} did not reach {task.place} within {waited_s:.0f} s"
         it = "it says" if len(ranks) == 1 else "they say"
-        advice = f"see what {it} on standard error, and whether as many tasks were started"
+        advice = f"read what {it} on standard error, and check that all tasks were started"
         findings.append(Problem("rank-missing", sentence, advice))
     return findings
 
@@ -77,7 +77,7 @@ def contradictions(hellos: Sequence[Message]) -> Iterator[Problem]:
             yield Problem(
                 "node-rank-twice",
                 f"NODE_RANK {node_rank} is used on {len(hosts)} machines: {', '.join(hosts)}",
-                "give each node a NODE_RANK of its own",
+                "give each node its own NODE_RANK",
             )
             continue
         for local_rank, ranks in sorted(group_by(group, lambda one: one["local_rank"]).items()):
@@ -86,7 +86,7 @@ def contradictions(hellos: Sequence[Message]) -> Iterator[Problem]:
                 yield Problem(
                     "local-rank-twice",
                     f"{who} on {node} all have LOCAL_RANK {local_rank}",
-                    "give each task of a node a LOCAL_RANK of its own: it chooses the GPU",
+                    "give each task of a node its own LOCAL_RANK: LOCAL_RANK selects the GPU",
                 )
         sizes = {hello["local_world_size"] for hello in group}
         if sizes != {len(group)}:
@@ -103,8 +103,8 @@ def claimed_twice(first: Message, second: Message) -> Problem:
     return Problem(
         "rank-twice",
         f"two tasks claim rank {first['rank']}: {tasks}",
-        "give each task a RANK of its own; a variable that the batch script expanded is the "
-        "same in all tasks",
+        "give each task its own RANK; if the batch script expands a variable, all tasks get the "
+        "same value",
     )
 
 
@@ -149,12 +149,12 @@ def choose_backend(
     """
     without = [rank for rank, answer in answers.items() if not answer["version"]]
     if len(without) == len(answers):
-        return "", [], f"torch is not there ({answers[0]['why']})"
+        return "", [], f"torch cannot be imported ({answers[0]['why']})"
     if without:
         why = answers[without[0]]["why"]
         sentence = f"torch cannot be imported by {name_group(without, hellos)}: {why}"
         finding = Problem("torch-missing", sentence, _SAME_PYTHON)
-        return "", [finding], "torch is not on all ranks"
+        return "", [finding], "some ranks cannot import torch"
     findings = [*_versions(answers, hellos), *_gpus(answers, hellos)]
     if not findings and all(answer["nccl"] and answer["gpu"] for answer in answers.values()):
         return "nccl", [], ""
@@ -178,16 +178,16 @@ def _gpus(answers: Mapping[int, Message], hellos: Mapping[int, Message]) -> Iter
         see = "sees" if len(blind) == 1 else "see"
         yield Problem(
             "gpu-missing",
-            f"{name_group(blind, hellos)} {see} no GPU, others do",
-            "see nvidia-smi or rocm-smi there, and which *_VISIBLE_DEVICES is set",
+            f"{name_group(blind, hellos)} {see} no GPU, but other ranks do",
+            "run nvidia-smi or rocm-smi there, and check which *_VISIBLE_DEVICES is set",
         )
     owners = group_by(seeing, lambda rank: (hellos[rank]["node_rank"], answers[rank]["gpu"]))
     for (_, gpu), ranks in owners.items():
         if len(ranks) > 1:
             yield Problem(
                 "gpu-shared",
-                f"{name_group(ranks, hellos)} use one GPU ({gpu})",
-                "request as many GPUs per node as it has tasks, and let each task see all",
+                f"{name_group(ranks, hellos)} share one GPU ({gpu})",
+                "request one GPU per task, and let each task see all GPUs of its node",
             )
 
 

@@ -36,12 +36,12 @@ def open_rendezvous(task: CheckTask) -> socket.socket:
         why = getattr(error, "strerror", None) or "not a host name"
         raise RendezvousError(
             f"{task.name}: MASTER_ADDR {task.address} does not resolve ({why}). "
-            "Next: set it to a name or address of this node that every node resolves"
+            "Next: set MASTER_ADDR to a name or address of this node that all nodes can resolve"
         ) from None
     if not any(_is_mine(family, address) for family, _, _, _, address in found):
         raise RendezvousError(
             f"{task.name}: MASTER_ADDR {task.address} is another machine. "
-            "Next: set it to the node of rank 0"
+            "Next: set MASTER_ADDR to the node of rank 0"
         )
     try:
         return listen(task.port)
@@ -49,7 +49,7 @@ def open_rendezvous(task: CheckTask) -> socket.socket:
         if error.errno == errno.EADDRINUSE:
             raise RendezvousError(
                 f"{task.name}: port {task.port} is in use by another program. "
-                "Next: set MASTER_PORT to a free one, the same on all ranks"
+                "Next: set MASTER_PORT to a free port, the same on all ranks"
             ) from None
         raise RendezvousError(
             f"{task.name}: cannot listen on port {task.port}: {error.strerror}. "

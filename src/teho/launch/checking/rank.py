@@ -55,7 +55,10 @@ def run(arguments: list[str]) -> int:
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("teho launch --check")
     parser.add_argument(
-        "--seconds", type=seconds, default=1.0, help="length of each measurement, about"
+        "--seconds",
+        type=seconds,
+        default=1.0,
+        help="approximate length of each measurement, in seconds",
     )
     parser.add_argument(
         "--timeout", type=seconds, default=60.0, help="seconds to wait for all ranks"

@@ -42,10 +42,10 @@ _MOST_FAILURES = 3
 """The failure of one rank makes others fail, so more lines do not help."""
 _NETWORK = (
     "check for a firewall or a wrong network between these nodes: NCCL_SOCKET_IFNAME and "
-    "GLOO_SOCKET_IFNAME choose the network, NCCL_DEBUG=INFO prints more"
+    "GLOO_SOCKET_IFNAME choose the network, NCCL_DEBUG=INFO prints more details"
 )
 
-_FILES = "check whether the file system that holds torch is slow there"
+_FILES = "check whether the file system of the torch installation is slow on these nodes"
 
 
 class _BrokenError(Exception):
@@ -101,7 +101,7 @@ class Rendezvous:
                     came.append(peer)
                 elif message is None and peer in came:
                     who = f"rank {peer.hello['rank']} on {peer.hello['node']}"
-                    self._find_gone(f"{who} ended while it waited for the others")
+                    self._find_gone(f"{who} ended while it waited for the other ranks")
             if self.result.findings or self._disagree(came):
                 end_s = min(end_s, time.monotonic() + _LATE_S)
                 if len(came) >= self._size:
@@ -288,7 +288,7 @@ class Rendezvous:
             peer.send(about, **data)
 
     def _find_gone(self, sentence: str) -> None:
-        advice = "see what it says on standard error, and whether its node ran out of memory"
+        advice = "read its messages on standard error, and check whether its node ran out of memory"
         self._find("rank-gone", sentence, advice)
 
     def _find(self, kind: str, sentence: str, next_step: str) -> None:

@@ -161,7 +161,7 @@ def _details(result: Result) -> Iterator[str]:
     if result.backend:
         yield from _collective_lines(result)
     elif result.no_collective:
-        yield f"No collective was tried: {result.no_collective}."
+        yield f"No collective was tested: {result.no_collective}."
     slowest = _slowest(result)
     if slowest is not None:
         yield _slowest_line(result, slowest)
@@ -173,8 +173,8 @@ def _ring_line(result: Result) -> str:
     slowest = min(links, key=links.__getitem__)
     following = (slowest + 1) % result.task.world_size
     return (
-        f"TCP: {_rate(median(links.values()))} per link in the median, all {len(links)} links of "
-        f"the ring at once; the slowest {_rate(links[slowest])}, {result.name(slowest)} to "
+        f"TCP: median {_rate(median(links.values()))} per link, with all {len(links)} links of "
+        f"the ring in use; slowest link {_rate(links[slowest])}, from {result.name(slowest)} to "
         f"{result.name(following)}."
     )
 
@@ -201,13 +201,13 @@ def _slowest_line(result: Result, slowest: int) -> str:
     work = result.work()
     what = "a matrix product" if result.device_work_s else "a checksum"
     line = (
-        f"Slowest: {result.name(slowest)}, {_time(work[slowest])} for {what} that takes "
-        f"{_time(median(work.values()))} in the median"
+        f"Slowest: {result.name(slowest)}, {_time(work[slowest])} for {what} (median of all "
+        f"ranks: {_time(median(work.values()))})"
     )
     if result.waited_s and result.device_work_s:
         others = median(s for rank, s in result.waited_s.items() if rank != slowest)
         if others > result.waited_s[slowest]:
-            line += f"; the others waited {_time(others - result.waited_s[slowest])} longer than it"
+            line += f"; the others waited {_time(others - result.waited_s[slowest])} longer"
     return f"{line}."
 
 

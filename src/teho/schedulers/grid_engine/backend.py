@@ -78,7 +78,7 @@ class GridEngine:
             return None
         if _refuses(answer):
             raise RefusedError(
-                f"Grid Engine did not take the job; qsub says: {said(answer)}",
+                f"Grid Engine did not accept the job; qsub says: {said(answer)}",
                 "",
                 "change the request; `qsub -w v` prints more, `teho plan` shows what fits",
             )

@@ -75,7 +75,7 @@ def grid_engine_cluster(
     cluster_name = environment.get("SGE_CLUSTER_NAME", "")
     if not name and not cluster_name:
         raise InputError(
-            "Grid Engine has no name for its cluster here (SGE_CLUSTER_NAME)",
+            "Grid Engine does not report the name of this cluster (SGE_CLUSTER_NAME)",
             next_step="`teho clusters discover --name NAME`",
         )
     site = _Site(answers)
@@ -101,7 +101,8 @@ def grid_engine_cluster(
         local_disk=LocalDisk(
             variable="TMPDIR",
             source="GE queue_conf(5): tmpdir",
-            notes="Grid Engine makes it for the job and removes it; its size is not known.",
+            notes="Grid Engine makes this directory for the job and removes it afterwards; its "
+            "size is not known.",
         ),
         quotas=tuple(site.quota(rule) for rule in answers.quotas),
         notes=tuple(_notes(answers)),
@@ -382,14 +383,14 @@ def _is_among(name: str, words: Sequence[str], groups: Mapping[str, Sequence[str
 def _notes(answers: GridEngineAnswers) -> Iterator[str]:
     """Yield a sentence for each fact that Grid Engine does not report."""
     yield (
-        "Grid Engine does not report these facts, so this file lacks them: what a GPU-hour costs, "
-        "the fair share of a GPU, its memory and product name, how software is loaded, who runs "
-        "the cluster. GPUs are the consumables whose names mean GPUs; the vendor is taken from the "
-        "type."
+        "Grid Engine does not report these facts, so this file does not have them: what a "
+        "GPU-hour costs, the fair share of a GPU, its memory and product name, how software is "
+        "loaded, who runs the cluster. A consumable counts as a GPU if its name says so; the "
+        "vendor is taken from the type."
     )
     yield HOSTS_NOTE
     if answers.config.get("jsv_url", "none").lower() != "none":
         yield (
-            "A verifier (jsv_url) may change or refuse a job by rules of the site; Grid "
-            "Engine does not report them."
+            "A verifier (jsv_url) may change or refuse a job by rules of the site; Grid Engine "
+            "does not report these rules."
         )

@@ -77,8 +77,8 @@ class GridEngineScheduler(Scheduler):
     def only_this_node(self, node: str, nodes: int, node_list: str) -> str:
         """Say that it only starts the script."""
         return (
-            f"The job has {nodes} nodes, {node_list}, and only {node} is recorded: "
-            "Grid Engine only starts a job's own tasks. `mpirun teho run -- COMMAND` "
+            f"The job has {nodes} nodes, {node_list}, but only {node} is recorded: with Grid "
+            "Engine, Teho cannot start recorders on other nodes. `mpirun teho run -- COMMAND` "
             "records all nodes."
         )
 

@@ -118,7 +118,9 @@ def write_script(
         raise InputError("a script without a command", next_step="`-- COMMAND…` at the end")
     scheduler = scheduler_of(option.scheduler)
     if not scheduler.starts_tasks and option.nodes > 1:
-        raise InputError(f"{option.nodes} nodes on {cluster.title}", "one: only Slurm has several")
+        raise InputError(
+            f"{option.nodes} nodes on {cluster.title}", "one node: several nodes need Slurm"
+        )
     name = option.request.launcher
     if not launcher_of(name).works_on(option.scheduler):
         raise InputError(
@@ -299,7 +301,7 @@ def _stage(option: Option, cluster: Cluster, options: ScriptOptions) -> tuple[st
         return ()
     if options.stage and disk.only_if_asked and option.local_disk_gib is None:
         raise InputError(
-            f"--stage without --local-disk: {cluster.title} only has a disk for jobs that "
+            f"--stage without --local-disk: {cluster.title} only gives local disk to jobs that "
             "request it",
             next_step="add `--local-disk 100GiB`, or the size of the data",
         )
@@ -345,6 +347,6 @@ def _not_expanded(option: Option, cluster: Cluster) -> Iterator[str]:
     found = re.search(rf"\$(?:{known})\b|\$\{{(?:{known})\b", " ".join(words))
     if found and words[0].rpartition("/")[2] not in {"bash", "sh"}:
         yield (
-            f"{found.group().replace('{', '')} in the command is not expanded: with "
-            "`-- bash -c '…'`, the job's shell replaces it"
+            f"{found.group().replace('{', '')} in the command is not expanded: to let the job's "
+            "shell expand it, use `-- bash -c '…'`"
         )

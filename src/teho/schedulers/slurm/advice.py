@@ -19,7 +19,7 @@ class SlurmAdvice(Advice):
     )
     many_in_one_job = "a loop in one script instead of an `sbatch` for each"
     whole_node = "`--exclusive`"
-    log_of_each_task = "`srun --output=job-%j-%t.log` gives each task a log of its own."
+    log_of_each_task = "`srun --output=job-%j-%t.log` writes a separate log for each task."
     show_gpus = "Give the step all of the job's GPUs: `srun --gpu-bind=none`"
     more_cores_of_job = (
         "Since Slurm 22.05, `srun` does not use the `--cpus-per-task` of `sbatch`: "
@@ -44,7 +44,7 @@ class SlurmAdvice(Advice):
             return f"`--ntasks-per-node={per_node}`"
         each = math.ceil(per_node / (tasks or 1))
         # If the number of tasks is not known, the option is right for one task.
-        return f"`--cpus-per-task={each}`" + ("" if tasks else " (with one task a node)")
+        return f"`--cpus-per-task={each}`" + ("" if tasks else " (with one task per node)")
 
     def memory(self, needed_gib: float, cores: int) -> str:
         """Return the option for the memory of each node."""

@@ -98,7 +98,7 @@ class Slurm:
             return None
         if _refuses(answer):
             raise RefusedError(
-                f"Slurm did not take the job; sbatch says: {said(answer)}",
+                f"Slurm did not accept the job; sbatch says: {said(answer)}",
                 "",
                 "change the request; `teho plan` shows what fits",
             )

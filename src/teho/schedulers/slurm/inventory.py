@@ -339,7 +339,7 @@ def _local_disk(config: Row, hosts: Sequence[Host]) -> LocalDisk | None:
         path=config.get("TmpFS") or "/tmp",  # noqa: S108 - Slurm's own default
         option="--tmp={gib}G",
         source="SLURM scontrol show config: TmpFS; scontrol show node: TmpDisk",
-        notes="--tmp selects nodes with this amount of disk; it does not reserve it.",
+        notes="--tmp selects nodes with this amount of disk; it does not reserve the disk.",
     )
 
 
@@ -348,7 +348,7 @@ def _notes(
 ) -> Iterator[str]:
     """Yield a sentence for each fact that Slurm does not report."""
     yield (
-        "Slurm does not report these facts, so this file lacks them: what a GPU-hour costs "
+        "Slurm does not report these facts, so this file does not have them: what a GPU-hour costs "
         "in the site's own unit, the fair share of a GPU, how software is loaded, rules on "
         "accounts, who runs the cluster."
     )
@@ -366,12 +366,13 @@ def _notes(
     if unseen:
         yield (
             "Slurm does not show nodes that are powered down (PrivateData lacks cloud): nodes of "
-            f"{', '.join(unseen)} are missing here, so no kind has its count."
+            f"{', '.join(unseen)} are missing here, so the number of nodes of each kind is not "
+            "known."
         )
     if config.get("JobSubmitPlugins"):
         yield (
             f"JobSubmitPlugins={config['JobSubmitPlugins']}: rules of the site may change or "
-            "refuse a job; Slurm does not report them."
+            "refuse a job; Slurm does not report these rules."
         )
     if any(host.cpus_per_core > 1 for host in hosts):
         yield "Slurm counts threads here; this file counts physical cores."

@@ -90,8 +90,8 @@ class SlurmScheduler(Scheduler):
             return ""
         verb = "is" if len(names) == 1 else "are"
         return (
-            f"{', '.join(names)} {verb} set and not used, because the job would not be as "
-            "announced: use the options of `teho submit` instead"
+            f"{', '.join(names)} {verb} set but not used, because the job would then differ "
+            "from the plan: use the options of `teho submit` instead"
         )
 
     def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live:
