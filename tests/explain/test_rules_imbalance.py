@@ -39,11 +39,11 @@ class TestRankImbalance:
             "GPU 5 on r01g02 drew 211 W, the other 31 GPUs 560 W to 595 W: the load is uneven."
         )
         evidence = figures(finding)
-        assert evidence["time far from the others, GPU 5 on r01g02"] == 100
+        assert evidence["time with a large difference from the others, GPU 5 on r01g02"] == 100
         assert evidence["GPU power, median of the others"] == 575
         # Its busy share is the highest of all: that alone would have hidden it.
         assert evidence["GPU busy, mean, GPU 5 on r01g02"] == 99
-        assert evidence["rank by its place, GPU 5 on r01g02"] == "13"
+        assert evidence["rank that probably uses GPU 5 on r01g02"] == "13"
         assert "`py-spy top --pid PID` on r01g02" in finding.action
 
     @pytest.mark.parametrize(("low", "count"), [(399.0, 1), (400.0, 0), (401.0, 0)])
@@ -196,7 +196,9 @@ class TestTaskImbalance:
         if count:
             assert verdict[0].severity is Severity.REMARK
             assert verdict[0].sentence.startswith("Rank 3 on r01g01 used ")
-            assert verdict[0].sentence.endswith("of CPU time, half of the 4 tasks at most 50 min.")
+            assert verdict[0].sentence.endswith(
+                "of CPU time; half of the 4 tasks used at most 50 min."
+            )
 
     @pytest.mark.parametrize(("more_s", "count"), [(59.0, 0), (60.0, 1)])
     def test_threshold_of_little_cpu_time(self, more_s, count):

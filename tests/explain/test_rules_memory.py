@@ -32,7 +32,7 @@ class TestMemoryOverasked:
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding)["memory used, of the request, r01c01"] == 18.75
-        assert "`--mem=15G`: the measured peak and 20 %" in finding.action
+        assert "`--mem=15G`: the measured peak plus 20 %" in finding.action
         assert "Page cache (here up to 20.0 GiB)" in finding.action
 
     @pytest.mark.parametrize(("percent", "count"), [(69.99, 1), (70.0, 0), (70.01, 0)])

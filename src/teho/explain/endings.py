@@ -135,8 +135,8 @@ def _after_signal(number: int, known: EndEvidence) -> str:
     if number == signal.SIGKILL:
         check = f" Check the job's state: {command}." if command else ""
         return (
-            "Compare the job's peak memory with its limit: the kernel kills programs if memory "
-            f"runs out. A scheduler does it to end a job.{check}"
+            "Compare the job's peak memory with its limit: the kernel kills programs if "
+            f"memory runs out. A scheduler also kills programs to end a job.{check}"
         )
     if number == signal.SIGINT:
         return _NOT_CTRL_C

@@ -167,13 +167,13 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
             *([column("mark", "!", _mark)] if some_warn else []),
         ),
     )
-    note = "Cores and memory are of each node."
+    note = "Cores and memory are per node."
     if any(row.get("memory", 0) is None for row in shown.rows):
         note += " –: the site sets it."
     if some_warn:
-        note += " !: has warnings."
+        note += " !: this way has warnings."
     elif all(warn) and len(warn) > 1:
-        note += " All have warnings."
+        note += " All ways have warnings."
     left = len(options) - _MOST
     return msgspec.structs.replace(
         shown,
