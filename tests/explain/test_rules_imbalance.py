@@ -161,7 +161,9 @@ def ended(*ends, **given):
 class TestTaskImbalance:
     def test_one_that_ends_late(self):
         finding = found(task_imbalance, ended(3000.0, 3600.0, 3000.0, 2990.0))
-        assert finding.sentence == ("Rank 1 on r01g01 ended 10 min after half of the 4 tasks had.")
+        assert finding.sentence == (
+            "Rank 1 on r01g01 ended 10 min after half of the 4 tasks had ended."
+        )
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
             "first task ended after": 2990.0,
@@ -171,7 +173,9 @@ class TestTaskImbalance:
 
     def test_one_that_ends_early(self):
         finding = found(task_imbalance, ended(3600.0, 1800.0, 3600.0))
-        assert finding.sentence == "Rank 1 on r01g01 ended 30 min before half of the 3 tasks had."
+        assert finding.sentence == (
+            "Rank 1 on r01g01 ended 30 min before half of the 3 tasks had ended."
+        )
 
     @pytest.mark.parametrize(("late_s", "count"), [(360.0, 0), (361.0, 1)])
     def test_threshold_of_the_end(self, late_s, count):

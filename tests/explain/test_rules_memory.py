@@ -124,7 +124,7 @@ class TestMemoryNearLimit:
 
     def test_a_whole_nodes_memory_needs_another_node(self):
         part = NodePart(memory_peak=370.0 * GIB, memory_limit=376.0 * GIB, memory_source="node")
-        assert "on a node that has it" in found(memory_near_limit, scenario(part)).action
+        assert "on a node with enough memory" in found(memory_near_limit, scenario(part)).action
 
     def test_without_a_scheduler(self):
         part = NodePart(memory_peak=31.0 * GIB, memory_limit=32.0 * GIB, scheduler=None)

@@ -37,7 +37,8 @@ _SMALLER_BATCH = (
     "Use a smaller batch size, with gradient accumulation if you need the same effective batch."
 )
 _NOT_CTRL_C = "If you did not press Ctrl-C, look for what sent SIGINT."
-_MORE_MEMORY = "Request more memory, or use less: a smaller batch or fewer loader workers."
+_MORE_MEMORY = "Request more memory, or use less memory: a smaller batch or fewer loader "
+"workers."
 _BY_EXCEPTION = {
     "MemoryError": "Request more memory, or load less data at once.",
     "torch.OutOfMemoryError": _SMALLER_BATCH,

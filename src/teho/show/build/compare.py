@@ -105,7 +105,7 @@ def _commands(compared: Compared) -> Iterator[str]:
     if first := first_recording(compared):
         tag = f"compare={compared.id}"
         shown = f"`teho list --tag {tag}` shows all recordings, " if compared.id else ""
-        yield f"{shown}`teho report {first}` the first of them."
+        yield f"{shown}`teho report {first}` shows the first recording."
 
 
 def _tables(compared: Compared, point: Point) -> Iterator[Table]:

@@ -277,7 +277,9 @@ def _unfit(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
                 yield from _limits(one, clusters)
         if len(others) > 1:
             labels = ", ".join(map(label_of, others))
-            yield Item(lead=clusters[name].title, text=f"without such nodes: {labels}")
+            yield Item(
+                lead=clusters[name].title, text=f"these partitions have no such nodes: {labels}"
+            )
 
 
 def _limits(unfit: Unfit, clusters: Mapping[str, Cluster]) -> Iterator[Item]:

@@ -28,8 +28,7 @@ def render_script(plan: EnvironmentPlan) -> str:
     lines += [
         "",
         *_comment(
-            "In each job; `teho plan --env FILE` reads it from the JSON file that --format "
-            "json writes:"
+            "In each job; `teho plan --env FILE` reads these lines from the output of --format json:"
         ),
     ]
     lines += [f"#   {line}" for line in plan.job.lines]

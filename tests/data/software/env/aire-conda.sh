@@ -24,6 +24,6 @@ micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 # 3. Whether it is a GPU build that the driver runs.
 teho env check --cluster aire jax-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   eval "$(micromamba shell hook --shell bash)"
 #   micromamba activate jax-gpu

@@ -33,6 +33,6 @@ pip freeze > pytorch-gpu.lock.txt
 # 5. Whether it is a GPU build that the driver runs.
 teho env check --cluster roihu pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module load python-data
 #   source /projappl/p1/pytorch-gpu/bin/activate

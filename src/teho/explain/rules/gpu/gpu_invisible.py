@@ -39,7 +39,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             if seen:
                 context.figure(node, "number of allocated GPUs", Missing(Reason.UNRECORDED))
         elif seen < given <= seen * tasks[node.name]:
-            context.figure(node, "GPUs that its other tasks see", Missing(Reason.UNRECORDED))
+            context.figure(node, "GPUs that the other tasks see", Missing(Reason.UNRECORDED))
         elif given - seen >= context.limit("hidden_min"):
             alike.setdefault((given, seen), []).append(node)
     for (given, seen), nodes in alike.items():

@@ -35,11 +35,11 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         further=lambda gpus: _evidence(context, gpus),
         judged_by=["at_work_percent"],
         action=(
-            "If the program must read so many bytes, do nothing. Otherwise move fewer bytes "
-            "for each operation: `torch.compile(model)` joins steps that each read and write "
-            "everything, `dtype=torch.bfloat16` halves the bytes, and a larger `batch_size` "
-            "uses the weights more often. More arithmetic units would not help; a GPU with "
-            "faster memory would."
+            "If the program must read all these bytes, do nothing. Otherwise move fewer "
+            "bytes for each operation: `torch.compile(model)` joins steps that each read and "
+            "write everything, `dtype=torch.bfloat16` halves the bytes, and a larger "
+            "`batch_size` uses the weights more often. More arithmetic units would not help; "
+            "a GPU with faster memory would."
         ),
     )
 

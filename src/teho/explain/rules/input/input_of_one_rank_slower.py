@@ -37,8 +37,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         return
     yield context.lost(
         f"Rank {slow.library.get('rank')} on {slow.process.node} waited for data "
-        f"{shares[worst]:.0f} % of the time, the other ranks only {median:.0f} %: they waited for "
-        "this rank.",
+        f"{shares[worst]:.0f} % of the time, the other ranks only {median:.0f} %: the "
+        "other ranks waited for this rank.",
         share_percent=difference,
         evidence=(
             Evidence("waiting for data, slowest rank", shares[worst], "%"),

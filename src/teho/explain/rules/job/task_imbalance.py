@@ -54,8 +54,8 @@ def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Iterator[Finding]:
     most_s = max(abs(task.end_s - middle_s) for task in odd)
     yield context.finding(
         Severity.WARNING,
-        f"{_named(odd)} ended {format_duration(most_s)} {'after' if late else 'before'} half of "
-        f"the {len(tasks)} tasks had.",
+        f"{_named(odd)} ended {format_duration(most_s)} {'after' if late else 'before'} "
+        f"half of the {len(tasks)} tasks had ended.",
         evidence=(
             Evidence("first task ended after", min(ends), "s"),
             Evidence("half of the tasks had ended after", middle_s, "s"),

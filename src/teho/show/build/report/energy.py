@@ -78,7 +78,7 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
             _watt_hours("cpu", "CPUs", lambda node: figure_of(node.totals, "cpu_energy_j")),
             _watt_hours("memory", "Memory", lambda node: figure_of(node.totals, "memory_energy_j")),
             _watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
-            column("source", "Source", lambda node: _FROM.get(energy_of_node(node)[1])),
+            column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
         ),
         note="The energy includes the work of all users of the node. The energy of the whole "
         "node includes CPUs, memory and GPUs: do not add them up.",
@@ -118,7 +118,7 @@ def _of_gpus(summary: Summary) -> Table:
             ),
             column("source", "By", lambda pair: _source(pair[1])),
             _watt_hours(
-                "integrated", "By power", own(lambda gpu: gpu.energy.integrated_j), aside=several
+                "integrated", "From power", own(lambda gpu: gpu.energy.integrated_j), aside=several
             ),
             column("apart", "Difference", own(lambda gpu: gpu.energy.apart_percent),
                    unit="%", decimals=1),
