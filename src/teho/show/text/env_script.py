@@ -28,7 +28,7 @@ def render_script(plan: EnvironmentPlan) -> str:
     lines += [
         "",
         *_comment(
-            "In each job; `teho plan --env FILE` reads these lines from the output of --format json:"
+            "In each job; `teho plan --env FILE` reads these lines from the --format json output:"
         ),
     ]
     lines += [f"#   {line}" for line in plan.job.lines]

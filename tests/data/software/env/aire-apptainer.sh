@@ -3,7 +3,8 @@
 # container.
 # Run it on a login node, once.
 #
-# It is the newest that fits, by conda-forge/cupy-feedstock 0d4a99c (2026-06-01) and its history.
+# It is the newest version that fits, according to conda-forge/cupy-feedstock 0d4a99c (2026-06-01)
+# and its history.
 #   Not CuPy 14 with CUDA 13.2: it needs driver 580 or newer, and which one is there is not known.
 # ! The driver of Aire's compute nodes is not documented. Of the builds that fit, CUDA 12 works
 #   with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`.
@@ -41,6 +42,6 @@ apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit
 # 5. Whether it is a GPU build that the driver runs.
 teho env check --cluster aire cupy-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module load apptainer
 #   apptainer exec --nv "$HOME/cupy-gpu.sif" python train.py

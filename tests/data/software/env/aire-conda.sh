@@ -3,8 +3,8 @@
 # environment of conda.
 # Run it on a login node, once.
 #
-# It is the newest that fits, by conda-forge/jaxlib-feedstock 9123295 (2026-04-23) and its
-# history.
+# It is the newest version that fits, according to conda-forge/jaxlib-feedstock 9123295
+# (2026-04-23) and its history.
 #   Not JAX 0.10 to 0.11: conda-forge has 0.9 at the newest.
 # ! Anaconda must not be used.
 # ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
@@ -24,6 +24,6 @@ micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 # 3. Whether it is a GPU build that the driver runs.
 teho env check --cluster aire jax-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   eval "$(micromamba shell hook --shell bash)"
 #   micromamba activate jax-gpu

@@ -3,8 +3,8 @@
 # ARC4: an environment of conda.
 # Run it on a login node, once.
 #
-# It is the newest that fits, by conda-forge/tensorflow-feedstock 2cc3b12 (2026-01-30) and its
-# history.
+# It is the newest version that fits, according to conda-forge/tensorflow-feedstock 2cc3b12
+# (2026-01-30) and its history.
 #   Not TensorFlow 2.20 to 2.21: conda-forge has 2.19 at the newest.
 # ! ARC4 is retired; its successor is aire.
 # ! The driver version is from the documentation: ARC software/compilers/anaconda.md 2024-02-26,
@@ -30,6 +30,6 @@ conda list -n tensorflow-gpu --explicit --md5 > tensorflow-gpu.lock.txt
 # 4. Whether it is a GPU build that the driver runs.
 teho env check --cluster arc4 tensorflow-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module load anaconda
 #   source activate tensorflow-gpu

@@ -23,7 +23,7 @@ pip freeze > tensorflow-gpu.lock.txt
 # 4. Whether it is a GPU build that the driver runs.
 teho env check --cluster lumi tensorflow-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module purge
 #   module use /appl/local/csc/modulefiles/
 #   module load tensorflow

@@ -3,8 +3,8 @@
 # container.
 # Run it on a login node, once.
 #
-# It is the newest that fits, by conda-forge/jaxlib-feedstock 9123295 (2026-04-23) and its
-# history.
+# It is the newest version that fits, according to conda-forge/jaxlib-feedstock 9123295
+# (2026-04-23) and its history.
 #   Not JAX 0.10 to 0.11: conda-forge has 0.9 at the newest.
 # ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another.
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
@@ -45,5 +45,5 @@ CONDA_OVERRIDE_CUDA=13.2 conda-containerize new --mamba --prefix "/projappl/proj
 # 5. Whether it is a GPU build that the driver runs.
 teho env check --cluster roihu jax-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   export PATH="/projappl/project_2001234/jax-gpu/bin":"$PATH"

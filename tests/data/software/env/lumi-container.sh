@@ -36,7 +36,7 @@ singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:
 # 6. Whether it is a GPU build that the driver runs.
 teho env check --cluster lumi pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module purge
 #   module use /appl/local/laifs/modules
 #   module load lumi-aif-singularity-bindings
