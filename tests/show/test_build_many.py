@@ -123,7 +123,7 @@ def test_tasks_that_failed_come_first_in_the_order_of_their_ends():
     assert tasks.rows[5]["elapsed"] == pytest.approx(1440)
     silent = tasks.rows[6]["ended"]
     assert isinstance(silent, Missing)
-    assert "killed before it could report it" in silent.detail
+    assert "killed before it could report the value" in silent.detail
 
 
 def test_where_all_tasks_ended_alike_none_stands_out():

@@ -34,7 +34,7 @@ TUNED = Tuned(
 )  # fmt: skip
 TEXT = """\
 ✓ `num_workers=2` makes it 1.90 times as fast (95 %: 1.70 to 2.10)
-  9.5 → 18.1 steps/s, in 4 pairs of runs that took turns
+  9.5 → 18.1 steps/s, measured in 4 pairs of alternating runs
 
 Change
   /elsewhere/train.py:31: DataLoader(data)
@@ -43,7 +43,7 @@ Change
 
 Tried
 steps/s  speed  waited %  runs  settings
-   9.50   1.00        81     5  as it is
+   9.50   1.00        81     5  unchanged
   18.05   1.90         3     4  num_workers=2
 
 Not measured
