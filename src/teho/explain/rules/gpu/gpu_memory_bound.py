@@ -18,7 +18,7 @@ THRESHOLDS = {
         60.0,
         "%",
         "Nsight Compute, rule SOLBottleneck: 60 %; DCGM's manual: 80 % is the highest "
-        "possible value",
+        "value in practice",
     ),
 }
 
