@@ -47,8 +47,8 @@ def test_it_is_drawn(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (None, "No such file"),
-        ("not JSON", "expected what `teho bench --format json` writes"),
-        ("{}", "expected what `teho bench --format json` writes"),
+        ("not JSON", "expected the JSON that `teho bench --format json` writes"),
+        ("{}", "expected the JSON that `teho bench --format json` writes"),
         ("newer", "the schema is teho.bench/999; expected teho.bench/1"),
     ],
 )

@@ -61,7 +61,7 @@ class TestSmallFiles:
         below = in_worker()
         made = with_workers(opening(20.0, below), fetching(5.0, below), idle(9.0), parts=self.PARTS)
         assert figures(found(input_small_files, made))[
-            "of loading, opening and reading files"
+            "share of loading, opening and reading files"
         ] == pytest.approx(80.0)
 
     @pytest.mark.parametrize(("sample_bytes", "count"), [(1.0 * MIB, 1), (1.01 * MIB, 0)])
@@ -102,7 +102,7 @@ class TestReadAgain:
         finding = found(
             input_read_again, alone(fetching(40.0), parts=[node(job_read_bytes=20.0 * GIB)])
         )
-        assert "and read 20.0 GiB from storage: 10.0 GiB of memory are too" in finding.sentence
+        assert "and read 20.0 GiB from storage: 10.0 GiB of memory is too" in finding.sentence
         assert finding.regain_percent == (0.0, 40.0)
 
     @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ class TestSkewed:
         verdict = judged(input_skewed, self.made({10: (990, 1.0), 20: (10, long_s)}))
         assert len(verdict) == count
         if verdict:
-            assert "33 % of it for 1 % of the batches" in verdict[0].sentence
+            assert "33 % of this waiting was for 1 % of the batches" in verdict[0].sentence
             assert verdict[0].regain_percent == (6.6, 13.2)
 
     @pytest.mark.parametrize(("rare", "count"), [(200, 1), (201, 0)])
@@ -193,8 +193,8 @@ class TestOneRank:
     def test_names_it(self):
         finding = found(input_of_one_rank_slower, self.made(5.0, 45.0, 6.0, 7.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 waited for data 45 % of the time, the other ranks only 6 %: they "
-            "waited for this rank."
+            "Rank 1 on r01g01 waited for data 45 % of the time, the other ranks only 6 %: the "
+            "other ranks waited for this rank."
         )
         assert finding.regain_percent == (19.5, 39.0)
 

@@ -141,7 +141,10 @@ class TestDataFits:
     @pytest.mark.parametrize(
         ("facts", "lacked"),
         [
-            ({"samples": None}, f"size of all samples of {NODE}: the loader does not report it"),
+            (
+                {"samples": None},
+                f"size of all samples of {NODE}: the loader does not report its size",
+            ),
             ({"batch_bytes": None}, f"size of all samples of {NODE}"),
             ({"gpus": [gpu(UNSUPPORTED)]}, f"GPU busy of GPU 0 on {NODE}"),
             (
@@ -235,7 +238,7 @@ class TestSmallBatches:
             "batch": 32.0,
             "GPU memory used, highest": 6 * GIB,
             "GPU memory used, highest share": 18.75,
-            "SM activity while at work": pytest.approx(60.0),
+            "SM activity while busy": pytest.approx(60.0),
         }
         assert finding.action.startswith("Try batches of two, four and eight times the size: ")
         assert "`teho tune --allow batch-size -- …`" in finding.action

@@ -184,7 +184,7 @@ class TestTooFewWorkers:
         assert finding.action.startswith("Start more workers: `DataLoader(…, num_workers=")
         assert 4 <= int(finding.action.split("num_workers=")[1].split(")")[0]) <= 5
         assert finding.regain_percent[1] == pytest.approx(60.0, abs=5.0)
-        assert figures(finding)["workers at work"] == 100.0
+        assert figures(finding)["workers busy"] == 100.0
 
     @pytest.mark.parametrize(("busy_s", "count"), [(69.9, 0), (70.0, 1)])
     def test_threshold_of_their_work(self, busy_s, count):
@@ -254,7 +254,7 @@ class TestCollated:
             finding.action
         )
         assert finding.regain_percent == (20.0, 40.0)
-        assert figures(finding)["of that, putting batches together"] == 25.0
+        assert figures(finding)["share of the waiting, putting batches together"] == 25.0
 
     def test_a_set_that_only_holds_tensors_may_do_more_with_them(self):
         made = alone(collating(10.0), fetching(30.0), dataset_bytes=1 * GIB)

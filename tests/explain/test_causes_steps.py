@@ -61,8 +61,8 @@ class TestColdCache:
     def test_says_how_much_slower_and_when(self):
         finding = found(cold_cache, reads_at_first())
         assert finding.sentence == (
-            "The program made 3 steps/s in its first 19 min 50 s and 4 in its last: at first the "
-            "data came from storage, later from memory."
+            "The program made 3 steps/s in its first 19 min 50 s and 4 steps/s at the end: at "
+            "first the data came from storage, later from memory."
         )
         assert finding.severity is Severity.REMARK
         assert figures(finding)["read from storage, first third"] == 2e8

@@ -117,7 +117,9 @@ class TestAfterTheBeginning:
         verdict = judged(saving_often, made)
         assert len(verdict) == count
         if verdict:  # what is said of it is a share of all the time
-            assert verdict[0].sentence.startswith("The program saved data 2 % of the time")
+            assert verdict[0].sentence.startswith(
+                "The program stopped its work for 2 % of the time"
+            )
             assert verdict[0].regain_percent == (1.25, 2.5)
 
     @pytest.mark.parametrize(("works_s", "count"), [(60.0, 0), (61.0, 1)])
@@ -143,7 +145,7 @@ class TestFixedCosts:
         verdict = judged(fixed_costs_dominate, made)
         assert len(verdict) == count
         if verdict:
-            assert "It took 50.0 s each time." in verdict[0].action
+            assert "took 50.0 s in this run." in verdict[0].action
             assert verdict[0].regain_percent == (0.0, 50.0)
 
     @pytest.mark.parametrize(("wall_s", "count"), [(29.9, 0), (30.0, 1)])
@@ -266,9 +268,9 @@ class TestBinding:
     def test_names_the_cores(self):
         finding = found(bound_to_few_cores, self.made((0, 1, 2, 3)))
         assert finding.sentence == (
-            f"On {NODE} the program may run on only 4 of the job's 8 cores, and needs more."
+            f"On {NODE} the program can use only 4 of the job's 8 cores, and needs more cores."
         )
-        assert figures(finding)["cores it may run on"] == "0–3"
+        assert figures(finding)["cores that the program can use"] == "0–3"
         assert figures(finding)["most of it in"] == "train.py:12  loss.backward()"
         assert finding.regain_percent == (0.0, 50.0)
 
@@ -296,9 +298,9 @@ class TestBindingWithoutTheProbe:
     def test_says_so(self):
         finding = found(bound_to_few_cores, self.made(1, 40, 1.0))
         assert finding.sentence == (
-            f"On {NODE} the program may run on only 1 of the job's 40 cores, and needs more."
+            f"On {NODE} the program can use only 1 of the job's 40 cores, and needs more cores."
         )
-        assert figures(finding)["cores it may run on"] == "0"
+        assert figures(finding)["cores that the program can use"] == "0"
         assert finding.severity is Severity.CRITICAL
 
     @pytest.mark.parametrize(("used", "count"), [(2.39, 0), (2.41, 1)])
@@ -343,7 +345,7 @@ class TestBindingOfItself:
         part = NodePart(NODE, cores=2, cores_used=0.99, signals={"job_runnable_threads": 1.81})
         one = watched(process(cores=(1,)), parts=[part])
         assert found(bound_to_few_cores, one).sentence == (
-            f"On {NODE} the program may run on only 1 of the job's 2 cores, and needs more."
+            f"On {NODE} the program can use only 1 of the job's 2 cores, and needs more cores."
         )
         kinds = [finding.kind for finding in judge_all(*one, load_policy())[0]]
         assert "bound_to_few_cores" in kinds

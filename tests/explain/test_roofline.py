@@ -141,7 +141,7 @@ class TestNone:
         """Both axes are logarithmic."""
         rooflines, lacking = placed(gpu(95.0, **signals))
         assert rooflines == ()
-        assert "none was seen" in lacking.lacked
+        assert "none was measured" in lacking.lacked
 
     def test_amd_has_no_pipes(self):
         missing = dict.fromkeys((*IDLE_PIPES, "gpu_dram_percent"), UNSUPPORTED)

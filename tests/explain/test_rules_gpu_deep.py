@@ -68,7 +68,7 @@ class TestMultiprocessors:
     def test_busy_is_not_how_much_of_the_gpu_was_used(self):
         """The naive way: 99 % busy, so all is well."""
         finding = found(gpu_sm_low, one(busy=99.0, gpu_sm_active_percent=30.0))
-        assert finding.sentence == "GPU 0 on r01g01 used 30 % of its multiprocessors while at work."
+        assert finding.sentence == "GPU 0 on r01g01 used 30 % of its multiprocessors while busy."
         assert figures(finding)["GPU busy, mean, GPU 0 on r01g01"] == 99.0
 
     def test_pauses_are_not_held_against_it(self):

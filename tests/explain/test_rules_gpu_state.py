@@ -101,8 +101,8 @@ class TestInvisible:
         made = scenario(NodePart(allocation=given), environment={"CUDA_VISIBLE_DEVICES": ""})
         finding = found(gpu_invisible, made)
         assert finding.sentence == "The job has 1 GPU on r01g01, but the program can see none."
-        assert figures(finding)["CUDA_VISIBLE_DEVICES"] == "set, and empty"
-        assert "leave the GPU out of the request" in finding.action
+        assert figures(finding)["CUDA_VISIBLE_DEVICES"] == "set, but empty"
+        assert "do not request the GPU" in finding.action
 
     @pytest.mark.parametrize(
         ("scheduler", "text"),

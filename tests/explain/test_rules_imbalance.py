@@ -39,11 +39,11 @@ class TestRankImbalance:
             "GPU 5 on r01g02 drew 211 W, the other 31 GPUs 560 W to 595 W: the load is uneven."
         )
         evidence = figures(finding)
-        assert evidence["time far from the others, GPU 5 on r01g02"] == 100
+        assert evidence["time with a large difference from the others, GPU 5 on r01g02"] == 100
         assert evidence["GPU power, median of the others"] == 575
         # Its busy share is the highest of all: that alone would have hidden it.
         assert evidence["GPU busy, mean, GPU 5 on r01g02"] == 99
-        assert evidence["rank by its place, GPU 5 on r01g02"] == "13"
+        assert evidence["rank that probably uses GPU 5 on r01g02"] == "13"
         assert "`py-spy top --pid PID` on r01g02" in finding.action
 
     @pytest.mark.parametrize(("low", "count"), [(399.0, 1), (400.0, 0), (401.0, 0)])
@@ -161,7 +161,9 @@ def ended(*ends, **given):
 class TestTaskImbalance:
     def test_one_that_ends_late(self):
         finding = found(task_imbalance, ended(3000.0, 3600.0, 3000.0, 2990.0))
-        assert finding.sentence == ("Rank 1 on r01g01 ended 10 min after half of the 4 tasks had.")
+        assert finding.sentence == (
+            "Rank 1 on r01g01 ended 10 min after half of the 4 tasks had ended."
+        )
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
             "first task ended after": 2990.0,
@@ -171,7 +173,9 @@ class TestTaskImbalance:
 
     def test_one_that_ends_early(self):
         finding = found(task_imbalance, ended(3600.0, 1800.0, 3600.0))
-        assert finding.sentence == "Rank 1 on r01g01 ended 30 min before half of the 3 tasks had."
+        assert finding.sentence == (
+            "Rank 1 on r01g01 ended 30 min before half of the 3 tasks had ended."
+        )
 
     @pytest.mark.parametrize(("late_s", "count"), [(360.0, 0), (361.0, 1)])
     def test_threshold_of_the_end(self, late_s, count):
@@ -196,7 +200,9 @@ class TestTaskImbalance:
         if count:
             assert verdict[0].severity is Severity.REMARK
             assert verdict[0].sentence.startswith("Rank 3 on r01g01 used ")
-            assert verdict[0].sentence.endswith("of CPU time, half of the 4 tasks at most 50 min.")
+            assert verdict[0].sentence.endswith(
+                "of CPU time; half of the 4 tasks used at most 50 min."
+            )
 
     @pytest.mark.parametrize(("more_s", "count"), [(59.0, 0), (60.0, 1)])
     def test_threshold_of_little_cpu_time(self, more_s, count):

@@ -128,7 +128,7 @@ def test_gpus_of_other_tasks_are_not_called_hidden(ranks, known):
     verdict = judged(gpu_invisible, scenario(part, step=step(len(ranks), HOSTS[0])))
     assert isinstance(verdict, list) is known
     if not known:
-        assert "GPUs that its other tasks see of r01g01" in verdict.lacked
+        assert "GPUs that the other tasks see of r01g01" in verdict.lacked
 
 
 def test_the_largest_process_counts_on_its_own_node():

@@ -32,7 +32,7 @@ class TestMemoryOverasked:
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding)["memory used, of the request, r01c01"] == 18.75
-        assert "`--mem=15G`: the measured peak and 20 %" in finding.action
+        assert "`--mem=15G`: the measured peak plus 20 %" in finding.action
         assert "Page cache (here up to 20.0 GiB)" in finding.action
 
     @pytest.mark.parametrize(("percent", "count"), [(69.99, 1), (70.0, 0), (70.01, 0)])
@@ -124,7 +124,7 @@ class TestMemoryNearLimit:
 
     def test_a_whole_nodes_memory_needs_another_node(self):
         part = NodePart(memory_peak=370.0 * GIB, memory_limit=376.0 * GIB, memory_source="node")
-        assert "on a node that has it" in found(memory_near_limit, scenario(part)).action
+        assert "on a node with enough memory" in found(memory_near_limit, scenario(part)).action
 
     def test_without_a_scheduler(self):
         part = NodePart(memory_peak=31.0 * GIB, memory_limit=32.0 * GIB, scheduler=None)

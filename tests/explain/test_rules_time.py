@@ -36,7 +36,7 @@ class TestTimeOverasked:
         assert finding.sentence == "The job took 1 h of the 8 h that it requested."
         assert finding.severity is Severity.REMARK
         assert figures(finding)["time used, of the request"] == 12.5
-        assert "Request `--time=01:15:00` if the job ends after this: 1.25 times" in finding.action
+        assert "request `--time=01:15:00`: 1.25 times" in finding.action
 
     def test_whole_minutes_are_asked_for(self):
         assert "`--time=00:19:00`" in found(time_overasked, made(901.0)).action

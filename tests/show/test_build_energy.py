@@ -71,7 +71,7 @@ def test_the_sum_with_a_gpu_that_was_lost_is_the_least():
     ("changes", "words"),
     [
         ({}, "net is too low"),
-        ({"stuck_s": 30.0}, "stood still"),
+        ({"stuck_s": 30.0}, "counter stopped"),
         ({"unread_s": 90.0}, "GPU 0 could not be read for the last 1 min 30 s: the energy is at l"),
         ({"energy_of": "module"}, "with its CPU cores"),
         ({"energy_of": "package"}, "another job may have used it"),

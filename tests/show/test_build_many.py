@@ -123,7 +123,7 @@ def test_tasks_that_failed_come_first_in_the_order_of_their_ends():
     assert tasks.rows[5]["elapsed"] == pytest.approx(1440)
     silent = tasks.rows[6]["ended"]
     assert isinstance(silent, Missing)
-    assert "killed before it could report it" in silent.detail
+    assert "killed before it could report the value" in silent.detail
 
 
 def test_where_all_tasks_ended_alike_none_stands_out():
@@ -210,7 +210,7 @@ def test_tasks_without_a_word_are_the_verdict_unless_something_graver_is():
 def test_what_is_missing_is_told():
     view = view_of(one_node_died())
     assert view.troubles == (
-        "The rows of r01g04 stop after 40 min of 1 h: the recorder or the node was killed.",
+        "The rows of r01g04 stop after 40 min of 1 h: the recorder was killed or the node failed.",
         "No report from ranks 24–31 on r01g04: killed before the end was reported.",
     )
     assert facts_of(view)["gpu_energy_j"].note == "at least"

@@ -82,7 +82,7 @@ GPUs   speed  95 % interval  needed  bill  enough
 
 Fitted law
   Universal Scalability Law: contention 5.0 % (95 %: 2.0 to 8.5), coherency
-    0.013 (95 %: 0 to 0.018); off by 0.6 % at most.
+    0.013 (95 %: 0 to 0.018); differs from the measurements by at most 0.6 %.
 
 Not measured
   ✗ 4 GPUs: 2 of 3 runs: it ended with [x]
@@ -140,7 +140,10 @@ def test_a_peak_is_told_with_its_interval(high: float | None, shown: str) -> Non
 
 def test_amdahls_law_has_no_coherency() -> None:
     said = fit_words(msgspec.structs.replace(FIT, law="amdahl", coherency=None), "GPU")
-    assert said == "Amdahl's law: contention 5.0 % (95 %: 2.0 to 8.5); off by 0.6 % at most."
+    assert said == (
+        "Amdahl's law: contention 5.0 % (95 %: 2.0 to 8.5); differs from the measurements by at "
+        "most 0.6 %."
+    )
 
 
 def test_json_is_what_its_schema_says() -> None:

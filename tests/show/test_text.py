@@ -153,7 +153,7 @@ def test_missing_cell_widens_its_column():
     column = Column(key="x", label="x", unit="W", decimals=0)
     text = render(table(column, rows=({"x": missing}, {"x": 5.0})))
     assert "\nno permission\n            5\n" in text
-    assert "no permission (x): this user may not read it" in text
+    assert "no permission (x): this user is not allowed to read it" in text
 
 
 def test_what_all_rows_share_is_never_cut_off():

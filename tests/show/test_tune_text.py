@@ -34,7 +34,7 @@ TUNED = Tuned(
 )  # fmt: skip
 TEXT = """\
 ✓ `num_workers=2` makes it 1.90 times as fast (95 %: 1.70 to 2.10)
-  9.5 → 18.1 steps/s, in 4 pairs of runs that took turns
+  9.5 → 18.1 steps/s, measured in 4 pairs of alternating runs
 
 Change
   /elsewhere/train.py:31: DataLoader(data)
@@ -43,7 +43,7 @@ Change
 
 Tried
 steps/s  speed  waited %  runs  settings
-   9.50   1.00        81     5  as it is
+   9.50   1.00        81     5  unchanged
   18.05   1.90         3     4  num_workers=2
 
 Not measured
@@ -65,7 +65,7 @@ def test_a_larger_batch_is_told_in_steps_of_the_size_before() -> None:
     )
     tuned = msgspec.structs.replace(TUNED, settings=settings, trials=trials)
     said = render_text(tune_document(tuned), width=80, color=False)
-    assert "  1,234 → 2,222 steps/s, in steps of the size before, in 4 pairs of runs" in said
+    assert "  1,234 → 2,222 steps/s, in steps of the old batch size, measured in 4 pairs" in said
 
 
 def test_a_path_below_here_is_shown_as_it_is_typed(

@@ -24,7 +24,10 @@ from teho.model.run import RunState
 from teho.show.build.report.document import build_report
 from teho.units import GIB, J_PER_WH
 
-CSC = "CSC, GPU-accelerated machine learning: consistently low, for example under 50 %"
+CSC = (
+    "CSC, GPU-accelerated machine learning: use is too low if it is always low, "
+    "for example under 50 %"
+)
 NO_COUNTER = Missing(Reason.UNSUPPORTED, "Tesla V100 of this driver has no energy counter")
 LOST = Missing(Reason.FAILED, "GPU is lost since 12 min 3 s")
 
@@ -328,7 +331,7 @@ def eight_gpus():
             Abstention(kind="io_wait", lacked="a second node to compare with"),
         ),
         notes=(
-            "The recording stops at 1 h 58 min: the recorder or the node was killed.",
+            "The recording stops at 1 h 58 min: the recorder was killed or the node failed.",
             "GPU 7 is lost since 12 min 3 s (NVML: GPU is lost).",
         ),
         plots=plots([f"GPU {i}" for i in range(8)], ("g1102",)),

@@ -77,11 +77,11 @@ def ask_memory(allocation: Allocation, needed_bytes: float, cores: int) -> str:
 def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
     """Return how to get more memory for a node's job, or to use less."""
     allocation = allocation_of(run, node.name)
-    less = "or use less: fewer loader workers or a smaller batch"
+    less = "or use less memory: fewer loader workers or a smaller batch"
     if needed_bytes is None or allocation.scheduler is None:
         return f"Give the program more memory, {less}."
     more = ask_memory(allocation, needed_bytes, allocation.cores_asked or node.cores)
-    whole_node = " on a node that has it" if node.memory_limit_source == "node" else ""
+    whole_node = " on a node with enough memory" if node.memory_limit_source == "node" else ""
     return f"Request {more}{whole_node}, {less}."
 
 

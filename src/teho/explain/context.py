@@ -175,7 +175,7 @@ class RuleContext:
         if series is None:
             return None
         values = [value for bin_ in bins if (value := series[bin_]) is not None]
-        unseen = Missing(Reason.UNRECORDED, "not recorded while the GPU was at work")
+        unseen = Missing(Reason.UNRECORDED, "not recorded while the GPU was busy")
         mean = fmean(values) if values else unseen
         return self.figure(place, METRICS_BY_NAME[metric].label, mean)
 

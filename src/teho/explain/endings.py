@@ -37,7 +37,8 @@ _SMALLER_BATCH = (
     "Use a smaller batch size, with gradient accumulation if you need the same effective batch."
 )
 _NOT_CTRL_C = "If you did not press Ctrl-C, look for what sent SIGINT."
-_MORE_MEMORY = "Request more memory, or use less: a smaller batch or fewer loader workers."
+_MORE_MEMORY = "Request more memory, or use less memory: a smaller batch or fewer loader "
+"workers."
 _BY_EXCEPTION = {
     "MemoryError": "Request more memory, or load less data at once.",
     "torch.OutOfMemoryError": _SMALLER_BATCH,
@@ -135,8 +136,8 @@ def _after_signal(number: int, known: EndEvidence) -> str:
     if number == signal.SIGKILL:
         check = f" Check the job's state: {command}." if command else ""
         return (
-            "Compare the job's peak memory with its limit: the kernel kills programs if memory "
-            f"runs out. A scheduler does it to end a job.{check}"
+            "Compare the job's peak memory with its limit: the kernel kills programs if "
+            f"memory runs out. A scheduler also kills programs to end a job.{check}"
         )
     if number == signal.SIGINT:
         return _NOT_CTRL_C

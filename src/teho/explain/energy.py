@@ -42,9 +42,9 @@ _COVERED_SHARE = 0.95
 _LONGEST_WINDOW_S = 1.0
 """The longest known averaging window of a power reading, of GA10x and Ada."""
 
-_NOT_READ = Missing(Reason.UNRECORDED, "not among the metrics looked at")
+_NOT_READ = Missing(Reason.UNRECORDED, "not among the recorded metrics")
 _NO_POWER_OF_MODULE = Missing(
-    Reason.UNSUPPORTED, "the counter covers the whole module, the power only the GPU"
+    Reason.UNSUPPORTED, "the counter is for the whole module, the power only for the GPU"
 )
 
 
@@ -109,7 +109,7 @@ def weigh(device: Device, seen: EnergyReadings) -> tuple[Figure, str, GpuEnergy]
 def _why(power: Stat | Missing) -> Missing:
     if isinstance(power, Missing):
         return power
-    return Missing(Reason.UNRECORDED, "power was seen at one instant only")
+    return Missing(Reason.UNRECORDED, "power was measured only once")
 
 
 def _stuck_s(seen: EnergyReadings, integrated: Figure) -> float:
@@ -149,7 +149,7 @@ def _difference(device: Device, power: Stat | None, seen: EnergyReadings) -> Fig
     if power is None or power.mean <= 0:
         return _why(seen.power)
     if power.covered_s < _COVERED_SHARE * seen.elapsed_s:
-        return Missing(Reason.UNRECORDED, "power was seen for too little of the time")
+        return Missing(Reason.UNRECORDED, "power was measured for too little of the time")
     return 100 * (seen.counter / seen.elapsed_s / power.mean - 1)
 
 

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 _VERIFIED_ON = date(2026, 11, 20)
 _META = "meta"
 """A section without thresholds that files may have."""
-_NEXT = "correct the file; docs/rules.md lists every rule and threshold"
+_NEXT = "correct the file: docs/rules.md lists all rules and thresholds"
 
 
 class Policy(msgspec.Struct, frozen=True):

@@ -273,7 +273,10 @@ def _saved_percent(left_s: float, wall_s: float) -> float:
 
 def worker_call(waiting: Waiting, workers: int, *further: str) -> str:
     """Return the call of the loader with this number of workers, and its line."""
-    split = "; each worker must then read a part of the data: `torch.utils.data.get_worker_info()`"
+    split = (
+        "; each worker must then read a different part of the data: "
+        "`torch.utils.data.get_worker_info()`"
+    )
     is_iterable = workers > 1 and waiting.settings.get("is_iterable")
     return loader_call(waiting, f"num_workers={workers}", *further) + (split if is_iterable else "")
 

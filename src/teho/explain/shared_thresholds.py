@@ -18,29 +18,35 @@ _EVERY_RULE = {
         50.0, "%", "Teho's own choice: a signal must be recorded for half of the run"
     ),
     "at_work_percent": Threshold(
-        50.0, "%", "as gpu_low_use: a GPU that is less busy in a time bin waits for something"
+        50.0,
+        "%",
+        "same as in gpu_low_use: a GPU that is less busy in a time bin waits for something",
     ),
     "at_work_time_percent": Threshold(
-        50.0, "%", "as SageMaker's profiler rules: more than 50 % of the time"
+        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
     ),
     "lost_percent": Threshold(
-        10.0, "%", "TraceML: waiting for data gets a warning from 10 % of a step on"
+        10.0, "%", "TraceML: a warning if waiting for data takes 10 % of a step or more"
     ),
     "lost_critical_percent": Threshold(50.0, "%", "Teho's own choice: half of the run time"),
     "lost_beside_gpus_percent": Threshold(
-        20.0, "%", "TraceML and XProf: waiting for data is critical from 20 % of a step on"
+        20.0,
+        "%",
+        "TraceML and XProf: waiting for data is critical if it takes 20 % of a step or more",
     ),
     "lost_min_s": Threshold(
         2.0, "s", "Teho's own choice: the start and end of any program take this long"
     ),
-    "work_min_s": Threshold(60.0, "s", "as job_too_short: shares of a minute or less are chance"),
+    "work_min_s": Threshold(
+        60.0, "s", "same as in job_too_short: shares of a minute or less are not reliable"
+    ),
     "batches_min": Threshold(10.0, "batches", "nvbench: at least 10 samples before a verdict"),
 }
 _ROOFLINE = {
     "near_percent": Threshold(
         60.0,
         "%",
-        "Nsight Compute, rule SOLBottleneck: below 60 % of both peaks, latency limits",
+        "Nsight Compute, rule SOLBottleneck: below 60 % of both peaks, latency limits the speed",
     ),
 }
 _OUTLIERS = {
@@ -58,7 +64,9 @@ _OUTLIERS = {
     "cores_min": Threshold(
         1.0, "cores", "Teho's own choice: the system itself may use up to one core"
     ),
-    "memory_min_gib": Threshold(1.0, "GiB", "Teho's own choice: libraries and logs take less"),
+    "memory_min_gib": Threshold(
+        1.0, "GiB", "Teho's own choice: libraries and logs need less memory"
+    ),
     "time_min_s": Threshold(10.0, "s", "Teho's own choice: tasks start and end some seconds apart"),
 }
 SHARED = {EVERY_RULE: _EVERY_RULE, ROOFLINE: _ROOFLINE, OUTLIERS: _OUTLIERS}

@@ -74,9 +74,9 @@ _COMMAND = re.compile(
 _PLACEHOLDER = re.compile(r"…|\b(?:CMD|COMMAND|FILE|NAME|PID|TYPE)\b")
 """A part of a command that the reader has to replace."""
 _WHY = {
-    Reason.ABSENT: "nothing here has it",
+    Reason.ABSENT: "this machine does not have it",
     Reason.UNSUPPORTED: "the device or its driver does not offer it",
-    Reason.FORBIDDEN: "this user may not read it",
+    Reason.FORBIDDEN: "this user is not allowed to read it",
     Reason.FAILED: "it could not be read",
     Reason.UNRECORDED: "it was not measured",
 }

@@ -125,7 +125,9 @@ def _peaks(measured: Measured, phases: Sequence[str]) -> str:
     for (placement, group), peak in known_peaks(measured, phases).items():
         rate = format_rate(peak, UNITS[measured.figure])
         said.setdefault(whose_peak(measured, placement), []).append(f"{group} {rate}".strip())
-    return "; ".join(f"Peak of {of}, by its maker: {', '.join(own)}" for of, own in said.items())
+    return "; ".join(
+        f"Peak of {of}, published by its maker: {', '.join(own)}" for of, own in said.items()
+    )
 
 
 def _point_cells(point: Point, axis: str) -> dict[str, Cell]:
@@ -162,14 +164,12 @@ def _crossovers(measured: Measured) -> list[Table]:
 
 def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
     others = dict.fromkeys(
-        f"A CPU has nothing to copy: it is compared by its {one.slow_phase}"
-        for one in own
-        if one.slow_phase
+        f"A CPU copies no data: its {one.slow_phase} is compared" for one in own if one.slow_phase
     )
     case: ColumnOf[Crossover] = column("group", "case", lambda one: one.group)
     return table(
         f"{phase} crossovers",
-        f"{phase.capitalize()}: which is faster, from which {AXES[axis]} on",
+        f"{phase.capitalize()}: which one is faster, and from which {AXES[axis]}",
         own,
         (
             column("pair", "",
@@ -206,7 +206,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
     case: ColumnOf[PayOff] = column("group", "case", lambda one: one.group)
     figures = table(
         "pay_offs",
-        "Runs until a GPU has made up for its start and copies",
+        "Number of runs after which a GPU is faster in total, with its start and copies",
         shown,
         (
             column("pair", "",
@@ -220,7 +220,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
             column("amortised", f"each of {_AMORTISED}",
                    lambda one: format_time(one.first_s / _AMORTISED + one.run_s), unit=_RIGHT),
             column("against", "on the CPU", lambda one: format_time(one.against_s), unit=_RIGHT),
-            column("runs", "runs to gain", lambda one: number_text(math.ceil(one.runs)),
+            column("runs", "runs until faster", lambda one: number_text(math.ceil(one.runs)),
                    unit=_RIGHT),
         ),
         note="; ".join(

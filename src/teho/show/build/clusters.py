@@ -47,7 +47,7 @@ _TITLES = {
     "driver": "GPU driver of the compute nodes",
     "environments": "Your own environments",
     "software": "Software",
-    "environment": "Variables, by the containers' generation",
+    "environment": "Variables for each generation of the containers",
 }
 """Keys of the file with their titles, the most wanted ones first."""
 _NAMES = {"Share": "gpu", "Software": "framework", "Container": "generation"}
@@ -102,7 +102,7 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
             ),
         ),
         lists=(listing("sites", "Sites", sites, "why"),),
-        commands=("One of them, with the source of every fact: `teho clusters show NAME`",),
+        commands=("To see one cluster, with the source of every fact: `teho clusters show NAME`",),
         teho_version=__version__,
     )
 
@@ -183,7 +183,7 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
     ]
     hint = (
         "Facts that the scheduler does not report are not compared. `teho clusters show "
-        f"{known.name} --path` names the catalogue's file."
+        f"{known.name} --path` prints the path of the catalogue's file."
     )
     count = "1 fact differs" if len(items) == 1 else f"{len(items)} facts differ"
     return Document(

@@ -80,7 +80,7 @@ def _ahead(point: Point) -> Iterator[str]:
     if point.break_even:
         larger = point.contest.larger if point.contest else ""
         ends = " or ".join(_end(one) for one in point.break_even)
-        yield f"{larger} takes longer to start; it is ahead from {ends} on."
+        yield f"{larger} takes longer to start. It is faster in total from {ends}."
 
 
 def _end(one: BreakEven) -> str:
@@ -105,7 +105,7 @@ def _commands(compared: Compared) -> Iterator[str]:
     if first := first_recording(compared):
         tag = f"compare={compared.id}"
         shown = f"`teho list --tag {tag}` shows all recordings, " if compared.id else ""
-        yield f"{shown}`teho report {first}` the first of them."
+        yield f"{shown}`teho report {first}` shows the first recording."
 
 
 def _tables(compared: Compared, point: Point) -> Iterator[Table]:

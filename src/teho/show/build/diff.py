@@ -54,7 +54,9 @@ def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
             _table("differences", "What differed", names, _differences(first.run, second.run)),
         ),
         lists=(Listing(key="findings", title="Findings", items=tuple(_findings(names, reports))),),
-        notes=("One run of each: the difference can be chance. `teho compare` measures several.",),
+        notes=(
+            "Only one run of each was measured. The difference can be chance: use `teho compare`.",
+        ),
         troubles=tuple(problems),
         commands=tuple(f"`teho report {run.run.id}`" for run in (first, second)),
         teho_version=__version__,

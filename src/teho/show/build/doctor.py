@@ -67,7 +67,7 @@ def _not_applicable(examination: Examination) -> Listing:
 
 def _self_test(test: SelfTest) -> Fact:
     said = {
-        "passed": "matrix products are right",
+        "passed": "matrix products are correct",
         "failed": "it failed",
         "not_run": "it could not be run",
     }[test.state]

@@ -24,10 +24,10 @@ def job_facts(jobs: Sequence[Job]) -> Iterator[Fact]:
     if len(jobs) == 1 and job.elapsed_s is not None:
         sentence += f" after {format_duration(job.elapsed_s)}"
         sentence += f" of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
-    yield Fact("scheduler_state", "By the scheduler", sentence)
+    yield Fact("scheduler_state", "State in the scheduler", sentence)
     if len(jobs) > 1:
         return
-    note = "by the scheduler"
+    note = "reported by the scheduler"
     if job.cpu_s is not None:
         yield Fact("scheduler_cpu_s", "CPU time", job.cpu_s, "s", note)
     if job.memory_peak_bytes is not None:

@@ -167,13 +167,13 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
             *([column("mark", "!", _mark)] if some_warn else []),
         ),
     )
-    note = "Cores and memory are of each node."
+    note = "Cores and memory are per node."
     if any(row.get("memory", 0) is None for row in shown.rows):
         note += " –: the site sets it."
     if some_warn:
-        note += " !: has warnings."
+        note += " !: this way has warnings."
     elif all(warn) and len(warn) > 1:
-        note += " All have warnings."
+        note += " All ways have warnings."
     left = len(options) - _MOST
     return msgspec.structs.replace(
         shown,
@@ -277,7 +277,9 @@ def _unfit(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
                 yield from _limits(one, clusters)
         if len(others) > 1:
             labels = ", ".join(map(label_of, others))
-            yield Item(lead=clusters[name].title, text=f"without such nodes: {labels}")
+            yield Item(
+                lead=clusters[name].title, text=f"these partitions have no such nodes: {labels}"
+            )
 
 
 def _limits(unfit: Unfit, clusters: Mapping[str, Cluster]) -> Iterator[Item]:

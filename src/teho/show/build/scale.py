@@ -54,7 +54,7 @@ def scale_document(scaled: Scaled) -> Document:
 def fit_words(fit: Fit, worker: str) -> str:
     """Return a fitted law in a sentence."""
     share = _figure(f"{100 * fit.contention.value:.1f} %", _interval(fit.contention, ".1f", 100))
-    off = f"off by {fit.off_percent:.1f} % at most."
+    off = f"differs from the measurements by at most {fit.off_percent:.1f} %."
     if fit.coherency is None:
         return f"Amdahl's law: contention {share}; {off}"
     kappa = _figure(f"{fit.coherency.value:.2g}", _interval(fit.coherency, ".2g"))

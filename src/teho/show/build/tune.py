@@ -48,9 +48,9 @@ def _paces(tuned: Tuned) -> tuple[Fact, ...]:
     if paces is None or tuned.gain is None:
         return ()
     before, after = paces
-    size = ", in steps of the size before" if "batch_size" in tuned.settings else ""
+    size = ", in steps of the old batch size" if "batch_size" in tuned.settings else ""
     said = f"{format_pace(before)} → {format_pace(after)} {many(tuned.unit)}/s{size}"
-    return (Fact("paces", "", f"{said}, in {tuned.gain.pairs} pairs of runs that took turns"),)
+    return (Fact("paces", "", f"{said}, measured in {tuned.gain.pairs} pairs of alternating runs"),)
 
 
 def _change(change: Change) -> Item:
@@ -87,4 +87,4 @@ def _tried(tuned: Tuned) -> Table:
 
 
 def _short(settings: Settings) -> str:
-    return " ".join(f"{name}={value}" for name, value in settings.items()) or "as it is"
+    return " ".join(f"{name}={value}" for name, value in settings.items()) or "unchanged"

@@ -125,9 +125,7 @@ def _intensities(frame: _Frame) -> str:
         for power in powers
         for anchor in (_anchor(power, powers),)
     )
-    title = (
-        '<text x="100%" y="30" text-anchor="end">operations for each byte of memory traffic</text>'
-    )
+    title = '<text x="100%" y="30" text-anchor="end">operations per byte of memory traffic</text>'
     return f'<svg class="axis" height="36" aria-hidden="true">{words}{title}</svg>'
 
 
@@ -265,7 +263,7 @@ def _numbers(roofline: RooflinePlot) -> str:
     several = [roofline.mean] if len(roofline.points) > 1 else []
     points = grid(
         f"{roofline.model}, each GPU",
-        ("memory traffic", "arithmetic, at most", "operations a byte, at most"),
+        ("memory traffic", "arithmetic, at most", "operations per byte, at most"),
         map(_row, (*several, *roofline.points)),
     )
     memory = row("memory", [quantity(roofline.memory_bytes_per_s, "B/s")])

@@ -23,7 +23,9 @@ def read_bench_json(path: Path) -> Bench:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}", "what `teho bench --format json` writes") from None
+        raise InputError(
+            f"{path}: {error}", "the JSON that `teho bench --format json` writes"
+        ) from None
     if bench.schema != SCHEMA:
-        raise InputError(f"{path}: the schema is {bench.schema}", SCHEMA, "time it again")
+        raise InputError(f"{path}: the schema is {bench.schema}", SCHEMA, "measure again")
     return bench

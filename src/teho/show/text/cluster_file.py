@@ -17,7 +17,7 @@ def header_lines(cluster: Cluster, today: date) -> list[str]:
     when = today.isoformat()
     sentences = (
         f"{cluster.title}, as its scheduler described it on {when} to `teho clusters discover`.",
-        "Complete it from the pages of the site, with sources. Then `teho clusters check FILE`.",
+        "Add missing facts from the site with their sources. Run `teho clusters check FILE`.",
         "In each partition, `unknown` names the facts that are not known. Also not known:",
     )
     lines = [line for text in sentences for line in textwrap.wrap(text, _WIDTH)]

@@ -27,7 +27,9 @@ def render_script(plan: EnvironmentPlan) -> str:
         lines += ["", *_comment(step.comment, f"{number}. "), *step.lines]
     lines += [
         "",
-        *_comment("In each job; `teho plan --env FILE` takes it from what --format json writes:"),
+        *_comment(
+            "In each job; `teho plan --env FILE` reads these lines from the --format json output:"
+        ),
     ]
     lines += [f"#   {line}" for line in plan.job.lines]
     if plan.job.run_prefix:
@@ -37,7 +39,7 @@ def render_script(plan: EnvironmentPlan) -> str:
 
 def _reasons(plan: EnvironmentPlan) -> Iterator[str]:
     assert plan.proposal is not None  # noqa: S101 - the caller looked
-    yield from _comment(f"It is the newest that fits, by {plan.proposal.source}.")
+    yield from _comment(f"It is the newest version that fits, according to {plan.proposal.source}.")
     for one in plan.proposal.refused:
         yield from _comment(f"Not {one.what}: {one.why}.", "  ")
 

@@ -42,6 +42,6 @@ apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit
 # 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster aire cupy-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module load apptainer
 #   apptainer exec --nv "$HOME/cupy-gpu.sif" python train.py

@@ -24,6 +24,6 @@ micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 # 3. Check if it is a GPU build that works with the driver.
 teho env check --cluster aire jax-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   eval "$(micromamba shell hook --shell bash)"
 #   micromamba activate jax-gpu

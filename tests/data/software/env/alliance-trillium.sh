@@ -26,6 +26,6 @@ pip freeze --local > pytorch-gpu.lock.txt
 # 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster trillium --python "$HOME/pytorch-gpu/bin/python"
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module load StdEnv/2023 cuda/12.6 python/3.11.5
 #   source "$HOME/pytorch-gpu/bin/activate"

@@ -29,7 +29,7 @@ pip freeze --local > "$HOME/cupy-gpu.lock.txt"
 # 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster narval --python "$scratch/bin/python"
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module load StdEnv/2023 python
 #   srun -N $SLURM_NNODES -n $SLURM_NNODES bash -e << 'EOF' || exit 1
 #   virtualenv --no-download $SLURM_TMPDIR/env

@@ -31,6 +31,6 @@ conda list -n pytorch-gpu --explicit --md5 > pytorch-gpu.lock.txt
 # 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster arc4 pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module load anaconda
 #   source activate pytorch-gpu

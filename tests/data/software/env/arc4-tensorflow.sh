@@ -30,6 +30,6 @@ conda list -n tensorflow-gpu --explicit --md5 > tensorflow-gpu.lock.txt
 # 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster arc4 tensorflow-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module load anaconda
 #   source activate tensorflow-gpu

@@ -23,7 +23,7 @@ pip freeze > tensorflow-gpu.lock.txt
 # 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster lumi tensorflow-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module purge
 #   module use /appl/local/csc/modulefiles/
 #   module load tensorflow

@@ -25,6 +25,6 @@ pip freeze > tensorflow-gpu.lock.txt
 # 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster puhti tensorflow-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module purge
 #   module load tensorflow/2.12

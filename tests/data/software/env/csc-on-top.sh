@@ -30,7 +30,7 @@ pip freeze > pytorch-gpu.lock.txt
 # 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster puhti pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module purge
 #   module load pytorch
 #   source "/projappl/project_2001234/pytorch-gpu/bin/activate"

@@ -45,5 +45,5 @@ CONDA_OVERRIDE_CUDA=13.2 conda-containerize new --mamba --prefix "/projappl/proj
 # 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster roihu jax-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   export PATH="/projappl/project_2001234/jax-gpu/bin":"$PATH"

@@ -3,8 +3,8 @@
 # environment.
 # Run it on a login node, once.
 #
-# It is the newest that fits, by PyTorch RELEASE.md, release compatibility matrix and CUDA support
-# matrix, as of PyTorch 2.14 (2026-09); Python 3.15 is experimental.
+# It is the newest version that fits, according to PyTorch RELEASE.md, release compatibility
+# matrix and CUDA support matrix, as of PyTorch 2.14 (2026-09); Python 3.15 is experimental.
 # ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another.
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
 #   seen on 2026-08-17.
@@ -33,6 +33,6 @@ pip freeze > pytorch-gpu.lock.txt
 # 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster roihu pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module load python-data
 #   source /projappl/p1/pytorch-gpu/bin/activate

@@ -36,7 +36,7 @@ singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:
 # 6. Check if it is a GPU build that works with the driver.
 teho env check --cluster lumi pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` takes it from what --format json writes:
+# In each job; `teho plan --env FILE` reads these lines from the --format json output:
 #   module purge
 #   module use /appl/local/laifs/modules
 #   module load lumi-aif-singularity-bindings

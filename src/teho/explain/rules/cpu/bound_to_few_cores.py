@@ -16,8 +16,10 @@ from teho.model.summary import NodeSummary
 RANK = 100
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "used_percent": chosen(80.0, "%", "a program that leaves a fifth of its cores idle has enough"),
-    "threads_per_core": Threshold(1.25, "threads", "as too_many_threads"),
+    "used_percent": chosen(
+        80.0, "%", "a program that leaves a fifth of its cores idle has enough cores"
+    ),
+    "threads_per_core": Threshold(1.25, "threads", "same as in too_many_threads"),
 }
 MUTES = Mutes(
     (
@@ -57,20 +59,20 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             continue
         doings = (Doing.NATIVE, Doing.THREADS, Doing.LOADING, Doing.PYTHON)
         yield context.lost(
-            f"On {node.name} the program may run on only {len(binding.cores)} of the job's "
-            f"{binding.job_cores} cores, and needs more.",
+            f"On {node.name} the program can use only {len(binding.cores)} of the job's "
+            f"{binding.job_cores} cores, and needs more cores.",
             share_percent=binding.lost_percent,
             evidence=(
-                Evidence("cores it may run on", numbered(sorted(binding.cores))),
+                Evidence("cores that the program can use", numbered(sorted(binding.cores))),
                 Evidence("cores used, mean", binding.used, "cores"),
                 Evidence("cores of the job", float(binding.job_cores), "cores"),
             ),
             judged_by=["used_percent"],
             action=(
-                "Find what binds the program: `os.sched_setaffinity`, `taskset` or `numactl` in "
-                "the script, `OMP_PROC_BIND`, `GOMP_CPU_AFFINITY`, `KMP_AFFINITY`, or the "
-                "launcher. `taskset -cp $$` shows the binding; `srun --cpu-bind=none` turns off "
-                "the binding of Slurm."
+                "Find what limits the program to these cores: `os.sched_setaffinity`, `taskset` "
+                "or `numactl` in the script, `OMP_PROC_BIND`, `GOMP_CPU_AFFINITY`, "
+                "`KMP_AFFINITY`, or the launcher. `taskset -cp $$` shows the binding; `srun "
+                "--cpu-bind=none` turns off the binding of Slurm."
             ),
             regain_percent=(0.0, binding.lost_percent),
             lines=binding.mains[0].lines(*doings) if binding.mains else (),

@@ -14,21 +14,23 @@ from teho.model.summary import NodeSummary
 from teho.schedulers.registry import scheduler_or_none
 
 RANK = 430
-SEVERITY = "warning; if cores are left over, remark"
+SEVERITY = "warning; remark if some cores are idle"
 THRESHOLDS = {
     "taken_percent": Threshold(
         25.0,
         "%",
-        "Alliance portal: a job uses less than 75 % of its cores; here others use some",
+        "Alliance portal: a job should use 75 % of its cores; here other programs use 25 %",
     ),
-    "cores_min": chosen(0.5, "cores", "the system and the recorder use less"),
+    "cores_min": chosen(0.5, "cores", "the system and the recorder use less than half a core"),
     "full_percent": Threshold(
-        90.0, "%", "as cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy"
+        90.0,
+        "%",
+        "same as in cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy",
     ),
 }
 MUTES = Mutes(
     ("cpu_busy_gpu_idle", "serial_program", "cores_unused"),
-    because="the program could not have used the cores",
+    because="the program could not use the cores that others used",
 )
 
 
@@ -90,15 +92,15 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> F
 
 
 def _action(context: RuleContext) -> str:
-    look = "While the job runs, look on its node for old processes of yours: `ps -u $USER`."
+    look = "While the job runs, look for your old processes on its node: `ps -u $USER`."
     if whole := context.scheduler_advice.whole_node:
         return (
-            f"{look} If there are none, request the whole node, {whole}, or report it to the "
-            "cluster's support."
+            f"{look} If there are none, request the whole node, {whole}, or report the other "
+            "processes to the cluster's support."
         )
     if scheduler_or_none(context.scheduler).reports_cores:
-        return f"{look} If there are none, report it to the cluster's support."
+        return f"{look} If there are none, report the other processes to the cluster's support."
     return (
-        "If this is a login node, run the program in a job. Look for old processes of yours: "
+        "If this is a login node, run the program in a job. Look for your old processes: "
         "`ps -u $USER`."
     )

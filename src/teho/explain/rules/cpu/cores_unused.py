@@ -19,13 +19,18 @@ RANK = 470
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "used_percent": Threshold(75.0, "%", "Alliance portal: running threads ÷ cores below 0.75"),
-    "warning_percent": chosen(50.0, "%", "more than half of the request did nothing"),
-    "critical_percent": chosen(25.0, "%", "more than three quarters of the request did nothing"),
+    "warning_percent": chosen(50.0, "%", "more than half of the requested cores did nothing"),
+    "critical_percent": chosen(
+        25.0, "%", "more than three quarters of the requested cores did nothing"
+    ),
     "gpu_used_percent": Threshold(
-        1.0, "%", "as gpu_never_used; cores beside a GPU that is used may load its data"
+        1.0, "%", "same as in gpu_never_used; if the GPU is used, the cores may load its data"
     ),
     "gpu_busy_percent": Threshold(
-        50.0, "%", "as gpu_low_use; a busier GPU gets its data: unused cores are not needed"
+        50.0,
+        "%",
+        "same as in gpu_low_use; a busier GPU gets its data in time, and unused cores "
+        "are not needed",
     ),
     "cores_per_gpu": Threshold(12.0, "cores", "Jobstats: more than 12 cores for each GPU"),
 }

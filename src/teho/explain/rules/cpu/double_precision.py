@@ -27,8 +27,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         yield context.finding(
             # Some work needs 64 bits; only its author knows.
             Severity.REMARK,
-            f"{sentence}: this takes twice the memory and time of 32 bits, and far more time on "
-            "most GPUs.",
+            f"{sentence}: 64 bits need twice the memory and time of 32 bits, and far more "
+            "time on most GPUs.",
             evidence=(
                 evidence,
                 Evidence("computing", computing, "%"),
@@ -54,7 +54,7 @@ def _doubles(main: MainProcess, limit_percent: float) -> tuple[str, Evidence, st
         return (
             "JAX computes with 64 bits",
             Evidence("jax_enable_x64", "on"),
-            "leave `jax_enable_x64` off, or make single arrays with `dtype=jnp.float32`",
+            "do not set `jax_enable_x64`, or create the arrays with `dtype=jnp.float32`",
         )
     copies = main.process.libraries.get("cupy", {}).get("to_device", {})
     share = _doubles_percent(copies.get("dtypes"))

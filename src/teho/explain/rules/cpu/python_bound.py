@@ -25,8 +25,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             evidence=(Evidence("Python", share, "%"),),
             judged_by=["python_percent"],
             action=(
-                "Use NumPy or PyTorch on whole arrays instead of single values in these lines. Or "
-                "compile the lines with `numba.njit`, `torch.compile` or `jax.jit`."
+                "In these lines, use NumPy or PyTorch on whole arrays instead of single values. "
+                "Or compile the lines with `numba.njit`, `torch.compile` or `jax.jit`."
             ),
             regain_percent=(0.0, share),
             lines=main.lines(Doing.PYTHON),

@@ -13,7 +13,7 @@ from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 
 RANK = 460
-SEVERITY = "critical, warning; outside a job remark"
+SEVERITY = "critical, warning; remark outside a job"
 THRESHOLDS = {
     "one_core_min": Threshold(
         0.85, "cores", "Jobstats: CPU efficiency ÷ (100 % ÷ cores) between 0.85 and 1.01"
@@ -21,12 +21,14 @@ THRESHOLDS = {
     "one_core_max": Threshold(
         1.01, "cores", "Jobstats: CPU efficiency ÷ (100 % ÷ cores) between 0.85 and 1.01"
     ),
-    "unused_critical_percent": chosen(75.0, "%", "three quarters of the request did nothing"),
+    "unused_critical_percent": chosen(
+        75.0, "%", "three quarters of the requested cores did nothing"
+    ),
     "gpu_used_percent": Threshold(
-        1.0, "%", "as gpu_never_used; one thread that drives a GPU is not a fault"
+        1.0, "%", "same as in gpu_never_used; one thread that drives a GPU is not a fault"
     ),
 }
-MUTES = Mutes(("cores_unused",), because="it says why the cores are unused")
+MUTES = Mutes(("cores_unused",), because="this finding says why the cores are unused")
 
 
 def judge(context: RuleContext) -> Iterator[Finding]:
@@ -76,7 +78,9 @@ def _severity(context: RuleContext, unused_percent: float) -> Severity:
 def _action(context: RuleContext, node: NodeSummary, cores: int, threads: str | None) -> str:
     parallel = f"spread the work: `multiprocessing.Pool({cores})`"
     if threads == "1":
-        parallel = f"let its libraries use more, `export OMP_NUM_THREADS={cores}`, or {parallel}"
+        parallel = (
+            f"let its libraries use more threads, `export OMP_NUM_THREADS={cores}`, or {parallel}"
+        )
     fewer = advice.ask_cores(context.run, node, 1)
     if fewer:
         return f"Request one core, {fewer}; or {parallel}."

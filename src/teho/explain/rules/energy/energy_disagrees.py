@@ -39,11 +39,12 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         yield context.finding(
             Severity.REMARK,
             f"The energy counter{'' if len(gpus) == 1 else 's'} of {name_all(gpus)} did not "
-            f"advance for {span([time_s for _, time_s in stopped], 's')} although power was drawn; "
-            "the energy is computed as power times time instead.",
-            evidence=(*per_place("counter stopped", "s", stopped), *_both(gpus)),
+            f"advance for {span([time_s for _, time_s in stopped], 's')} although power was "
+            "drawn; the energy is computed as power times time instead.",
+            evidence=(*per_place("time with the counter stopped", "s", stopped), *_both(gpus)),
             judged_by=["apart_percent"],
-            action="Report it to the site: the site's accounts may use the same counter.",
+            action="Report the counter to the site: the accounts of the site may use the same "
+            "counter.",
             subjects=gpus,
         )
     if differing:
@@ -52,11 +53,14 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             Severity.REMARK,
             f"The energy counter{'' if len(gpus) == 1 else 's'} and the power of {name_all(gpus)} "
             f"disagree by {span([abs(percent) for _, percent in differing], '%')}.",
-            evidence=(*per_place("counter above power times time", "%", differing), *_both(gpus)),
+            evidence=(
+                *per_place("excess of the counter over power times time", "%", differing),
+                *_both(gpus),
+            ),
             judged_by=["apart_percent"],
             action=(
-                "Use the energy with care. Power is only sampled: `--every 200ms` samples more "
-                "often. If the two still disagree, one of the sensors is wrong."
+                "Do not rely on this energy. Sample the power more often, with `--every 200ms`. "
+                "If counter and power still disagree, one of the sensors is wrong."
             ),
             subjects=gpus,
         )
@@ -65,7 +69,10 @@ def judge(context: RuleContext) -> Iterator[Finding]:
 def _both(gpus: list[NodeGpu]) -> tuple[Evidence, ...]:
     return tuple(
         evidence
-        for label, figure in (("by the counter", "counter_j"), ("by power", "integrated_j"))
+        for label, figure in (
+            ("energy from the counter", "counter_j"),
+            ("energy from power times time", "integrated_j"),
+        )
         for evidence in per_place(
             label, "J", [(gpu, getattr(gpu.gpu.energy, figure)) for gpu in gpus]
         )

@@ -28,8 +28,8 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         label="slowed by the power cap",
         further=_power,
         action=(
-            "If the GPU works hard, do nothing. If the limit is below the maker's "
-            "(`nvidia-smi -q -d POWER` shows both), ask your site for the reason."
+            "If the GPU works hard, do nothing. If the limit is below the maker's limit "
+            "(`nvidia-smi -q -d POWER` shows both limits), ask your site for the reason."
         ),
     )
 

@@ -14,10 +14,13 @@ RANK = 260
 SEVERITY = "remark"
 THRESHOLDS = {
     "memory_percent": Threshold(
-        50.0, "%", "SageMaker's profiler rules, BatchSize: 70 %; Teho: half, so that twice fits"
+        50.0,
+        "%",
+        "SageMaker's profiler rules, BatchSize: 70 %; Teho uses half, so that a batch of "
+        "twice the size fits",
     ),
-    "sm_active_percent": Threshold(80.0, "%", "as gpu_sm_low"),
-    "busy_percent": Threshold(50.0, "%", "as gpu_low_use"),
+    "sm_active_percent": Threshold(80.0, "%", "same as in gpu_sm_low"),
+    "busy_percent": Threshold(50.0, "%", "same as in gpu_low_use"),
 }
 
 
@@ -74,7 +77,7 @@ def _low_use(context: ProgramContext, gpu: NodeGpu) -> tuple[str, float] | None:
         active = context.at_work(gpu, "gpu_sm_active_percent")
         if active is not None:
             low = active < context.limit("sm_active_percent")
-            return ("SM activity while at work", active) if low else None
+            return ("SM activity while busy", active) if low else None
     busy = context.mean(gpu, "gpu_busy_percent")
     low = busy is not None and busy < context.limit("busy_percent")
     return ("GPU busy, mean", busy) if busy is not None and low else None

@@ -12,7 +12,9 @@ from teho.model.program import Doing
 RANK = 220
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
-MUTES = Mutes(("gpu_low_use", "batch_small"), because="it names what the program waits for")
+MUTES = Mutes(
+    ("gpu_low_use", "batch_small"), because="this finding says what the program waits for"
+)
 
 
 def judge(context: ProgramContext) -> Iterator[Finding]:
@@ -32,8 +34,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         pin = loader_call(context.waiting_of(main, loader), "pin_memory=True")
         context.forget_lacks()
         yield context.lost(
-            f"The program copied data to the GPU {copying:.0f} % of the time, and had to wait: the "
-            "memory of the batches is not pinned.",
+            f"The program copied data to the GPU {copying:.0f} % of the time, and waited for "
+            "the copies: the memory of the batches is not pinned.",
             share_percent=share,
             evidence=(
                 Evidence("copying to the device", copying, "%"),

@@ -26,8 +26,10 @@ THRESHOLDS = {
     "time_percent": Threshold(
         50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
     ),
-    "one_core_min": chosen(0.9, "cores", "SageMaker's 90 %, of one core instead of all"),
-    "one_core_max": chosen(1.1, "cores", "one thread, and little else"),
+    "one_core_min": chosen(
+        0.9, "cores", "90 % of one core; SageMaker's profiler rules use 90 % of all cores"
+    ),
+    "one_core_max": chosen(1.1, "cores", "one thread works, and the others do little"),
 }
 MUTES = Mutes(("communication_bound",), because="the CPU explains the waiting")
 

@@ -15,12 +15,15 @@ RANK = 230
 SEVERITY = "remark"
 THRESHOLDS = {
     "free_share_percent": Threshold(
-        50.0, "%", "Alliance, best practices: load all data if space is ample; here twice the size"
+        50.0,
+        "%",
+        "Alliance, best practices: load all data if there is enough memory; Teho "
+        "requires twice the size of the data",
     ),
 }
 SAME_LOSS_AS = (*INPUT_CAUSES, "input_of_one_rank_slower", "copies_from_pageable_memory")
 """They would save the same time as this rule: it is claimed once."""
-_UNSEEN = Missing(Reason.UNRECORDED, "the loader does not report it")
+_UNSEEN = Missing(Reason.UNRECORDED, "the loader does not report its size")
 
 
 def judge(context: ProgramContext) -> Iterator[Finding]:

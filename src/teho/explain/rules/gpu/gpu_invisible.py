@@ -14,7 +14,9 @@ from teho.model.summary import NodeSummary
 RANK = 30
 SEVERITY = "critical"
 THRESHOLDS = {
-    "hidden_min": Threshold(1.0, "GPUs", "none needed: a GPU that the program cannot see is lost"),
+    "hidden_min": Threshold(
+        1.0, "GPUs", "no limit is needed: the program cannot use a GPU that it cannot see"
+    ),
 }
 
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -37,7 +39,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             if seen:
                 context.figure(node, "number of allocated GPUs", Missing(Reason.UNRECORDED))
         elif seen < given <= seen * tasks[node.name]:
-            context.figure(node, "GPUs that its other tasks see", Missing(Reason.UNRECORDED))
+            context.figure(node, "GPUs that the other tasks see", Missing(Reason.UNRECORDED))
         elif given - seen >= context.limit("hidden_min"):
             alike.setdefault((given, seen), []).append(node)
     for (given, seen), nodes in alike.items():
@@ -47,7 +49,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
 def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummary]) -> Finding:
     environment = context.run.environment
     variables = {name: environment[name] for name in _VARIABLES if name in environment}
-    fewer = "leave the GPU out of the request"
+    fewer = "do not request the GPU"
     if seen:
         fewer = advice.use_gpus(context.scheduler, gpus_of(nodes[0]), 1)
     return context.finding(
@@ -58,7 +60,7 @@ def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummar
         evidence=(
             *per_place("GPUs of the job", "", [(node, float(given)) for node in nodes]),
             *per_place("GPUs visible", "", [(node, float(seen)) for node in nodes]),
-            *(Evidence(name, value or "set, and empty") for name, value in variables.items()),
+            *(Evidence(name, value or "set, but empty") for name, value in variables.items()),
         ),
         judged_by=["hidden_min"],
         action=f"{_reveal(context, list(variables))}; or {fewer}.",
@@ -70,5 +72,6 @@ def _reveal(context: RuleContext, variables: list[str]) -> str:
     if variables:
         return f"Try `unset {' '.join(variables)}` before the program starts"
     return (
-        context.scheduler_advice.show_gpus or "Find what hides them: `env | grep VISIBLE_DEVICES`"
+        context.scheduler_advice.show_gpus
+        or "Find what hides the GPUs: `env | grep VISIBLE_DEVICES`"
     )

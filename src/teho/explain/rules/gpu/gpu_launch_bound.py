@@ -20,10 +20,10 @@ THRESHOLDS = {
         25.0, "%", "KempnerPulse: busy at 40 % or more, and SM activity below 25 %"
     ),
     "time_percent": Threshold(
-        50.0, "%", "as SageMaker's profiler rules: more than 50 % of the time"
+        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
     ),
 }
-MUTES = Mutes(DEEP_GPU, because="it says why few multiprocessors had work")
+MUTES = Mutes(DEEP_GPU, because="this finding says why few multiprocessors had work")
 
 
 def judge(context: RuleContext) -> Iterator[Finding]:
@@ -42,8 +42,8 @@ def judge(context: RuleContext) -> Iterator[Finding]:
     gpus = [gpu for gpu, _ in shares]
     active = [mean for _, mean in recorded(gpus, "gpu_sm_active_percent")]
     waits = (
-        " A GPU that waits for others in a communication kernel looks the same: measure a step on "
-        "one GPU."
+        " A GPU that waits for others in a communication kernel looks the same. To tell "
+        "the difference, measure a step on one GPU."
         if len(context.gpus) > 1
         else ""
     )
@@ -58,9 +58,9 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         ),
         judged_by=["time_percent", "busy_percent", "sm_active_percent"],
         action=(
-            "Give each kernel more work, with a larger `batch_size`, and launch fewer kernels: "
+            "Give each kernel more work, with a larger `batch_size`. Launch fewer kernels: "
             '`torch.compile(model, mode="reduce-overhead")` joins kernels and replays them as a '
-            f"CUDA graph; `jax.jit` around the whole step does the same for JAX.{waits}"
+            f"CUDA graph. `jax.jit` around the whole step does the same for JAX.{waits}"
         ),
         subjects=gpus,
     )

@@ -18,7 +18,7 @@ THRESHOLDS = {
         50.0, "%", "Alliance, best practices: above 50 %; DCGM's manual: more is not always better"
     ),
     "limit_percent": Threshold(
-        60.0, "%", "Nsight Compute, rule SOLBottleneck: a unit at 60 % of its peak is the limit"
+        60.0, "%", "Nsight Compute, rule SOLBottleneck: a unit at 60 % of its peak limits the speed"
     ),
 }
 
@@ -43,18 +43,18 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         context,
         [(gpu, _occupancy(context, gpu)) for gpu in context.gpus],
         [Level(Severity.REMARK, lt, "occupancy_percent")],
-        sentence="{places} had {figures} of the possible warps, with neither arithmetic nor memory "
-        "near its limit.",
-        label="SM occupancy while at work",
+        sentence="{places} had {figures} of the possible warps, and neither arithmetic nor memory "
+        "was near its limit.",
+        label="SM occupancy while busy",
         further=lambda gpus: (
             *gauges(gpus, "gpu_sm_active_percent"),
             *gauges(gpus, "gpu_dram_percent"),
         ),
         judged_by=["limit_percent"],
         action=(
-            "This can be fine: a kernel can be fast with few warps. For kernels of your own, "
-            "`ncu --section Occupancy --section SpeedOfLight CMD` shows what limits the number of "
-            "warps, and whether it matters."
+            "This may be no problem: a kernel can be fast with few warps. For your own "
+            "kernels, `ncu --section Occupancy --section SpeedOfLight CMD` shows what limits "
+            "the number of warps, and whether the limit slows the kernel."
         ),
     )
 

@@ -15,10 +15,13 @@ RANK = 320
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "busy_percent": Threshold(
-        50.0, "%", "CSC, GPU-accelerated machine learning: consistently low, for example under 50 %"
+        50.0,
+        "%",
+        "CSC, GPU-accelerated machine learning: use is too low if it is always low, for "
+        "example under 50 %",
     ),
-    "warning_percent": Threshold(25.0, "%", "Jobstats: a mean of at most 25 % gets a note"),
-    "critical_percent": Threshold(15.0, "%", "Jobstats: a mean of at most 15 % is red"),
+    "warning_percent": Threshold(25.0, "%", "Jobstats: a mean of at most 25 % is reported"),
+    "critical_percent": Threshold(15.0, "%", "Jobstats: a mean of at most 15 % is shown in red"),
 }
 
 
@@ -44,7 +47,7 @@ def _action(context: RuleContext, gpu: NodeGpu) -> str:
     fewer = " or fewer GPUs" if len(context.gpus) > 1 else ""
     return (
         f"Load data in parallel, `DataLoader(num_workers={workers}, pin_memory=True, "
-        "persistent_workers=True)`, and give the GPU more work at a time, with a larger "
-        f"`batch_size`. If the problem is too small for this GPU, measure it on CPU cores{fewer}: "
-        "this may cost less."
+        "persistent_workers=True)`. Give the GPU more work at a time, with a larger "
+        "`batch_size`. If the problem is too small for this GPU, measure the time on CPU "
+        f"cores{fewer}: the run may cost less there."
     )

@@ -15,7 +15,10 @@ RANK = 530
 SEVERITY = "remark"
 THRESHOLDS = {
     "bandwidth_percent": Threshold(
-        60.0, "%", "Nsight Compute, rule SOLBottleneck: 60 %; DCGM's manual: 80 % is the most"
+        60.0,
+        "%",
+        "Nsight Compute, rule SOLBottleneck: 60 %; DCGM's manual: 80 % is the highest "
+        "value in practice",
     ),
 }
 
@@ -26,16 +29,17 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         context,
         [(gpu, context.at_work(gpu, "gpu_dram_percent")) for gpu in context.gpus],
         [Level(Severity.REMARK, ge, "bandwidth_percent")],
-        sentence="{places} used {figures} of {its} memory bandwidth: memory limits the speed, not "
-        "arithmetic.",
-        label="memory bandwidth while at work",
+        sentence="{places} used {figures} of {its} memory bandwidth: memory, not arithmetic, "
+        "limits the speed.",
+        label="memory bandwidth while busy",
         further=lambda gpus: _evidence(context, gpus),
         judged_by=["at_work_percent"],
         action=(
-            "If the program must read that much, do nothing. Otherwise move fewer bytes for each "
-            "operation: `torch.compile(model)` joins steps that each read and write everything, "
-            "`dtype=torch.bfloat16` halves the bytes, and a larger `batch_size` uses the weights "
-            "more often. More arithmetic units would not help; a GPU with faster memory would."
+            "If the program must read all these bytes, do nothing. Otherwise move fewer "
+            "bytes for each operation: `torch.compile(model)` joins steps that each read and "
+            "write everything, `dtype=torch.bfloat16` halves the bytes, and a larger "
+            "`batch_size` uses the weights more often. More arithmetic units would not help; "
+            "a GPU with faster memory would."
         ),
     )
 

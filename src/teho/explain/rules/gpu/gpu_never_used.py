@@ -14,7 +14,10 @@ RANK = 50
 SEVERITY = "critical"
 THRESHOLDS = {
     "busy_max_percent": Threshold(
-        1.0, "%", "Jobstats marks a GPU at exactly 0 %; Teho allows less than 1 %, by other users"
+        1.0,
+        "%",
+        "Jobstats marks a GPU at exactly 0 %; Teho also counts less than 1 %, because "
+        "other users may cause it",
     ),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
@@ -28,7 +31,7 @@ MUTES = Mutes(
         *DEEP_GPU,
         *GPU_PROGRAM,
     ),
-    because="never is less than low, and a GPU that the program does not use waits for nothing",
+    because="a GPU that is never used also has low use, and does not wait for anything",
 )
 
 
@@ -66,7 +69,7 @@ def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
         return (
             "Check that the program finds a GPU, "
             '`python -c "import torch; print(torch.cuda.is_available())"`, and that it moves its '
-            f"work there: `model.to('cuda')`. If it needs no GPU, {otherwise}."
+            f"work there: `model.to('cuda')`. If the program needs no GPU, {otherwise}."
         )
     nodes = len(context.run.nodes)
     fewer = advice.use_gpus(context.scheduler, used, nodes)

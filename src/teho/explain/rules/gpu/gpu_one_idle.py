@@ -16,11 +16,11 @@ THRESHOLDS = {
     "idle_below_percent": Threshold(
         10.0, "%", "SageMaker's profiler rules: a GPU below 10 % is idle"
     ),
-    "others_busy_percent": Threshold(25.0, "%", "Jobstats: a mean above 25 % gets no note"),
+    "others_busy_percent": Threshold(25.0, "%", "Jobstats: a mean above 25 % is not reported"),
 }
 MUTES = Mutes(
     ("gpu_held_idle", "gpu_low_use", "communication_bound", "rank_imbalance"),
-    because="idle is less than low, and uneven",
+    because="an idle GPU also has low use, and the load is uneven",
 )
 
 
@@ -46,7 +46,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         f"{'another GPU' if len(working) == 1 else f'{len(working)} other GPUs'} worked.",
         evidence=(
             *per_place("GPU busy, mean", "%", idle),
-            *per_place("busy beside it, mean", "%", working),
+            *per_place("other GPUs busy, mean", "%", working),
             *gauges(gpus, "gpu_job_memory_bytes", "max", "memory that the program used there"),
         ),
         judged_by=["idle_below_percent", "others_busy_percent"],

@@ -23,7 +23,7 @@ THRESHOLDS = {
         50.0, "%", "copies that fill the link half of the time delay the run"
     ),
     "active_percent": Threshold(
-        80.0, "%", "as gpu_sm_low: above it, the GPU worked during the copies"
+        80.0, "%", "same as in gpu_sm_low: above this limit, the GPU worked during the copies"
     ),
 }
 MUTES = Mutes(
@@ -90,18 +90,19 @@ def _finding(
     link = "the link" if len(gpus) == 1 else "their links"
     return context.finding(
         severity,
-        f"{name_all(gpus)} moved {span([one.bytes_per_s for one in found], 'B/s')} over PCIe, "
-        f"{span([share for _, share in shares], '%')} of the rate of {link}, and had work only "
-        f"{span([share for _, share in active], '%')} of the time.",
+        f"{name_all(gpus)} moved {span([one.bytes_per_s for one in found], 'B/s')} over "
+        f"PCIe, {span([share for _, share in shares], '%')} of the rate of {link}, and "
+        f"had work for only {span([share for _, share in active], '%')} of the time.",
         evidence=(
-            *per_place("traffic of the busier way, of its link's rate", "%", shares),
-            *per_place("at work", "%", active),
+            *per_place("traffic in the busier direction, share of the link's rate", "%", shares),
+            *per_place("time with work", "%", active),
         ),
         judged_by=[*judged_by, "link_percent", "active_percent"],
         action=(
             "Copy while the GPU computes: `DataLoader(pin_memory=True)` with "
-            '`batch.to("cuda", non_blocking=True)`. Copy less: keep data that are used again on '
-            "the GPU, the whole data set if it fits; send images as `uint8` and convert them there."
+            '`batch.to("cuda", non_blocking=True)`. Copy less: keep data on the GPU if the program '
+            "uses them again, or the whole data set if it fits. Send images as `uint8` and convert "
+            "them on the GPU."
         ),
         subjects=gpus,
     )

@@ -17,7 +17,11 @@ RANK = 400
 SEVERITY = "warning"
 THRESHOLDS = {
     "fp64_percent": chosen(10.0, "%", "a tenth of the time is more than a few 64-bit numbers"),
-    "rate_percent": chosen(25.0, "%", "in peaks.toml, GPUs made for 64 bit have 50 %, others 3 %"),
+    "rate_percent": chosen(
+        25.0,
+        "%",
+        "in peaks.toml, GPUs made for 64 bits reach 50 % of the 32-bit rate, other GPUs 3 %",
+    ),
 }
 
 
@@ -45,15 +49,15 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         f"{name_all(gpus)} computed with 64 bits {span([share for _, share in shares], '%')} of "
         f"the time, at {span([rate for _, rate in rates], '%')} of {its} 32-bit rate.",
         evidence=(
-            *per_place("FP64 pipe while at work", "%", shares),
-            *per_place("64-bit rate, of the 32-bit one", "%", rates),
+            *per_place("FP64 pipe while busy", "%", shares),
+            *per_place("64-bit rate, share of the 32-bit rate", "%", rates),
         ),
         judged_by=["fp64_percent", "rate_percent", "at_work_percent"],
         action=(
             "If you do not need 64 bits, make arrays with 32 bits (NumPy's default is 64): "
-            "`cupy.asarray(x, dtype=cupy.float32)`, `torch.as_tensor(x, dtype=torch.float32)`. If "
-            "you need them, use a GPU made for 64 bits (V100, A100, H100, MI250X): it is many "
-            "times faster."
+            "`cupy.asarray(x, dtype=cupy.float32)`, `torch.as_tensor(x, "
+            "dtype=torch.float32)`. If you need 64 bits, use a GPU made for 64 bits (V100, "
+            "A100, H100, MI250X): such a GPU is many times faster."
         ),
         subjects=gpus,
     )

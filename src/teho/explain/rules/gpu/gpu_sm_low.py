@@ -45,13 +45,14 @@ def judge(context: RuleContext) -> Iterator[Finding]:
 
 def _when(gpus: list[NodeGpu]) -> str:
     """Return when the activity was measured: without a busy share, over the whole run."""
-    return " while at work" if recorded(gpus, "gpu_busy_percent") else ""
+    return " while busy" if recorded(gpus, "gpu_busy_percent") else ""
 
 
 def _action(gpus: list[NodeGpu]) -> str:
     is_slice = all(gpu.gpu.device.parent_id for gpu in gpus)
     smaller = "slice, a smaller one" if is_slice else "GPU, a smaller one, or a MIG slice,"
     return (
-        "Give the GPU more work at a time, with a larger `batch_size`, and fewer, larger kernels: "
-        f"`torch.compile(model)`. If it does not fill this {smaller} may do the same for less."
+        "Give the GPU more work at a time, with a larger `batch_size`. Use fewer, larger "
+        f"kernels: `torch.compile(model)`. If the program cannot fill this {smaller} may "
+        "do the same work at a lower cost."
     )

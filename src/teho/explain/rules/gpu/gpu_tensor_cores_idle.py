@@ -15,9 +15,13 @@ RANK = 410
 SEVERITY = "warning"
 THRESHOLDS = {
     "tensor_max_percent": Threshold(
-        1.0, "%", "Kineto: no kernel on tensor cores, though some could be; Teho: less than 1 %"
+        1.0,
+        "%",
+        "Kineto: no kernel used tensor cores, but a kernel could use them; Teho's limit is 1 %",
     ),
-    "arithmetic_percent": chosen(25.0, "%", "a quarter of the time is more than element-wise work"),
+    "arithmetic_percent": chosen(
+        25.0, "%", "element-wise work takes less than a quarter of the time"
+    ),
 }
 
 
@@ -49,8 +53,8 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         f"The tensor cores of {name_all(gpus)} did nothing, while the other pipes computed "
         f"{span([share for _, share in on_others], '%')} of the time.",
         evidence=(
-            *per_place("FP32 and FP16 pipes while at work", "%", on_others),
-            *per_place("tensor cores while at work", "%", on_tensor),
+            *per_place("FP32 and FP16 pipes while busy", "%", on_others),
+            *per_place("tensor cores while busy", "%", on_tensor),
         ),
         judged_by=["tensor_max_percent", "arithmetic_percent", "at_work_percent"],
         action=_action(gpus[0]),
@@ -69,7 +73,7 @@ def _action(gpu: NodeGpu) -> str:
         "`torch.amp.GradScaler()` around the step"
     )
     return (
-        f"If the program multiplies matrices or convolves, use the tensor cores: {way}, with sizes "
-        "that are multiples of 8. They compute with fewer digits: check that the result is still "
-        "good."
+        f"If the program multiplies matrices or convolves, use the tensor cores: {way}, "
+        "and make the sizes of the matrices multiples of 8. They compute with fewer "
+        "digits: check that the result is still good."
     )

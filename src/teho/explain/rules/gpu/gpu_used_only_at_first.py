@@ -20,12 +20,12 @@ THRESHOLDS = {
         10.0, "%", "SageMaker's profiler rules: a GPU below 10 % is idle"
     ),
     "idle_share_percent": chosen(
-        33.3, "%", "a third of the run; jobstats#28 asks for windows and means"
+        33.3, "%", "a third of the run; Jobstats issue 28 asks for means over parts of the run"
     ),
     "idle_share_critical_percent": chosen(
         50.0, "%", "half of the GPU's time was paid for and not used"
     ),
-    "blips_percent": chosen(5.0, "%", "one last evaluation does not make an idle time a busy one"),
+    "blips_percent": chosen(5.0, "%", "a short evaluation at the end does not end the idle time"),
 }
 MUTES = Mutes(
     ("gpu_one_idle", *STARVED, *UNEVEN, "batch_small"),

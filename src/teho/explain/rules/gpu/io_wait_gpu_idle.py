@@ -26,7 +26,9 @@ THRESHOLDS = {
         50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
     ),
     "waiting_cores_min": chosen(
-        0.5, "cores", "few threads on many cores count by the running threads"
+        0.5,
+        "cores",
+        "if few threads run on many cores, the running threads are counted instead of the cores",
     ),
 }
 MUTES = Mutes(("communication_bound", "batch_small"), because="storage explains the waiting")

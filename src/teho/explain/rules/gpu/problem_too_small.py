@@ -12,13 +12,13 @@ from teho.model.program import Doing
 RANK = 250
 SEVERITY = "warning"
 THRESHOLDS = {
-    "step_ms": chosen(5.0, "ms", "some 500 kernels of 10 µs, the time that starting them takes"),
-    "model_mib": chosen(10.0, "MiB", "it fits into the caches of a CPU"),
-    "busy_percent": Threshold(50.0, "%", "as gpu_low_use"),
+    "step_ms": chosen(5.0, "ms", "the time to start about 500 kernels, 10 µs each"),
+    "model_mib": chosen(10.0, "MiB", "a model of this size fits into the caches of a CPU"),
+    "busy_percent": Threshold(50.0, "%", "same as in gpu_low_use"),
 }
 MUTES = Mutes(
     ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small"),
-    because="it says why",
+    because="this finding says why the GPU has little work",
 )
 
 
@@ -49,9 +49,9 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             ),
             judged_by=["step_ms", "model_mib", "busy_percent"],
             action=(
-                "Run it on a few CPU cores and compare the time: it may be as fast. To use the "
-                "GPU, do more work per step: a larger batch, several models at once, or several "
-                "steps in one call with `torch.compile` or CUDA graphs."
+                "Run the program on a few CPU cores and compare the time: the CPU may be as "
+                "fast. To use the GPU, do more work per step: a larger batch, several models at "
+                "once, or several steps in one call with `torch.compile` or CUDA graphs."
             ),
         )
         return

@@ -14,7 +14,9 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(80.0, "%", "the program has to wait for a GPU that is busier than this"),
 }
-MUTES = Mutes(("gpu_low_use", "batch_small"), because="it names what the program waits for")
+MUTES = Mutes(
+    ("gpu_low_use", "batch_small"), because="this finding says what the program waits for"
+)
 
 
 def judge(context: ProgramContext) -> Iterator[Finding]:
@@ -26,8 +28,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             continue
         context.forget_lacks()
         yield context.lost(
-            f"The program waited for the GPU {share:.0f} % of the time, but the GPU was busy only "
-            f"{busy:.0f} % of the time: they take turns.",
+            f"The program waited for the GPU {share:.0f} % of the time, but the GPU was busy "
+            f"only {busy:.0f} % of the time: they worked one after the other.",
             share_percent=share,
             evidence=(
                 Evidence("waiting for the device", share, "%"),
@@ -36,8 +38,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             judged_by=["busy_percent"],
             action=(
                 "Leave results on the GPU until the end of an epoch: `.item()`, `.cpu()`, "
-                "`print(loss)` and `if loss > x:` each wait for all work before them. Add up "
-                "losses as tensors."
+                "`print(loss)` and `if loss > x:` each wait until the GPU has finished all "
+                "earlier work. Add up losses as tensors."
             ),
             regain_percent=(0.0, min(share, 100 - busy)),
             lines=main.lines(Doing.DEVICE),

@@ -20,15 +20,19 @@ RANK = 210
 SEVERITY = "remark"
 THRESHOLDS = {
     "pace_times": Threshold(
-        1.3, "times", "gpuprof: steps of the last third are 1.3 times as fast as of the first"
+        1.3,
+        "times",
+        "gpuprof: steps of the last third are 1.3 times as fast as steps of the first third",
     ),
     "read_times": Threshold(
-        3.0, "times", "gpuprof: the first third reads 3 times as much from disk as the last"
+        3.0, "times", "gpuprof: the first third reads 3 times as much from disk as the last third"
     ),
     "read_min_mb_per_s": chosen(
-        1.0, "MB/s", "250 blocks of 4 kB a second; waits for less are short"
+        1.0, "MB/s", "250 blocks of 4 kB per second; below this rate, the waits are short"
     ),
-    "stepping_min_s": Threshold(60.0, "s", "as job_too_short: less time cannot be judged"),
+    "stepping_min_s": Threshold(
+        60.0, "s", "same as in job_too_short: a shorter run cannot be judged"
+    ),
 }
 
 
@@ -60,8 +64,9 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         context.forget_lacks()
         yield context.finding(
             Severity.REMARK,
-            f"The program made {slow:.3g} steps/s in its first {format_duration(stepping_s / 3)} "
-            f"and {fast:.3g} in its last: at first the data came from storage, later from memory.",
+            f"The program made {slow:.3g} steps/s in its first "
+            f"{format_duration(stepping_s / 3)} and {fast:.3g} steps/s at the end: at first "
+            "the data came from storage, later from memory.",
             evidence=(
                 Evidence("pace, first third", slow, "step/s"),
                 Evidence("pace, last third", fast, "step/s"),

@@ -37,7 +37,7 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         waiting,
         ": each batch is put together sample by sample.",
         evidence=(
-            Evidence("of that, putting batches together", share, "%"),
+            Evidence("share of the waiting, putting batches together", share, "%"),
             Evidence("batch", float(waiting.settings["batch_size"]), "samples"),
         ),
         judged_by=["collating_percent"],

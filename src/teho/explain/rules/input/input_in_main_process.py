@@ -13,7 +13,7 @@ SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 MUTES = Mutes(
     ("input_slow", "serial_program", "cores_unused", *STARVED),
-    because="it says what to change, and what the cores are for",
+    because="this finding says what to change, and how to use the cores",
 )
 
 

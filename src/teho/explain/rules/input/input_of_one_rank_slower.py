@@ -12,11 +12,9 @@ from teho.model.finding import Evidence, Finding, Threshold
 RANK = 90
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "apart_percent": Threshold(
-        10.0, "%", "TraceML: a rank that is 10 % of a step behind gets a warning"
-    ),
+    "apart_percent": Threshold(10.0, "%", "TraceML: a warning if a rank is 10 % of a step behind"),
 }
-MUTES = Mutes((*INPUT_CAUSES, *STARVED, *UNEVEN), because="the other ranks wait for this one")
+MUTES = Mutes((*INPUT_CAUSES, *STARVED, *UNEVEN), because="the other ranks wait for this rank")
 
 
 def judge(context: ProgramContext) -> Iterator[Finding]:
@@ -39,8 +37,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         return
     yield context.lost(
         f"Rank {slow.library.get('rank')} on {slow.process.node} waited for data "
-        f"{shares[worst]:.0f} % of the time, the other ranks only {median:.0f} %: they waited for "
-        "this rank.",
+        f"{shares[worst]:.0f} % of the time, the other ranks only {median:.0f} %: the "
+        "other ranks waited for this rank.",
         share_percent=difference,
         evidence=(
             Evidence("waiting for data, slowest rank", shares[worst], "%"),

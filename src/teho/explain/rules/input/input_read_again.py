@@ -13,7 +13,7 @@ from teho.units import format_bytes
 RANK = 110
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "read_times": chosen(1.5, "times", "half as much again as memory could have kept"),
+    "read_times": chosen(1.5, "times", "1.5 times the data that memory could have kept"),
 }
 MUTES = Mutes(
     (*input_causes_after("input_read_again"), *STARVED), because="the storage limits the speed"
@@ -34,8 +34,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         return
     yield context.lost_waiting(
         waiting,
-        f" and read {format_bytes(read)} from storage: {format_bytes(limit)} of memory are too "
-        "little to keep the data between epochs.",
+        f" and read {format_bytes(read)} from storage: {format_bytes(limit)} of memory is "
+        "too little to keep the data between epochs.",
         evidence=(
             Evidence("read from storage", read, "bytes"),
             Evidence("memory limit", limit, "bytes"),

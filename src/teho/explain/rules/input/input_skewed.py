@@ -12,14 +12,16 @@ from teho.model.finding import Evidence, Finding
 RANK = 160
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "times_longer": chosen(8.0, "times", "three doublings above the median are not jitter"),
+    "times_longer": chosen(8.0, "times", "8 times the median is not jitter"),
     "long_waits_percent": chosen(33.0, "%", "a third of the waiting"),
-    "rare_percent": chosen(20.0, "%", "more than a fifth of the batches are not an exception"),
+    "rare_percent": chosen(
+        20.0, "%", "long waits for more than a fifth of the batches are not exceptions"
+    ),
     "waits_min": chosen(20.0, "batches", "with fewer, one slow batch is chance"),
 }
 MUTES = Mutes(
     ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED),
-    because="the other batches are there in time",
+    because="the other batches arrive in time",
 )
 
 _BURST_PERCENT = 50.0
@@ -50,11 +52,11 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
     lost_percent = waiting.share_percent * share / 100
     yield context.lost_waiting(
         waiting,
-        f", {share:.0f} % of it for {rare:.2g} % of the batches: some samples take far longer "
-        "than others.",
+        f", and {share:.0f} % of this waiting was for {rare:.2g} % of the batches: some "
+        "samples take far longer than others.",
         evidence=(
-            Evidence("of that, long waits", share, "%"),
-            Evidence("long waits, of all batches", rare, "%"),
+            Evidence("share of the waiting, long waits", share, "%"),
+            Evidence("share of the batches with a long wait", rare, "%"),
         ),
         judged_by=["times_longer", "long_waits_percent", "rare_percent", "waits_min"],
         action=(

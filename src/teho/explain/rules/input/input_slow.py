@@ -13,7 +13,7 @@ from teho.model.missing import Missing, Reason
 RANK = 200
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
-MUTES = Mutes(STARVED, because="it names what the program waits for")
+MUTES = Mutes(STARVED, because="this finding says what the program waits for")
 
 _UNSEEN = Missing(Reason.UNRECORDED, "no Python program was observed")
 

@@ -15,7 +15,7 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "opening_percent": chosen(50.0, "%", "most of the loading"),
     "small_kib": Threshold(
-        1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on only one server"
+        1024.0, "KiB", "Lustre's usual stripe is 1 MiB: a smaller file is on only one server"
     ),
 }
 MUTES = Mutes(
@@ -41,7 +41,7 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         waiting,
         ", mostly for opening and reading small files.",
         evidence=(
-            Evidence("of loading, opening and reading files", share, "%"),
+            Evidence("share of loading, opening and reading files", share, "%"),
             Evidence("read for each sample", sample, "bytes"),
             *(
                 ()

@@ -16,7 +16,7 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     ("input_slow", "serial_program", "cores_unused", *STARVED),
-    because="it says what to change, and what the cores are for",
+    because="this finding says what to change, and how to use the cores",
 )
 
 
@@ -35,7 +35,7 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         f": its {waiting.workers} worker{'s' if waiting.workers > 1 else ''} cannot load the data "
         "faster.",
         evidence=(
-            Evidence("workers at work", busy, "%"),
+            Evidence("workers busy", busy, "%"),
             Evidence("workers", float(waiting.workers)),
             Evidence("cores", float(waiting.cores), "cores"),
         ),

@@ -12,15 +12,15 @@ RANK = 170
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "without_core_percent": Threshold(
-        10.0, "%", "as lost_percent: a tenth of the time is worth a warning"
+        10.0, "%", "same as lost_percent: a warning if a tenth of the time is lost"
     ),
     "mostly_waiting_percent": Threshold(
-        50.0, "%", "as SageMaker's profiler rules: more than 50 % of the time"
+        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
     ),
 }
 MUTES = Mutes(
     ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED),
-    because="it says which threads are too many",
+    because="this finding says which threads are too many",
 )
 
 

@@ -12,7 +12,9 @@ from teho.model.program import Doing
 RANK = 140
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "epochs_min": chosen(3.0, "epochs", "the first start is needed, and one more may be a test"),
+    "epochs_min": chosen(
+        3.0, "epochs", "the first start is needed, and a second start may be a test"
+    ),
     "first_batches_percent": chosen(50.0, "%", "most of the waiting"),
 }
 MUTES = Mutes(
@@ -48,7 +50,7 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         waiting,
         f", mostly because workers were started {starts} times.",
         evidence=(
-            Evidence("of that, until workers had started", first, "%"),
+            Evidence("share of the waiting, until workers had started", first, "%"),
             Evidence("first batch of an epoch, mean", loader.first_s / loader.epochs, "s"),
         ),
         judged_by=["epochs_min", "first_batches_percent"],

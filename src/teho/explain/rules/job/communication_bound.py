@@ -17,20 +17,22 @@ RANK = 350
 SEVERITY = "warning, remark"
 THRESHOLDS = {
     "time_percent": Threshold(
-        50.0, "%", "as SageMaker's profiler rules: more than 50 % of the time"
+        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
     ),
-    "together_percent": chosen(90.0, "%", "together means nearly all GPUs; one of many may differ"),
+    "together_percent": chosen(
+        90.0, "%", "nearly all GPUs must wait together; one of many may differ"
+    ),
     "busy_below_percent": Threshold(
-        50.0, "%", "as gpu_low_use: a GPU under 50 % waits for something"
+        50.0, "%", "same as in gpu_low_use: a GPU under 50 % waits for something"
     ),
     "power_below_percent": chosen(
-        50.0, "%", "of the GPU's power limit; a waiting kernel draws little"
+        50.0, "%", "share of the GPU's power limit; a kernel that waits draws little power"
     ),
     "exchange_min_mb_per_s": chosen(
         100.0, "MB/s", "1 Gbit/s, a cluster's slowest network, carries 125 MB/s"
     ),
     "exchange_warning_mb_per_s": chosen(
-        1000.0, "MB/s", "10 Gbit/s carry 1250 MB/s; so much is not chance"
+        1000.0, "MB/s", "10 Gbit/s carry 1250 MB/s; so much traffic is not chance"
     ),
 }
 MUTES = Mutes(
@@ -80,7 +82,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         f"{span([rate], 'bytes/s')} with the others.",
         evidence=(
             Evidence("time with little use and much traffic", percent, "%"),
-            Evidence(f"exchanged meanwhile, {who}, each way", rate, "bytes/s"),
+            Evidence(f"exchanged during this time, {who}, in each direction", rate, "bytes/s"),
             *per_place("GPU busy, mean", "%", _means(context, "gpu_busy_percent")),
             *per_place("GPU power, mean", "W", _means(context, "gpu_power_w")),
         ),
@@ -185,8 +187,8 @@ def _action(*, several: bool) -> str:
         else "`nvidia-smi topo -m` shows which GPUs have a direct link"
     )
     return (
-        f"Check which way the data goes: {way}. Exchange less often, with a larger batch on each "
-        "GPU or several batches for one step, `with model.no_sync():`. Or exchange less, with "
-        "DDP's `bf16_compress_hook`. Time a step on one node, or one GPU, to know the share of the "
-        "exchange."
+        f"Check which path the data takes: {way}. Exchange data less often, with a larger "
+        "batch on each GPU or several batches for one step, `with model.no_sync():`. Or "
+        "exchange fewer bytes, with DDP's `bf16_compress_hook`. To know how much time "
+        "the exchange takes, measure a step on one node or one GPU."
     )

@@ -33,8 +33,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             continue
         again = _compiled_again(main, context.limit("compiles_max"))
         same_shapes = (
-            f"Give `{again.value}` arguments of the same shapes and types each time (pad, or drop "
-            "the last, smaller batch): other shapes compile it again. "
+            f"Give `{again.value}` arguments of the same shapes and types each time (pad, or "
+            "drop the last, smaller batch): new shapes compile the function again. "
             if again
             else ""
         )
@@ -50,7 +50,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             action=(
                 f"{same_shapes}Do more in one run: several parts of the work one after the other, "
                 "in one process. Keep what was compiled: `TORCHINDUCTOR_CACHE_DIR`, "
-                f"`JAX_COMPILATION_CACHE_DIR`. It took {format_duration(fixed_s)} each time."
+                "`JAX_COMPILATION_CACHE_DIR`. Importing and compiling took "
+                f"{format_duration(fixed_s)} in this run."
             ),
             regain_percent=(0.0, share),
             lines=main.lines(Doing.IMPORTING, Doing.COMPILING),

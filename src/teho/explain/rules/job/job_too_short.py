@@ -40,7 +40,7 @@ MUTES = Mutes(
         "cold_cache",
         "steps_uneven",
     ),
-    because="means and shares over a short run are chance",
+    because="means and shares of a short run are not reliable",
 )
 
 
@@ -72,6 +72,6 @@ def _longer(context: RuleContext) -> str:
     least = format_duration(context.limit("elapsed_min_s"))
     together = context.scheduler_advice.many_in_one_job
     return (
-        f"Let it work for longer than {least} to judge it. If all your runs are this short, put "
-        f"many into one job{f': {together}' if together else ''}."
+        f"To get a judgement, let the program run for longer than {least}. If all your "
+        f"runs are this short, put many into one job{f': {together}' if together else ''}."
     )

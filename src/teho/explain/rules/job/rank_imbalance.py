@@ -16,10 +16,12 @@ RANK = 360
 SEVERITY = "warning"
 THRESHOLDS = {
     "time_percent": Threshold(
-        50.0, "%", "as SageMaker's profiler rules: more than 50 % of the time"
+        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
     ),
     "working_percent": Threshold(
-        25.0, "%", "as gpu_one_idle: if all GPUs of the run are below it, none is at work"
+        25.0,
+        "%",
+        "same as in gpu_one_idle: if all GPUs of the run are below this limit, no GPU works",
     ),
     "power_percent": Threshold(
         20.0, "%", "TraceML: 20 % of a step is critical; GPUs of one model differ by less"
@@ -156,11 +158,11 @@ def _uneven(
         Severity.WARNING,
         f"{name_all(odd)} {did}, {rest} {span(usual, signal.unit)}: the load is uneven.",
         evidence=(
-            *per_place("time far from the others", "%", far),
+            *per_place("time with a large difference from the others", "%", far),
             *_compared(_POWER, "GPU power", odd, others),
             *_compared(_BUSY, "GPU busy", odd, others),
             *_compared(_MEMORY, "GPU memory busy", odd, others),
-            *(Evidence(f"rank by its place, {gpu.name}", f"{rank}") for gpu in odd[:MOST_NAMED]
+            *(Evidence(f"rank that probably uses {gpu.name}", f"{rank}") for gpu in odd[:MOST_NAMED]
               if (rank := rank_at(context.run, gpu.node.name, gpu.gpu.position)) is not None),
         ),
         judged_by=["time_percent", signal.limit, "working_percent"],

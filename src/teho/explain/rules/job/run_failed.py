@@ -16,10 +16,10 @@ from teho.model.run import End, Run
 from teho.units import format_duration
 
 RANK = 10
-SEVERITY = "critical; if a user ends runs in this way, warning"
+SEVERITY = "critical; warning if users often end runs in this way"
 THRESHOLDS = {
     "first_by_s": chosen(1.0, "s", "if tasks end within a second, the first of them is not known"),
-    "time_limit_percent": chosen(95.0, "%", "a job does something before the run begins"),
+    "time_limit_percent": chosen(95.0, "%", "the first 5 % are for the commands before the run"),
 }
 
 

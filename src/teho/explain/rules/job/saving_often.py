@@ -17,15 +17,16 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
     """Check how long the program saved."""
     for main, share in context.losses(Doing.SAVING):
         yield context.lost(
-            f"The program saved data {share:.0f} % of the time, and stopped its work meanwhile.",
+            f"The program stopped its work for {share:.0f} % of the time to save data.",
             share_percent=share,
             evidence=(
                 Evidence("saving", share, "%"),
                 Evidence("saving", main.seconds(Doing.SAVING), "s"),
             ),
             action=(
-                "Save less often, save only what you need to continue, and save to the node's own "
-                "disk or scratch. `torch.distributed.checkpoint.async_save` saves during the work."
+                "Save less often, save only what you need to continue, and save to the node's "
+                "own disk or scratch. `torch.distributed.checkpoint.async_save` saves while the "
+                "program works."
             ),
             regain_percent=(share / 2, share),
             lines=main.lines(Doing.SAVING),

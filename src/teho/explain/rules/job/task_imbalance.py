@@ -14,12 +14,10 @@ from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.units import format_duration
 
 RANK = 370
-SEVERITY = "warning; CPU time remark"
+SEVERITY = "warning; remark if only the CPU time differs"
 THRESHOLDS = {
-    "end_percent": Threshold(
-        10.0, "%", "TraceML: a rank that differs by 10 % of a step gets a warning"
-    ),
-    "cpu_factor": chosen(2.0, "times", "twice the CPU time of the others is another kind of work"),
+    "end_percent": Threshold(10.0, "%", "TraceML: a warning if a rank differs by 10 % of a step"),
+    "cpu_factor": chosen(2.0, "times", "a rank with twice the CPU time does another kind of work"),
     "cpu_min_s": chosen(60.0, "s", "start-up and logging of one rank may take this time"),
 }
 
@@ -56,8 +54,8 @@ def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Iterator[Finding]:
     most_s = max(abs(task.end_s - middle_s) for task in odd)
     yield context.finding(
         Severity.WARNING,
-        f"{_named(odd)} ended {format_duration(most_s)} {'after' if late else 'before'} half of "
-        f"the {len(tasks)} tasks had.",
+        f"{_named(odd)} ended {format_duration(most_s)} {'after' if late else 'before'} "
+        f"half of the {len(tasks)} tasks had ended.",
         evidence=(
             Evidence("first task ended after", min(ends), "s"),
             Evidence("half of the tasks had ended after", middle_s, "s"),
@@ -85,8 +83,8 @@ def _by_cpu_time(context: RuleContext, tasks: Sequence[_Task]) -> Iterator[Findi
         return
     yield context.finding(
         Severity.REMARK,
-        f"{_named(odd)} used {span([task.cpu_s for task in odd], 's')} of CPU time, half of the "
-        f"{len(tasks)} tasks at most {format_duration(middle_s)}.",
+        f"{_named(odd)} used {span([task.cpu_s for task in odd], 's')} of CPU time; half "
+        f"of the {len(tasks)} tasks used at most {format_duration(middle_s)}.",
         evidence=(
             Evidence("CPU time of a task, lowest", min(times), "s"),
             Evidence("CPU time of a task, median", middle_s, "s"),

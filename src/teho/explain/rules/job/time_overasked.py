@@ -50,8 +50,8 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         ),
         judged_by=["used_min_s", "used_percent", "margin_factor"],
         action=(
-            f"Request `--time={format_clock(needed_s)}` if the job ends after this: {factor:g} "
-            "times what it took. Short jobs start sooner."
+            f"If the job ends with this program, request `--time={format_clock(needed_s)}`: "
+            f"{factor:g} times the time used. Short jobs start sooner."
         ),
     )
 

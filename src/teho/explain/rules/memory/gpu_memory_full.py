@@ -14,7 +14,7 @@ from teho.model.finding import Finding, Severity
 RANK = 550
 SEVERITY = "remark"
 THRESHOLDS = {
-    "used_percent": chosen(95.0, "%", "the rest is about a CUDA context and fragmentation"),
+    "used_percent": chosen(95.0, "%", "a CUDA context and fragmentation need the rest"),
 }
 
 
@@ -28,10 +28,11 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         label="GPU memory used, highest share",
         further=lambda gpus: gauges(gpus, "gpu_memory_used_bytes", "max"),
         action=(
-            "Check before you use a larger `batch_size`: it may not fit. PyTorch prints what it "
-            "needed, `torch.cuda.max_memory_allocated()`. JAX and TensorFlow take most of the "
-            "memory at the start, unless `XLA_PYTHON_CLIENT_PREALLOCATE=false` or "
-            "`TF_FORCE_GPU_ALLOW_GROWTH=true` is set."
+            "Check before you use a larger `batch_size`: it may not fit. In PyTorch, print "
+            "the memory that was needed: `torch.cuda.max_memory_allocated()`. JAX and "
+            "TensorFlow take most of the memory at the start, unless "
+            "`XLA_PYTHON_CLIENT_PREALLOCATE=false` or `TF_FORCE_GPU_ALLOW_GROWTH=true` is "
+            "set."
         ),
     )
 

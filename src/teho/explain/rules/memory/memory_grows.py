@@ -18,7 +18,7 @@ RANK = 440
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "elapsed_min_s": Threshold(
-        60.0, "s", "as job_too_short: in a shorter run a program still loads what it needs"
+        60.0, "s", "same as in job_too_short: in a shorter run a program still loads what it needs"
     ),
     "warm_up_percent": chosen(
         20.0, "%", "a program imports, loads and allocates for the first fifth"
@@ -26,7 +26,9 @@ THRESHOLDS = {
     "ending_percent": chosen(5.0, "%", "a program frees memory as it ends"),
     "points_min": chosen(20.0, "points", "five points in each quarter, enough for a robust slope"),
     "rising_percent": Threshold(
-        90.0, "%", "Mann-Kendall: share of pairs of values that rise; 50 % is chance"
+        90.0,
+        "%",
+        "Mann-Kendall test: in 90 % of the pairs the later value is higher; 50 % is chance",
     ),
     "part_percent": chosen(
         50.0, "%", "each quarter rises at half the mean rate: no jump or plateau"
@@ -34,7 +36,7 @@ THRESHOLDS = {
     "growth_percent": chosen(5.0, "%", "slower growth does not fill the limit in 14 such runs"),
     "critical_times": chosen(1.0, "runs", "a run twice as long fails"),
     "warning_times": chosen(4.0, "runs", "a run five times as long fails"),
-    "usual_hours": chosen(24.0, "hours", "without a known time limit, runs take up to a day"),
+    "usual_hours": chosen(24.0, "hours", "if the time limit is not known, Teho assumes a day"),
 }
 MUTES = Mutes(
     ("memory_near_limit", "memory_overasked", "batch_small"),

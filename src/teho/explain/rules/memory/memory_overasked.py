@@ -15,11 +15,11 @@ from teho.model.summary import NodeSummary
 from teho.units import GIB, format_bytes
 
 RANK = 490
-SEVERITY = "warning; beside GPUs remark"
+SEVERITY = "warning; remark if the job has GPUs"
 THRESHOLDS = {
     "used_percent": Threshold(70.0, "%", "Jobstats: less than 70 % of the requested memory"),
     "unused_min_gib": chosen(
-        4.0, "GiB", "about one core's share of a node, which others could use"
+        4.0, "GiB", "about the memory for one core of a node, which others could use"
     ),
     "margin_percent": chosen(20.0, "%", "room above the peak, which samples may have missed"),
 }
@@ -96,7 +96,7 @@ def _action(context: RuleContext, node: NodeSummary, needed_bytes: float) -> str
     less = advice.ask_memory(allocation, needed_bytes, allocation.cores_asked or node.cores)
     if not less:
         return f"Lower the limit of the container or cgroup to {span([needed_bytes], 'bytes')}."
-    margin = f"the measured peak and {context.limit('margin_percent'):g} %"
+    margin = f"the measured peak plus {context.limit('margin_percent'):g} %"
     further = " If memory comes with each GPU, keep the request." if context.gpus else ""
     cache = recorded([node], "job_cache_bytes", "max")
     if cache and cache[0][1] >= GIB:

@@ -16,8 +16,10 @@ from teho.model.summary import NodeSummary
 RANK = 20
 SEVERITY = "critical"
 THRESHOLDS = {
-    "kills_min": Threshold(1.0, "kills", "none needed: the kernel counts them"),
-    "margin_percent": chosen(50.0, "%", "the real need is not known; lower it after a good run"),
+    "kills_min": Threshold(1.0, "kills", "no limit is needed: the kernel counts the kills"),
+    "margin_percent": chosen(
+        50.0, "%", "the real need is not known; lower the request after a good run"
+    ),
 }
 MUTES = Mutes(("memory_near_limit",), because="the limit was reached")
 

@@ -78,10 +78,10 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
             _watt_hours("cpu", "CPUs", lambda node: figure_of(node.totals, "cpu_energy_j")),
             _watt_hours("memory", "Memory", lambda node: figure_of(node.totals, "memory_energy_j")),
             _watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
-            column("source", "Whole node by", lambda node: _FROM.get(energy_of_node(node)[1])),
+            column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
         ),
-        note="Energy of all users of the node. The whole node's energy includes CPUs, memory "
-        "and GPUs: do not add them up.",
+        note="The energy includes the work of all users of the node. The energy of the whole "
+        "node includes CPUs, memory and GPUs: do not add them up.",
     )
     if any(isinstance(cell, float) for row in nodes.rows for cell in row.values()):
         yield nodes
@@ -118,7 +118,7 @@ def _of_gpus(summary: Summary) -> Table:
             ),
             column("source", "By", lambda pair: _source(pair[1])),
             _watt_hours(
-                "integrated", "By power", own(lambda gpu: gpu.energy.integrated_j), aside=several
+                "integrated", "From power", own(lambda gpu: gpu.energy.integrated_j), aside=several
             ),
             column("apart", "Difference", own(lambda gpu: gpu.energy.apart_percent),
                    unit="%", decimals=1),
@@ -136,18 +136,20 @@ def _source(gpu: GpuSummary) -> str | None:
 
 def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
     known = [gpu for gpu in gpus if not isinstance(gpu.energy_j, Missing)]
-    yield "Gross is all energy that was used; net is the part above idling."
+    yield "Gross is all energy that was used; net is the energy above idling."
     if not all(gpu.energy.idle_is_unused for gpu in known):
         yield (
-            "Idling is the lowest power of the run. The GPU may have been in use at that time: "
-            "then net is too low."
+            "Idling is the lowest power of the run. The GPU may have been in use at that "
+            "time. In that case, net is too low."
         )
-    yield "± is the error from the times of reading, without the error of the sensors."
+    yield (
+        "± is the error because of the times of reading. The error of the sensors is not included."
+    )
     yield "Difference is how much more the counter shows than power times time."
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
         yield "Without a counter, energy is power times time."
     if any(gpu.energy.stuck_s for gpu in known):
-        yield "If a counter stood still, power times time is used instead."
+        yield "If a counter stopped, power times time is used instead."
     if lost := [gpu for gpu in known if gpu.energy.unread_s]:
         until = " and ".join(dict.fromkeys(map(_last_seen, lost)))
         yield f"{until}: the energy is at least the value shown."

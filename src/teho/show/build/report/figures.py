@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 def figure_of(figures: Mapping[str, T], name: str) -> T | Missing:
     """Return the figure of a metric; `Missing` if the metric was not recorded."""
-    return figures.get(name, Missing(Reason.UNRECORDED, "not among the metrics looked at"))
+    return figures.get(name, Missing(Reason.UNRECORDED, "not among the recorded metrics"))
 
 
 def mean(stat: Stat | Missing) -> Cell:

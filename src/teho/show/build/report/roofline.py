@@ -116,16 +116,16 @@ def _sentence(roofline: Roofline) -> str:
 def _notes(roofline: Roofline) -> Iterable[str]:
     mean, peaks = roofline.mean, roofline.peaks
     yield (
-        "Arithmetic is an upper bound: how long each pipe was active, times its peak at the "
-        "highest clock."
+        "Arithmetic is an upper bound: the time that each pipe was active, times its "
+        "peak at the highest clock."
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
-            "The precision of the tensor cores is not recorded: the range is from TF32 to 16 bit. "
-            "FP8 would be more, FP64 less."
+            "The precision of the tensor cores is not recorded: the range is from TF32 to 16 "
+            "bit. With FP8 the value would be higher, with FP64 lower."
         )
     elif mean.pipe_percent.get("gpu_tensor_percent") and "tensor_tf32_tflops" in peaks.unknown:
-        yield "The tensor cores are counted as if they had run in 16 bit, which is not recorded."
+        yield "The precision of the tensor cores is not recorded: 16 bit is assumed."
     if roofline.bound == "neither":
         yield (
             "The run is below both roofs because of waiting, kernel launches or latency, or "

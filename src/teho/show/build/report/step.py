@@ -65,9 +65,10 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
     if stopped := stopped_early(run, state, summary):
         names = listed([node.name for node in stopped])
         yield (
-            f"The rows of {names} stop after {span([node.last_s or 0.0 for node in stopped], 's')} "
-            f"of {format_duration(summary.elapsed_s)}: the recorder or the node was killed"
-            f"{', or its files are late' if running else ''}."
+            f"The rows of {names} stop after "
+            f"{span([node.last_s or 0.0 for node in stopped], 's')} of "
+            f"{format_duration(summary.elapsed_s)}: the recorder was killed or the node "
+            f"failed{', or its files are late' if running else ''}."
         )
     if run.step and not running:
         yield from _silence(run.step, silent_ranks(run))

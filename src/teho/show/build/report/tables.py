@@ -150,7 +150,9 @@ def _task_table(run: Run, state: RunState) -> Table:
         if task.end is not None
     }
     if state is not RunState.RUNNING:
-        silent = Missing(Reason.UNRECORDED, "its `teho run` was killed before it could report it")
+        silent = Missing(
+            Reason.UNRECORDED, "its `teho run` was killed before it could report the value"
+        )
         keys = ("ended", "elapsed", "cpu", "process")
         for node, ranks in silent_ranks(run).items():
             for rank in ranks:
@@ -337,8 +339,8 @@ def _io_table(summary: Summary) -> Table:
                 for key, metric, label, band in _IO_COLUMNS
             ),
         ),
-        note="Program: from and to storage, without what the page cache served. The other columns "
-        "are of the whole node.",
+        note="Program: data from and to storage, without data from the page cache. The other "
+        "columns are for the whole node.",
     )
 
 
