@@ -96,7 +96,7 @@ def test_lines_for_a_job_leave_remarks_out() -> None:
         "threads]",
         "openmp-hints]",
     ]
-    assert lines[0].startswith("this job is doomed: torch 2.4.1 is a build for CPUs only")
+    assert lines[0].startswith("this job will fail: torch 2.4.1 is a build for CPUs only")
     assert all("\n" not in line for line in lines)
 
 

@@ -56,7 +56,7 @@ def test_a_job_whose_gpus_are_not_there_ends_at_once(twin: SlurmTwin, tmp_path: 
     state, said = run(twin, tmp_path, f"export LD_LIBRARY_PATH={tmp_path}", gpus=1)
     assert state == "FAILED|1:0", said
     assert (
-        "this job is doomed: The job was allocated 1 GPU on this node, but none can be used" in said
+        "this job will fail: The job was allocated 1 GPU on this node, but none can be used" in said
     )
     assert "trained" not in said
 
