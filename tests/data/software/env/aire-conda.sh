@@ -3,8 +3,8 @@
 # environment of conda.
 # Run it on a login node, once.
 #
-# It is the newest that fits, by conda-forge/jaxlib-feedstock 9123295 (2026-04-23) and its
-# history.
+# It is the newest version that fits, according to conda-forge/jaxlib-feedstock 9123295
+# (2026-04-23) and its history.
 #   Not JAX 0.10 to 0.11: conda-forge has no version newer than 0.9.
 # ! Anaconda must not be used.
 # ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this

@@ -3,8 +3,8 @@
 # an environment of conda.
 # Run it on a login node, once.
 #
-# It is the newest that fits, by conda-forge/pytorch-cpu-feedstock 74dd3d46 (2026-08-13) and its
-# history.
+# It is the newest version that fits, according to conda-forge/pytorch-cpu-feedstock 74dd3d46
+# (2026-08-13) and its history.
 #   Not PyTorch 2.14: conda-forge has no version newer than 2.13.
 #   Not PyTorch 2.13 with CUDA 13.0: it has no code for Tesla V100 (compute capability 7.0).
 # ! ARC4 is retired; its successor is aire.

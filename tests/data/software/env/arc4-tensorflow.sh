@@ -3,8 +3,8 @@
 # ARC4: an environment of conda.
 # Run it on a login node, once.
 #
-# It is the newest that fits, by conda-forge/tensorflow-feedstock 2cc3b12 (2026-01-30) and its
-# history.
+# It is the newest version that fits, according to conda-forge/tensorflow-feedstock 2cc3b12
+# (2026-01-30) and its history.
 #   Not TensorFlow 2.20 to 2.21: conda-forge has no version newer than 2.19.
 # ! ARC4 is retired; its successor is aire.
 # ! The driver version is from the documentation: ARC software/compilers/anaconda.md 2024-02-26,

@@ -3,8 +3,8 @@
 # container.
 # Run it on a login node, once.
 #
-# It is the newest that fits, by conda-forge/jaxlib-feedstock 9123295 (2026-04-23) and its
-# history.
+# It is the newest version that fits, according to conda-forge/jaxlib-feedstock 9123295
+# (2026-04-23) and its history.
 #   Not JAX 0.10 to 0.11: conda-forge has no version newer than 0.9.
 # ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another.
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
