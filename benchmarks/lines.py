@@ -1,4 +1,4 @@
-"""Lines: whether the share of each line is right, in programs that measure their own lines.
+"""Lines: whether the share of the time of each line is right. The programs measure their lines too.
 
 The programs in `benchmarks/lines/programs` were written without knowledge of Teho. Each program
 runs a loop of two to five marked lines and measures the time of each line. These shares are

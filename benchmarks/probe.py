@@ -8,8 +8,8 @@ The cost of the sampler is smaller than the noise of a shared machine. On averag
 use 0.4 % of a core in the first 150 s of a process. In this benchmark it may use ten times as much,
 and the loss is divided by ten. The program stops the sampler (SIGSTOP) for half a second, then lets
 it continue for half a second, and so on. Every second window is *stopped*. Half of the other
-windows are *awake*, chosen at random. In the rest of the windows, the program stops the sampler
-*again*. Teho's figure shows how much longer a step took in awake windows than in the stopped
+windows are *awake*, chosen at random. In the other windows, the program stops the sampler once more
+(*again*). Teho's figure shows how much longer a step took in awake windows than in the stopped
 windows around them. It is the mean over the middle half of the windows, divided by ten, with its 95
 % interval (bootstrap). *Itself* is the same figure for the windows in which the sampler was stopped
 again. The true value of *itself* is 0. The answer is neither yes nor no in two cases: the interval

@@ -9,8 +9,8 @@ takes ten samples per second, and the loss is divided by ten. The program stops 
 (SIGSTOP) for one second, then lets it continue for one second, and so on. Every second window is
 *stopped*. Half of the other windows are *awake*, chosen at random. In the rest of the windows, the
 program stops the recorder *again*. All windows are in the same process with the same memory. Each
-window is compared with the windows before and after it, so slow changes of the machine affect both
-equally.
+window is compared with the windows before and after it, so slow changes of the machine do not
+change the comparison.
 
 Teho's figure shows how much less work the program did in awake windows than in the stopped windows
 around them. It is the mean over the middle half of the windows, in per cent, divided by ten, with

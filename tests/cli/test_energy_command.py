@@ -161,7 +161,7 @@ def test_a_damaged_file(teho: Teho, under, home: Path, content: bytes | None) ->
     ("changes", "words"),
     [
         ({"boot": "another"}, "restarted"),
-        ({"job": "4710"}, "in job 4710, but is compared outside a job"),
+        ({"job": "4710"}, "in job 4710, but this command runs outside a job"),
         ({"at_s": 1e12}, "in the future"),
     ],
 )
@@ -178,7 +178,8 @@ def test_what_another_job_saved_is_refused(teho: Teho, under) -> None:
     teho("energy", "--save", env=under(STEADY, 100) | {"SLURM_JOB_ID": "1", "SLURM_GPUS": "4"})
     own = {"SLURM_JOB_ID": "2", "SLURM_GPUS": "4"}
     refused(
-        teho("energy", "--diff", env=under(STEADY, 110) | own), "in job 1, but is compared in job 2"
+        teho("energy", "--diff", env=under(STEADY, 110) | own),
+        "in job 1, but this command runs in job 2",
     )
 
 

@@ -80,7 +80,7 @@ _REQUEST = (
     click.option("--launcher", type=click.Choice(list(launchers())), default="plain",
                  show_default=True, help="Start the processes with this launcher."),
     click.option("--name", metavar="NAME", default="",
-                 help="Name the job.  [default: after the command]"),
+                 help="Set the name of the job.  [default: the command's name]"),
     click.option("--even-if-retired", is_flag=True, help="Also plan for retired clusters."),
 )  # fmt: skip
 _SCRIPT = (

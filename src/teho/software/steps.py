@@ -26,7 +26,7 @@ __all__ = ["Asked", "Case", "Commands", "commands_for", "conda_activation"]
 
 _HIDES = (
     "CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this "
-    "command. In ~/.bashrc it would hide a missing GPU."
+    "command. In ~/.bashrc, it would hide that a node has no GPU."
 )
 _CONDA = {"pytorch": "pytorch", "tensorflow": "tensorflow", "jax": "jaxlib", "cupy": "cupy"}
 _URLS = (

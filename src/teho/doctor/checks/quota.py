@@ -12,7 +12,7 @@ __all__ = ["ABOUT", "check"]
 
 ABOUT = "how much of the quotas is used"
 
-_NEARLY = Threshold(90, "%", "Teho's own choice: the rest may be too small for a job's checkpoints")
+_NEARLY = Threshold(90, "%", "Teho's own choice: the free space may be too small for checkpoints")
 _FULL = Threshold(
     100,
     "%",

@@ -12,7 +12,7 @@
 #   usage/conda-containers.md 2024-03-14; seen on 2024-02-26.
 # ! ~/.conda fills the home directory: the page moves it to /nobackup/$USER and leaves a link.
 # ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this
-#   command. In ~/.bashrc it would hide a missing GPU.
+#   command. In ~/.bashrc, it would hide that a node has no GPU.
 # Source: ARC software/compilers/anaconda.md 2024-02-26, usage/conda-containers.md 2024-03-14;
 # TUTORIAL
 # Also possible here: --kind container.

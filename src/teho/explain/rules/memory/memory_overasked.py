@@ -15,7 +15,7 @@ from teho.model.summary import NodeSummary
 from teho.units import GIB, format_bytes
 
 RANK = 490
-SEVERITY = "warning; remark if the job has GPUs"
+SEVERITY = "warning, or remark if the job has GPUs"
 THRESHOLDS = {
     "used_percent": Threshold(70.0, "%", "Jobstats: less than 70 % of the requested memory"),
     "unused_min_gib": chosen(
