@@ -159,7 +159,7 @@ def test_variable_that_leads_nowhere_is_an_answer_not_a_traceback(tmp_path: Path
     with serve("cnn", "torch", env={"CIFAR10_PATH": str(tmp_path)}) as program:
         (answer,) = program.ask("check", POINT)
     assert (answer["at"], answer["why"]) == ("out", "failed")
-    assert f"CIFAR10_PATH is {tmp_path}, but data_batch_1 is neither there" in answer["text"]
+    assert f"CIFAR10_PATH is {tmp_path}, but data_batch_1 is not in this folder" in answer["text"]
 
 
 def test_generated_images_are_of_the_same_format_each_time(images: ModuleType) -> None:

@@ -97,7 +97,7 @@ def test_rates_come_with_the_share_of_the_peak_where_that_is_known() -> None:
     said = "Highest rates: FP64 400 GFLOP/s (0.6 % of its peak, 67.0 TFLOP/s), FP32"
     assert measured.verdict.startswith(said)
     notes = [table.note for table in tables_of(measured)]
-    peaks = "Peak of 1 GPU, by its maker: FP64 67.0 TFLOP/s, FP32 67.0 TFLOP/s"
+    peaks = "Peak of 1 GPU, published by its maker: FP64 67.0 TFLOP/s, FP32 67.0 TFLOP/s"
     assert notes[:2] == [peaks, ""]  # which says nothing of what copies take
     timings = tuple(one for one in measured.timings if one.placement != "gpu:1")
     said = verdict_of(msgspec.structs.replace(measured, timings=timings))
@@ -163,7 +163,7 @@ def test_phases_are_compared_in_tables_of_their_own() -> None:
     feeds = (crossing(), crossing(group="64 × 64"), crossing("never", phase="end to end"))
     changed = msgspec.structs.replace(measured, crossovers=feeds, pay_offs=())
     kernel, whole = tables_of(changed)[-2:]
-    assert kernel.title == "Kernel: which is faster, from which number of systems on"
+    assert kernel.title == "Kernel: which one is faster, and from which number of systems"
     assert [row["from"] for row in kernel.rows] == ["100", "100"]
     assert [(row["from"], row["times"]) for row in whole.rows] == [("never", "1.8")]
 

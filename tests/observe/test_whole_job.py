@@ -223,7 +223,7 @@ def test_the_other_nodes_of_a_grid_engine_job_are_named(home: Path, tmp_path: Pa
     job = {"JOB_ID": "7", "SGE_TASK_ID": "undefined", "PE_HOSTFILE": str(hosts), "HOSTNAME": "a"}
     assert run({**os.environ, **job}, "true").returncode == 0
     (node,) = recorded(home).nodes
-    assert any("2 nodes, a.site,b.site, and only" in note for note in node.notes)
+    assert any("2 nodes, a.site,b.site, but only" in note for note in node.notes)
 
 
 def test_a_shell_on_none_of_the_jobs_nodes(job: dict[str, str], home: Path) -> None:
