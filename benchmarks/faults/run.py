@@ -143,7 +143,7 @@ def _judge_recordings(workshop: Workshop, home: Path, folders: Sequence[Path]) -
     return (
         f"Teho finds the expected finding in {right} of {right + len(wrong)} recordings"
         + (f" ({'; '.join(wrong)})" if wrong else "")
-        + f". {made} recordings were made without a GPU (`traces.py`), so they are no measurements."
+        + f". {made} of them were made without a GPU (`traces.py`): they are not measurements."
     )
 
 

@@ -117,7 +117,7 @@ def write_result(result: Result, folder: Path) -> Path:
 
 
 def without_places(text: str) -> str:
-    """Return a text with neutral names for this machine's folders: they are no measurement."""
+    """Return a text with neutral names for the folders of this machine."""
     for place, word in ((_ROOT, "/teho"), (Path.home(), "/home/user")):
         if len(place.parts) > 1:
             text = text.replace(f"{place}/", f"{word}/")

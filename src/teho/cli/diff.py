@@ -34,6 +34,6 @@ def command(first: str, second: str, output: Output) -> None:
     runs = [LoadedRun.open(reference) for reference in (first, second)]
     if runs[0].directory == runs[1].directory:
         raise InputError(
-            f"teho diff: {first} and {second} are the same run", "two runs", "`teho list`"
+            f"{first} and {second} are the same run", "two different runs", "`teho list`"
         )
     output.show(diff_document(*runs))

@@ -49,7 +49,7 @@ def command(run: str, tags: dict[str, str], removed: tuple[str, ...]) -> None:
     from teho.store.index import change_tags, find_run
 
     if not (tags or removed):
-        raise InputError("teho tag: no tag", "KEY=VALUE, or `--remove KEY`")
+        raise InputError("no tag was given", "KEY=VALUE, or `--remove KEY`", "`teho tag --help`")
     directory = find_run(run, load_settings().home_directory)
     now = change_tags(directory, masked_tags(tags), removed)
     shown = ", ".join(f"{key}={value}" for key, value in now.items())

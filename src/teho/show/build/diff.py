@@ -79,6 +79,11 @@ def _verdict(names: list[str], runs: tuple[Run, Run], reports: tuple[Report, Rep
     else:
         ratio = times_s[0] / times_s[1] if times_s[1] else 1.0
         figures = [format_duration(time_s) for time_s in times_s]
+    if runs[0].command != runs[1].command:
+        return (
+            f"{names[0]}: {figures[0]}, {names[1]}: {figures[1]}. The commands differ, so the work "
+            "may differ too."
+        )
     if abs(ratio - 1) * 100 < _EQUAL_PERCENT:
         return f"{names[0]} and {names[1]} were about equally fast: {' and '.join(figures)}."
     order = (1, 0) if ratio > 1 else (0, 1)
