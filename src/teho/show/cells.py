@@ -191,7 +191,8 @@ def bands(columns: tuple[Column, ...]) -> list[tuple[str, tuple[Column, ...]]]:
 def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
     """Separate the columns whose text or count is the same in every row.
 
-    If there is only one row, its first column and its counts are not separated.
+    If there is only one row, its first column and its counts are not separated, and no column is if
+    only the first would remain.
 
     Returns:
         The equal texts with their labels, to be written beside the title, and the other columns.
@@ -205,6 +206,8 @@ def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
             shared.append(f"{plain(column.label)} {plain(str(cells[0]))}".lstrip())
         else:
             columns.append(column)
+    if len(table.rows) == len(columns) == 1:
+        return [], table.columns
     return shared, tuple(columns)
 
 
