@@ -95,14 +95,14 @@ def test_a_site_hides_the_catalogue_and_a_user_hides_both(teho: Teho, tmp_path: 
     site, user = tmp_path / "site", tmp_path / "config" / "teho" / "clusters"
     for folder, title in ((site, "Site's LUMI"), (user, "My LUMI")):
         folder.mkdir(parents=True)
-        text = original.replace('title = "LUMI-G"', f'title = "{title}"')
+        text = original.replace('title = "LUMI"', f'title = "{title}"')
         (folder / "lumi.toml").write_text(text)
     show = ["clusters", "show", "lumi"]
     env = {"TEHO_CLUSTERS": str(site)}
     assert teho(*show, env=env).stdout.startswith("✓ My LUMI, Slurm")
     (user / "lumi.toml").unlink()
     assert teho(*show, env=env).stdout.startswith("✓ Site's LUMI, Slurm")
-    assert teho(*show).stdout.startswith("✓ LUMI-G, Slurm")
+    assert teho(*show).stdout.startswith("✓ LUMI, Slurm")
 
 
 def test_the_whole_catalogue_is_sound(teho: Teho) -> None:

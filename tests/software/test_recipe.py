@@ -154,7 +154,7 @@ def test_conda_is_never_told_of_more_than_the_driver_supports() -> None:
 MISTAKES = [
     ({"kind": "conda"}, "puhti", "--kind conda: Puhti does not offer it"),
     ({"kind": "module", "framework": "cupy"}, "puhti", "--kind module: Puhti documents no module"),
-    ({"framework": "cupy"}, "lumi", "LUMI-G documents no way to install CuPy"),
+    ({"framework": "cupy"}, "lumi", "LUMI documents no way to install CuPy"),
     ({"version": "9.9", "kind": "conda"}, "arc4", "--version: conda has no known PyTorch 9.9"),
     ({"version": "new"}, "arc4", "--version: 'new'"),
     ({"python": "3.x"}, "arc4", "--python: '3.x'"),

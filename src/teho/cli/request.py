@@ -88,7 +88,8 @@ _SCRIPT = (
     click.option("--check", is_flag=True,
                  help="Run `teho doctor` first, and end the job if it cannot work."),
     click.option("--framework", metavar="NAME", default="",
-                 help="Load the site's software for this framework; none: load nothing.  "
+                 help="Load the site's software for this framework, such as tensorflow or "
+                 "tensorflow==2.12; none: load nothing.  "
                  "[default: from the command]"),
     click.option("--env", metavar="ENV", default="",
                  help="Activate your environment: a plan of `teho env plan` in JSON, a directory, "

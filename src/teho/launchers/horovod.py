@@ -17,6 +17,7 @@ class Horovod(Launcher):
     on_nodes = "one task for each GPU"
     place = 70
     task_per_gpu = True
+    needs_horovod = True
     templates: Mapping[str, str] = {
         "node": "horovodrun -np {{ tasks_per_node }} {{ program }}",
         "slurm": "{{ step }}{{ program }}",

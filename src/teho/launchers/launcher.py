@@ -35,6 +35,8 @@ class Launcher:
     """Whether each task goes through `teho launch`, which sets ranks, cores and threads."""
     framework: str = ""
     """Framework to load if the user names none; empty: the script guesses from the command."""
+    needs_horovod: bool = False
+    """Whether the software must contain Horovod."""
     other_program: str = ""
     """Its option for a program that is not a Python script."""
     address_for: Literal["", "nodes", "processes"] = ""

@@ -38,6 +38,7 @@ __all__ = [
     "Environments",
     "Gpu",
     "GpuDriver",
+    "Links",
     "LocalDisk",
     "NodeKind",
     "OtherGpus",
@@ -49,6 +50,7 @@ __all__ = [
     "Software",
     "Source",
     "Term",
+    "Totals",
 ]
 
 
@@ -60,6 +62,30 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     commit: str = ""
     read_on: date | None = None
     """Date of the version that was read."""
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The size of a whole cluster, as a source states it."""
+
+    cores: int
+    """Cores of the nodes without GPUs."""
+    gpus: int
+    source: str
+    notes: str = ""
+
+
+class Links(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Pages about a cluster, and what its users should do outside their jobs."""
+
+    documentation: str
+    portal: str = ""
+    """Page with the user's jobs and their use of GPUs, memory and files."""
+    more_modules: str = ""
+    """Command that makes the modules visible that the site does not show by default."""
+    acknowledgement: str = ""
+    """Page or sentence about acknowledging the cluster in a publication."""
+    source: str
+    notes: str = ""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,6 +152,9 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     recognised_by: dict[str, str] = {}
     """Environment variables, with values, that identify the cluster."""
     internet_on_compute_nodes: bool | None = None
+    totals: Totals | None = None
+    """None: the sum of the nodes."""
+    links: Links | None = None
     sources: dict[str, Source]
     nodes: tuple[NodeKind, ...]
     partitions: tuple[Partition, ...]

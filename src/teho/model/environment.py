@@ -24,6 +24,12 @@ class Software(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Words before the program's command, such as a container's exec."""
     versions: tuple[str, ...] = ()
     """Versions of the module as they follow its name and a slash, the default first."""
+    old_versions: tuple[str, ...] = ()
+    """Versions that the site still has, but no longer supports."""
+    old_lines: tuple[str, ...] = ()
+    """Lines that make the old versions visible."""
+    horovod: tuple[str, ...] = ()
+    """Versions that contain Horovod, the newest first."""
     source: str
     notes: str = ""
 

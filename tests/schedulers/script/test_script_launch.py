@@ -89,7 +89,7 @@ def test_a_cluster_of_the_users_own_is_told_whole(name: str, home: Path) -> None
 
 
 def test_a_file_that_changes_nothing_for_launch_goes_by_its_name(home: Path) -> None:
-    own_file(home, 'title = "LUMI-G"', 'title = "Our LUMI"')
+    own_file(home, 'title = "LUMI"', 'title = "Our LUMI"')
     text = script_of("lumi", launcher="launch", account="p").text
     assert "# A job for Our LUMI." in text
     assert exported(text) == {"TEHO_CLUSTER": "lumi"}

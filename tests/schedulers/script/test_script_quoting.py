@@ -40,7 +40,7 @@ CASES = {
     "slurm-accelerate-nodes": ("narval", {"gpus": 8, "launcher": "accelerate"}, ("x.py",)),
     "slurm-deepspeed": ("narval", {"gpus": 2, "launcher": "deepspeed"}, ("x.py",)),
     "slurm-deepspeed-nodes": ("narval", {"gpus": 8, "launcher": "deepspeed"}, ("x.py",)),
-    "slurm-horovod": ("narval", {"gpus": 8, "launcher": "horovod"}, ("tool",)),
+    "slurm-horovod": ("mahti", {"gpus": 8, "launcher": "horovod"}, ("tool",)),
     "container-srun": ("lumi", {"gpus": 16, "launcher": "srun"}, ("tool",)),
     "container-launch": ("lumi", {"gpus": 16, "launcher": "launch"}, ("tool",)),
     "container-accelerate": ("lumi", {"gpus": 16, "launcher": "accelerate"}, ("x.py",)),

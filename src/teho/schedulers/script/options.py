@@ -28,7 +28,8 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
     teho: tuple[str, ...] = ("teho",)
     """The words that start Teho in the job: a name on the PATH, or an absolute path."""
     framework: str = ""
-    """The framework to load; `none`: no framework; empty: the command decides."""
+    """The framework to load, such as `tensorflow` or `tensorflow==2.12`; `none`: no framework;
+    empty: the command decides."""
     software: Software | None = None
     """The user's environment, which is activated instead of a framework."""
     stage: tuple[str, ...] = ()

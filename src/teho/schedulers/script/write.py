@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from teho.config.toml import did_you_mean
 from teho.errors import InputError
 from teho.launchers.registry import launcher_of
 from teho.model.cluster import Cluster, Container, Software
@@ -18,10 +17,10 @@ from teho.schedulers.registry import scheduler_of, schedulers
 from teho.schedulers.script.launch_site import is_known_by_name, launch_site
 from teho.schedulers.script.options import ScriptOptions
 from teho.schedulers.script.quoting import bash_command, bash_word
+from teho.schedulers.script.software import PYTHON, chosen_software, software_remark
 
 __all__ = ["Script", "ScriptOptions", "Values", "write_script"]
 
-_PYTHON = re.compile(r"python[\d.]*", re.ASCII)
 _ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|tzst)", re.ASCII)
 _PLAIN_OPTIONS = ScriptOptions()
 
@@ -126,7 +125,7 @@ def write_script(
         raise InputError(
             f"--launcher {name} on {cluster.title}, which has no {name}", "torchrun, or another"
         )
-    software = None if scheduler.is_this_machine else _software(option, cluster, options)
+    software = None if scheduler.is_this_machine else chosen_software(option, cluster, options)
     values = _values(option, cluster, options, software)
     text = render(f"{option.scheduler}.sh.j2", msgspec.structs.asdict(values))
     return Script(text=text, remarks=tuple(_remarks(option, cluster, options)))
@@ -203,32 +202,9 @@ def _check(option: Option, options: ScriptOptions, software: Software | None) ->
     program = option.request.command[0]
     if software and software.run_prefix:
         words += ["--python", "-"]
-    elif "/" in program and _PYTHON.fullmatch(program.rpartition("/")[2]):
+    elif "/" in program and PYTHON.fullmatch(program.rpartition("/")[2]):
         words += ["--python", program]
     return " ".join(map(bash_word, words))
-
-
-def _software(option: Option, cluster: Cluster, options: ScriptOptions) -> Software | None:
-    """Return the software to load: the requested one, or the one that the command needs.
-
-    A launcher of PyTorch, or a program `python` without a path, needs PyTorch. If the cluster has
-    no entry for PyTorch, its entry for any framework is used. Other programs need no software.
-    """
-    if options.software is not None:
-        return options.software
-    known = {software.framework: software for software in cluster.software}
-    wanted = options.framework
-    if wanted == "none":
-        return None
-    if wanted:
-        if wanted not in known:
-            near = did_you_mean(wanted, [*known, "none"])
-            raise InputError(f"--framework: {cluster.title} has no {wanted!r}{near}")
-        return known[wanted]
-    framework = launcher_of(option.request.launcher).framework
-    if not framework and _PYTHON.fullmatch(option.request.command[0]):
-        framework = "pytorch"
-    return (known.get(framework) or known.get("any")) if framework else None
 
 
 def _script_words(option: Option) -> tuple[str, ...]:
@@ -237,7 +213,7 @@ def _script_words(option: Option) -> tuple[str, ...]:
     They have an option for programs that are not Python scripts.
     """
     words = option.request.command
-    if _PYTHON.fullmatch(words[0]) and len(words) > 1:
+    if PYTHON.fullmatch(words[0]) and len(words) > 1:
         if words[1] == "-m":
             return ("--module", *words[2:])
         if not words[1].startswith("-"):
@@ -325,6 +301,8 @@ def _remarks(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterat
     accepted = scheduler.job_name(name)
     if name and accepted != name:
         yield f"the job's name is {accepted!r}: the scheduler does not accept {name!r}"
+    if not scheduler.is_this_machine and (remark := software_remark(option, cluster, options)):
+        yield remark
     if options.stage and not scheduler.is_this_machine and not _has_disk(option, cluster):
         yield f"--stage is ignored: {cluster.title}'s nodes have no local disk"
     several = option.tasks_per_node > 1 and launcher_of(option.request.launcher).through_teho

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A job for LUMI-G. Submit it with: sbatch FILE
+# A job for LUMI. Submit it with: sbatch FILE
 
 # The request. Memory, GPUs and disk are for each node.
 #SBATCH --account=project_462000123

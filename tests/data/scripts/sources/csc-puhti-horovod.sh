@@ -14,7 +14,7 @@
 
 # The software.
 module purge
-module load tensorflow
+module load tensorflow/2.10
 
 # One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK

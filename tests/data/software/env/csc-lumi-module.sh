@@ -1,5 +1,5 @@
 #!/bin/bash
-# TensorFlow for the MI250X, one GCD (gfx90a) of LUMI-G: the site's module.
+# TensorFlow for the MI250X, one GCD (gfx90a) of LUMI: the site's module.
 # Run it on a login node, once.
 # ! /project/project_462000123 is an example: set your project's with `--place DIR`.
 # ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Your own

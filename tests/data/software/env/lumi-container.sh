@@ -1,5 +1,5 @@
 #!/bin/bash
-# PyTorch for the MI250X, one GCD (gfx90a) of LUMI-G: a container.
+# PyTorch for the MI250X, one GCD (gfx90a) of LUMI: a container.
 # Run it on a login node, once.
 # ! /project/project_462000123 is an example: set your project's with `--place DIR`.
 # ! Pull request #315 of the user guide (2026-08) names a newer module, Local-LAIF. Older:
