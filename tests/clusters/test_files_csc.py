@@ -45,6 +45,9 @@ CPU_NODES = [
     ("roihu", "M", 414, 384, 744, 600),
     ("roihu", "L", 72, 384, 1500, 20),
     ("roihu", "XL", 4, 128, 6037, 578),
+    ("lumi", "cpu-256g", 1888, 128, 224, 0),
+    ("lumi", "cpu-512g", 128, 128, None, 0),
+    ("lumi", "cpu-1024g", 32, 128, None, 0),
     ("arc4", "standard", 149, 40, 192, None),
     ("arc4", "high-memory", 2, 40, 768, None),
     ("aire", "standard", 52, 168, None, 346),
@@ -94,6 +97,11 @@ PARTITIONS: list[tuple[str, str, float | None, dict[str, Any]]] = [
     ("lumi", "small-g", 72,
      {"max_nodes": 4, "max_gpus": 32, "max_jobs": 210, "max_running_jobs": 200}),
     ("lumi", "dev-g", 3, {"max_nodes": 32, "unknown": ("max_jobs", "max_running_jobs")}),
+    ("lumi", "standard", 48,
+     {"max_nodes": 512, "exclusive": True, "max_jobs": 120, "max_running_jobs": 100}),
+    ("lumi", "small", 72, {"max_nodes": 4, "max_jobs": 220, "max_running_jobs": 200}),
+    ("lumi", "debug", 0.5,
+     {"max_nodes": 4, "max_jobs": 2, "max_running_jobs": 1, "purpose": "test"}),
     ("lumi", "bench", 6, {"max_nodes": None, "purpose": "restricted", "exclusive": True}),
     ("arc4", "", 48,
      {"min_time": "15min", "min_gpus": 1, "max_gpus": 4, "max_nodes": 1, "billing": ""}),
@@ -141,6 +149,9 @@ BILLS = [
     ("lumi", "dev-g", 2, {"gpus": 1, "cores": 8, "memory_gib": 64}, 1, "GPU-hour"),
     ("lumi", "dev-g", 2, {"gpus": 1, "cores": 8, "memory_gib": 65}, 2, "GPU-hour"),
     ("lumi", "standard-g", 24, {"nodes": 4, "gpus": 32}, 384, "GPU-hour"),  # *
+    ("lumi", "standard", 12, {"nodes": 16}, 24576, "CPU-core-hour"),  # *
+    ("lumi", "small", 24, {"nodes": 1, "cores": 4, "memory_gib": 4}, 96, "CPU-core-hour"),  # *
+    ("lumi", "small", 24, {"nodes": 1, "cores": 4, "memory_gib": 32}, 384, "CPU-core-hour"),  # *
 ]
 
 

@@ -13,7 +13,7 @@ LUMI_MASKS = (
 
 
 def test_lumis_masks_are_the_documented_ones_and_its_cores_each_reserved_or_bound_once():
-    binding, (kind,) = LUMI.binding, LUMI.nodes
+    binding, kind = LUMI.binding, LUMI.nodes[0]
     assert binding is not None
     assert binding.only_exclusive
     masks = [sum(1 << core for core in cores) for cores in binding.cores_of_gpu]

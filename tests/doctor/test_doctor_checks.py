@@ -194,7 +194,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "has no code for NVIDIA A100-SXM4-40GB, which is 6.0"),
     ("compute-capability", seeing(architectures=("sm_86", "sm_90")), CRITICAL, True, "no code for"),
     ("compute-capability", at_login(GRAHAM, "13.0", "2.12.0"), WARNING, False,
-     "no code for Graham's V100 32 GB, NVLink"),
+     "no code for Graham's P100 12 GB, V100 16 GB and V100 32 GB, NVLink"),
     ("compute-capability", at_login(ARC4, "13.0", "2.12.0"), CRITICAL, False, "for ARC4's"),
     ("collectives",
      gpus(gpu(), gpu(1), python=python(build(), pytorch=report(gpus=2, collectives=False))),

@@ -61,7 +61,7 @@ def test_bills(row):
 
 
 def test_an_undocumented_bill_is_no_number():
-    option = option_of(plan("graham", gpu_type="t4"), "GPU nodes")
+    option = option_of(plan("graham", gpu_type="a5000"), "A5000 nodes")
     assert option.cost is None
     assert "cost_not_documented" in {one.kind for one in option.advice}
 
@@ -149,7 +149,10 @@ def test_the_time_that_was_not_said_is_an_hour_or_what_the_partition_has():
 
 
 def test_graham_asks_for_its_nodes_by_constraint():
-    assert option_of(plan("graham", gpu_type="v100"), "GPU nodes").constraint == "cascade,v100"
+    assert (
+        option_of(plan("graham", gpu_memory_gib=24, gpu_type="v100"), "GPU nodes").constraint
+        == "cascade,v100"
+    )
 
 
 # What follows holds answers against the catalogue again, in other words than the planner's.

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from teho.clusters.differences import Difference
+from teho.clusters.size import cores_per_gpu, whole_size
 from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, ParallelEnvironment, Term
 from teho.model.document import Document, Fact, Item
 from teho.schedulers.registry import scheduler_or_none
@@ -35,6 +36,8 @@ _MEMORIES = frozenset(
 """Fields with an amount of memory. The `memory` of the dialect is a word instead."""
 _TITLES = {
     "nodes": "Nodes",
+    "links": "Pages",
+    "totals": "Size of the whole cluster",
     "partitions": "Partitions",
     "shares": "Fair share of a GPU",
     "quotas": "Quotas",
@@ -67,7 +70,7 @@ _LIMITS = frozenset(
 _ABBREVIATION = re.compile(r"\b(?:[cg]pu|qos)")
 _REMARKS = frozenset({"source", "notes", "unknown", "lines"})
 """Fields that are not among the facts of a table."""
-_FIRST = frozenset({"nodes", "partitions", "shares", "account", "billing"})
+_FIRST = frozenset({"nodes", "links", "partitions", "shares", "account", "billing"})
 """Keys that are shown without --why."""
 
 
@@ -75,7 +78,7 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
     """Lay out the list of clusters, those that take jobs first."""
     ordered = sorted(clusters, key=lambda one: (one.status, one.site, one.name))
     sites = [
-        Item(lead=site, text=", ".join(f"{one.name} ({_gpus_of(one)})" for one in members))
+        Item(lead=site, text=", ".join(map(_in_site, members)))
         for site, members in groupby(
             sorted(ordered, key=lambda one: one.site), key=lambda one: one.site
         )
@@ -92,13 +95,13 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
                 ordered,
                 (
                     column("name", "Name", lambda one: one.name),
-                    column(
-                        "scheduler", "Scheduler", lambda one: scheduler_or_none(one.scheduler).title
-                    ),
-                    column("verified", "Verified", lambda one: one.verified_on.isoformat()),
                     column("status", "Status", _status),
-                    column("gpus", "GPUs of a node", _gpus_of),
+                    column("cores", "CPU cores", lambda one: whole_size(one)[0], decimals=0),
+                    column("gpus", "GPUs", lambda one: whole_size(one)[1], decimals=0),
+                    column("gpu_types", "GPU types", _gpu_types),
+                    column("verified", "Verified", lambda one: one.verified_on.isoformat()),
                 ),
+                note="CPU cores: of nodes without GPUs.",
             ),
         ),
         lists=(listing("sites", "Sites", sites, "why"),),
@@ -107,8 +110,30 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
     )
 
 
+def _count(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
+
+
+def _in_site(cluster: Cluster) -> str:
+    return f"{cluster.name} ({scheduler_or_none(cluster.scheduler).title}; {_gpus_of(cluster)})"
+
+
 def _status(cluster: Cluster) -> str:
     return cluster.status + (f" → {cluster.successor}" if cluster.successor else "")
+
+
+def _size_words(cluster: Cluster) -> str | None:
+    cores, gpus = whole_size(cluster)
+    if not cores and not gpus:
+        return None
+    each = cores_per_gpu(cluster)
+    ratio = f", {each:,} cores for each GPU" if each else ""
+    return f"{_count(cores)} cores in nodes without GPUs, {_count(gpus)} GPUs{ratio}"
+
+
+def _gpu_types(cluster: Cluster) -> str:
+    types = [node.gpu.type for node in cluster.nodes if node.gpu and not node.gpu.part_of]
+    return ", ".join(dict.fromkeys(types)) or "none"
 
 
 def _gpus_of(cluster: Cluster) -> str:
@@ -149,6 +174,7 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
             Fact("verified_on", "verified", cluster.verified_on.isoformat()),
             Fact("hosts", "hosts", ", ".join(cluster.hosts) or None),
             Fact("internet", "compute nodes", reach),
+            Fact("size", "size", _size_words(cluster)),
         ),
         lists=(
             *(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from teho.clusters.size import cores_per_gpu
 from teho.model.cluster import Cluster
 from teho.model.document import Document, Fact, Item, Listing, Table
 from teho.model.plan import Advice, Answer, Option, Unfit
@@ -226,6 +227,14 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
             item for advice in shared if advice not in everywhere for item in _advice(advice)
         ]
         bills = dict.fromkeys(one.cost.source for one in own if one.cost and one.cost.source)
+        if (each := cores_per_gpu(cluster)) and any(one.gpus_per_node for one in own):
+            remarks.append(
+                Item(
+                    text=f"for each GPU, {cluster.title} has {each:,} cores in nodes without GPUs: "
+                    "a job that needs only cores usually starts earlier; `teho compare` measures "
+                    "if some cores are enough"
+                )
+            )
         if bills:
             remarks.append(Item(text=f"bill: {'; '.join(bills)}"))
         ways = (_way(option, cluster, shared) for option in own)
