@@ -61,6 +61,12 @@ _REQUEST = (
     click.option("--mem", metavar="SIZE",
                  help="Request this memory on each node, such as 64GiB.  "
                  "[default: the site's fair share]"),
+    click.option("--mem-per-cpu", metavar="SIZE",
+                 help="Request this memory for each core, instead of --mem; the script has the "
+                 "sum.  [default: none]"),
+    click.option("--mem-per-gpu", metavar="SIZE",
+                 help="Request this memory for each GPU, instead of --mem; the script has the "
+                 "sum.  [default: none]"),
     click.option("--time", metavar="TIME",
                  help="Limit the run time, such as 90min, 2d or 1-12:00:00.  [default: 1h]"),
     click.option("--local-disk", metavar="SIZE",
@@ -111,6 +117,18 @@ _SCRIPT = (
                  help="Queue the job again after a failed node, and after --signal."),
     click.option("--log", metavar="FILE", default="",
                  help="Write the output of the job to FILE.  [default: the scheduler's file]"),
+    click.option("--error-log", metavar="FILE", default="",
+                 help="Write the errors of the job to FILE, not to the file of its output.  "
+                 "[default: the same file]"),
+    click.option("--mail", metavar="WHEN", default="",
+                 help="Let the scheduler send you an e-mail at these moments: begin, end, fail, "
+                 "or several, such as begin,end.  [default: no e-mail]"),
+    click.option("--mail-to", metavar="ADDRESS", default="",
+                 help="Send the e-mails of --mail to this address.  "
+                 "[default: the address that the site has]"),
+    click.option("--gpus-per-task", metavar="N", type=int, default=None,
+                 help="Let each task see only its own N GPUs (Slurm).  [default: each task sees "
+                 "all GPUs of its node]"),
 )  # fmt: skip
 _SCRIPT_NAMES = (*ScriptOptions.__struct_fields__, "env", "lines", "signal")
 
@@ -145,13 +163,20 @@ def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
     if gpus == 0 and (given["gpu_type"] or given["gpu_memory"]):
         what = "--gpu-type" if given["gpu_type"] else "--gpu-memory"
         raise InputError(f"{what} with --gpus 0", "one or more GPUs")
-    memory_gib = _gib(given["mem"], "--mem")
+    memories = [name for name in ("mem", "mem_per_cpu", "mem_per_gpu") if given[name]]
+    if len(memories) > 1:
+        named = " and ".join(f"--{name.replace('_', '-')}" for name in memories)
+        raise InputError(f"{named} together", "one of them")
+    if gpus == 0 and given["mem_per_gpu"]:
+        raise InputError("--mem-per-gpu without GPUs", next_step="`--mem SIZE` for each node")
     read = {
         "command": argv,
         "account": given["account"] or load_settings().account or None,
         "gpu_memory_gib": _gib(given["gpu_memory"], "--gpu-memory"),
         "local_disk_gib": _gib(given["local_disk"], "--local-disk"),
-        "memory_mib": None if memory_gib is None else math.ceil(memory_gib * GIB / MIB),
+        "memory_mib": _mib(given["mem"], "--mem"),
+        "memory_per_core_mib": _mib(given["mem_per_cpu"], "--mem-per-cpu"),
+        "memory_per_gpu_mib": _mib(given["mem_per_gpu"], "--mem-per-gpu"),
         "time_s": _seconds(given["time"]),
     }
     same = {name: given[name] for name in Request.__struct_fields__ if name in given}
@@ -223,6 +248,11 @@ def _gib(text: str | None, what: str) -> float | None:
         # A number without a unit means bytes to Teho and MB to Slurm.
         raise UnitError(f"{what}: {text!r} is {amount} bytes", "a size such as 512MiB or 64GiB")
     return amount / GIB
+
+
+def _mib(text: str | None, what: str) -> int | None:
+    amount_gib = _gib(text, what)
+    return None if amount_gib is None else math.ceil(amount_gib * GIB / MIB)
 
 
 def _seconds(text: str | None) -> float | None:

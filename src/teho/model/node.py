@@ -44,6 +44,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """For a slice (MIG): the type of the whole GPU."""
     may_be_slice: bool = False
     """Whether the name does not show if it is a whole GPU."""
+    per_energy_counter: int = 1
+    """GPUs that share one energy counter, such as the two halves of an MI250X."""
     per_slot: bool = False
     """Whether a request names the number for each core (Grid Engine's consumables `YES`)."""
 

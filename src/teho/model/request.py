@@ -26,6 +26,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Cores of the whole job."""
     memory_mib: int | None = None
     """Memory per node, like the scheduler's `--mem`."""
+    memory_per_core_mib: int | None = None
+    """Memory for each core, instead of `memory_mib`."""
+    memory_per_gpu_mib: int | None = None
+    """Memory for each GPU, instead of `memory_mib`."""
     time_s: float | None = None
     """None: not given; the plan uses `DEFAULT_TIME_S`."""
     local_disk_gib: float | None = None

@@ -19,8 +19,10 @@ __all__ = [
     "purpose_of",
 ]
 
-_QUIET = frozenset({"limit_not_documented", "cost_not_documented", "time_not_said"})
-"""Advice about gaps of the catalogue, and advice that the head of a plan already gives."""
+_QUIET = frozenset(
+    {"limit_not_documented", "cost_not_documented", "time_not_said", "energy_is_shared"}
+)
+"""Advice about gaps of the catalogue, about energy, and what the head of a plan already gives."""
 
 
 def by_distance(unfit: Iterable[Unfit]) -> list[Unfit]:

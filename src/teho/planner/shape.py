@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.model.member import Live
@@ -44,8 +44,22 @@ def lay_out(place: Place, nodes: int | None = None) -> Case:
     request = place.request
     nodes = nodes or request.nodes or fewest_nodes(request.gpus, place.most_per_node)
     gpus = math.ceil(request.gpus / nodes)
+    place = _with_memory_of_node(place, nodes, gpus)
     fields = asdict(place)
     return Case(**fields, shape=_Layout(**fields, nodes=nodes, gpus=gpus).shape())
+
+
+def _with_memory_of_node(place: Place, nodes: int, gpus: int) -> Place:
+    """Return the place with a memory for each core or GPU as the memory of the node."""
+    request = place.request
+    if request.memory_per_gpu_mib is not None:
+        memory = request.memory_per_gpu_mib * gpus
+    elif request.memory_per_core_mib is not None:
+        layout = _Layout(**asdict(place), nodes=nodes, gpus=gpus)
+        memory = request.memory_per_core_mib * layout.shape().cores_per_node
+    else:
+        return place
+    return replace(place, request=replace(request, memory_mib=memory))
 
 
 def node_counts(place: Place) -> tuple[int, ...]:

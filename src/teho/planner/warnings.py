@@ -166,8 +166,10 @@ def _dearer(case: Case, fair: Shape) -> str:
 
 
 def _memory(case: Case) -> Iterator[Advice]:
-    asked, nodes = case.request.memory_mib, case.shape.nodes
-    if asked is not None and nodes > 1:
+    request, nodes = case.request, case.shape.nodes
+    asked = request.memory_mib
+    relative = request.memory_per_core_mib is not None or request.memory_per_gpu_mib is not None
+    if asked is not None and nodes > 1 and not relative:
         yield Advice(
             kind="memory_is_per_node",
             sentence=f"`--mem` is per node: {format_mib(asked)} on each of {nodes} nodes, "
@@ -236,6 +238,20 @@ def _exclusive(case: Case) -> Iterator[Advice]:
         )
 
 
+def _energy(case: Case) -> Iterator[Advice]:
+    gpu = case.kind.gpu
+    if gpu is None or gpu.per_energy_counter == 1 or not case.shape.gpus_per_node:
+        return
+    if case.has_whole_nodes or case.shape.gpus_per_node == gpu.count:
+        return
+    yield Advice(
+        kind="energy_is_shared",
+        sentence=f"{gpu.per_energy_counter} GPUs share an energy counter: the energy of this job "
+        "may include the work of other jobs; only jobs on whole nodes measure their own energy",
+        source=case.kind.source,
+    )
+
+
 def _disk(case: Case) -> Iterator[Advice]:
     disk, request = case.cluster.local_disk, case.request
     if disk is None or not _uses((*request.lines, *request.command), disk.variable):
@@ -299,6 +315,7 @@ _CHECKS = (
     _default_memory,
     _given,
     _exclusive,
+    _energy,
     _disk,
     _not_documented,
 )

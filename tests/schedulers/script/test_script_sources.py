@@ -30,9 +30,6 @@ COMMAND = "Where the document says that the job's commands go here."
 TYPE = "Narval wants the type of its GPUs said, and calls --gres=gpu: deprecated."
 CONTAINER = "The software of LUMI is a container, and the program runs inside it."
 RECORDED = "`teho run` (--record) reads the same counters, and reports the energy at the end."
-GPUS_HIDDEN = "It hides the other GPUs from a rank, which breaks RCCL; masks bind it instead."
-ONE_LOG = "Errors go to the same file as the output, so that they stand where they arose."
-MAIL = "Teho sends no mail: `teho submit --follow` waits for the job."
 
 NO_REQUEUE = {"#SBATCH --no-requeue": "Slurm runs a job again from its beginning if a node fails."}
 OMP = {"export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK": THREADS}
@@ -176,17 +173,18 @@ CASES = {
     "lumi-gpu-per-rank": Case(
         LUMI_AI,
         "--cluster lumi --account project_462000123 --gpus 8 --partition standard-g"
-        " --launcher srun --time 1h --script -- python train.py",
-        {"#SBATCH --gpus-per-task=1": GPUS_HIDDEN},
+        " --launcher srun --gpus-per-task 1 --time 1h --script -- python train.py",
+        {},
         None,
     ),
     "arc4-test": Case(
         ARC4,
         "--cluster arc4 --even-if-retired --time 15min --name test_GPU --log output.log"
-        " --framework none --line nvidia-smi --line 'conda activate pytorch-gpu'"
+        " --error-log error.log --mail begin,end --framework none --line nvidia-smi"
+        " --line 'conda activate pytorch-gpu'"
         " --script -- python test_GPU.py",
-        {"#$ -e error.log": ONE_LOG, "#$ -m be": MAIL},
-        {"#$ -j y": ONE_LOG, "export OMP_NUM_THREADS=$NSLOTS": THREADS},
+        {},
+        {"export OMP_NUM_THREADS=10": THREADS},
     ),
     "arc4-anaconda": Case(
         ARC4,

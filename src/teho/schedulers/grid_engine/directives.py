@@ -10,16 +10,21 @@ from teho.model.cluster import Cluster
 from teho.model.plan import Option
 from teho.schedulers.grid_engine.quoting import grid_engine_name, grid_engine_value
 from teho.schedulers.script.directives import (
+    ACCOUNT_PLACEHOLDER,
     ARRAY_RANGE,
     array_text,
     disk_option,
     gpus_option,
     job_names,
+    lacks_account,
     memory_text,
 )
 from teho.schedulers.script.options import ScriptOptions
 
 __all__ = ["grid_engine_directives"]
+
+_MOMENTS = {"begin": "b", "end": "e", "fail": "a"}
+"""Moments of e-mails as the letters of `qsub -m`."""
 
 
 def grid_engine_directives(
@@ -35,6 +40,8 @@ def grid_engine_directives(
     yield f"-N {grid_engine_name(option.request.name or 'job')}"
     if option.account:
         yield f"{cluster.account.option} {grid_engine_value(option.account, '--account')}"
+    elif lacks_account(option):
+        yield f"{cluster.account.option} {ACCOUNT_PLACEHOLDER}"
     if option.partition:
         yield f"-q {grid_engine_value(option.partition, 'partition')}"
     yield "-cwd"
@@ -52,16 +59,29 @@ def grid_engine_directives(
     yield from filter(None, (gpus_option(option, cluster), disk_option(option, cluster)))
     yield f"-l h_rt={_clock(option.time_s)}"
     if options.log:
-        # Grid Engine takes text before a colon for a host name, unless the path begins with one.
-        path = f":{options.log}" if ":" in options.log else options.log
-        yield f"-o {grid_engine_value(path, '--log')}"
+        yield f"-o {grid_engine_value(_path(options.log), '--log')}"
+    if options.error_log:
+        yield f"-e {grid_engine_value(_path(options.error_log), '--error-log')}"
+    elif options.log:
         yield "-j y"
+    if moments := options.mails():
+        yield f"-m {''.join(_MOMENTS[moment] for moment in moments)}"
+        if options.mail_to:
+            yield f"-M {grid_engine_value(options.mail_to, '--mail-to')}"
     if options.array:
         yield from _grid_engine_array(options.array)
     if options.after:
         yield f"-hold_jid {','.join(job_names(options.after))}"
     if options.requeue:
         yield "-r y"
+
+
+def _path(path: str) -> str:
+    """Return a path that Grid Engine takes as it is.
+
+    It takes text before a colon for the name of a host, unless the path begins with a colon.
+    """
+    return f":{path}" if ":" in path else path
 
 
 def _part_of_memory(mib: int, cores: int) -> str:

@@ -62,7 +62,12 @@ class GridEngineScheduler(Scheduler):
         return grid_engine_name(name)
 
     def threads(self, option: Option, processes: int) -> str:
-        """Return each process's part of the slots."""
+        """Return each process's part of the slots.
+
+        If cores come with the GPUs, as on ARC4, the job has one slot: the plan's number is used.
+        """
+        if "cores" in option.automatic:
+            return str(max(1, option.cpus_per_task // processes))
         return part_of("NSLOTS", option.tasks_per_node * processes)
 
     def remarks(self, option: Option, options: ScriptOptions) -> Iterator[str]:

@@ -9,10 +9,21 @@ from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.plan import Option
 
-__all__ = ["ARRAY_RANGE", "array_text", "disk_option", "gpus_option", "job_names", "memory_text"]
+__all__ = [
+    "ACCOUNT_PLACEHOLDER",
+    "ARRAY_RANGE",
+    "array_text",
+    "disk_option",
+    "gpus_option",
+    "job_names",
+    "lacks_account",
+    "memory_text",
+]
 
 ARRAY_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
 """One range of a job array: first, last, step."""
+ACCOUNT_PLACEHOLDER = "<project>"
+"""The account in the script of a job that needs one and has none. The scheduler refuses it."""
 _JOB = re.compile(r"[\w.+-]+", re.ASCII)
 
 
@@ -37,6 +48,11 @@ def disk_option(option: Option, cluster: Cluster) -> str:
     # Each core's part is rounded down: the sum must not exceed the node's disk.
     gib = round(option.local_disk_gib / (option.tasks_per_node * option.cpus_per_task), 6)
     return disk.option.format(gib=f"{math.floor(gib * 1000) / 1000:g}")
+
+
+def lacks_account(option: Option) -> bool:
+    """Return whether the site requires an account and the request has none."""
+    return any(advice.kind == "account_missing" for advice in option.advice)
 
 
 def memory_text(mib: int) -> str:

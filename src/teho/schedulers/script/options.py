@@ -14,6 +14,7 @@ from teho.model.plan import Option
 __all__ = ["ScriptOptions"]
 
 
+_MOMENTS = ("begin", "end", "fail")
 _LONGEST_NOTICE_S = 65535
 """Slurm's own limit on the time of `--signal`."""
 
@@ -44,6 +45,29 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the job runs again after a node failure and after that signal."""
     log: str = ""
     """File for the job's output, with the scheduler's patterns; empty: the site's default."""
+    error_log: str = ""
+    """File for the job's errors; empty: the file of its output."""
+    mail: str = ""
+    """When the scheduler sends an e-mail: `begin`, `end` and `fail`, separated by commas; empty:
+    never."""
+    mail_to: str = ""
+    """Address of the e-mails; empty: the site's own for the user."""
+    gpus_per_task: int | None = None
+    """GPUs that each task sees. None: all GPUs of the node."""
+
+    def mails(self) -> tuple[str, ...]:
+        """Return the moments of e-mails.
+
+        Raises:
+            InputError: one is not known, or there is an address without moments.
+        """
+        moments = tuple(filter(None, (word.strip().lower() for word in self.mail.split(","))))
+        for moment in moments:
+            if moment not in _MOMENTS:
+                raise InputError(f"--mail: {moment!r}", f"some of {', '.join(_MOMENTS)}")
+        if self.mail_to and not moments:
+            raise InputError("--mail-to without --mail", next_step="add `--mail end,fail`")
+        return moments
 
     def notice_s(self, option: Option) -> int:
         """Return the time of the signal before the end, in whole seconds; 0: no signal.

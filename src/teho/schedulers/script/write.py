@@ -14,6 +14,7 @@ from teho.launchers.registry import launcher_of
 from teho.model.cluster import Cluster, Container, Software
 from teho.model.plan import Option
 from teho.schedulers.registry import scheduler_of, schedulers
+from teho.schedulers.script.directives import ACCOUNT_PLACEHOLDER, lacks_account
 from teho.schedulers.script.launch_site import is_known_by_name, launch_site
 from teho.schedulers.script.options import ScriptOptions
 from teho.schedulers.script.quoting import bash_command, bash_word
@@ -125,6 +126,8 @@ def write_script(
         raise InputError(
             f"--launcher {name} on {cluster.title}, which has no {name}", "torchrun, or another"
         )
+    if options.gpus_per_task is not None and not scheduler.starts_tasks:
+        raise InputError(f"--gpus-per-task on {cluster.title}", "a cluster with Slurm")
     software = None if scheduler.is_this_machine else chosen_software(option, cluster, options)
     values = _values(option, cluster, options, software)
     text = render(f"{option.scheduler}.sh.j2", msgspec.structs.asdict(values))
@@ -303,6 +306,13 @@ def _remarks(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterat
         yield f"the job's name is {accepted!r}: the scheduler does not accept {name!r}"
     if not scheduler.is_this_machine and (remark := software_remark(option, cluster, options)):
         yield remark
+    if lacks_account(option) and not scheduler.is_this_machine:
+        yield f"replace {ACCOUNT_PLACEHOLDER} in the script: the scheduler refuses it"
+    if options.gpus_per_task is not None:
+        yield (
+            "with --gpus-per-task, a task cannot reach the GPUs of other tasks on its node: if "
+            "NCCL or RCCL then fails or is slow, leave the option out"
+        )
     if options.stage and not scheduler.is_this_machine and not _has_disk(option, cluster):
         yield f"--stage is ignored: {cluster.title}'s nodes have no local disk"
     several = option.tasks_per_node > 1 and launcher_of(option.request.launcher).through_teho

@@ -9,14 +9,17 @@ from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.plan import Option
 from teho.schedulers.script.directives import (
+    ACCOUNT_PLACEHOLDER,
     array_text,
     disk_option,
     gpus_option,
     job_names,
+    lacks_account,
     memory_text,
 )
 from teho.schedulers.script.options import ScriptOptions
 from teho.schedulers.slurm.quoting import slurm_name, slurm_value
+from teho.units import counted
 
 __all__ = ["slurm_directives"]
 
@@ -31,6 +34,8 @@ def slurm_directives(option: Option, cluster: Cluster, options: ScriptOptions) -
         yield f"--job-name={slurm_value(slurm_name(option.request.name), '--name')}"
     if option.account:
         yield f"{cluster.account.option}={slurm_value(option.account, '--account')}"
+    elif lacks_account(option):
+        yield f"{cluster.account.option}={ACCOUNT_PLACEHOLDER}"
     if option.partition:
         yield f"--partition={slurm_value(option.partition, 'partition')}"
     request = option.request
@@ -57,9 +62,10 @@ def slurm_directives(option: Option, cluster: Cluster, options: ScriptOptions) -
         else:
             yield f"--mem={memory_text(option.memory_mib)}"
     yield from _gpus_and_disk(option, cluster)
+    if options.gpus_per_task is not None:
+        yield _gpus_of_task(option, options.gpus_per_task)
     yield f"--time={_slurm_time(option.time_s)}"
-    if options.log:
-        yield f"--output={slurm_value(_slurm_path(options.log), '--log')}"
+    yield from _output_and_mail(options)
     if options.array:
         yield f"--array={array_text(options.array)}"
     if options.after:
@@ -73,6 +79,29 @@ def slurm_directives(option: Option, cluster: Cluster, options: ScriptOptions) -
     else:
         # By default, Slurm runs a job again from its beginning if a node fails (JobRequeue=1).
         yield "--no-requeue"
+
+
+def _output_and_mail(options: ScriptOptions) -> Iterator[str]:
+    if options.log:
+        yield f"--output={slurm_value(_slurm_path(options.log), '--log')}"
+    if options.error_log:
+        yield f"--error={slurm_value(_slurm_path(options.error_log), '--error-log')}"
+    if moments := options.mails():
+        yield f"--mail-type={','.join(moments).upper()}"
+        if options.mail_to:
+            yield f"--mail-user={slurm_value(options.mail_to, '--mail-to')}"
+
+
+def _gpus_of_task(option: Option, each: int) -> str:
+    tasks, gpus = option.tasks_per_node, option.gpus_per_node
+    if each < 1 or each * tasks != gpus:
+        raise InputError(
+            f"--gpus-per-task {each}: the job has {counted(tasks, 'task')} and "
+            f"{counted(gpus, 'GPU')} on each node",
+            f"{gpus // tasks}" if gpus and gpus % tasks == 0 else "a job with GPUs",
+            "`--launcher srun` starts one task per GPU" if tasks == 1 and gpus > 1 else "",
+        )
+    return f"--gpus-per-task={each}"
 
 
 def _gpus_and_disk(option: Option, cluster: Cluster) -> Iterator[str]:

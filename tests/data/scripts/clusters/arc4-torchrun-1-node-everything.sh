@@ -32,7 +32,7 @@ source activate pytorch-gpu
 source ~/tools.sh
 
 # One thread for each core of a process.
-export OMP_NUM_THREADS=$(((NSLOTS + 3) / 4))
+export OMP_NUM_THREADS=10
 
 # Copy the data to the node's local disk: $TMPDIR
 tar -xf data.tar -C "$TMPDIR" || exit 1

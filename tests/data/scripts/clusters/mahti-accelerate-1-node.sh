@@ -2,6 +2,7 @@
 # A job for Mahti. Submit it with: sbatch FILE
 
 # The request. Memory, GPUs and disk are for each node.
+#SBATCH --account=<project>
 #SBATCH --partition=gpusmall
 #SBATCH --nodes=1
 #SBATCH --ntasks=1

@@ -3,6 +3,7 @@
 
 # The request. Memory, GPUs and disk are for each node.
 #SBATCH --job-name="big run"
+#SBATCH --account=<project>
 #SBATCH --partition=gpumedium
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

@@ -2,6 +2,7 @@
 # A job for Roihu. Submit it with: sbatch FILE
 
 # The request. Memory, GPUs and disk are for each node.
+#SBATCH --account=<project>
 #SBATCH --partition=gpularge
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

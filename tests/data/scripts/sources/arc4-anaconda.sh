@@ -15,7 +15,7 @@ module load anaconda
 source activate pytorch-gpu
 
 # One thread for each core of a process.
-export OMP_NUM_THREADS=$NSLOTS
+export OMP_NUM_THREADS=10
 
 # The program.
 python test_GPU.py

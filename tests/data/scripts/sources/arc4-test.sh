@@ -7,7 +7,8 @@
 #$ -l coproc_v100=1
 #$ -l h_rt=00:15:00
 #$ -o output.log
-#$ -j y
+#$ -e error.log
+#$ -m be
 
 # Lines that every job on this cluster needs.
 unset GOMP_CPU_AFFINITY KMP_AFFINITY
@@ -17,7 +18,7 @@ nvidia-smi
 conda activate pytorch-gpu
 
 # One thread for each core of a process.
-export OMP_NUM_THREADS=$NSLOTS
+export OMP_NUM_THREADS=10
 
 # The program.
 python test_GPU.py

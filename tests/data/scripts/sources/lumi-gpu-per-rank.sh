@@ -9,6 +9,7 @@
 #SBATCH --cpus-per-task=7
 #SBATCH --mem=480G
 #SBATCH --gpus-per-node=8
+#SBATCH --gpus-per-task=1
 #SBATCH --time=1:00:00
 #SBATCH --no-requeue
 
