@@ -20,9 +20,15 @@ __all__ = [
 ]
 
 _QUIET = frozenset(
-    {"limit_not_documented", "cost_not_documented", "time_not_said", "energy_is_shared"}
+    {
+        "limit_not_documented",
+        "cost_not_documented",
+        "time_not_said",
+        "energy_is_shared",
+        "memory_is_share",
+    }
 )
-"""Advice about gaps of the catalogue, about energy, and what the head of a plan already gives."""
+"""Advice about gaps of the catalogue, energy and memory, and what the head of a plan has already."""
 
 
 def by_distance(unfit: Iterable[Unfit]) -> list[Unfit]:

@@ -178,6 +178,22 @@ def _memory(case: Case) -> Iterator[Advice]:
         )
 
 
+def _fair_memory(case: Case) -> Iterator[Advice]:
+    """Say where the memory comes from that the user did not request."""
+    share, request = case.share, case.request
+    if request.memory_mib is not None or not request.gpus or case.shape.memory_mib is None:
+        return
+    if share is None or share.memory is None or case.has_whole_nodes or "memory" in case.automatic:
+        return
+    yield Advice(
+        kind="memory_is_share",
+        sentence=f"without `--mem`, the job requests the fair share of the memory, "
+        f"{format_mib(memory_mib(share.memory) or 0)} for each GPU; if the program needs less, "
+        "request less with `--mem`",
+        source=share.source,
+    )
+
+
 def _default_memory(case: Case) -> Iterator[Advice]:
     """Warn of a job that does not request memory, if the default is small or unknown."""
     cluster, partition = case.cluster, case.partition
@@ -312,6 +328,7 @@ _CHECKS = (
     _spread,
     _share,
     _memory,
+    _fair_memory,
     _default_memory,
     _given,
     _exclusive,
