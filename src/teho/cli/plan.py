@@ -115,13 +115,16 @@ def _preferred() -> list[str]:
 
 
 def _confirmed(found: Answer, here: Cluster) -> Answer:
-    """Ask the scheduler of this cluster about its options."""
+    """Ask the scheduler of this cluster about its options, and how long similar jobs waited."""
     from teho.config.settings import load_settings
+    from teho.schedulers.command import run
+    from teho.schedulers.history import with_past_waits
     from teho.schedulers.registry import backend_for
     from teho.schedulers.waiting import as_the_scheduler_says
 
     home = load_settings().home_directory
-    return as_the_scheduler_says(found, here, backend_for(here.scheduler, home))
+    found = as_the_scheduler_says(found, here, backend_for(here.scheduler, home))
+    return with_past_waits(found, here.name, here.scheduler, run)
 
 
 def _print_script(

@@ -9,7 +9,17 @@ import msgspec
 from teho.model.cluster import Automatic
 from teho.model.request import Request
 
-__all__ = ["Advice", "Answer", "Cost", "Given", "Option", "Refusal", "Unfit"]
+__all__ = [
+    "Advice",
+    "Answer",
+    "Cost",
+    "Given",
+    "Option",
+    "PastJob",
+    "PastWait",
+    "Refusal",
+    "Unfit",
+]
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +58,28 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     """Types, each with its count."""
     memory_mib: int | None
     """None also if the site's default is not documented."""
+
+
+class PastJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of the user that has started."""
+
+    partition: str
+    gpus: int
+    """Of the whole job."""
+    cores: int
+    """Of the whole job, as the scheduler counts them."""
+    wait_s: float
+    """Time from when it could start to its start."""
+
+
+class PastWait(msgspec.Struct, frozen=True, kw_only=True):
+    """How long similar jobs of the user waited, from when they could start to their start."""
+
+    median_s: float
+    most_s: float
+    """90 % of the jobs waited at most this long."""
+    jobs: int
+    """Number of jobs."""
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +126,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     advice: tuple[Advice, ...] = ()
     expected_start_at: datetime | None = None
     """Expected start in UTC, if submitted now. None: unknown."""
+    past_wait: PastWait | None = None
+    """Waiting time of similar jobs. None: not asked, or fewer than five are known."""
     unknown: tuple[str, ...] = ()
     """Unknown facts that could refuse or change the job, such as `limits of your account`."""
     request: Request

@@ -28,7 +28,7 @@ _QUIET = frozenset(
         "memory_is_share",
     }
 )
-"""Advice about gaps of the catalogue, energy and memory, and what the head of a plan has already."""
+"""Advice about gaps of the catalogue, energy and memory, and what a plan's head already says."""
 
 
 def by_distance(unfit: Iterable[Unfit]) -> list[Unfit]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from teho.model.cluster import Cluster
     from teho.model.member import Live
-    from teho.model.plan import Option
+    from teho.model.plan import Option, PastJob
     from teho.schedulers.backend import Backend
     from teho.schedulers.inventory import Ask
     from teho.schedulers.script.options import ScriptOptions
@@ -143,6 +143,11 @@ class Scheduler:
         return ""
 
     # The running scheduler.
+
+    def past_jobs(self, ask: Ask, user: str, back_s: float) -> tuple[PastJob, ...]:
+        """Return the user's jobs of the last `back_s` seconds; empty also if it is not known."""
+        del ask, user, back_s
+        return ()
 
     def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live | None:
         """Ask for partitions and the user's rights; None: it has no such command."""

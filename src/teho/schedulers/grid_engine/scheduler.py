@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from teho.model.cluster import Cluster
     from teho.model.member import Live
-    from teho.model.plan import Option
+    from teho.model.plan import Option, PastJob
     from teho.schedulers.grid_engine.backend import GridEngine
     from teho.schedulers.inventory import Ask
     from teho.schedulers.script.options import ScriptOptions
@@ -86,6 +86,12 @@ class GridEngineScheduler(Scheduler):
             "Engine, Teho cannot start recorders on other nodes. `mpirun teho run -- COMMAND` "
             "records all nodes."
         )
+
+    def past_jobs(self, ask: Ask, user: str, back_s: float) -> tuple[PastJob, ...]:
+        """Ask qacct."""
+        from teho.schedulers.grid_engine.history import grid_engine_past_jobs
+
+        return grid_engine_past_jobs(ask, user=user, back_s=back_s)
 
     def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live:
         """Ask for the queues' states, and the user's lists and projects."""

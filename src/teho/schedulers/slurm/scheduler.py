@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from teho.model.cluster import Cluster
     from teho.model.member import Live
-    from teho.model.plan import Option
+    from teho.model.plan import Option, PastJob
     from teho.schedulers.inventory import Ask
     from teho.schedulers.script.options import ScriptOptions
     from teho.schedulers.slurm.backend import Slurm
@@ -93,6 +93,12 @@ class SlurmScheduler(Scheduler):
             f"{', '.join(names)} {verb} set but not used, because the job would then differ "
             "from the plan: use the options of `teho submit` instead"
         )
+
+    def past_jobs(self, ask: Ask, user: str, back_s: float) -> tuple[PastJob, ...]:
+        """Ask sacct."""
+        from teho.schedulers.slurm.history import slurm_past_jobs
+
+        return slurm_past_jobs(ask, user=user, back_s=back_s)
 
     def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live:
         """Ask for the partitions' states and the user's associations."""

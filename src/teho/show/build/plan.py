@@ -34,7 +34,7 @@ from teho.show.build.plan_words import (
     waiting_words,
 )
 from teho.show.cells import format_moment
-from teho.units import MIB, counted
+from teho.units import MIB, counted, format_duration
 from teho.version import __version__
 
 __all__ = ["plan_document"]
@@ -151,6 +151,7 @@ def _script_command(typed: Sequence[str], command: Sequence[str], cluster: str) 
 def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     warn = [bool(loud_advice(option)) for option in options[:_MOST]]
     some_warn = any(warn) and not all(warn)
+    has_wait = any(option.past_wait for option in options)
     has_start = any(option.expected_start_at for option in options)
     shown = table(
         "ways",
@@ -165,12 +166,15 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
             *([_MEMORY] if any(option.memory_mib for option in options) else []),
             column("cost", "Cost", _cost),
             *([column("start", "Starts", _start)] if has_start else []),
+            *([column("wait", "Past wait", _past_wait)] if has_wait else []),
             *([column("mark", "!", _mark)] if some_warn else []),
         ),
     )
     note = "Cores and memory are per node."
     if any(row.get("memory", 0) is None for row in shown.rows):
         note += " –: the site sets it."
+    if has_wait:
+        note += " Past wait: the median of your similar jobs in the last 90 days."
     if some_warn:
         note += " !: this way has warnings."
     elif all(warn) and len(warn) > 1:
@@ -206,6 +210,10 @@ def _cost(option: Option) -> str:
 
 def _start(option: Option) -> str:
     return format_moment(option.expected_start_at) if option.expected_start_at else ""
+
+
+def _past_wait(option: Option) -> str:
+    return format_duration(option.past_wait.median_s) if option.past_wait else ""
 
 
 def _mark(option: Option) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from itertools import groupby, pairwise
 
-from teho.model.plan import Option, Refusal, Unfit
+from teho.model.plan import Option, PastWait, Refusal, Unfit
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.show.cells import format_moment, quantity
 from teho.units import counted, format_count, format_duration, format_mib, plural
@@ -93,15 +93,24 @@ def bill_words(option: Option) -> str:
 
 
 def waiting_words(option: Option) -> str:
-    """Return when the scheduler would start an option; empty if it was not asked."""
+    """Return when an option would start, or how long similar jobs waited; empty: not known."""
     if option.expected_start_at is None:
-        return ""
+        return _past_words(option.past_wait)
     now = datetime.now(timezone.utc)
     wait_s = max(0.0, (option.expected_start_at - now).total_seconds())
     if wait_s < _AT_ONCE_S:
         return "would start at once, the scheduler estimates"
     at = format_moment(option.expected_start_at)
     return f"would start in {format_duration(wait_s)}, at {at}, the scheduler estimates"
+
+
+def _past_words(wait: PastWait | None) -> str:
+    if wait is None:
+        return ""
+    return (
+        f"{wait.jobs} similar jobs of yours waited {format_duration(wait.median_s)} (median) in "
+        f"the last 90 days; 90 % of them at most {format_duration(wait.most_s)}"
+    )
 
 
 def label_of(place: Option | Unfit) -> str:
