@@ -6,9 +6,10 @@ by their folder, and docs/rules.md is written from what they declare.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from teho.explain.context import RuleContext
 from teho.explain.program_context import ProgramContext
 from teho.model.finding import Finding, Threshold
 
@@ -18,13 +19,18 @@ __all__ = [
     "INPUT_CAUSES",
     "STARVED",
     "UNEVEN",
+    "Findings",
     "Mutes",
+    "ProgramContext",
     "Rule",
+    "RuleContext",
     "chosen",
     "input_causes_after",
     "kind_of",
 ]
 
+Findings = Iterator[Finding]
+"""What a rule yields."""
 INPUT_CAUSES = (
     "input_read_again",
     "input_small_files",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from teho.explain.cores import cores_of_job, may_be_threads
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Findings, Mutes, ProgramContext, chosen
 from teho.explain.wording import numbered
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.model.finding import Evidence, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.summary import NodeSummary
 
@@ -51,7 +49,7 @@ class _Binding(NamedTuple):
         return 100 * (1 - len(self.cores) / self.job_cores)
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the cores on which the processes may run with the job's cores."""
     for node in context.summary.nodes:
         binding = _binding(context, node)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext
 from teho.explain.places import each_of, gauges, per_place
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Findings, Mutes, RuleContext, chosen
 from teho.explain.wording import counted, span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
@@ -44,7 +42,7 @@ class _Taken(NamedTuple):
     """Cores of the job that others kept busy."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare how busy the cores were with the cores that the program used.
 
     If the program may run on more cores than the job has, others may use the cores that are not the

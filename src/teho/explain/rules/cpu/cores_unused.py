@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from teho.explain import advice
-from teho.explain.context import RuleContext, allocation_of
+from teho.explain.context import allocation_of
 from teho.explain.places import each_of, gpus_of, per_place
-from teho.explain.rule import chosen
+from teho.explain.rule import Findings, RuleContext, chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
@@ -53,7 +52,7 @@ class _Use(NamedTuple):
         return 100 * self.used / self.requested
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the cores that the job requested with the cores that the program used.
 
     The rule judges jobs only. If a node's GPUs are used, its cores may load their data: then it

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, in_lines
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding, Severity
+from teho.explain.program_context import in_lines
+from teho.explain.rule import Findings, ProgramContext, chosen
+from teho.model.finding import Evidence, Severity
 from teho.model.program import Doing, MainProcess
 
 RANK = 310
@@ -16,7 +14,7 @@ THRESHOLDS = {"double_percent": chosen(50.0, "%", "most of the model")}
 _COMPUTING = (Doing.NATIVE, Doing.THREADS, Doing.DEVICE, Doing.COPYING)
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check the types of what PyTorch trains, JAX computes and CuPy copies."""
     for main in context.mains:
         case = _doubles(main, context.limit("double_percent"))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.rule import Findings, ProgramContext, chosen
+from teho.model.finding import Evidence
 from teho.model.program import Doing
 
 RANK = 300
@@ -14,7 +11,7 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {"python_percent": chosen(50.0, "%", "most of the time")}
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check how long Python code ran."""
     for main, share in context.losses(Doing.PYTHON):
         if share < context.limit("python_percent"):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext, allocation_of
+from teho.explain.context import allocation_of
 from teho.explain.places import each_of, per_place
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Findings, Mutes, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.summary import NodeSummary
 
 RANK = 460
@@ -31,7 +29,7 @@ THRESHOLDS = {
 MUTES = Mutes(("cores_unused",), because="this finding says why the cores are unused")
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes with two or more cores on which the program used one core.
 
     Jobstats' formula, CPU efficiency ÷ (100 % ÷ cores), is the mean number of used cores. Nodes

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext
 from teho.explain.cores import cores_of_job
 from teho.explain.places import each_of, per_place, recorded
 from teho.explain.program_context import in_lines
-from teho.explain.rule import Mutes
+from teho.explain.rule import Findings, Mutes, RuleContext
 from teho.explain.wording import counted, span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 from teho.model.program import Doing
 from teho.model.summary import NodeSummary
 
@@ -36,7 +34,7 @@ class _Crowded(NamedTuple):
     """The job's cores."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the program's runnable threads with the job's cores.
 
     If the threads fit the job's cores, they are not too many, even if the program is bound to fewer

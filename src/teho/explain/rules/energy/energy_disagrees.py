@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
 from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import chosen
+from teho.explain.rule import Findings, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Finding, Severity
+from teho.model.finding import Evidence, Severity
 from teho.model.missing import Missing
 
 RANK = 560
@@ -18,7 +15,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find counters that stopped, or that do not agree with the power.
 
     If the counter or the power is missing, the question does not arise.

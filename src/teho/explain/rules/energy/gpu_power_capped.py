@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import ge
 
-from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, per_place
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding, Severity
+from teho.explain.rule import Findings, RuleContext, chosen
+from teho.model.finding import Evidence, Severity
 
 RANK = 520
 SEVERITY = "remark"
@@ -18,7 +16,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs that the power limit slowed for much of the time."""
     yield from compare_with_limits(
         context,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.program_context import loader_call
+from teho.explain.rule import Findings, Mutes, ProgramContext
+from teho.model.finding import Evidence, Threshold
 from teho.model.program import Doing
 
 RANK = 220
@@ -17,7 +15,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check how long a main thread copied to a GPU, from a loader without pinned memory."""
     for main, copying in context.losses(Doing.COPYING) if context.gpus else ():
         loader = main.feed.loader

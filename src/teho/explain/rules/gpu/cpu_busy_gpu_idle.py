@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from operator import gt
 
 from teho.explain import advice
-from teho.explain.context import RuleContext, Series
+from teho.explain.context import Series
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import per_place, the_gpus
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Findings, Mutes, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.summary import NodeSummary
 
 RANK = 340
@@ -36,7 +36,7 @@ MUTES = Mutes(("communication_bound",), because="the CPU explains the waiting")
 _LEVELS = (Level(Severity.WARNING, gt, "time_percent"),)
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes with idle GPUs and busy cores for most of the time.
 
     Busy means one of two: all of the job's cores are busy (SageMaker's condition), or the program

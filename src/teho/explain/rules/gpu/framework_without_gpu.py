@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import GPU_PROGRAM, STARVED, Mutes
+from teho.explain.rule import GPU_PROGRAM, STARVED, Findings, Mutes, ProgramContext
 from teho.explain.wording import blind_tensorflow, blind_torch
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.program import MainProcess
 
 RANK = 40
@@ -19,7 +18,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check what frameworks were built for, and where they compute."""
     case = _torch(context.mains) or _jax(context.mains) or _tensorflow(context.mains)
     if not context.gpus or case is None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext, highest_use
+from teho.explain.context import highest_use
 from teho.explain.places import ever_above_zero, gauges, name_all
-from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Mutes
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Findings, Mutes, RuleContext
+from teho.model.finding import Severity, Threshold
 
 RANK = 70
 SEVERITY = "critical"
@@ -23,7 +21,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with a process of the job on which nothing ever ran."""
     idle = []
     for gpu in context.gpus:

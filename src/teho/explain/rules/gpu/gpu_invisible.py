@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext, allocation_of
+from teho.explain.context import allocation_of
 from teho.explain.places import gpus_of, name_all, per_place
+from teho.explain.rule import Findings, RuleContext
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
@@ -22,7 +21,7 @@ THRESHOLDS = {
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the GPUs that the scheduler gave with the GPUs that the program sees.
 
     If a node has several tasks, the recorder sees the GPUs of one task. The other tasks may see the

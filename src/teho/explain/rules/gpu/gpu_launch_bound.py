@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
-from teho.explain.rule import DEEP_GPU, Mutes
+from teho.explain.rule import DEEP_GPU, Findings, Mutes, RuleContext
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 
 RANK = 390
 SEVERITY = "warning"
@@ -26,7 +23,7 @@ THRESHOLDS = {
 MUTES = Mutes(DEEP_GPU, because="this finding says why few multiprocessors had work")
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs that were busy with few of their multiprocessors, most of the time.
 
     Only a trace of the kernel launches would prove it. The recording shows that kernels follow each

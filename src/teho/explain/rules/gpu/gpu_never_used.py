@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext, highest_use
+from teho.explain.context import highest_use
 from teho.explain.places import NodeGpu, ever_above_zero, name_all
-from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Mutes
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Findings, Mutes, RuleContext
+from teho.model.finding import Severity, Threshold
 
 RANK = 50
 SEVERITY = "critical"
@@ -35,7 +33,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs on which nothing ever ran, and without a process of the job.
 
     A process on an idle GPU (TensorFlow takes the memory of all GPUs) is a case for other rules.

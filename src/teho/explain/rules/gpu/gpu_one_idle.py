@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext
 from teho.explain.places import gauges, name_all, per_place
-from teho.explain.rule import Mutes
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import Findings, Mutes, RuleContext
+from teho.model.finding import Severity, Threshold
 
 RANK = 60
 SEVERITY = "critical"
@@ -24,7 +21,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with an idle mean, if at least one GPU of the run was busy."""
     if len(context.gpus) < 2:
         return

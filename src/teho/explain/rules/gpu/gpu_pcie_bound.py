@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place, recorded
-from teho.explain.rule import DEEP_GPU, Mutes, chosen
+from teho.explain.rule import DEEP_GPU, Findings, Mutes, RuleContext, chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import Figure
@@ -43,7 +41,7 @@ class _Traffic(NamedTuple):
     """Share of the GPU that had work."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with much traffic over PCIe and too little work.
 
     A link at a fifth of its rate copies for at least a fifth of the time. If the GPU has enough

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import chosen
+from teho.explain.rule import Findings, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity
+from teho.model.finding import Severity
 from teho.model.missing import Missing
 from teho.model.summary import Figure
 
@@ -25,7 +22,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs whose 64-bit pipe was at work and is much slower than the 32-bit pipe."""
     shares: list[tuple[NodeGpu, float]] = []
     rates: list[tuple[NodeGpu, float]] = []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import lt
 
-from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, recorded
-from teho.explain.rule import Mutes
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import Findings, Mutes, RuleContext
+from teho.model.finding import Severity, Threshold
 
 RANK = 420
 SEVERITY = "warning, remark"
@@ -24,7 +22,7 @@ THRESHOLDS = {
 MUTES = Mutes(("gpu_low_occupancy",), because="multiprocessors without work have no warps either")
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with multiprocessors without work while the GPU counted as busy."""
     yield from compare_with_limits(
         context,

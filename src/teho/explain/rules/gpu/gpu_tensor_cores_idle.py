@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import chosen
+from teho.explain.rule import Findings, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 
 RANK = 410
 SEVERITY = "warning"
@@ -25,7 +22,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with tensor cores whose 32-bit and 16-bit pipes did all the arithmetic."""
     on_tensor: list[tuple[NodeGpu, float]] = []
     on_others: list[tuple[NodeGpu, float]] = []

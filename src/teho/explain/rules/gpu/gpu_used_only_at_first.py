@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from teho.explain import advice
-from teho.explain.context import RuleContext, Series
+from teho.explain.context import Series
 from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import STARVED, UNEVEN, Mutes, chosen
+from teho.explain.rule import STARVED, UNEVEN, Findings, Mutes, RuleContext, chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.units import format_duration
@@ -44,7 +43,7 @@ class _Split(NamedTuple):
     """Share of the whole run that was recorded as idle after the split."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs that were used, and then idle for the last third of the run or more."""
     splits = []
     for gpu in context.gpus:

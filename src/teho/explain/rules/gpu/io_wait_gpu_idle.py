@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import gt
 
 from teho.explain import advice
-from teho.explain.context import RuleContext, Series
+from teho.explain.context import Series
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import gauges, the_gpus
-from teho.explain.rule import Mutes, chosen
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import Findings, Mutes, RuleContext, chosen
+from teho.model.finding import Severity, Threshold
 from teho.model.summary import NodeSummary
 
 RANK = 330
@@ -34,7 +33,7 @@ THRESHOLDS = {
 MUTES = Mutes(("communication_bound", "batch_small"), because="storage explains the waiting")
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes with idle GPUs and cores that wait for I/O, for most of the time.
 
     SageMaker's condition is that half of the cores wait. One reading thread on many cores never

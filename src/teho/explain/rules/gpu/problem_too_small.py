@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, in_lines
-from teho.explain.rule import Mutes, chosen
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.program_context import in_lines
+from teho.explain.rule import Findings, Mutes, ProgramContext, chosen
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.program import Doing
 
 RANK = 250
@@ -22,7 +20,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find short steps of a small model on a GPU with little work."""
     for main in context.mains if context.gpus else ():
         progress = main.process.progress[-1] if main.process.progress else None

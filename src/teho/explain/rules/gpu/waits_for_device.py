@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.rule import Findings, Mutes, ProgramContext, chosen
+from teho.model.finding import Evidence
 from teho.model.program import Doing
 
 RANK = 240
@@ -19,7 +16,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check how long a main thread waited for a GPU that was idle meanwhile."""
     for main, share in context.losses(Doing.DEVICE):
         busy = context.gpu_busy_percent(main)

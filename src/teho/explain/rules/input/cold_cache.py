@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import chosen
+from teho.explain.rule import Findings, ProgramContext, chosen
 from teho.explain.step import offset_s
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Doing
 from teho.model.summary import NodeSummary
@@ -36,7 +35,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the first third of the time in which a program made steps with the last third."""
     for main in context.mains:
         node = context.node_of(main)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import STARVED, Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen
+from teho.model.finding import Evidence
 from teho.model.program import Part
 
 RANK = 150
@@ -18,7 +15,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check a loader without workers for the time of putting batches together."""
     waiting = context.waiting()
     if waiting is None or waiting.workers > 0 or not waiting.settings.get("batch_size"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, worker_call
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.program_context import worker_call
+from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext
+from teho.model.finding import Evidence, Threshold
 
 RANK = 190
 SEVERITY = "critical, warning"
@@ -17,7 +15,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find a loader without workers for which the program waits."""
     waiting = context.waiting()
     if waiting is None or waiting.settings.get("num_workers") != 0:

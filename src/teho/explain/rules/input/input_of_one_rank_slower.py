@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import INPUT_CAUSES, STARVED, UNEVEN, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import INPUT_CAUSES, STARVED, UNEVEN, Findings, Mutes, ProgramContext
+from teho.model.finding import Evidence, Threshold
 
 RANK = 90
 SEVERITY = "critical, warning"
@@ -17,7 +15,7 @@ THRESHOLDS = {
 MUTES = Mutes((*INPUT_CAUSES, *STARVED, *UNEVEN), because="the other ranks wait for this rank")
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare how long the ranks waited for their data."""
     ranks = [
         main for main in context.mains if main.process.wall_s >= context.mains[0].process.wall_s / 2

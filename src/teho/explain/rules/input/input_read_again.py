@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
-from teho.model.finding import Evidence, Finding
+from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen, input_causes_after
+from teho.model.finding import Evidence
 from teho.model.missing import Missing, Reason
 from teho.units import format_bytes
 
@@ -20,7 +17,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare storage reads with the memory limit, for a program that waits for data."""
     waiting = context.waiting()
     node = context.node_of(waiting.main) if waiting else None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from teho.explain.program_context import ProgramContext, median_place, worker_call
-from teho.explain.rule import STARVED, Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.program_context import median_place, worker_call
+from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen
+from teho.model.finding import Evidence
 
 RANK = 160
 SEVERITY = "critical, warning"
@@ -28,7 +27,7 @@ _BURST_PERCENT = 50.0
 """Half of the long waits that workers of equal speed would cause: one for each worker."""
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the long waits for batches with all waits."""
     waiting = context.waiting()
     loader = waiting.main.feed.loader if waiting else None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, Waiting
-from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.program_context import Waiting
+from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen, input_causes_after
+from teho.model.finding import Evidence, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Part
 
@@ -23,7 +21,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find loading that spends its time opening and reading files."""
     waiting = context.waiting()
     if waiting is None:

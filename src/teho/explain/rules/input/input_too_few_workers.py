@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, worker_call
-from teho.explain.rule import STARVED, Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.program_context import worker_call
+from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen
+from teho.model.finding import Evidence
 from teho.model.program import Part
 
 RANK = 180
@@ -20,7 +18,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find workers that are busy most of the time and for which the program waits."""
     waiting = context.waiting()
     if waiting is None or not 0 < waiting.workers < waiting.cores:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.program_context import loader_call
+from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext
+from teho.model.finding import Evidence, Threshold
 
 RANK = 170
 SEVERITY = "critical, warning"
@@ -24,7 +22,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find more workers than cores, if the program waits for data or for a core."""
     for main in context.mains:
         loader, cores = main.feed.loader, context.cores_of(main)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
-from teho.model.finding import Evidence, Finding
+from teho.explain.program_context import loader_call
+from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen, input_causes_after
+from teho.model.finding import Evidence
 from teho.model.program import Part
 
 RANK = 130
@@ -19,7 +17,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find workers with a data set of tensors, or workers that mostly put batches together."""
     waiting = context.waiting()
     if waiting is None or waiting.workers == 0 or not waiting.settings.get("batch_size"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import STARVED, Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.program_context import loader_call
+from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen
+from teho.model.finding import Evidence
 from teho.model.program import Doing
 
 RANK = 140
@@ -29,7 +27,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find loaders whose first batches, one per epoch, take most of the waiting."""
     waiting = context.waiting()
     loader = waiting.main.feed.loader if waiting else None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 
-from teho.explain.context import RuleContext, Series
+from teho.explain.context import Series
 from teho.explain.places import NodeGpu, gpus_of, per_place
-from teho.explain.rule import DEEP_GPU, Mutes, chosen
+from teho.explain.rule import DEEP_GPU, Findings, Mutes, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.summary import NodeSummary
 
 RANK = 350
@@ -43,7 +43,7 @@ MUTES = Mutes(
 _MB = 1e6
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find runs whose GPUs wait at the same times, with much traffic between them.
 
     A GPU waits if its busy share is low. A kernel that waits for other ranks counts as busy: so a

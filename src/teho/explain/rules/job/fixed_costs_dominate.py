@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.rule import Findings, Mutes, ProgramContext, chosen
+from teho.model.finding import Evidence
 from teho.model.program import Doing, MainProcess
 from teho.units import format_duration
 
@@ -23,7 +20,7 @@ _SEVERAL_FUNCTIONS = frozenset(("", "(others)", "<lambda>"))
 """Names of more than one function."""
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the time of importing and compiling with the whole time."""
     for main in context.mains:
         fixed_s = main.seconds(Doing.IMPORTING, Doing.COMPILING)

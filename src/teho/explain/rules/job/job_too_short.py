@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
-from teho.explain.rule import DEEP_GPU, STARVED, UNEVEN, Mutes, chosen
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.rule import DEEP_GPU, STARVED, UNEVEN, Findings, Mutes, RuleContext, chosen
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.units import format_duration
 
 RANK = 570
@@ -44,7 +41,7 @@ MUTES = Mutes(
 )
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find runs that are too short for means, or that have too few samples."""
     elapsed_s = context.summary.elapsed_s
     samples = max(

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext, Series
+from teho.explain.context import Series
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
+from teho.explain.rule import Findings, RuleContext
 from teho.explain.step import rank_at
 from teho.explain.wording import MOST_NAMED, listed, span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
@@ -58,7 +59,7 @@ _BUSY = _Signal(
 _Rows = list[tuple[NodeGpu, Series]]
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare GPUs of one model with each other, bin by bin.
 
     A GPU differs if it is far from the median of its model for most of the time in which the run is
@@ -74,7 +75,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             yield from _among(context, gpus)
 
 
-def _among(context: RuleContext, gpus: list[NodeGpu]) -> Iterator[Finding]:
+def _among(context: RuleContext, gpus: list[NodeGpu]) -> Findings:
     busy: _Rows = [
         (gpu, series)
         for gpu in gpus

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from teho.explain.program_context import ProgramContext, median_place
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.program_context import median_place
+from teho.explain.rule import Findings, ProgramContext, chosen
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Wait
 
@@ -26,7 +26,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the long steps with the usual ones."""
     for main in context.mains:
         between = main.process.progress[-1].between if main.process.progress else {}

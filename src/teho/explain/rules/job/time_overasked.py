@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from teho.explain.context import RuleContext, allocation_of
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.context import allocation_of
+from teho.explain.rule import Findings, RuleContext, chosen
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import End, Run
 from teho.units import format_clock, format_duration
@@ -23,7 +22,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the time that a completed job took with its time limit."""
     node, end = next(iter(context.summary.nodes), None), context.run.end
     # The beginning of a job that was recorded from outside is not known.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext, allocation_of
+from teho.explain.context import allocation_of
 from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Findings, Mutes, RuleContext, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
@@ -61,7 +61,7 @@ class _Growth(NamedTuple):
     """From the end of the run until the memory is full at this rate."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes and GPUs whose used memory grew steadily from the warm-up to the end.
 
     A curve that becomes flat, falls, jumps once or is noisy is not steady growth. Page cache is not

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext
 from teho.explain.places import each_of, per_place
-from teho.explain.rule import chosen
+from teho.explain.rule import Findings, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity
+from teho.model.finding import Severity
 from teho.model.summary import NodeSummary
 
 RANK = 450
@@ -20,7 +17,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes with a memory peak near the limit, whether the job requested the limit or not."""
     peaks: list[tuple[NodeSummary, float]] = []
     limits: list[tuple[NodeSummary, float]] = []

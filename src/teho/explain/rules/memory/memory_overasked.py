@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext, allocation_of
+from teho.explain.context import allocation_of
 from teho.explain.places import gauges, name_all, per_place, recorded
-from teho.explain.rule import chosen
+from teho.explain.rule import Findings, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary
 from teho.units import GIB, format_bytes
@@ -28,7 +26,7 @@ _REQUESTED = frozenset({"cgroup", "scheduler"})
 """Sources of a limit that was requested; the memory of a whole node was not."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the highest memory use on a node with the request."""
     peaks: list[tuple[NodeSummary, float]] = []
     requests: list[tuple[NodeSummary, float]] = []

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext
 from teho.explain.places import name_all, per_place
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Findings, Mutes, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
 
@@ -24,7 +21,7 @@ THRESHOLDS = {
 MUTES = Mutes(("memory_near_limit",), because="the limit was reached")
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes on which the kernel counted out-of-memory kills in the job's cgroup."""
     killed: list[tuple[NodeSummary, float]] = []
     for node in context.summary.nodes:
