@@ -19,6 +19,7 @@ from teho.explain.places import (
     recorded,
     stats_of,
 )
+from teho.explain.shared_thresholds import EVERY_RULE, SHARED
 from teho.explain.wording import MOST_NAMED
 from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Threshold
@@ -71,6 +72,7 @@ class RuleContext:
         self.run = run
         self.summary = summary
         self.thresholds = thresholds
+        self.own_thresholds = [name for name in thresholds if name not in SHARED[EVERY_RULE]]
         self.mains = summary.program.mains if summary.program else ()
         self._lacks: dict[tuple[str, str, Missing], Place] = {}
 
@@ -133,6 +135,11 @@ class RuleContext:
             return True
         too_few = Missing(Reason.UNRECORDED, f"only {samples:.0f} samples")
         return self.figure(place, use.label, too_few) is not None
+
+    def total(self, node: NodeSummary, metric: str) -> float | None:
+        """Return how much a counter grew; None, and noted, if it is missing."""
+        found = node.totals.get(metric, Missing(Reason.UNRECORDED))
+        return self._note(node, METRICS_BY_NAME[metric].label, found)
 
     def figure(self, place: Place, what: str, found: Figure) -> float | None:
         """Return a number; None, and noted, if it is missing."""
@@ -211,13 +218,15 @@ class RuleContext:
         sentence: str,
         *,
         evidence: Iterable[Evidence],
-        judged_by: Sequence[str],
         action: str,
+        judged_by: Iterable[str] | None = None,
         subjects: Iterable[Place] = (),
         regain_percent: tuple[float, float] | None = None,
         mutes: bool = True,
     ) -> Located:
-        """Build a finding; `judged_by` names its thresholds."""
+        """Build a finding; `judged_by` names its thresholds, by default all of the rule's."""
+        if judged_by is None:
+            judged_by = self.own_thresholds
         return Located(
             kind=self.kind,
             severity=severity,
@@ -234,7 +243,7 @@ class RuleContext:
         """Forget what was missing so far: the rule can answer without it."""
         self._lacks.clear()
 
-    def outcome(self, findings: Iterable[Finding]) -> list[Finding] | Abstention:
+    def outcome(self, findings: Iterable[Located]) -> list[Located] | Abstention:
         """Return the findings; the evidence of the first one lists what was not judged.
 
         Without findings, a missing signal makes an abstention: what was not recorded cannot be

@@ -23,7 +23,7 @@ _SEVERITIES = tuple(Severity)
 _BY_KIND = {kind_of(rule): rule for rule in RULES}
 
 
-def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Finding] | Abstention:
+def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Located] | Abstention:
     """Judge a run by one rule; no other rule mutes it.
 
     Returns:
@@ -43,7 +43,7 @@ def judge_all(
         The findings: first how a failed run ended, then by severity, by the time that could be
         saved, and by rank. The abstentions, by rank. Muted rules make neither.
     """
-    findings: list[Finding] = []
+    findings: list[Located] = []
     abstentions: list[Abstention] = []
     muted: dict[str, set[str]] = {}
     silent: set[str] = set()
@@ -56,8 +56,8 @@ def judge_all(
             abstentions.append(outcome)
             continue
         findings += outcome
-        strong = [finding for finding in outcome if _mutes_others(finding)]
-        subjects = {key for finding in strong for key in _subjects(finding)}
+        strong = [finding for finding in outcome if finding.mutes]
+        subjects = {key for finding in strong for key in finding.subjects}
         for kind in mutes_of(rule).kinds if strong else ():
             muted.setdefault(kind, set()).update(subjects)
             if not subjects:
@@ -74,12 +74,12 @@ def judge_all(
     return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
 
 
-def _middle(finding: Finding) -> float:
+def _middle(finding: Located) -> float:
     """Return the share of the time that a finding could save; 0 if it claims none."""
     return sum(finding.regain_percent) / 2 if finding.regain_percent else 0.0
 
 
-def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:
+def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:
     """Yield the findings with their shares limited: all together claim at most 100 %."""
     left = 100.0
     above: set[str] = set()
@@ -93,14 +93,6 @@ def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:
             yield msgspec.structs.replace(finding, regain_percent=(least, most))
         else:
             yield finding
-
-
-def _subjects(finding: Finding) -> tuple[str, ...]:
-    return finding.subjects if isinstance(finding, Located) else ()
-
-
-def _mutes_others(finding: Finding) -> bool:
-    return finding.mutes if isinstance(finding, Located) else True
 
 
 def _without(summary: Summary, keys: set[str]) -> Summary:
@@ -118,7 +110,7 @@ def _without_gpus(node: NodeSummary, keys: set[str]) -> NodeSummary:
     return msgspec.structs.replace(node, gpus=gpus)
 
 
-def _plain(finding: Finding) -> Finding:
+def _plain(finding: Located) -> Finding:
     """Return the finding without its subjects, which reports do not have."""
     fields = {name: getattr(finding, name) for name in Finding.__struct_fields__}
     return Finding(**fields)

@@ -208,7 +208,7 @@ class ProgramContext(RuleContext):
         evidence: Iterable[Evidence],
         action: str,
         regain_percent: tuple[float, float],
-        judged_by: Sequence[str] = (),
+        judged_by: Iterable[str] | None = None,
         lines: Sequence[tuple[Frame, float]] = (),
     ) -> Located:
         """Build a finding about lost time.
@@ -223,7 +223,7 @@ class ProgramContext(RuleContext):
             Severity.CRITICAL if critical else Severity.WARNING,
             sentence,
             evidence=(*evidence, *in_lines(lines)),
-            judged_by=["lost_percent", *judged_by],
+            judged_by=["lost_percent", *(self.own_thresholds if judged_by is None else judged_by)],
             action=action,
             regain_percent=regain_percent,
         )
@@ -236,7 +236,6 @@ class ProgramContext(RuleContext):
         evidence: Iterable[Evidence],
         action: str,
         regain_percent: tuple[float, float],
-        judged_by: Sequence[str] = (),
         lines: Sequence[tuple[Frame, float]] | None = None,
     ) -> Located:
         """Build a finding about time lost in waiting for data.
@@ -247,7 +246,6 @@ class ProgramContext(RuleContext):
             evidence: beside the share of the time.
             action: the advice.
             regain_percent: what could be saved.
-            judged_by: names of the rule's thresholds.
             lines: the slowest lines, if they are not the lines that loaded data.
         """
         library = waiting.main.library
@@ -262,7 +260,6 @@ class ProgramContext(RuleContext):
             evidence=(Evidence("waiting for data", waiting.share_percent, "%"), *evidence),
             action=action,
             regain_percent=regain_percent,
-            judged_by=judged_by,
             lines=waiting.main.feed.lines if lines is None else lines,
         )
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from teho.explain.context import RuleContext
+from teho.explain.context import Located, RuleContext
 from teho.explain.program_context import ProgramContext
-from teho.model.finding import Finding, Threshold
+from teho.model.finding import Threshold
 
 __all__ = [
     "DEEP_GPU",
@@ -20,6 +20,7 @@ __all__ = [
     "STARVED",
     "UNEVEN",
     "Findings",
+    "Located",
     "Mutes",
     "ProgramContext",
     "Rule",
@@ -29,7 +30,7 @@ __all__ = [
     "kind_of",
 ]
 
-Findings = Iterator[Finding]
+Findings = Iterator[Located]
 """What a rule yields."""
 INPUT_CAUSES = (
     "input_read_again",
@@ -99,7 +100,7 @@ class Rule(Protocol):
     THRESHOLDS: Mapping[str, Threshold]
     """The shipped limits, by name."""
 
-    def judge(self, context: ProgramContext) -> Iterable[Finding]:
+    def judge(self, context: ProgramContext) -> Iterable[Located]:
         """Yield findings about a run.
 
         None if all is well or the question does not apply. The context notes which signals were

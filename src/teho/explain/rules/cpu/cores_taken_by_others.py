@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from teho.explain.places import each_of, gauges, per_place
-from teho.explain.rule import Findings, Mutes, RuleContext, chosen
+from teho.explain.rule import Findings, Located, Mutes, RuleContext, chosen
 from teho.explain.wording import counted, span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 from teho.model.summary import NodeSummary
 from teho.schedulers.registry import scheduler_or_none
 
@@ -68,7 +68,7 @@ def _taken(context: RuleContext, node: NodeSummary) -> _Taken | None:
     return _Taken(node, busy, used, others) if others >= least else None
 
 
-def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> Finding:
+def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> Located:
     nodes = [one.node for one in taken]
     cores = counted([one.node.cores for one in taken], "core")
     return context.finding(
@@ -81,7 +81,6 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> F
             *per_place("CPU busy", "%", [(one.node, one.busy_percent) for one in taken]),
             *gauges(nodes, "load_1min", label="load"),
         ),
-        judged_by=["taken_percent", "cores_min", "full_percent"],
         action=_action(context),
         subjects=nodes,
         # If cores are left over, the others do not explain why the program leaves cores unused.

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from teho.explain import advice
 from teho.explain.context import allocation_of
 from teho.explain.places import each_of, gpus_of, per_place
-from teho.explain.rule import Findings, RuleContext, chosen
+from teho.explain.rule import Findings, Located, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure, NodeSummary
 
@@ -111,7 +111,7 @@ def _severity(context: RuleContext, use: _Use) -> Severity:
     return Severity.WARNING if use.percent < context.limit("warning_percent") else Severity.REMARK
 
 
-def _finding(context: RuleContext, severity: Severity, uses: list[_Use]) -> Finding:
+def _finding(context: RuleContext, severity: Severity, uses: list[_Use]) -> Located:
     nodes = [use.node for use in uses]
     graded = {Severity.CRITICAL: ["critical_percent"], Severity.WARNING: ["warning_percent"]}
     return context.finding(

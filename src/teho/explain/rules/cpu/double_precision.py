@@ -32,7 +32,6 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("computing", computing, "%"),
                 *in_lines(main.lines(*_COMPUTING)),
             ),
-            judged_by=["double_percent"],
             action=f"If 32 bits are enough, {action}.",
             regain_percent=(0.0, computing / 2),
         )

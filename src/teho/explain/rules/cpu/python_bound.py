@@ -20,7 +20,6 @@ def judge(context: ProgramContext) -> Findings:
             f"Python code took {share:.0f} % of the time, on one core.",
             share_percent=share,
             evidence=(Evidence("Python", share, "%"),),
-            judged_by=["python_percent"],
             action=(
                 "In these lines, use NumPy or PyTorch on whole arrays instead of single values. "
                 "Or compile the lines with `numba.njit`, `torch.compile` or `jax.jit`."

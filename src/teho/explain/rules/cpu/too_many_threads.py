@@ -67,7 +67,6 @@ def judge(context: RuleContext) -> Findings:
             *per_place("runnable threads per core", "", per_core),
             *(in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING)) if main else ()),
         ),
-        judged_by=["threads_per_core"],
         action=(
             "Limit the threads of each process before the program starts: "
             f"`export OMP_NUM_THREADS={each}`. If that is not enough, use fewer loader workers."

@@ -39,7 +39,6 @@ def judge(context: RuleContext) -> Findings:
             f"advance for {span([time_s for _, time_s in stopped], 's')} although power was "
             "drawn; the energy is computed as power times time instead.",
             evidence=(*per_place("time with the counter stopped", "s", stopped), *_both(gpus)),
-            judged_by=["apart_percent"],
             action="Report the counter to the site: the accounts of the site may use the same "
             "counter.",
             subjects=gpus,
@@ -54,7 +53,6 @@ def judge(context: RuleContext) -> Findings:
                 *per_place("excess of the counter over power times time", "%", differing),
                 *_both(gpus),
             ),
-            judged_by=["apart_percent"],
             action=(
                 "Do not rely on this energy. Sample the power more often, with `--every 200ms`. "
                 "If counter and power still disagree, one of the sensors is wrong."

@@ -58,7 +58,6 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("GPU memory used, highest share", 100 * used / total, "%"),
                 Evidence(label, percent, "%"),
             ),
-            judged_by=["memory_percent", "sm_active_percent", "busy_percent"],
             action=(
                 "Try batches of two, four and eight times the size: "
                 "`teho tune --allow batch-size -- …` measures the gain. Larger batches change the "

@@ -34,7 +34,6 @@ def judge(context: ProgramContext) -> Findings:
             Severity.CRITICAL,
             f"The job has a GPU, but {sentence}.",
             evidence=(*evidence, Evidence("GPUs", float(len(context.gpus)))),
-            judged_by=["busy_max_percent"],
             action=action,
             subjects=context.gpus,
         )

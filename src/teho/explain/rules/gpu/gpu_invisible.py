@@ -5,8 +5,8 @@ from __future__ import annotations
 from teho.explain import advice
 from teho.explain.context import allocation_of
 from teho.explain.places import gpus_of, name_all, per_place
-from teho.explain.rule import Findings, RuleContext
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.rule import Findings, Located, RuleContext
+from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
 
@@ -45,7 +45,7 @@ def judge(context: RuleContext) -> Findings:
         yield _finding(context, given, seen, nodes)
 
 
-def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummary]) -> Finding:
+def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummary]) -> Located:
     environment = context.run.environment
     variables = {name: environment[name] for name in _VARIABLES if name in environment}
     fewer = "do not request the GPU"
@@ -61,7 +61,6 @@ def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummar
             *per_place("GPUs visible", "", [(node, float(seen)) for node in nodes]),
             *(Evidence(name, value or "set, but empty") for name, value in variables.items()),
         ),
-        judged_by=["hidden_min"],
         action=f"{_reveal(context, list(variables))}; or {fewer}.",
         subjects=nodes,
     )

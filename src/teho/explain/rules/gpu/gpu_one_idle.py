@@ -46,7 +46,6 @@ def judge(context: RuleContext) -> Findings:
             *per_place("other GPUs busy, mean", "%", working),
             *gauges(gpus, "gpu_job_memory_bytes", "max", "memory that the program used there"),
         ),
-        judged_by=["idle_below_percent", "others_busy_percent"],
         action=f"Start one process per GPU: {each} with DistributedDataParallel; or {fewer}.",
         subjects=gpus,
     )

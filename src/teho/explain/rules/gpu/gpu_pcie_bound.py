@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place, recorded
-from teho.explain.rule import DEEP_GPU, Findings, Mutes, RuleContext, chosen
+from teho.explain.rule import DEEP_GPU, Findings, Located, Mutes, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 from teho.model.summary import Figure
 
 RANK = 380
@@ -81,7 +81,7 @@ def _active_percent(context: RuleContext, gpu: NodeGpu) -> float | None:
 
 def _finding(
     context: RuleContext, severity: Severity, found: list[_Traffic], *judged_by: str
-) -> Finding:
+) -> Located:
     gpus = [traffic.gpu for traffic in found]
     shares = [(traffic.gpu, traffic.percent) for traffic in found]
     active = [(traffic.gpu, traffic.active_percent) for traffic in found]

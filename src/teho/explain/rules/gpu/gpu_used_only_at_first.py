@@ -7,9 +7,9 @@ from typing import NamedTuple
 from teho.explain import advice
 from teho.explain.context import Series
 from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import STARVED, UNEVEN, Findings, Mutes, RuleContext, chosen
+from teho.explain.rule import STARVED, UNEVEN, Findings, Located, Mutes, RuleContext, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 from teho.units import format_duration
 
 RANK = 80
@@ -81,7 +81,7 @@ def _split(gpu: NodeGpu, busy: Series, context: RuleContext) -> _Split | None:
     return _Split(gpu, cut, sum(before) / len(before), 100 * idle_bins / len(busy))
 
 
-def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> Finding:
+def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> Located:
     gpus = [split.gpu for split in splits]
     until = [split.used_bins * context.summary.bin_s for split in splits]
     share = span([split.idle_percent for split in splits], "%")

@@ -45,7 +45,6 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("GPU busy, mean", busy, "%"),
                 *in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.PYTHON, Doing.DEVICE)),
             ),
-            judged_by=["step_ms", "model_mib", "busy_percent"],
             action=(
                 "Run the program on a few CPU cores and compare the time: the CPU may be as "
                 "fast. To use the GPU, do more work per step: a larger batch, several models at "

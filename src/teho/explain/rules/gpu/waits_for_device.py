@@ -32,7 +32,6 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("waiting for the device", share, "%"),
                 Evidence("GPU busy, mean", busy, "%"),
             ),
-            judged_by=["busy_percent"],
             action=(
                 "Leave results on the GPU until the end of an epoch: `.item()`, `.cpu()`, "
                 "`print(loss)` and `if loss > x:` each wait until the GPU has finished all "

@@ -72,7 +72,6 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("read from storage, first third", read, "bytes/s"),
                 Evidence("read from storage, last third", later, "bytes/s"),
             ),
-            judged_by=["pace_times", "read_times", "read_min_mb_per_s", "stepping_min_s"],
             action=(
                 "Measure the time of a step after the first epoch. If runs are short, copy the "
                 "data to the node's own disk or `/dev/shm` at the start of the job, as few large "

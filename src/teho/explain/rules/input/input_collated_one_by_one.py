@@ -37,7 +37,6 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("share of the waiting, putting batches together", share, "%"),
             Evidence("batch", float(waiting.settings["batch_size"]), "samples"),
         ),
-        judged_by=["collating_percent"],
         action=f"{how} Python code for each single sample is slow.",
         regain_percent=(waiting.share_percent / 2, waiting.share_percent),
     )

@@ -43,7 +43,6 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("waiting for data, median rank", median, "%"),
             Evidence("ranks", float(len(ranks))),
         ),
-        judged_by=["apart_percent"],
         action=(
             "Check what only this rank does: its part of the data, its node's disk, work in "
             "`if rank == 0:`. Give all ranks equal parts with `DistributedSampler`."

@@ -37,7 +37,6 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("read from storage", read, "bytes"),
             Evidence("memory limit", limit, "bytes"),
         ),
-        judged_by=["read_times"],
         action=(
             "Request more memory, or make the data smaller: store them in the type that the "
             "program computes with, compressed, or already cut to size."

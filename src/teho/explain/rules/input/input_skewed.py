@@ -57,7 +57,6 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("share of the waiting, long waits", share, "%"),
             Evidence("share of the batches with a long wait", rare, "%"),
         ),
-        judged_by=["times_longer", "long_waits_percent", "rare_percent", "waits_min"],
         action=(
             "Find the samples that take long, and prepare them before the job"
             f"{until if 'num_workers' in waiting.settings else ''}."

@@ -47,7 +47,6 @@ def judge(context: ProgramContext) -> Findings:
                 else [Evidence("read from NFS and Lustre", network, "bytes")]
             ),
         ),
-        judged_by=["opening_percent", "small_kib"],
         action=(
             "Unpack an archive of the files to the node's own disk at the start of the job. Or "
             "pack them into few large files before the job, and read those: `tar` with WebDataset, "

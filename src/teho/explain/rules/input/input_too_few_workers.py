@@ -37,7 +37,6 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("workers", float(waiting.workers)),
             Evidence("cores", float(waiting.cores), "cores"),
         ),
-        judged_by=["busy_percent"],
         action=f"Start more workers: {worker_call(waiting, workers)}.",
         regain_percent=context.by_workers(waiting, workers),
     )

@@ -54,7 +54,6 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("cores", float(cores), "cores"),
             ),
             action=f"{advice}: {loader_call(waiting, f'num_workers={few}')}.",
-            judged_by=["without_core_percent", "mostly_waiting_percent"],
             regain_percent=(0.0, 100 * lost_s / wall_s),
             lines=main.feed.lines,
         )

@@ -34,7 +34,6 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("workers, putting batches together", share, "%"),
             Evidence("workers", float(waiting.workers)),
         ),
-        judged_by=["collating_percent"],
         action=(
             f"Use no workers, {loader_call(waiting, 'num_workers=0')}, and index the tensors a "
             "batch at a time: "

@@ -51,7 +51,6 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("share of the waiting, until workers had started", first, "%"),
             Evidence("first batch of an epoch, mean", loader.first_s / loader.epochs, "s"),
         ),
-        judged_by=["epochs_min", "first_batches_percent"],
         action=(
             f"Keep the workers, {loader_call(waiting, 'persistent_workers=True')}, and create the "
             "loader once, before the epochs."

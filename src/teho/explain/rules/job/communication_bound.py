@@ -86,7 +86,6 @@ def judge(context: RuleContext) -> Findings:
             *per_place("GPU busy, mean", "%", _means(context, "gpu_busy_percent")),
             *per_place("GPU power, mean", "W", _means(context, "gpu_power_w")),
         ),
-        judged_by=list(THRESHOLDS),
         action=_action(several=several),
     )
 

@@ -60,7 +60,6 @@ def judge(context: RuleContext) -> Findings:
         Severity.REMARK,
         f"{what}, too little to judge how well it used its resources.",
         evidence=(Evidence("wall time", elapsed_s, "s"), Evidence("samples", float(samples))),
-        judged_by=["elapsed_min_s", "samples_min"],
         action=_longer(context) if is_short else "Sample more often: `teho run --every 1s -- CMD`.",
     )
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from teho.explain.context import Series
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
-from teho.explain.rule import Findings, RuleContext
+from teho.explain.rule import Findings, Located, RuleContext
 from teho.explain.step import rank_at
 from teho.explain.wording import MOST_NAMED, listed, span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.model.finding import Evidence, Severity, Threshold
 
 RANK = 360
 SEVERITY = "warning"
@@ -144,7 +144,7 @@ def _shares_far(
 
 def _uneven(
     context: RuleContext, signal: _Signal, gpus: list[NodeGpu], far: list[tuple[NodeGpu, float]]
-) -> Finding:
+) -> Located:
     odd = [gpu for gpu, _ in far]
     keys = {gpu.key for gpu in odd}
     others = [gpu for gpu in gpus if gpu.key not in keys]

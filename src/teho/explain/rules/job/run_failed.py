@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.explain.context import Located
 from teho.explain.endings import BY_USERS, EndEvidence, Meaning, meaning_of, named, number_of
-from teho.explain.rule import Findings, RuleContext, chosen
+from teho.explain.rule import Findings, Located, RuleContext, chosen
 from teho.explain.step import ending, failed
 from teho.explain.wording import capital, joined, ranks_on
 from teho.model.finding import Evidence

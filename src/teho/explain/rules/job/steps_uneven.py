@@ -53,7 +53,6 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("step, mean of the long ones", long_s / rare, "s"),
                 Evidence("additional time of the long ones", more_s, "s"),
             ),
-            judged_by=["times_longer", "long_steps", "rare_percent", "cost_percent"],
             action=(
                 "Check what the program does at these steps: evaluation, writing, garbage "
                 "collection, compiling for new shapes. Name these parts with `teho.phase`: the "

@@ -47,7 +47,6 @@ def judge(context: RuleContext) -> Findings:
             Evidence("time requested", limit_s, "s"),
             Evidence("time used, of the request", 100 * used_s / limit_s, "%"),
         ),
-        judged_by=["used_min_s", "used_percent", "margin_factor"],
         action=(
             f"If the job ends with this program, request `--time={format_clock(needed_s)}`: "
             f"{factor:g} times the time used. Short jobs start sooner."

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from teho.explain.context import allocation_of
 from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
-from teho.explain.rule import Findings, Mutes, RuleContext, chosen
+from teho.explain.rule import Findings, Located, Mutes, RuleContext, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary, Stat
 
@@ -143,7 +143,7 @@ def _severity(context: RuleContext, growth: _Growth) -> Severity:
     return Severity.REMARK
 
 
-def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth]) -> Finding:
+def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth]) -> Located:
     places = [growth.place for growth in growths]
     nodes = [place for place in places if isinstance(place, NodeSummary)]
     rate = span([_MINUTE_S * growth.per_s for growth in growths], "bytes")

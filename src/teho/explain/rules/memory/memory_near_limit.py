@@ -40,7 +40,6 @@ def judge(context: RuleContext) -> Findings:
             *per_place("memory used, highest", "bytes", peaks),
             *per_place("memory limit", "bytes", limits),
         ),
-        judged_by=["used_percent", "margin_percent"],
         action=advice.more_memory(context.run, nodes[0], needed_bytes),
         subjects=nodes,
     )

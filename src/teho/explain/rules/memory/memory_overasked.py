@@ -59,7 +59,6 @@ def judge(context: RuleContext) -> Findings:
             *per_place("memory used, of the request", "%", shares),
             *gauges(nodes, "job_cache_bytes", "max", "page cache, highest"),
         ),
-        judged_by=["used_percent", "unused_min_gib", "margin_percent"],
         action=_action(context, nodes[0], needed_bytes),
         subjects=nodes,
     )

@@ -47,7 +47,6 @@ def judge(context: RuleContext) -> Findings:
             *per_place("out-of-memory kills", "", killed),
             *per_place("memory limit", "bytes", limits),
         ),
-        judged_by=["kills_min", "margin_percent"],
         action=advice.more_memory(context.run, nodes[0], needed_bytes),
         subjects=nodes,
     )
