@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from teho.devices.sources import selection
-from teho.explain.context import allocation_of
 from teho.explain.places import NodeGpu
 from teho.model.allocation import Allocation
 from teho.model.run import Run
@@ -58,7 +57,7 @@ def process_for_each(scheduler: str | None, node: NodeSummary, node_count: int) 
 
 def ask_cores(run: Run, node: NodeSummary, per_node: int) -> str:
     """Return how to request a number of cores on each node; empty without a scheduler."""
-    allocation = allocation_of(run, node.name)
+    allocation = run.allocation(node.name)
     tasks = _tasks_per_node(run, allocation.cores_asked)
     return scheduler_or_none(allocation.scheduler).advice.cores(per_node, tasks)
 
@@ -76,7 +75,7 @@ def ask_memory(allocation: Allocation, needed_bytes: float, cores: int) -> str:
 
 def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
     """Return how to get more memory for a node's job, or to use less."""
-    allocation = allocation_of(run, node.name)
+    allocation = run.allocation(node.name)
     less = "or use less memory: fewer loader workers or a smaller batch"
     if needed_bytes is None or allocation.scheduler is None:
         return f"Give the program more memory, {less}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from statistics import fmean
 from typing import NamedTuple, TypeVar, Union
@@ -21,17 +21,23 @@ from teho.explain.places import (
 )
 from teho.explain.shared_thresholds import EVERY_RULE, SHARED
 from teho.explain.wording import MOST_NAMED
-from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Threshold
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
-from teho.model.run import Node, Run
+from teho.model.run import Run
 from teho.model.summary import Figure, NodeSummary, Stat, Summary
 from teho.schedulers.advice import Advice
 from teho.schedulers.registry import scheduler_or_none
 from teho.units import format_duration
 
-__all__ = ["GpuUse", "Located", "RuleContext", "Series", "allocation_of", "highest_use"]
+__all__ = [
+    "GpuUse",
+    "Located",
+    "RuleContext",
+    "Series",
+    "highest_use",
+    "share_of_bins",
+]
 
 Series = list[Union[float, None]]
 _T = TypeVar("_T")
@@ -92,13 +98,9 @@ class RuleContext:
         """Advice with the options and commands of the run's scheduler."""
         return scheduler_or_none(self.scheduler).advice
 
-    def node(self, name: str) -> Node | None:
-        """Return the record of a node; None if the run has no node of this name."""
-        return next((node for node in self.run.nodes if node.name == name), None)
-
     def samples(self, node_name: str, covered_s: float) -> float:
         """Return the number of samples in a time on a node."""
-        node = self.node(node_name)
+        node = self.run.node(node_name)
         return covered_s / (node.period_s if node else self.run.period_s)
 
     def limit(self, name: str) -> float:
@@ -285,9 +287,20 @@ class RuleContext:
             yield Lack(what, name_all(alike), why)
 
 
-def allocation_of(run: Run, node_name: str) -> Allocation:
-    """Return what the job was given on a node; an empty allocation if the node is not known."""
-    return next((node.allocation for node in run.nodes if node.name == node_name), Allocation())
+def share_of_bins(
+    holds: Callable[..., bool], *series: Sequence[float | None] | None
+) -> float | None:
+    """Return the share of the bins for which a condition holds, in %; None if it is not known.
+
+    Args:
+        holds: the condition for one value of each series.
+        series: means per time bin; bins that one of them lacks do not count.
+    """
+    known = [one for one in series if one is not None]
+    if len(known) < len(series):
+        return None
+    verdicts = [holds(*values) for values in zip(*known, strict=True) if None not in values]
+    return 100 * sum(verdicts) / len(verdicts) if verdicts else None
 
 
 def highest_use(uses: Sequence[tuple[NodeGpu, GpuUse]]) -> tuple[Evidence, ...]:

@@ -11,12 +11,14 @@ from typing import NamedTuple, Protocol
 
 from teho.explain.context import Located, RuleContext
 from teho.explain.program_context import ProgramContext
+from teho.explain.shared_thresholds import MOST_OF_THE_TIME, chosen
 from teho.model.finding import Threshold
 
 __all__ = [
     "DEEP_GPU",
     "GPU_PROGRAM",
     "INPUT_CAUSES",
+    "MOST_OF_THE_TIME",
     "STARVED",
     "UNEVEN",
     "Findings",
@@ -59,11 +61,6 @@ UNEVEN = ("communication_bound", "rank_imbalance")
 """How several GPUs share the work."""
 DEEP_GPU = ("gpu_sm_low", "gpu_low_occupancy")
 """How much of a busy GPU had work."""
-
-
-def chosen(value: float, unit: str, reason: str) -> Threshold:
-    """Return a threshold without an outside source: Teho's own choice, and the reason."""
-    return Threshold(value, unit, f"Teho's own choice: {reason}")
 
 
 def input_causes_after(kind: str) -> tuple[str, ...]:

@@ -21,17 +21,11 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     (
-        "input_too_many_workers",
-        "input_too_few_workers",
-        "input_in_main_process",
-        "input_slow",
-        "too_many_threads",
-        "serial_program",
-        "cores_unused",
-        "python_bound",
+        "input_too_many_workers", "input_too_few_workers", "input_in_main_process", "input_slow",
+        "too_many_threads", "serial_program", "cores_unused", "python_bound",
     ),
     because="with all its cores the program may behave differently",
-)
+)  # fmt: skip
 
 
 class _Binding(NamedTuple):
@@ -92,7 +86,7 @@ def _binding(context: ProgramContext, node: NodeSummary) -> _Binding | None:
 
 def _recorded_cores(context: ProgramContext, node: NodeSummary) -> tuple[int, ...]:
     """Return the cores on which the program could run when the recording began."""
-    recorded = context.node(node.name)
+    recorded = context.run.node(node.name)
     return recorded.cores if recorded else ()
 
 

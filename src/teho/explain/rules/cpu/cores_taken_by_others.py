@@ -61,7 +61,7 @@ def _taken(context: RuleContext, node: NodeSummary) -> _Taken | None:
     used = context.figure(node, "CPU cores used", node.cpu_cores_used)
     if busy is None or used is None or node.cores < 1:
         return None
-    recorded = context.node(node.name)
+    recorded = context.run.node(node.name)
     may_use = (len(recorded.cores) if recorded else 0) or node.cores
     others = busy / 100 * may_use - used - max(0, may_use - node.cores)
     least = max(context.limit("cores_min"), context.limit("taken_percent") / 100 * node.cores)

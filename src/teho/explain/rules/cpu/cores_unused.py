@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 from teho.explain import advice
-from teho.explain.context import allocation_of
 from teho.explain.places import each_of, gpus_of, per_place
 from teho.explain.rule import Findings, Located, RuleContext, chosen
 from teho.explain.wording import span
@@ -79,7 +78,7 @@ def judge(context: RuleContext) -> Findings:
 
 
 def _use(context: RuleContext, node: NodeSummary) -> _Use | None:
-    allocation = allocation_of(context.run, node.name)
+    allocation = context.run.allocation(node.name)
     if allocation.scheduler is None:
         return None
     requested = allocation.cores_asked or node.cores
@@ -90,7 +89,7 @@ def _use(context: RuleContext, node: NodeSummary) -> _Use | None:
     rates = [rate for rate in node.series.get("job_cpu_s", ()) if rate is not None]
     # A bin's rate is a few hundredths off: 8.02 busy cores are 8.
     needed = math.ceil(max([used, *rates]) - 0.05)
-    recorded = context.node(node.name)
+    recorded = context.run.node(node.name)
     tasks = len(recorded.ranks) if recorded else 0
     return _Use(node, requested, used, max(1, tasks, needed), tasks)
 

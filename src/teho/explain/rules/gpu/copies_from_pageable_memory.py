@@ -29,7 +29,6 @@ def judge(context: ProgramContext) -> Findings:
         share = min(copying, 100 - busy)
         if not context.is_loss(share / 100 * main.process.wall_s, main):
             continue
-        pin = loader_call(context.waiting_of(main, loader), "pin_memory=True")
         context.forget_lacks()
         yield context.lost(
             f"The program copied data to the GPU {copying:.0f} % of the time, and waited for "
@@ -40,8 +39,8 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("GPU busy, mean", busy, "%"),
             ),
             action=(
-                f"Pin the batches, {pin}, and copy them while the program works: "
-                '`x.to("cuda", non_blocking=True)`.'
+                f"Pin the batches, {loader_call(loader, 'pin_memory=True')}, and copy them while "
+                'the program works: `x.to("cuda", non_blocking=True)`.'
             ),
             regain_percent=(share / 2, share),
             lines=main.lines(Doing.COPYING),

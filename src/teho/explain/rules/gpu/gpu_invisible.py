@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teho.explain import advice
-from teho.explain.context import allocation_of
 from teho.explain.places import gpus_of, name_all, per_place
 from teho.explain.rule import Findings, Located, RuleContext
 from teho.model.finding import Evidence, Severity, Threshold
@@ -30,7 +29,7 @@ def judge(context: RuleContext) -> Findings:
     alike: dict[tuple[int, int], list[NodeSummary]] = {}
     tasks = {node.name: max(1, len(node.ranks)) for node in context.run.nodes}
     for node in context.summary.nodes:
-        allocation = allocation_of(context.run, node.name)
+        allocation = context.run.allocation(node.name)
         given, seen = allocation.gpus_held, len(node.gpus)
         if allocation.scheduler is None:
             continue

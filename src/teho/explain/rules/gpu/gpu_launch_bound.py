@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from teho.explain.context import share_of_bins
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
-from teho.explain.rule import DEEP_GPU, Findings, Mutes, RuleContext
+from teho.explain.rule import DEEP_GPU, MOST_OF_THE_TIME, Findings, Mutes, RuleContext
 from teho.explain.wording import span
 from teho.model.finding import Severity, Threshold
 
 RANK = 390
 SEVERITY = "warning"
+_SOURCE = "KempnerPulse: busy at 40 % or more, and SM activity below 25 %"
 THRESHOLDS = {
-    "busy_percent": Threshold(
-        40.0, "%", "KempnerPulse: busy at 40 % or more, and SM activity below 25 %"
-    ),
-    "sm_active_percent": Threshold(
-        25.0, "%", "KempnerPulse: busy at 40 % or more, and SM activity below 25 %"
-    ),
-    "time_percent": Threshold(
-        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
-    ),
+    "busy_percent": Threshold(40.0, "%", _SOURCE),
+    "sm_active_percent": Threshold(25.0, "%", _SOURCE),
+    "time_percent": MOST_OF_THE_TIME,
 }
 MUTES = Mutes(DEEP_GPU, because="this finding says why few multiprocessors had work")
 
@@ -73,9 +69,4 @@ def _share(context: RuleContext, gpu: NodeGpu) -> float | None:
     if 100 * sum(share >= least for share in known) <= context.limit("time_percent") * len(known):
         return None
     active = context.series(gpu, "gpu_sm_active_percent")
-    verdicts = [
-        share >= least and part < below
-        for share, part in zip(busy, active or (), strict=False)
-        if share is not None and part is not None
-    ]
-    return 100 * sum(verdicts) / len(verdicts) if verdicts else None
+    return share_of_bins(lambda share, part: share >= least and part < below, busy, active)

@@ -21,16 +21,11 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     (
-        "gpu_used_only_at_first",
-        "gpu_one_idle",
-        "gpu_held_idle",
-        *STARVED,
-        *UNEVEN,
-        *DEEP_GPU,
-        *GPU_PROGRAM,
+        "gpu_used_only_at_first", "gpu_one_idle", "gpu_held_idle",
+        *STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM,
     ),
     because="a GPU that is never used also has low use, and does not wait for anything",
-)
+)  # fmt: skip
 
 
 def judge(context: RuleContext) -> Findings:

@@ -14,13 +14,10 @@ from teho.model.summary import NodeSummary
 
 RANK = 330
 SEVERITY = "warning"
+_SOURCE = "SageMaker's profiler rules: GPU below 10 % and I/O wait above 50 %"
 THRESHOLDS = {
-    "gpu_below_percent": Threshold(
-        10.0, "%", "SageMaker's profiler rules: GPU below 10 % and I/O wait above 50 %"
-    ),
-    "iowait_percent": Threshold(
-        50.0, "%", "SageMaker's profiler rules: GPU below 10 % and I/O wait above 50 %"
-    ),
+    "gpu_below_percent": Threshold(10.0, "%", _SOURCE),
+    "iowait_percent": Threshold(50.0, "%", _SOURCE),
     "time_percent": Threshold(
         50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
     ),

@@ -105,11 +105,11 @@ def _steps_at(at_s: float, points: Sequence[tuple[float, int]]) -> float:
 def _read(context: ProgramContext, node: NodeSummary, from_s: float, span_s: float) -> float | None:
     """Return the bytes read per second from a monotonic time on; None, and noted, if unknown."""
     of_job = context.series(node, "job_read_bytes")
-    recorded = next(one for one in context.run.nodes if one.name == node.name)
+    recorded = context.run.node(node.name)
     unknown = Missing(Reason.UNRECORDED)
-    clock_s = unknown if recorded.started_s is None else recorded.started_s
-    began_s = context.figure(node, "monotonic time", clock_s)
-    if of_job is None or began_s is None:
+    clock_s = recorded.started_s if recorded else None
+    began_s = context.figure(node, "monotonic time", unknown if clock_s is None else clock_s)
+    if of_job is None or began_s is None or recorded is None:
         return None
     from_s += offset_s(context.run, recorded) - began_s
     # Both count what is read from NFS.

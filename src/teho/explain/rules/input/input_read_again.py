@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen, input_causes_after
 from teho.model.finding import Evidence
-from teho.model.missing import Missing, Reason
 from teho.units import format_bytes
 
 RANK = 110
@@ -21,11 +20,9 @@ def judge(context: ProgramContext) -> Findings:
     """Compare storage reads with the memory limit, for a program that waits for data."""
     waiting = context.waiting()
     node = context.node_of(waiting.main) if waiting else None
-    loader = waiting.main.feed.loader if waiting else None
-    if waiting is None or node is None or loader is None or loader.epochs < 2:
+    if waiting is None or node is None or waiting.loader.epochs < 2:
         return
-    total = node.totals.get("job_read_bytes", Missing(Reason.UNRECORDED))
-    read = context.figure(node, "job read from storage", total)
+    read = context.total(node, "job_read_bytes")
     limit = context.figure(node, "memory limit", node.memory_limit_bytes)
     if read is None or limit is None or read < context.limit("read_times") * limit:
         return

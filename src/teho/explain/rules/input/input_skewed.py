@@ -30,16 +30,16 @@ _BURST_PERCENT = 50.0
 def judge(context: ProgramContext) -> Findings:
     """Compare the long waits for batches with all waits."""
     waiting = context.waiting()
-    loader = waiting.main.feed.loader if waiting else None
-    if waiting is None or loader is None:
+    if waiting is None:
         return
-    count = sum(wait.count for wait in loader.waits.values())
+    waits = waiting.loader.waits
+    count = sum(wait.count for wait in waits.values())
     if not count or count < context.limit("waits_min"):
         return
     # Each place is twice as long as the one before it.
     doublings = round(math.log2(max(1.0, context.limit("times_longer"))))
-    first_long = median_place(loader.waits) + doublings
-    long = [wait for place, wait in loader.waits.items() if place >= first_long]
+    first_long = median_place(waits) + doublings
+    long = [wait for place, wait in waits.items() if place >= first_long]
     share = 100 * sum(wait.total_s for wait in long) / waiting.wait_s
     rare = 100 * sum(wait.count for wait in long) / count
     # Too few workers with equal batches finish at the same time: one long wait each time.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import loader_call
-from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext
+from teho.explain.rule import MOST_OF_THE_TIME, STARVED, Findings, Mutes, ProgramContext
 from teho.model.finding import Evidence, Threshold
 
 RANK = 170
@@ -12,9 +12,7 @@ THRESHOLDS = {
     "without_core_percent": Threshold(
         10.0, "%", "same as lost_percent: a warning if a tenth of the time is lost"
     ),
-    "mostly_waiting_percent": Threshold(
-        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
-    ),
+    "mostly_waiting_percent": MOST_OF_THE_TIME,
 }
 MUTES = Mutes(
     ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED),
@@ -53,7 +51,7 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("workers", float(workers)),
                 Evidence("cores", float(cores), "cores"),
             ),
-            action=f"{advice}: {loader_call(waiting, f'num_workers={few}')}.",
+            action=f"{advice}: {loader_call(loader, f'num_workers={few}')}.",
             regain_percent=(0.0, 100 * lost_s / wall_s),
             lines=main.feed.lines,
         )

@@ -16,13 +16,7 @@ THRESHOLDS = {
     "first_batches_percent": chosen(50.0, "%", "most of the waiting"),
 }
 MUTES = Mutes(
-    (
-        "input_skewed",
-        "input_too_few_workers",
-        "input_too_many_workers",
-        "input_slow",
-        *STARVED,
-    ),
+    ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow", *STARVED),
     because="the program waits for the workers to start",
 )
 
@@ -30,9 +24,9 @@ MUTES = Mutes(
 def judge(context: ProgramContext) -> Findings:
     """Find loaders whose first batches, one per epoch, take most of the waiting."""
     waiting = context.waiting()
-    loader = waiting.main.feed.loader if waiting else None
-    if waiting is None or loader is None or waiting.workers == 0:
+    if waiting is None or waiting.workers == 0:
         return
+    loader = waiting.loader
     # A loader that keeps its workers starts them again only if the loader is created again.
     kept = waiting.settings.get("persistent_workers")
     starts = min(loader.made, loader.epochs) if kept else loader.epochs
@@ -52,7 +46,7 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("first batch of an epoch, mean", loader.first_s / loader.epochs, "s"),
         ),
         action=(
-            f"Keep the workers, {loader_call(waiting, 'persistent_workers=True')}, and create the "
+            f"Keep the workers, {loader_call(loader, 'persistent_workers=True')}, and create the "
             "loader once, before the epochs."
         ),
         regain_percent=(lost_percent / 2, lost_percent),

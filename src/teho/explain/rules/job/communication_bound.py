@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 from itertools import repeat
 
-from teho.explain.context import Series
+from teho.explain.context import Series, share_of_bins
 from teho.explain.places import NodeGpu, gpus_of, per_place
-from teho.explain.rule import DEEP_GPU, Findings, Mutes, RuleContext, chosen
+from teho.explain.rule import DEEP_GPU, MOST_OF_THE_TIME, Findings, Mutes, RuleContext, chosen
 from teho.explain.wording import span
 from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.summary import NodeSummary
@@ -16,9 +16,7 @@ from teho.model.summary import NodeSummary
 RANK = 350
 SEVERITY = "warning, remark"
 THRESHOLDS = {
-    "time_percent": Threshold(
-        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
-    ),
+    "time_percent": MOST_OF_THE_TIME,
     "together_percent": chosen(
         90.0, "%", "nearly all GPUs must wait together; one of many may differ"
     ),
@@ -56,7 +54,7 @@ def judge(context: RuleContext) -> Findings:
         return
     waits = [wait for gpu in context.gpus if (wait := _waits(context, gpu)) is not None]
     together = _together(context, waits)
-    if _percent(together) <= context.limit("time_percent"):
+    if (share_of_bins(bool, together) or 0.0) <= context.limit("time_percent"):
         return
     several = len(context.run.nodes) > 1
     exchange = _exchange(context, several=several)
@@ -66,14 +64,13 @@ def judge(context: RuleContext) -> Findings:
     high_mb = context.limit("exchange_warning_mb_per_s")
     # Any program moves 100 MB/s over the PCIe bus.
     least = (low_mb if several else high_mb) * _MB
-    both = [
-        None if wait is None or rate is None else wait and rate >= least
-        for wait, rate in zip(together, exchange, strict=True)
-    ]
-    percent = _percent(both)
+    percent = share_of_bins(lambda wait, rate: wait and rate >= least, together, exchange) or 0.0
     if percent <= context.limit("time_percent"):
         return
-    rate = _mean([rate for rate, holds in zip(exchange, both, strict=True) if holds]) or 0.0
+    pairs = zip(together, exchange, strict=True)
+    rate = statistics.fmean(
+        rate for wait, rate in pairs if wait and rate is not None and rate >= least
+    )
     who = "each node" if several else "each of them"
     yield context.finding(
         Severity.WARNING if rate >= high_mb * _MB else Severity.REMARK,
@@ -160,8 +157,7 @@ def _exchanged(
 
 
 def _over_pcie(context: RuleContext, gpu: NodeGpu) -> Series | None:
-    ways = [context.series(gpu, f"gpu_pcie_{way}_bytes_per_s") for way in ("receive", "send")]
-    into, out = ways
+    into, out = (context.series(gpu, f"gpu_pcie_{way}_bytes_per_s") for way in ("receive", "send"))
     if into is None or out is None:
         return None
     return [
@@ -173,10 +169,6 @@ def _over_pcie(context: RuleContext, gpu: NodeGpu) -> Series | None:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
-
-
-def _percent(verdicts: Sequence[bool | None]) -> float:
-    return 100 * (_mean([None if verdict is None else float(verdict) for verdict in verdicts]) or 0)
 
 
 def _action(*, several: bool) -> str:

@@ -14,31 +14,14 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     (
-        "gpu_one_idle",
-        "gpu_held_idle",
-        "gpu_used_only_at_first",
-        *STARVED,
-        *UNEVEN,
-        "task_imbalance",
-        "gpu_pcie_bound",
-        "gpu_launch_bound",
-        "gpu_slow_fp64",
-        "gpu_tensor_cores_idle",
-        *DEEP_GPU,
-        "gpu_memory_bound",
-        "memory_grows",
-        "cores_taken_by_others",
-        "serial_program",
-        "cores_unused",
-        "memory_overasked",
-        "gpu_throttled",
-        "gpu_power_capped",
-        "batch_small",
-        "cold_cache",
-        "steps_uneven",
+        "gpu_one_idle", "gpu_held_idle", "gpu_used_only_at_first", *STARVED, *UNEVEN,
+        "task_imbalance", "gpu_pcie_bound", "gpu_launch_bound", "gpu_slow_fp64",
+        "gpu_tensor_cores_idle", *DEEP_GPU, "gpu_memory_bound", "memory_grows",
+        "cores_taken_by_others", "serial_program", "cores_unused", "memory_overasked",
+        "gpu_throttled", "gpu_power_capped", "batch_small", "cold_cache", "steps_uneven",
     ),
     because="means and shares of a short run are not reliable",
-)
+)  # fmt: skip
 
 
 def judge(context: RuleContext) -> Findings:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.context import Series
+from teho.explain.context import Series, share_of_bins
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
-from teho.explain.rule import Findings, Located, RuleContext
+from teho.explain.rule import MOST_OF_THE_TIME, Findings, Located, RuleContext
 from teho.explain.step import rank_at
 from teho.explain.wording import MOST_NAMED, listed, span
 from teho.model.finding import Evidence, Severity, Threshold
@@ -16,9 +16,7 @@ from teho.model.finding import Evidence, Severity, Threshold
 RANK = 360
 SEVERITY = "warning"
 THRESHOLDS = {
-    "time_percent": Threshold(
-        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
-    ),
+    "time_percent": MOST_OF_THE_TIME,
     "working_percent": Threshold(
         25.0,
         "%",
@@ -86,13 +84,7 @@ def _among(context: RuleContext, gpus: list[NodeGpu]) -> Findings:
     working = _working(context, busy)
     load = _load(context, [gpu for gpu, _ in busy])
     for signal, rows in ([load] if load else []) + [(_BUSY, busy)]:
-        shares = _shares_far(context, signal, rows, working)
-        for side in zip(*shares, strict=True):
-            far = [
-                (gpu, share)
-                for (gpu, _), share in zip(rows, side, strict=True)
-                if share > context.limit("time_percent")
-            ]
+        for far in _far(context, signal, rows, working):
             if far:
                 yield _uneven(context, signal, [gpu for gpu, _ in rows], far)
                 return
@@ -116,30 +108,32 @@ def _load(context: RuleContext, gpus: list[NodeGpu]) -> tuple[_Signal, _Rows] | 
     return None
 
 
-def _shares_far(
+def _far(
     context: RuleContext, signal: _Signal, rows: _Rows, working: list[bool]
-) -> list[tuple[float, float]]:
-    """Return for each GPU the share of the working time far below and far above, in %."""
-    below, above, count = ([0] * len(rows) for _ in range(3))
-    for number, at_work in enumerate(working):
-        values = [series[number] for _, series in rows]
-        known = [value for value in values if value is not None]
-        if not at_work or len(known) < 2:
-            continue
-        middle = median(known)
-        # Power differs by a part of the median, a share by percentage points.
-        far = context.limit("busy_points")
-        if signal is _POWER:
-            far = context.limit("power_percent") / 100 * middle
-        for place, value in enumerate(values):
-            if value is not None:
-                count[place] += 1
-                below[place] += value < middle - far
-                above[place] += value > middle + far
-    return [
-        (100 * under / seen, 100 * over / seen) if seen else (0.0, 0.0)
-        for under, over, seen in zip(below, above, count, strict=True)
+) -> Iterator[list[tuple[NodeGpu, float]]]:
+    """Yield the GPUs that were far below, and far above, the median for most of the working time.
+
+    Each with the share of the time, in %.
+    """
+    columns = zip(*(series for _, series in rows), strict=True)
+    known = [[value for value in column if value is not None] for column in columns]
+    middles = [
+        median(values) if at_work and len(values) > 1 else None
+        for at_work, values in zip(working, known, strict=True)
     ]
+
+    def least(middle: float) -> float:
+        # Power differs by a part of the median, a share by percentage points.
+        if signal is _POWER:
+            return context.limit("power_percent") / 100 * middle
+        return context.limit("busy_points")
+
+    for is_far in (
+        lambda value, middle: value < middle - least(middle),
+        lambda value, middle: value > middle + least(middle),
+    ):
+        shares = [(gpu, share_of_bins(is_far, series, middles) or 0.0) for gpu, series in rows]
+        yield [(gpu, share) for gpu, share in shares if share > context.limit("time_percent")]
 
 
 def _uneven(

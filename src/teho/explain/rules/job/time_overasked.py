@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from teho.explain.context import allocation_of
 from teho.explain.rule import Findings, RuleContext, chosen
 from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.missing import Missing, Reason
@@ -29,7 +28,7 @@ def judge(context: RuleContext) -> Findings:
     if node is None or end is None or end.exit_code != 0 or end.job_state:
         return
     used_s = _used_s(context.run, end)
-    if not allocation_of(context.run, node.name).scheduler or used_s <= context.limit("used_min_s"):
+    if not context.run.allocation(node.name).scheduler or used_s <= context.limit("used_min_s"):
         return
     limits = (one.allocation.time_limit_s for one in context.run.nodes)
     known = next((limit_s for limit_s in limits if limit_s), None)

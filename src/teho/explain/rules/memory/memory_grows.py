@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from teho.explain.context import allocation_of
 from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
 from teho.explain.rule import Findings, Located, Mutes, RuleContext, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
@@ -133,7 +132,7 @@ def _severity(context: RuleContext, growth: _Growth) -> Severity:
     elapsed_s, left_s = context.summary.elapsed_s, growth.left_s
     place = growth.place
     node = place.node.name if isinstance(place, NodeGpu) else place.name
-    given_s = allocation_of(context.run, node).time_limit_s
+    given_s = context.run.allocation(node).time_limit_s
     in_time = elapsed_s + left_s <= (given_s or context.limit("usual_hours") * _HOUR_S)
     in_danger = given_s is not None and in_time and context.run.end is None
     if left_s <= context.limit("critical_times") * elapsed_s or in_danger:

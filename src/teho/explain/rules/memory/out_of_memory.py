@@ -7,7 +7,7 @@ from teho.explain.places import name_all, per_place
 from teho.explain.rule import Findings, Mutes, RuleContext, chosen
 from teho.explain.wording import span
 from teho.model.finding import Severity, Threshold
-from teho.model.missing import Missing, Reason
+from teho.model.missing import Missing
 from teho.model.summary import NodeSummary
 
 RANK = 20
@@ -25,8 +25,7 @@ def judge(context: RuleContext) -> Findings:
     """Find nodes on which the kernel counted out-of-memory kills in the job's cgroup."""
     killed: list[tuple[NodeSummary, float]] = []
     for node in context.summary.nodes:
-        total = node.totals.get("oom_kills", Missing(Reason.UNRECORDED))
-        kills = context.figure(node, "out-of-memory kills", total)
+        kills = context.total(node, "oom_kills")
         if kills is not None and kills >= context.limit("kills_min"):
             killed.append((node, kills))
     if not killed:
