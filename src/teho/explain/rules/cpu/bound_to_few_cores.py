@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from teho.explain.cores import cores_of_job, may_be_threads
-from teho.explain.rule import Findings, Mutes, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold, chosen
 from teho.explain.wording import numbered
-from teho.model.finding import Evidence, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.summary import NodeSummary
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from teho.explain.places import each_of, gauges, per_place
-from teho.explain.rule import Findings, Located, Mutes, RuleContext, chosen
+from teho.explain.rule import Findings, Located, Mutes, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import counted, span
-from teho.model.finding import Severity, Threshold
 from teho.model.summary import NodeSummary
 from teho.schedulers.registry import scheduler_or_none
 

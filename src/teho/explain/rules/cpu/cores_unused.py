@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from teho.explain import advice
 from teho.explain.places import each_of, gpus_of, per_place
-from teho.explain.rule import Findings, Located, RuleContext, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure, NodeSummary
 

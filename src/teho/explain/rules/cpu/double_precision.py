@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import in_lines
-from teho.explain.rule import Findings, ProgramContext, chosen
-from teho.model.finding import Evidence, Severity
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.model.program import Doing, MainProcess
 
 RANK = 310

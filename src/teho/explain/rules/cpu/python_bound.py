@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.rule import Findings, ProgramContext, chosen
-from teho.model.finding import Evidence
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing
 
 RANK = 300

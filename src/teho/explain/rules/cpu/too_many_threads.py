@@ -7,9 +7,8 @@ from typing import NamedTuple
 from teho.explain.cores import cores_of_job
 from teho.explain.places import each_of, per_place, recorded
 from teho.explain.program_context import in_lines
-from teho.explain.rule import Findings, Mutes, RuleContext
+from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold
 from teho.explain.wording import counted, span
-from teho.model.finding import Severity, Threshold
 from teho.model.program import Doing
 from teho.model.summary import NodeSummary
 

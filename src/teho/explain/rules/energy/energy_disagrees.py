@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from teho.explain.places import NodeGpu, name_all, per_column
-from teho.explain.rule import Findings, Located, RuleContext, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, chosen
 from teho.explain.wording import span
-from teho.model.finding import Severity
 from teho.model.missing import Missing
 
 RANK = 560

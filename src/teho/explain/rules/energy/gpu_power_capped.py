@@ -6,8 +6,7 @@ from operator import ge
 
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, per_place
-from teho.explain.rule import Findings, RuleContext, chosen
-from teho.model.finding import Evidence, Severity
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, chosen
 
 RANK = 520
 SEVERITY = "remark"

@@ -6,8 +6,7 @@ import math
 
 from teho.explain.places import NodeGpu, recorded
 from teho.explain.program_context import is_on_gpu
-from teho.explain.rule import Findings, ProgramContext
-from teho.model.finding import Evidence, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold
 from teho.units import format_bytes
 
 RANK = 260

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import loader_call
-from teho.explain.rule import Findings, Mutes, ProgramContext
-from teho.model.finding import Evidence, Threshold
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold
 from teho.model.program import Doing
 
 RANK = 220

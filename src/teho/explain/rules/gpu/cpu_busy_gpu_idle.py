@@ -8,9 +8,8 @@ from teho.explain import advice
 from teho.explain.context import share_of_bins
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import per_place, the_gpus
-from teho.explain.rule import Findings, Mutes, RuleContext, chosen
+from teho.explain.rule import Evidence, Findings, Mutes, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.summary import NodeSummary
 
 RANK = 340

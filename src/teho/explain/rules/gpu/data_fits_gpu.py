@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.program_context import data_bytes, is_on_gpu
-from teho.explain.rule import INPUT_CAUSES, Findings, ProgramContext
-from teho.model.finding import Evidence, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Doing
 from teho.units import format_bytes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from teho.explain.rule import GPU_PROGRAM, STARVED, Findings, Mutes, ProgramContext
+from teho.explain.kinds import GPU_PROGRAM, STARVED
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Severity, Threshold
 from teho.explain.wording import blind_tensorflow, blind_torch
-from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.program import MainProcess
 
 RANK = 40

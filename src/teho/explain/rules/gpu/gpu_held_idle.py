@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from teho.explain.context import highest_use
+from teho.explain.kinds import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN
 from teho.explain.places import ever_above_zero, gauges, name_all
-from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Findings, Mutes, RuleContext
-from teho.model.finding import Severity, Threshold
+from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold
 
 RANK = 70
 SEVERITY = "critical"

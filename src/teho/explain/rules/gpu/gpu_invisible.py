@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import gpus_of, name_all, per_place
-from teho.explain.rule import Findings, Located, RuleContext
-from teho.model.finding import Evidence, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, Located, RuleContext, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from teho.explain.context import share_of_bins
+from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
-from teho.explain.rule import DEEP_GPU, MOST_OF_THE_TIME, Findings, Mutes, RuleContext
+from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold
+from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.wording import span
-from teho.model.finding import Severity, Threshold
 
 RANK = 390
 SEVERITY = "warning"

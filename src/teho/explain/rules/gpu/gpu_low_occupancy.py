@@ -6,8 +6,7 @@ from operator import lt
 
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, recorded
-from teho.explain.rule import Findings, RuleContext
-from teho.model.finding import Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 from teho.model.missing import Missing, Reason
 
 RANK = 540

@@ -7,8 +7,7 @@ from operator import le, lt
 from teho.explain import advice
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
-from teho.explain.rule import Findings, RuleContext
-from teho.model.finding import Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 
 RANK = 320
 SEVERITY = "critical, warning, remark"

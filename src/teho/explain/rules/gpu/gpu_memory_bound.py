@@ -7,8 +7,7 @@ from operator import ge
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.peaks import peaks_of
 from teho.explain.places import NodeGpu, gauges, per_place
-from teho.explain.rule import Findings, RuleContext
-from teho.model.finding import Evidence, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold
 
 RANK = 530
 SEVERITY = "remark"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import gauges, name_all, per_place
-from teho.explain.rule import Findings, Mutes, RuleContext
-from teho.model.finding import Severity, Threshold
+from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold
 
 RANK = 60
 SEVERITY = "critical"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from teho.explain.kinds import DEEP_GPU
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place, recorded
-from teho.explain.rule import DEEP_GPU, Findings, Located, Mutes, RuleContext, chosen
+from teho.explain.rule import Findings, Located, Mutes, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Severity, Threshold
 from teho.model.summary import Figure
 
 RANK = 380

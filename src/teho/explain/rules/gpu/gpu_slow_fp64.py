@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_column
-from teho.explain.rule import Findings, RuleContext, chosen
+from teho.explain.rule import Findings, RuleContext, Severity, chosen
 from teho.explain.wording import span
-from teho.model.finding import Severity
 from teho.model.missing import Missing
 from teho.model.summary import Figure
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from teho.explain import advice
 from teho.explain.context import Series
+from teho.explain.kinds import STARVED, UNEVEN
 from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import STARVED, UNEVEN, Findings, Located, Mutes, RuleContext, chosen
+from teho.explain.rule import Findings, Located, Mutes, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Severity, Threshold
 from teho.units import format_duration
 
 RANK = 80

@@ -8,8 +8,7 @@ from teho.explain import advice
 from teho.explain.context import Series
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import gauges, the_gpus
-from teho.explain.rule import Findings, Mutes, RuleContext, chosen
-from teho.model.finding import Severity, Threshold
+from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold, chosen
 from teho.model.summary import NodeSummary
 
 RANK = 330

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import in_lines
-from teho.explain.rule import Findings, Mutes, ProgramContext, chosen
-from teho.model.finding import Evidence, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Severity, Threshold, chosen
 from teho.model.program import Doing
 
 RANK = 250

@@ -6,9 +6,8 @@ import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 
-from teho.explain.rule import Findings, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold, chosen
 from teho.explain.step import offset_s
-from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Doing
 from teho.model.summary import NodeSummary

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen
-from teho.model.finding import Evidence
+from teho.explain.kinds import STARVED
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 150

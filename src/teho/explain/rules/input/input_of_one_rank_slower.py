@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 
-from teho.explain.rule import INPUT_CAUSES, STARVED, UNEVEN, Findings, Mutes, ProgramContext
-from teho.model.finding import Evidence, Threshold
+from teho.explain.kinds import INPUT_CAUSES, STARVED, UNEVEN
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold
 
 RANK = 90
 SEVERITY = "critical, warning"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen, input_causes_after
-from teho.model.finding import Evidence
+from teho.explain.kinds import STARVED, input_causes_after
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
 from teho.units import format_bytes
 
 RANK = 110

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from teho.explain.kinds import STARVED
 from teho.explain.program_context import median_place, worker_call
-from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen
-from teho.model.finding import Evidence
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
 
 RANK = 160
 SEVERITY = "critical, warning"

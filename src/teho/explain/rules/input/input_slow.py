@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext
+from teho.explain.kinds import STARVED
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold
 from teho.launchers.registry import launchers
-from teho.model.finding import Evidence, Threshold
 from teho.model.missing import Missing, Reason
 
 RANK = 200

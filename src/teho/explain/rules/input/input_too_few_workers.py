@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teho.explain.kinds import STARVED
 from teho.explain.program_context import worker_call
-from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen
-from teho.model.finding import Evidence
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 180

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from teho.explain.kinds import STARVED
 from teho.explain.program_context import loader_call
-from teho.explain.rule import MOST_OF_THE_TIME, STARVED, Findings, Mutes, ProgramContext
-from teho.model.finding import Evidence, Threshold
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold
+from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 
 RANK = 170
 SEVERITY = "critical, warning"

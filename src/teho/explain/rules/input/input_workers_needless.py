@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teho.explain.kinds import STARVED, input_causes_after
 from teho.explain.program_context import loader_call
-from teho.explain.rule import STARVED, Findings, Mutes, ProgramContext, chosen, input_causes_after
-from teho.model.finding import Evidence
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 130

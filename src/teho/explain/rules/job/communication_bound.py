@@ -6,11 +6,12 @@ import statistics
 from collections.abc import Sequence
 from itertools import repeat
 
-from teho.explain.context import Series, share_of_bins
+from teho.explain.context import Series
+from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gpus_of, per_place
-from teho.explain.rule import DEEP_GPU, MOST_OF_THE_TIME, Findings, Mutes, RuleContext, chosen
+from teho.explain.rule import Evidence, Findings, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.summary import NodeSummary
 
 RANK = 350
@@ -54,7 +55,7 @@ def judge(context: RuleContext) -> Findings:
         return
     waits = [wait for gpu in context.gpus if (wait := _waits(context, gpu)) is not None]
     together = _together(context, waits)
-    if (share_of_bins(bool, together) or 0.0) <= context.limit("time_percent"):
+    if _percent(together) <= context.limit("time_percent"):
         return
     several = len(context.run.nodes) > 1
     exchange = _exchange(context, several=several)
@@ -64,13 +65,12 @@ def judge(context: RuleContext) -> Findings:
     high_mb = context.limit("exchange_warning_mb_per_s")
     # Any program moves 100 MB/s over the PCIe bus.
     least = (low_mb if several else high_mb) * _MB
-    percent = share_of_bins(lambda wait, rate: wait and rate >= least, together, exchange) or 0.0
+    pairs = [pair for pair in zip(together, exchange, strict=True) if None not in pair]
+    both = [rate for wait, rate in pairs if wait and rate is not None and rate >= least]
+    percent = 100 * (len(both) / len(pairs)) if pairs else 0.0
     if percent <= context.limit("time_percent"):
         return
-    pairs = zip(together, exchange, strict=True)
-    rate = statistics.fmean(
-        rate for wait, rate in pairs if wait and rate is not None and rate >= least
-    )
+    rate = statistics.fmean(both)
     who = "each node" if several else "each of them"
     yield context.finding(
         Severity.WARNING if rate >= high_mb * _MB else Severity.REMARK,
@@ -169,6 +169,10 @@ def _over_pcie(context: RuleContext, gpu: NodeGpu) -> Series | None:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
+
+
+def _percent(verdicts: Sequence[bool | None]) -> float:
+    return 100 * (_mean(verdicts) or 0.0)
 
 
 def _action(*, several: bool) -> str:

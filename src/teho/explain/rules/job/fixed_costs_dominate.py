@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.rule import Findings, Mutes, ProgramContext, chosen
-from teho.model.finding import Evidence
+from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
 from teho.model.program import Doing, MainProcess
 from teho.units import format_duration
 

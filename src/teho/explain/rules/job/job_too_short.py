@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from teho.explain.rule import DEEP_GPU, STARVED, UNEVEN, Findings, Mutes, RuleContext, chosen
-from teho.model.finding import Evidence, Severity, Threshold
+from teho.explain.kinds import DEEP_GPU, STARVED, UNEVEN
+from teho.explain.rule import Evidence, Findings, Mutes, RuleContext, Severity, Threshold, chosen
 from teho.units import format_duration
 
 RANK = 570

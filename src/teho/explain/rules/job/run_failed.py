@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.explain.endings import BY_USERS, EndEvidence, Meaning, meaning_of, named, number_of
-from teho.explain.rule import Findings, Located, RuleContext, chosen
+from teho.explain.rule import Evidence, Findings, Located, RuleContext, chosen
 from teho.explain.step import ending, failed
 from teho.explain.wording import capital, joined, ranks_on
-from teho.model.finding import Evidence
 from teho.model.run import End, Run
 from teho.units import format_duration
 

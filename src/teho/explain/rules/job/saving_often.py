@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.rule import Findings, ProgramContext
-from teho.model.finding import Evidence, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.model.program import Doing
 
 RANK = 270

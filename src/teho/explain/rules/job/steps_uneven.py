@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.program_context import median_place
-from teho.explain.rule import Findings, ProgramContext, chosen
-from teho.model.finding import Evidence, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold, chosen
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Wait
 

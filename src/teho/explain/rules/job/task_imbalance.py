@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.rule import Findings, RuleContext, chosen
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.step import failed
 from teho.explain.wording import capital, ranks_on, span
-from teho.model.finding import Evidence, Severity, Threshold
 from teho.units import format_duration
 
 RANK = 370

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from teho.explain.rule import Findings, RuleContext, chosen
-from teho.model.finding import Evidence, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.model.missing import Missing, Reason
 from teho.model.run import End, Run
 from teho.units import format_clock, format_duration

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
-from teho.explain.rule import Findings, Located, Mutes, RuleContext, chosen
+from teho.explain.rule import Findings, Located, Mutes, RuleContext, Severity, Threshold, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.explain.wording import span
-from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary, Stat
 

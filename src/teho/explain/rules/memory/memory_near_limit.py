@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import each_of, per_column
-from teho.explain.rule import Findings, RuleContext, chosen
+from teho.explain.rule import Findings, RuleContext, Severity, chosen
 from teho.explain.wording import span
-from teho.model.finding import Severity
 from teho.model.summary import NodeSummary
 
 RANK = 450

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import gauges, name_all, per_column, recorded
-from teho.explain.rule import Findings, RuleContext, chosen
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary
 from teho.units import GIB, format_bytes

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import name_all, per_place
-from teho.explain.rule import Findings, Mutes, RuleContext, chosen
+from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing
 from teho.model.summary import NodeSummary
 
