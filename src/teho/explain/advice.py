@@ -101,14 +101,9 @@ def loader_workers(cores: int, gpus: int) -> int:
 
 def _tasks_per_node(run: Run, cores_asked: int | None) -> int | None:
     """Return Slurm's tasks on each node, by the request; None if the request does not say."""
-    nodes = _positive(run, "SLURM_JOB_NUM_NODES") or len(run.nodes)
-    tasks = _positive(run, "SLURM_NTASKS")
+    nodes = run.number("SLURM_JOB_NUM_NODES") or len(run.nodes)
+    tasks = run.number("SLURM_NTASKS")
     if tasks and tasks >= nodes:
         return tasks // nodes
-    each = _positive(run, "SLURM_CPUS_PER_TASK")
+    each = run.number("SLURM_CPUS_PER_TASK")
     return max(1, cores_asked // each) if cores_asked and each else None
-
-
-def _positive(run: Run, variable: str) -> int | None:
-    text = run.environment.get(variable, "")
-    return (int(text) or None) if text.isdecimal() else None

@@ -10,7 +10,7 @@ from teho.explain.context import Located
 from teho.explain.places import NodeGpu
 from teho.explain.policy import Policy
 from teho.explain.program_context import ProgramContext
-from teho.explain.registry import RULES, in_judging_order, mutes_of, same_loss_as
+from teho.explain.registry import BY_KIND, in_judging_order, mutes_of, same_loss_as
 from teho.explain.rule import Rule, kind_of
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.program import Program
@@ -20,7 +20,6 @@ from teho.model.summary import NodeSummary, Summary
 __all__ = ["judge_all", "judge_by"]
 
 _SEVERITIES = tuple(Severity)
-_BY_KIND = {kind_of(rule): rule for rule in RULES}
 
 
 def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Located] | Abstention:
@@ -67,10 +66,10 @@ def judge_all(
             found.kind != "run_failed",
             _SEVERITIES.index(found.severity),
             -_middle(found),
-            _BY_KIND[found.kind].RANK,
+            BY_KIND[found.kind].RANK,
         )
     )
-    abstentions.sort(key=lambda lack: _BY_KIND[lack.kind].RANK)
+    abstentions.sort(key=lambda lack: BY_KIND[lack.kind].RANK)
     return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
 
 
@@ -85,7 +84,7 @@ def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:
     above: set[str] = set()
     for finding in findings:
         above.add(finding.kind)
-        if above & same_loss_as(_BY_KIND[finding.kind]):
+        if above & same_loss_as(BY_KIND[finding.kind]):
             yield msgspec.structs.replace(finding, regain_percent=None)
         elif finding.regain_percent:
             least, most = (min(one, left) for one in finding.regain_percent)

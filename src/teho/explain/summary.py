@@ -209,9 +209,9 @@ def _figures(
 
 def _cores_used(totals: Mapping[str, Figure], host: Block | None) -> Figure:
     cpu_s = totals.get("job_cpu_s", Missing(Reason.UNRECORDED))
-    if isinstance(cpu_s, Missing) or host is None:
-        return cpu_s if isinstance(cpu_s, Missing) else Missing(Reason.UNRECORDED)
-    until_s = host.ends_s[-1]
+    until_s = host.ends_s[-1] if host else 0.0
+    if isinstance(cpu_s, Missing):
+        return cpu_s
     return cpu_s / until_s if until_s > 0 else Missing(Reason.UNRECORDED)
 
 

@@ -204,6 +204,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         node = self.node(node_name)
         return node.allocation if node else Allocation()
 
+    def number(self, variable: str) -> int | None:
+        """Return the value of an environment variable; None unless it is a positive number."""
+        text = self.environment.get(variable, "")
+        return (int(text) or None) if text.isdecimal() else None
+
     def moment_s(self, node_name: str, at: datetime) -> float:
         """Return a node's UTC time as seconds after the run's start, by the run's clock.
 

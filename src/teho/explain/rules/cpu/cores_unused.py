@@ -10,7 +10,7 @@ from teho.explain.places import each_of, gpus_of, per_place
 from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
 from teho.model.missing import Missing, Reason
-from teho.model.summary import Figure, NodeSummary
+from teho.model.summary import NodeSummary
 
 RANK = 470
 SEVERITY = "critical, warning, remark"
@@ -60,11 +60,8 @@ def judge(context: RuleContext) -> Findings:
     bands: dict[Severity, list[_Use]] = {severity: [] for severity in Severity}
     for node in context.summary.nodes:
         use = _use(context, node)
-        if (
-            use is None
-            or use.percent >= context.limit("used_percent")
-            or use.requested <= use.tasks
-        ):
+        most = context.limit("used_percent")
+        if use is None or use.percent >= most or use.requested <= use.tasks:
             continue
         used = context.gpu_used(node)
         if used is False:
@@ -81,9 +78,10 @@ def _use(context: RuleContext, node: NodeSummary) -> _Use | None:
     if allocation.scheduler is None:
         return None
     requested = allocation.cores_asked or node.cores
-    cores: Figure = float(requested) if requested else Missing(Reason.UNRECORDED)
     used = context.figure(node, "CPU cores used", node.cpu_cores_used)
-    if context.figure(node, "cores of the job", cores) is None or used is None:
+    if not requested:
+        context.figure(node, "cores of the job", Missing(Reason.UNRECORDED))
+    if not requested or used is None:
         return None
     rates = [rate for rate in node.series.get("job_cpu_s", ()) if rate is not None]
     # A bin's rate is a few hundredths off: 8.02 busy cores are 8.

@@ -66,8 +66,7 @@ def _share(context: RuleContext, gpu: NodeGpu) -> float | None:
     if busy is None:
         return None
     least, below = context.limit("busy_percent"), context.limit("sm_active_percent")
-    known = [share for share in busy if share is not None]
-    if 100 * sum(share >= least for share in known) <= context.limit("time_percent") * len(known):
+    if (share_of_bins(lambda share: share >= least, busy) or 0.0) <= context.limit("time_percent"):
         return None
     active = context.series(gpu, "gpu_sm_active_percent")
     return share_of_bins(lambda share, part: share >= least and part < below, busy, active)

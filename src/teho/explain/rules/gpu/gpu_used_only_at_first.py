@@ -52,10 +52,10 @@ def judge(context: RuleContext) -> Findings:
         if split and split.idle_percent >= context.limit("idle_share_percent"):
             splits.append(split)
     critical = context.limit("idle_share_critical_percent")
-    for severity in (Severity.CRITICAL, Severity.WARNING):
-        is_critical = severity is Severity.CRITICAL
-        if band := [one for one in splits if (one.idle_percent >= critical) is is_critical]:
-            yield _finding(context, severity, band)
+    if long := [one for one in splits if one.idle_percent >= critical]:
+        yield _finding(context, Severity.CRITICAL, long)
+    if short := [one for one in splits if one.idle_percent < critical]:
+        yield _finding(context, Severity.WARNING, short)
 
 
 def _split(gpu: NodeGpu, busy: Series, context: RuleContext) -> _Split | None:

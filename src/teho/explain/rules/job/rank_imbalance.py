@@ -12,6 +12,7 @@ from teho.explain.rule import Evidence, Findings, Located, RuleContext, Severity
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.step import rank_at
 from teho.explain.wording import MOST_NAMED, listed, span
+from teho.model.metric import METRICS_BY_NAME
 
 RANK = 360
 SEVERITY = "warning"
@@ -35,7 +36,6 @@ class _Signal(NamedTuple):
     """A gauge that shows the load of a GPU."""
 
     metric: str
-    unit: str
     limit: str
     """Name of its threshold."""
     does: str
@@ -43,16 +43,19 @@ class _Signal(NamedTuple):
     do: str
     """What several GPUs did."""
 
+    @property
+    def unit(self) -> str:
+        return METRICS_BY_NAME[self.metric].unit
 
-_POWER = _Signal("gpu_power_w", "W", "power_percent", "drew {}", "drew {}")
+
+_POWER = _Signal("gpu_power_w", "power_percent", "drew {}", "drew {}")
 _MEMORY = _Signal(
-    "gpu_memory_busy_percent", "%", "busy_points",
+    "gpu_memory_busy_percent", "busy_points",
     "used its memory {} of the time", "used their memory {} of the time",
 )  # fmt: skip
 _BUSY = _Signal(
-    "gpu_busy_percent", "%", "busy_points",
-    "was busy {} of the time", "were busy {} of the time",
-)  # fmt: skip
+    "gpu_busy_percent", "busy_points", "was busy {} of the time", "were busy {} of the time"
+)
 
 _Rows = list[tuple[NodeGpu, Series]]
 
@@ -154,9 +157,7 @@ def _uneven(
         f"{name_all(odd)} {did}, {rest} {span(usual, signal.unit)}: the load is uneven.",
         evidence=(
             *per_place("time with a large difference from the others", "%", far),
-            *_compared(_POWER, "GPU power", odd, others),
-            *_compared(_BUSY, "GPU busy", odd, others),
-            *_compared(_MEMORY, "GPU memory busy", odd, others),
+            *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
             *(Evidence(f"rank that probably uses {gpu.name}", f"{rank}") for gpu in odd[:MOST_NAMED]
               if (rank := rank_at(context.run, gpu.node.name, gpu.gpu.position)) is not None),
         ),
@@ -171,9 +172,8 @@ def _uneven(
     )  # fmt: skip
 
 
-def _compared(
-    signal: _Signal, label: str, odd: list[NodeGpu], others: list[NodeGpu]
-) -> Iterator[Evidence]:
+def _compared(signal: _Signal, odd: list[NodeGpu], others: list[NodeGpu]) -> Iterator[Evidence]:
+    label = METRICS_BY_NAME[signal.metric].label
     yield from gauges(odd, signal.metric)
     usual = [mean for _, mean in recorded(others, signal.metric)]
     if usual:

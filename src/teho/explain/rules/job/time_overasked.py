@@ -54,6 +54,5 @@ def judge(context: RuleContext) -> Findings:
 
 def _used_s(run: Run, end: End) -> float:
     """Return the time from the start of the job to the end of the run; at least the run's time."""
-    start = run.environment.get("SLURM_JOB_START_TIME", "")
-    before_s = end.at.timestamp() - int(start) if start.isdecimal() else 0.0
-    return max(end.elapsed_s, before_s)
+    start_s = run.number("SLURM_JOB_START_TIME")
+    return max(end.elapsed_s, end.at.timestamp() - start_s if start_s else 0.0)
