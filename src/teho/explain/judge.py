@@ -57,7 +57,7 @@ def judge_all(
         findings += outcome
         strong = [finding for finding in outcome if finding.mutes]
         subjects = {key for finding in strong for key in finding.subjects}
-        for kind in mutes_of(rule).kinds if strong else ():
+        for kind in mutes_of(rule) if strong else ():
             muted.setdefault(kind, set()).update(subjects)
             if not subjects:
                 silent.add(kind)

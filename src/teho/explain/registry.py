@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from typing import cast
 
 from teho.explain import rules
-from teho.explain.rule import Mutes, Rule, kind_of
+from teho.explain.rule import Rule, kind_of
 
 __all__ = ["BY_KIND", "RULES", "in_judging_order", "mutes_of", "same_loss_as"]
 
@@ -26,9 +26,9 @@ RULES: tuple[Rule, ...] = tuple(sorted(_found(), key=lambda rule: rule.RANK))
 BY_KIND = {kind_of(rule): rule for rule in RULES}
 
 
-def mutes_of(rule: Rule) -> Mutes:
-    """Return the rules that a finding of this rule mutes."""
-    return cast("Mutes", getattr(rule, "MUTES", Mutes((), "")))
+def mutes_of(rule: Rule) -> tuple[str, ...]:
+    """Return the kinds of the rules that a finding of this rule mutes."""
+    return tuple(getattr(rule, "MUTES", ()))
 
 
 def same_loss_as(rule: Rule) -> frozenset[str]:
@@ -44,6 +44,6 @@ def in_judging_order() -> tuple[Rule, ...]:
     """
     sorter = TopologicalSorter({kind: set[str]() for kind in BY_KIND})
     for rule in RULES:
-        for kind in mutes_of(rule).kinds:
+        for kind in mutes_of(rule):
             sorter.add(kind, kind_of(rule))
     return tuple(BY_KIND[kind] for kind in sorter.static_order())

@@ -7,7 +7,7 @@ by their folder, and docs/rules.md is written from what they declare.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from teho.explain.context import Located, RuleContext
 from teho.explain.program_context import ProgramContext
@@ -18,7 +18,6 @@ __all__ = [
     "Evidence",
     "Findings",
     "Located",
-    "Mutes",
     "ProgramContext",
     "Rule",
     "RuleContext",
@@ -32,23 +31,15 @@ Findings = Iterator[Located]
 """What a rule yields."""
 
 
-class Mutes(NamedTuple):
-    """The rules that a finding makes pointless.
-
-    The finding mutes them for its GPUs and nodes. If it is about the whole run, it mutes them for
-    the whole run.
-    """
-
-    kinds: tuple[str, ...]
-    because: str
-
-
 class Rule(Protocol):
     """The module of a rule. Its docstring says what the finding means, for docs/rules.md.
 
-    A module may also have `MUTES`, a `Mutes`, and `SAME_LOSS_AS`, the kinds of rules that claim the
-    same time as this one. If the report lists a finding of one of those first, this rule claims no
-    time.
+    A module may also have `MUTES`, the kinds of rules that its finding makes pointless, and
+    `MUTES_BECAUSE`, the reason, for docs/rules.md. The finding mutes them for its GPUs and nodes;
+    if it is about the whole run, for the whole run.
+
+    `SAME_LOSS_AS` are the kinds of rules that claim the same time as this one. If the report lists
+    a finding of one of those first, this rule claims no time.
     """
 
     __name__: str

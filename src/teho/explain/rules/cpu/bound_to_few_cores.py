@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from teho.explain.cores import cores_of_job, may_be_threads
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold, chosen
 from teho.explain.wording import numbered
 from teho.model.program import Doing, MainProcess
 from teho.model.summary import NodeSummary
@@ -18,13 +18,11 @@ THRESHOLDS = {
     ),
     "threads_per_core": Threshold(1.25, "threads", "same as in too_many_threads"),
 }
-MUTES = Mutes(
-    (
-        "input_too_many_workers", "input_too_few_workers", "input_in_main_process", "input_slow",
-        "too_many_threads", "serial_program", "cores_unused", "python_bound",
-    ),
-    because="with all its cores the program may behave differently",
+MUTES = (
+    "input_too_many_workers", "input_too_few_workers", "input_in_main_process", "input_slow",
+    "too_many_threads", "serial_program", "cores_unused", "python_bound",
 )  # fmt: skip
+MUTES_BECAUSE = "with all its cores the program may behave differently"
 
 
 class _Binding(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from teho.explain.places import each_of, gauges, per_place
-from teho.explain.rule import Findings, Located, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import counted, span
 from teho.model.summary import NodeSummary
 from teho.schedulers.registry import scheduler_or_none
@@ -25,10 +25,8 @@ THRESHOLDS = {
         "same as in cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy",
     ),
 }
-MUTES = Mutes(
-    ("cpu_busy_gpu_idle", "serial_program", "cores_unused"),
-    because="the program could not use the cores that others used",
-)
+MUTES = ("cpu_busy_gpu_idle", "serial_program", "cores_unused")
+MUTES_BECAUSE = "the program could not use the cores that others used"
 
 
 class _Taken(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import each_of, per_column
-from teho.explain.rule import Evidence, Findings, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
 from teho.model.summary import NodeSummary
 
@@ -21,7 +21,8 @@ THRESHOLDS = {
         1.0, "%", "same as in gpu_never_used; one thread that drives a GPU is not a fault"
     ),
 }
-MUTES = Mutes(("cores_unused",), because="this finding says why the cores are unused")
+MUTES = ("cores_unused",)
+MUTES_BECAUSE = "this finding says why the cores are unused"
 
 
 def judge(context: RuleContext) -> Findings:

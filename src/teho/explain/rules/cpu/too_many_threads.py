@@ -7,7 +7,7 @@ from typing import NamedTuple
 from teho.explain.cores import cores_of_job
 from teho.explain.places import each_of, per_place, recorded
 from teho.explain.program_context import in_lines
-from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 from teho.explain.wording import counted, span
 from teho.model.program import Doing
 from teho.model.summary import NodeSummary
@@ -19,10 +19,8 @@ THRESHOLDS = {
         1.25, "threads", "Alliance portal: running threads ÷ cores above 1.25"
     ),
 }
-MUTES = Mutes(
-    ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow"),
-    because="threads that take turns are slow in all that they do",
-)
+MUTES = ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow")
+MUTES_BECAUSE = "threads that take turns are slow in all that they do"
 
 
 class _Crowded(NamedTuple):

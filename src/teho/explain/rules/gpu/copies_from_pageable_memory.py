@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from teho.explain.program_context import loader_call
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.model.program import Doing
 
 RANK = 220
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
-MUTES = Mutes(
-    ("gpu_low_use", "batch_small"), because="this finding says what the program waits for"
-)
+MUTES = ("gpu_low_use", "batch_small")
+MUTES_BECAUSE = "this finding says what the program waits for"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -8,7 +8,7 @@ from teho.explain import advice
 from teho.explain.context import share_of_bins
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import per_place, the_gpus
-from teho.explain.rule import Evidence, Findings, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
 from teho.model.summary import NodeSummary
 
@@ -26,7 +26,8 @@ THRESHOLDS = {
     ),
     "one_core_max": chosen(1.1, "cores", "one thread works, and the others do little"),
 }
-MUTES = Mutes(("communication_bound",), because="the CPU explains the waiting")
+MUTES = ("communication_bound",)
+MUTES_BECAUSE = "the CPU explains the waiting"
 
 _LEVELS = (Level(Severity.WARNING, gt, "time_percent"),)
 

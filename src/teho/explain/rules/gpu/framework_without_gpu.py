@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from teho.explain.kinds import GPU_PROGRAM, STARVED
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold
 from teho.explain.wording import blind_tensorflow, blind_torch
 from teho.model.program import MainProcess
 
 RANK = 40
 SEVERITY = "critical"
 THRESHOLDS = {"busy_max_percent": Threshold(1.0, "%", "same as in gpu_never_used")}
-MUTES = Mutes(
-    ("gpu_never_used", "gpu_held_idle", *STARVED, *GPU_PROGRAM),
-    because="this finding says why the GPU has no work",
-)
+MUTES = ("gpu_never_used", "gpu_held_idle", *STARVED, *GPU_PROGRAM)
+MUTES_BECAUSE = "this finding says why the GPU has no work"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teho.explain.context import share_of_bins
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
-from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.wording import span
 
@@ -17,7 +17,8 @@ THRESHOLDS = {
     "sm_active_percent": Threshold(25.0, "%", _SOURCE),
     "time_percent": MOST_OF_THE_TIME,
 }
-MUTES = Mutes(DEEP_GPU, because="this finding says why few multiprocessors had work")
+MUTES = DEEP_GPU
+MUTES_BECAUSE = "this finding says why few multiprocessors had work"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -6,7 +6,7 @@ from teho.explain import advice
 from teho.explain.context import highest_use
 from teho.explain.kinds import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN
 from teho.explain.places import NodeGpu, ever_above_zero, name_all
-from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 
 RANK = 50
 SEVERITY = "critical"
@@ -19,13 +19,11 @@ THRESHOLDS = {
     ),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
-MUTES = Mutes(
-    (
-        "gpu_used_only_at_first", "gpu_one_idle", "gpu_held_idle",
-        *STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM,
-    ),
-    because="a GPU that is never used also has low use, and does not wait for anything",
+MUTES = (
+    "gpu_used_only_at_first", "gpu_one_idle", "gpu_held_idle",
+    *STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM,
 )  # fmt: skip
+MUTES_BECAUSE = "a GPU that is never used also has low use, and does not wait for anything"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import gauges, name_all, per_place
-from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 
 RANK = 60
 SEVERITY = "critical"
@@ -14,10 +14,8 @@ THRESHOLDS = {
     ),
     "others_busy_percent": Threshold(25.0, "%", "Jobstats: a mean above 25 % is not reported"),
 }
-MUTES = Mutes(
-    ("gpu_held_idle", "gpu_low_use", "communication_bound", "rank_imbalance"),
-    because="an idle GPU also has low use, and the load is uneven",
-)
+MUTES = ("gpu_held_idle", "gpu_low_use", "communication_bound", "rank_imbalance")
+MUTES_BECAUSE = "an idle GPU also has low use, and the load is uneven"
 
 
 def judge(context: RuleContext) -> Findings:

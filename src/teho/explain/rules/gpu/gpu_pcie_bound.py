@@ -7,7 +7,7 @@ from typing import NamedTuple
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place, recorded
-from teho.explain.rule import Findings, Located, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
 from teho.model.summary import Figure
 
@@ -24,10 +24,8 @@ THRESHOLDS = {
         80.0, "%", "same as in gpu_sm_low: above this limit, the GPU worked during the copies"
     ),
 }
-MUTES = Mutes(
-    (*DEEP_GPU, "batch_small"),
-    because="waiting for copies explains why there was little work",
-)
+MUTES = (*DEEP_GPU, "batch_small")
+MUTES_BECAUSE = "waiting for copies explains why there was little work"
 
 
 class _Traffic(NamedTuple):

@@ -6,7 +6,7 @@ from operator import lt
 
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, recorded
-from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 
 RANK = 420
 SEVERITY = "warning, remark"
@@ -18,7 +18,8 @@ THRESHOLDS = {
         50.0, "%", "DCGM's manual: SM activity below 50 % is likely ineffective use of the GPU"
     ),
 }
-MUTES = Mutes(("gpu_low_occupancy",), because="multiprocessors without work have no warps either")
+MUTES = ("gpu_low_occupancy",)
+MUTES_BECAUSE = "multiprocessors without work have no warps either"
 
 
 def judge(context: RuleContext) -> Findings:

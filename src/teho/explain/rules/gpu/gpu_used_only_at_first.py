@@ -8,7 +8,7 @@ from teho.explain import advice
 from teho.explain.context import Series
 from teho.explain.kinds import STARVED, UNEVEN
 from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import Findings, Located, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
 from teho.units import format_duration
 
@@ -26,10 +26,8 @@ THRESHOLDS = {
     ),
     "blips_percent": chosen(5.0, "%", "a short evaluation at the end does not end the idle time"),
 }
-MUTES = Mutes(
-    ("gpu_one_idle", *STARVED, *UNEVEN, "batch_small"),
-    because="the mean is low because the program stopped using the GPU",
-)
+MUTES = ("gpu_one_idle", *STARVED, *UNEVEN, "batch_small")
+MUTES_BECAUSE = "the mean is low because the program stopped using the GPU"
 
 
 class _Split(NamedTuple):

@@ -8,7 +8,7 @@ from teho.explain import advice
 from teho.explain.context import Series
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import gauges, the_gpus
-from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
 from teho.model.summary import NodeSummary
 
 RANK = 330
@@ -26,7 +26,8 @@ THRESHOLDS = {
         "if few threads run on many cores, the running threads are counted instead of the cores",
     ),
 }
-MUTES = Mutes(("communication_bound", "batch_small"), because="storage explains the waiting")
+MUTES = ("communication_bound", "batch_small")
+MUTES_BECAUSE = "storage explains the waiting"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import in_lines
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Severity, Threshold, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold, chosen
 from teho.model.program import Doing
 
 RANK = 250
@@ -13,10 +13,8 @@ THRESHOLDS = {
     "model_mib": chosen(10.0, "MiB", "a model of this size fits into the caches of a CPU"),
     "busy_percent": Threshold(50.0, "%", "same as in gpu_low_use"),
 }
-MUTES = Mutes(
-    ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small"),
-    because="this finding says why the GPU has little work",
-)
+MUTES = ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small")
+MUTES_BECAUSE = "this finding says why the GPU has little work"
 
 
 def judge(context: ProgramContext) -> Findings:

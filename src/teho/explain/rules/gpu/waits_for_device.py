@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing
 
 RANK = 240
@@ -10,9 +10,8 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(80.0, "%", "the program has to wait for a GPU that is busier than this"),
 }
-MUTES = Mutes(
-    ("gpu_low_use", "batch_small"), because="this finding says what the program waits for"
-)
+MUTES = ("gpu_low_use", "batch_small")
+MUTES_BECAUSE = "this finding says what the program waits for"
 
 
 def judge(context: ProgramContext) -> Findings:

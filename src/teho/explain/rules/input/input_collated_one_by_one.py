@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from teho.explain.kinds import STARVED
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 150
 SEVERITY = "critical, warning"
 THRESHOLDS = {"collating_percent": chosen(50.0, "%", "most of the loading")}
-MUTES = Mutes(
-    ("input_in_main_process", "input_slow", "python_bound", *STARVED),
-    because="the slow part of loading is not needed",
-)
+MUTES = ("input_in_main_process", "input_slow", "python_bound", *STARVED)
+MUTES_BECAUSE = "the slow part of loading is not needed"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from teho.explain.kinds import STARVED
 from teho.explain.program_context import worker_call
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 
 RANK = 190
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
-MUTES = Mutes(
-    ("input_slow", "serial_program", "cores_unused", *STARVED),
-    because="this finding says what to change, and how to use the cores",
-)
+MUTES = ("input_slow", "serial_program", "cores_unused", *STARVED)
+MUTES_BECAUSE = "this finding says what to change, and how to use the cores"
 
 
 def judge(context: ProgramContext) -> Findings:

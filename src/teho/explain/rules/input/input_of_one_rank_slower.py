@@ -5,14 +5,15 @@ from __future__ import annotations
 import statistics
 
 from teho.explain.kinds import INPUT_CAUSES, STARVED, UNEVEN
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 
 RANK = 90
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "apart_percent": Threshold(10.0, "%", "TraceML: a warning if a rank is 10 % of a step behind"),
 }
-MUTES = Mutes((*INPUT_CAUSES, *STARVED, *UNEVEN), because="the other ranks wait for this rank")
+MUTES = (*INPUT_CAUSES, *STARVED, *UNEVEN)
+MUTES_BECAUSE = "the other ranks wait for this rank"
 
 
 def judge(context: ProgramContext) -> Findings:

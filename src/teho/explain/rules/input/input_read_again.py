@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.kinds import STARVED, input_causes_after
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.units import format_bytes
 
 RANK = 110
@@ -11,9 +11,8 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "read_times": chosen(1.5, "times", "1.5 times the data that memory could have kept"),
 }
-MUTES = Mutes(
-    (*input_causes_after("input_read_again"), *STARVED), because="the storage limits the speed"
-)
+MUTES = (*input_causes_after("input_read_again"), *STARVED)
+MUTES_BECAUSE = "the storage limits the speed"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -6,7 +6,7 @@ import math
 
 from teho.explain.kinds import STARVED
 from teho.explain.program_context import median_place, worker_call
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 
 RANK = 160
 SEVERITY = "critical, warning"
@@ -18,10 +18,8 @@ THRESHOLDS = {
     ),
     "waits_min": chosen(20.0, "batches", "with fewer, one slow batch is chance"),
 }
-MUTES = Mutes(
-    ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED),
-    because="the other batches arrive in time",
-)
+MUTES = ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED)
+MUTES_BECAUSE = "the other batches arrive in time"
 
 _BURST_PERCENT = 50.0
 """Half of the long waits that workers of equal speed would cause: one for each worker."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from teho.explain.kinds import STARVED
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.launchers.registry import launchers
 from teho.model.missing import Missing, Reason
 
 RANK = 200
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
-MUTES = Mutes(STARVED, because="this finding says what the program waits for")
+MUTES = STARVED
+MUTES_BECAUSE = "this finding says what the program waits for"
 
 _UNSEEN = Missing(Reason.UNRECORDED, "no Python program was observed")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain.kinds import STARVED, input_causes_after
 from teho.explain.program_context import Waiting
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold, chosen
 from teho.model.program import Part
 
 RANK = 120
@@ -15,9 +15,8 @@ THRESHOLDS = {
         1024.0, "KiB", "Lustre's usual stripe is 1 MiB: a smaller file is on only one server"
     ),
 }
-MUTES = Mutes(
-    (*input_causes_after("input_small_files"), *STARVED), because="the files limit the speed"
-)
+MUTES = (*input_causes_after("input_small_files"), *STARVED)
+MUTES_BECAUSE = "the files limit the speed"
 
 
 def judge(context: ProgramContext) -> Findings:

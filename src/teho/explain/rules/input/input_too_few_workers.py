@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain.kinds import STARVED
 from teho.explain.program_context import worker_call
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 180
@@ -12,10 +12,8 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(70.0, "%", "if workers rest a third of the time, more do not help"),
 }
-MUTES = Mutes(
-    ("input_slow", "serial_program", "cores_unused", *STARVED),
-    because="this finding says what to change, and how to use the cores",
-)
+MUTES = ("input_slow", "serial_program", "cores_unused", *STARVED)
+MUTES_BECAUSE = "this finding says what to change, and how to use the cores"
 
 
 def judge(context: ProgramContext) -> Findings:

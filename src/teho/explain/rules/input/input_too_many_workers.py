@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain.kinds import STARVED
 from teho.explain.program_context import loader_call
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 
 RANK = 170
@@ -15,10 +15,8 @@ THRESHOLDS = {
     ),
     "mostly_waiting_percent": MOST_OF_THE_TIME,
 }
-MUTES = Mutes(
-    ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED),
-    because="this finding says which threads are too many",
-)
+MUTES = ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED)
+MUTES_BECAUSE = "this finding says which threads are too many"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain.kinds import STARVED, input_causes_after
 from teho.explain.program_context import loader_call
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 130
@@ -12,9 +12,8 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "collating_percent": chosen(50.0, "%", "most of what the workers do"),
 }
-MUTES = Mutes(
-    (*input_causes_after("input_workers_needless"), *STARVED), because="the workers are not needed"
-)
+MUTES = (*input_causes_after("input_workers_needless"), *STARVED)
+MUTES_BECAUSE = "the workers are not needed"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain.kinds import STARVED
 from teho.explain.program_context import loader_call
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing
 
 RANK = 140
@@ -15,10 +15,8 @@ THRESHOLDS = {
     ),
     "first_batches_percent": chosen(50.0, "%", "most of the waiting"),
 }
-MUTES = Mutes(
-    ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow", *STARVED),
-    because="the program waits for the workers to start",
-)
+MUTES = ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow", *STARVED)
+MUTES_BECAUSE = "the program waits for the workers to start"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -9,7 +9,7 @@ from itertools import repeat
 from teho.explain.context import Series
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gpus_of, per_place
-from teho.explain.rule import Evidence, Findings, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.wording import span
 from teho.model.summary import NodeSummary
@@ -34,10 +34,8 @@ THRESHOLDS = {
         1000.0, "MB/s", "10 Gbit/s carry 1250 MB/s; so much traffic is not chance"
     ),
 }
-MUTES = Mutes(
-    ("gpu_pcie_bound", "gpu_launch_bound", *DEEP_GPU),
-    because="kernels that wait for other GPUs are small, and cause the traffic",
-)
+MUTES = ("gpu_pcie_bound", "gpu_launch_bound", *DEEP_GPU)
+MUTES_BECAUSE = "kernels that wait for other GPUs are small, and cause the traffic"
 
 _MB = 1e6
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.rule import Evidence, Findings, Mutes, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing, MainProcess
 from teho.units import format_duration
 
@@ -13,7 +13,8 @@ THRESHOLDS = {
     "wall_min_s": chosen(30.0, "s", "normal in a shorter run"),
     "compiles_max": chosen(5.0, "times", "a few shapes are usual, such as a last, smaller batch"),
 }
-MUTES = Mutes(("batch_small",), because="most of the time was not spent on batches")
+MUTES = ("batch_small",)
+MUTES_BECAUSE = "most of the time was not spent on batches"
 
 _SEVERAL_FUNCTIONS = frozenset(("", "(others)", "<lambda>"))
 """Names of more than one function."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
-from teho.explain.rule import Findings, Located, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.explain.wording import span
 from teho.model.missing import Missing, Reason
@@ -36,10 +36,8 @@ THRESHOLDS = {
     "warning_times": chosen(4.0, "runs", "a run five times as long fails"),
     "usual_hours": chosen(24.0, "hours", "if the time limit is not known, Teho assumes a day"),
 }
-MUTES = Mutes(
-    ("memory_near_limit", "memory_overasked", "batch_small"),
-    because="the next run may need more or less memory, depending on its length",
-)
+MUTES = ("memory_near_limit", "memory_overasked", "batch_small")
+MUTES_BECAUSE = "the next run may need more or less memory, depending on its length"
 
 _QUARTERS = 4
 _MINUTE_S, _HOUR_S = 60.0, 3600.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import name_all, per_place
-from teho.explain.rule import Findings, Mutes, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
 from teho.model.missing import Missing
 from teho.model.summary import NodeSummary
@@ -17,7 +17,8 @@ THRESHOLDS = {
         50.0, "%", "the real need is not known; lower the request after a good run"
     ),
 }
-MUTES = Mutes(("memory_near_limit",), because="the limit was reached")
+MUTES = ("memory_near_limit",)
+MUTES_BECAUSE = "the limit was reached"
 
 
 def judge(context: RuleContext) -> Findings:
