@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from statistics import fmean
-from typing import NamedTuple, TypeVar, Union
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,7 +25,7 @@ from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Th
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
-from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.model.summary import Figure, NodeSummary, Series, Stat, Summary
 from teho.schedulers.advice import Advice
 from teho.schedulers.registry import scheduler_or_none
 from teho.units import format_duration
@@ -34,12 +34,10 @@ __all__ = [
     "GpuUse",
     "Located",
     "RuleContext",
-    "Series",
     "highest_use",
     "share_of_bins",
 ]
 
-Series = list[Union[float, None]]
 _T = TypeVar("_T")
 
 
@@ -118,6 +116,11 @@ class RuleContext:
         """Return a gauge's mean; None, and noted, if it is missing or covers too little."""
         stat = self.stat(place, metric)
         return stat.mean if stat else None
+
+    def means(self, metric: str) -> list[tuple[NodeGpu, float]]:
+        """Return every GPU with a gauge's mean; a GPU without it is noted and left out."""
+        means = [(gpu, self.mean(gpu, metric)) for gpu in self.gpus]
+        return [(gpu, mean) for gpu, mean in means if mean is not None]
 
     def use(self, place: NodeGpu) -> GpuUse | None:
         """Return how much a GPU was used; None, and noted, if it is not known.

@@ -205,7 +205,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return node.allocation if node else Allocation()
 
     def number(self, variable: str) -> int | None:
-        """Return the value of an environment variable; None unless it is a positive number."""
+        """Return the positive whole number in an environment variable; None if it has none."""
         text = self.environment.get(variable, "")
         return (int(text) or None) if text.isdecimal() else None
 

@@ -19,7 +19,7 @@ def judge(context: RuleContext) -> Findings:
     """Find GPUs that the power limit slowed for much of the time."""
     yield from compare_with_limits(
         context,
-        [(gpu, context.mean(gpu, "gpu_power_throttle_percent")) for gpu in context.gpus],
+        context.means("gpu_power_throttle_percent"),
         [Level(Severity.REMARK, ge, "power_percent")],
         sentence="{places} ran at {its} power limit in {figures} of the samples.",
         label="slowed by the power cap",

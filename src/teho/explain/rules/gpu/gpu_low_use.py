@@ -27,7 +27,7 @@ def judge(context: RuleContext) -> Findings:
     """Find GPUs with a low mean; Jobstats and CSC use the same levels."""
     yield from compare_with_limits(
         context,
-        [(gpu, context.mean(gpu, "gpu_busy_percent")) for gpu in context.gpus],
+        context.means("gpu_busy_percent"),
         [
             Level(Severity.CRITICAL, le, "critical_percent"),
             Level(Severity.WARNING, le, "warning_percent"),

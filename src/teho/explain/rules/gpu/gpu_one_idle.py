@@ -22,11 +22,7 @@ def judge(context: RuleContext) -> Findings:
     """Find GPUs with an idle mean, if at least one GPU of the run was busy."""
     if len(context.gpus) < 2:
         return
-    means = [
-        (gpu, mean)
-        for gpu in context.gpus
-        if (mean := context.mean(gpu, "gpu_busy_percent")) is not None
-    ]
+    means = context.means("gpu_busy_percent")
     working = [pair for pair in means if pair[1] >= context.limit("others_busy_percent")]
     idle = [pair for pair in means if pair[1] < context.limit("idle_below_percent")]
     if not idle or not working:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from teho.explain import advice
-from teho.explain.context import Series
 from teho.explain.kinds import STARVED, UNEVEN
 from teho.explain.places import NodeGpu, name_all, per_place
 from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
+from teho.model.summary import Series
 from teho.units import format_duration
 
 RANK = 80

@@ -5,11 +5,10 @@ from __future__ import annotations
 from operator import gt
 
 from teho.explain import advice
-from teho.explain.context import Series
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import gauges, the_gpus
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
-from teho.model.summary import NodeSummary
+from teho.model.summary import NodeSummary, Series
 
 RANK = 330
 SEVERITY = "warning"

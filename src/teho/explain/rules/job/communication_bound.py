@@ -6,13 +6,12 @@ import statistics
 from collections.abc import Sequence
 from itertools import repeat
 
-from teho.explain.context import Series
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gpus_of, per_place
 from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.wording import span
-from teho.model.summary import NodeSummary
+from teho.model.summary import NodeSummary, Series
 
 RANK = 350
 SEVERITY = "warning, remark"
@@ -78,16 +77,11 @@ def judge(context: RuleContext) -> Findings:
         evidence=(
             Evidence("time with little use and much traffic", percent, "%"),
             Evidence(f"exchanged during this time, {who}, in each direction", rate, "bytes/s"),
-            *per_place("GPU busy, mean", "%", _means(context, "gpu_busy_percent")),
-            *per_place("GPU power, mean", "W", _means(context, "gpu_power_w")),
+            *per_place("GPU busy, mean", "%", context.means("gpu_busy_percent")),
+            *per_place("GPU power, mean", "W", context.means("gpu_power_w")),
         ),
         action=_action(several=several),
     )
-
-
-def _means(context: RuleContext, metric: str) -> list[tuple[NodeGpu, float]]:
-    means = [(gpu, context.mean(gpu, metric)) for gpu in context.gpus]
-    return [(gpu, mean) for gpu, mean in means if mean is not None]
 
 
 def _waits(context: RuleContext, gpu: NodeGpu) -> list[bool | None] | None:

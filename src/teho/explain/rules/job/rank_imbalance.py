@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.context import Series, share_of_bins
+from teho.explain.context import share_of_bins
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
 from teho.explain.rule import Evidence, Findings, Located, RuleContext, Severity, Threshold
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.step import rank_at
 from teho.explain.wording import MOST_NAMED, listed, span
 from teho.model.metric import METRICS_BY_NAME
+from teho.model.summary import Series
 
 RANK = 360
 SEVERITY = "warning"
