@@ -125,12 +125,11 @@ def _far(
         median(values) if at_work and len(values) > 1 else None
         for at_work, values in zip(working, known, strict=True)
     ]
+    part, points = context.limit("power_percent") / 100, context.limit("busy_points")
 
     def least(middle: float) -> float:
         # Power differs by a part of the median, a share by percentage points.
-        if signal is _POWER:
-            return context.limit("power_percent") / 100 * middle
-        return context.limit("busy_points")
+        return part * middle if signal is _POWER else points
 
     for is_far in (
         lambda value, middle: value < middle - least(middle),
