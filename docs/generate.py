@@ -256,10 +256,9 @@ def _all_rules() -> list[str]:
 def _mutes() -> list[str]:
     lines = ["| Finding | mutes | because |", "|---|---|---|"]
     for rule in RULES:
-        kinds, because = mutes_of(rule)
-        if kinds:
+        if kinds := mutes_of(rule):
             muted = ", ".join(f"`{kind}`" for kind in kinds)
-            lines.append(f"| `{kind_of(rule)}` | {muted} | {because} |")
+            lines.append(f"| `{kind_of(rule)}` | {muted} | {rule.MUTES_BECAUSE} |")
     return lines
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Union
 
 from teho.explain.energy import EnergyReadings, weigh
-from teho.explain.judge import judge_by
+from teho.explain.judge import judge_all, judge_by
 from teho.explain.policy import load_policy
 from teho.explain.rule import Rule
 from teho.model.allocation import Allocation
@@ -394,6 +394,11 @@ def found(rule: Rule, made: tuple[Run, Summary]) -> Finding:
     assert isinstance(verdict, list), verdict
     assert len(verdict) == 1, verdict
     return verdict[0]
+
+
+def kinds_of(made: tuple[Run, Summary]) -> list[str]:
+    """Return the kinds of all findings of a report, in its order."""
+    return [finding.kind for finding in judge_all(*made, load_policy())[0]]
 
 
 def figures(finding: Finding) -> dict[str, object]:

@@ -28,7 +28,7 @@ from explain.program_parts import (
     worker,
 )
 from explain.program_scenarios import WATCHED, node
-from explain.scenario_parts import UNSUPPORTED, NodePart, figures, gpu, untouched_gpu
+from explain.scenario_parts import UNSUPPORTED, NodePart, figures, gpu, kinds_of, untouched_gpu
 from teho.explain.judge import judge_all, judge_by
 from teho.explain.policy import Policy, load_policy
 from teho.explain.registry import RULES
@@ -37,10 +37,6 @@ from teho.model.watched import Frame, Progress, State, Wait
 from teho.show.cells import evidence_of
 
 SAVE = (of_library("torch/serialization.py", "save"), own("torch.save(net, f)"))
-
-
-def kinds_of(made):
-    return [finding.kind for finding in judge_all(*made, load_policy())[0]]
 
 
 def found_alone(made):

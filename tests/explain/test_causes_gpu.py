@@ -12,6 +12,7 @@ from explain.scenario_parts import (
     found,
     gpu,
     judged,
+    kinds_of,
     repeated,
     untouched_gpu,
 )
@@ -39,10 +40,6 @@ def small(busy=92.0, **signals):
     return gpu(
         busy, **{"gpu_sm_active_percent": 60.0, "gpu_memory_used_bytes": 6.0 * GIB} | signals
     )
-
-
-def kinds_of(made):
-    return [finding.kind for finding in judge_all(*made, load_policy())[0]]
 
 
 class TestDataFits:

@@ -16,9 +16,7 @@ from explain.program_parts import (
     watched,
 )
 from explain.program_scenarios import long_steps, reads_at_first
-from explain.scenario_parts import UNSUPPORTED, NodePart, figures, found, judged, repeated
-from teho.explain.judge import judge_all
-from teho.explain.policy import load_policy
+from explain.scenario_parts import UNSUPPORTED, NodePart, figures, found, judged, kinds_of, repeated
 from teho.explain.rules.input import cold_cache
 from teho.explain.rules.job import steps_uneven
 from teho.model.finding import Abstention, Severity
@@ -207,6 +205,6 @@ class TestStepsUneven:
 def test_a_short_run_is_not_blamed(made):
     run, summary = made()
     short = msgspec.structs.replace(summary, elapsed_s=50.0)
-    kinds = [finding.kind for finding in judge_all(run, short, load_policy())[0]]
+    kinds = kinds_of((run, short))
     assert "job_too_short" in kinds
     assert not {"cold_cache", "steps_uneven"} & set(kinds)

@@ -22,11 +22,10 @@ from explain.scenario_parts import (
     found,
     gpu,
     judged,
+    kinds_of,
     scenario,
     untouched_gpu,
 )
-from teho.explain.judge import judge_all
-from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import (
     bound_to_few_cores,
     double_precision,
@@ -333,7 +332,7 @@ class TestBindingWithoutTheProbe:
 
     def test_the_binding_is_the_only_finding(self):
         one = self.made(1, 4, 0.99, 3.5)
-        kinds = [finding.kind for finding in judge_all(*one, load_policy())[0]]
+        kinds = kinds_of(one)
         assert "bound_to_few_cores" in kinds
         assert not {"too_many_threads", "serial_program", "cores_unused"} & set(kinds)
 
@@ -347,7 +346,7 @@ class TestBindingOfItself:
         assert found(bound_to_few_cores, one).sentence == (
             f"On {NODE} the program can use only 1 of the job's 2 cores, and needs more cores."
         )
-        kinds = [finding.kind for finding in judge_all(*one, load_policy())[0]]
+        kinds = kinds_of(one)
         assert "bound_to_few_cores" in kinds
         assert not {"too_many_threads", "serial_program", "cores_unused"} & set(kinds)
 

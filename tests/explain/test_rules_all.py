@@ -21,6 +21,7 @@ from explain.scenario_parts import (
     NodePart,
     gpu,
     judged,
+    kinds_of,
     needs_a_probed_program,
     repeated,
     scenario,
@@ -140,10 +141,6 @@ NEEDS_NOTHING = {"energy_disagrees", "job_too_short", "run_failed", "task_imbala
 NEEDS_A_POOR_GPU = {"gpu_slow_fp64"}
 FILES = sorted(Path(rules.__file__).parent.glob("*/[!_]*.py"))
 NEEDS_A_PROBED_PROGRAM = {kind_of(rule) for rule in RULES if needs_a_probed_program(rule)}
-
-
-def kinds_of(made) -> list[str]:
-    return [finding.kind for finding in judge_all(*made, load_policy())[0]]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -274,7 +271,7 @@ class TestSuppression:
         order = [kind_of(rule) for rule in in_judging_order()]
         assert sorted(order) == sorted(KINDS)
         for rule in RULES:
-            muted = mutes_of(rule).kinds
+            muted = mutes_of(rule)
             assert set(muted) <= set(KINDS)
             assert all(order.index(kind_of(rule)) < order.index(kind) for kind in muted)
 

@@ -13,10 +13,9 @@ from explain.scenario_parts import (
     found,
     gpu,
     judged,
+    kinds_of,
     scenario,
 )
-from teho.explain.judge import judge_all
-from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import cores_taken_by_others
 from teho.model.finding import Abstention, Severity
 
@@ -95,18 +94,14 @@ def test_a_node_without_known_cores():
 
 
 class TestGivingWay:
-    @staticmethod
-    def kinds(one):
-        return [finding.kind for finding in judge_all(*one, load_policy())[0]]
-
     def test_what_the_program_leaves_unused_is_explained_by_it(self):
-        assert self.kinds(made(1.0, 100.0, cores=40)) == ["cores_taken_by_others"]
+        assert kinds_of(made(1.0, 100.0, cores=40)) == ["cores_taken_by_others"]
 
     def test_a_remark_explains_nothing(self):
-        assert self.kinds(made(1.0, 50.0, cores=40)) == ["serial_program", "cores_taken_by_others"]
+        assert kinds_of(made(1.0, 50.0, cores=40)) == ["serial_program", "cores_taken_by_others"]
 
     def test_the_cores_of_a_gpu_node(self):
         part = NodePart(
             cores=4, cores_used=0.5, signals={"cpu_busy_percent": 98.0}, gpus=[gpu(8.0)]
         )
-        assert "cpu_busy_gpu_idle" not in self.kinds(scenario(part))
+        assert "cpu_busy_gpu_idle" not in kinds_of(scenario(part))

@@ -13,12 +13,11 @@ from explain.scenario_parts import (
     found,
     gpu,
     judged,
+    kinds_of,
     repeated,
     scenario,
     untouched_gpu,
 )
-from teho.explain.judge import judge_all
-from teho.explain.policy import load_policy
 from teho.explain.rule import kind_of
 from teho.explain.rules.energy import gpu_power_capped
 from teho.explain.rules.gpu import (
@@ -44,10 +43,6 @@ NO_GPM = Missing(Reason.UNSUPPORTED, "GPM needs a Hopper GPU or newer")
 
 def one(model=H100, busy=95.0, **signals):
     return scenario(NodePart(gpus=[gpu(busy, **signals)], model=model, gpu_memory_bytes=80 * GIB))
-
-
-def kinds(made):
-    return [finding.kind for finding in judge_all(*made, load_policy())[0]]
 
 
 class TestMultiprocessors:
@@ -130,7 +125,7 @@ class TestLaunchBound:
 
     def test_takes_the_place_of_low_activity(self):
         made = one(gpu_sm_active_percent=9.0, gpu_sm_occupancy_percent=4.0)
-        assert kinds(made) == ["gpu_launch_bound"]
+        assert kinds_of(made) == ["gpu_launch_bound"]
         sentence = found(gpu_launch_bound, made).sentence
         assert sentence == (
             "GPU 0 on r01g01 was busy with small kernels: 9.0 % of the multiprocessors had work."
@@ -168,7 +163,7 @@ class TestOccupancy:
 
     def test_multiprocessors_without_work_explain_it(self):
         made = one(gpu_sm_active_percent=60.0, gpu_sm_occupancy_percent=20.0)
-        assert kinds(made) == ["gpu_sm_low"]
+        assert kinds_of(made) == ["gpu_sm_low"]
 
     def test_abstains(self):
         made = one(gpu_sm_occupancy_percent=NO_GPM)
@@ -320,7 +315,7 @@ class TestPcie:
 
     def test_explains_low_activity(self):
         made = self.copying(0.6, busy=60.0, gpu_sm_active_percent=40.0)
-        assert kinds(made) == ["gpu_pcie_bound"]
+        assert kinds_of(made) == ["gpu_pcie_bound"]
 
     @pytest.mark.parametrize(
         "model", ["NVIDIA GH200 480GB", f"{H100} MIG 1g.10gb", "AMD Instinct MI250X"]
@@ -354,7 +349,7 @@ class TestPowerCap:
         assert figures(finding)["power limit, GPU 0 on r01g01"] == 300.0
 
     def test_is_apart_from_heat(self):
-        assert kinds(one(gpu_power_throttle_percent=80.0)) == ["gpu_power_capped"]
+        assert kinds_of(one(gpu_power_throttle_percent=80.0)) == ["gpu_power_capped"]
 
 
 def instances(made):
@@ -387,11 +382,11 @@ class TestHeldIdle:
             "The program used memory of GPU 0 on r01g01 and computed nothing there."
         )
         assert figures(finding)["memory that the program used there, GPU 0 on r01g01"] == 30 * GIB
-        assert kinds(made) == ["gpu_held_idle"]
+        assert kinds_of(made) == ["gpu_held_idle"]
 
     def test_beside_one_that_worked_it_is_the_idle_one(self):
         made = scenario(NodePart(gpus=[gpu(), gpu(0.0)]))
-        assert kinds(made) == ["gpu_one_idle"]
+        assert kinds_of(made) == ["gpu_one_idle"]
 
     @pytest.mark.parametrize("processes", [0.0, 1.0])
     @pytest.mark.parametrize(("most", "count"), [(0.0, 1), (0.1, 0)])
@@ -404,7 +399,7 @@ class TestHeldIdle:
         rule = gpu_held_idle if processes else gpu_never_used
         assert len(judged(rule, made)) == count
         if count:
-            assert kinds(made) == [kind_of(rule)]
+            assert kinds_of(made) == [kind_of(rule)]
             assert figures(found(rule, made))["SM activity, highest, GPU 0 on r01g01"] == 0
 
     def test_nobody_on_it_is_never_used(self):
@@ -426,14 +421,14 @@ class TestTogether:
             NodePart(name, gpus=[waiting] * 4, rates=rates, power_limit_w=700.0)
             for name in ("r01g01", "r01g02")
         ]
-        assert kinds(scenario(*parts)) == ["communication_bound"]
+        assert kinds_of(scenario(*parts)) == ["communication_bound"]
 
     def test_a_short_run_is_not_judged_by_its_pipes(self):
         made = scenario(
             NodePart(gpus=[gpu(95.0, gpu_sm_active_percent=5.0, gpu_dram_percent=90.0)]),
             elapsed_s=20.0,
         )
-        assert kinds(made) == ["job_too_short"]
+        assert kinds_of(made) == ["job_too_short"]
 
     def test_what_one_gpu_lacks_does_not_silence_the_others(self):
         gpus = [gpu(gpu_sm_active_percent=40.0), gpu(gpu_sm_active_percent=NO_GPM)]

@@ -17,11 +17,10 @@ from explain.scenario_parts import (
     found,
     gpu,
     judged,
+    kinds_of,
     repeated,
     scenario,
 )
-from teho.explain.judge import judge_all
-from teho.explain.policy import load_policy
 from teho.explain.rules.memory import memory_grows
 from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.model.finding import Abstention, Severity
@@ -209,7 +208,7 @@ class TestMissing:
 def test_it_replaces_the_advice_on_how_much_to_request():
     for last in (97.0, 40.0):
         one = made(line(1, last), memory_peak=last * GIB)
-        assert [finding.kind for finding in judge_all(*one, load_policy())[0]] == ["memory_grows"]
+        assert kinds_of(one) == ["memory_grows"]
 
 
 class TestTrend:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from teho.devices.sources import selection
-from teho.explain.context import allocation_of
 from teho.explain.places import NodeGpu
 from teho.model.allocation import Allocation
 from teho.model.run import Run
@@ -58,7 +57,7 @@ def process_for_each(scheduler: str | None, node: NodeSummary, node_count: int) 
 
 def ask_cores(run: Run, node: NodeSummary, per_node: int) -> str:
     """Return how to request a number of cores on each node; empty without a scheduler."""
-    allocation = allocation_of(run, node.name)
+    allocation = run.allocation(node.name)
     tasks = _tasks_per_node(run, allocation.cores_asked)
     return scheduler_or_none(allocation.scheduler).advice.cores(per_node, tasks)
 
@@ -76,7 +75,7 @@ def ask_memory(allocation: Allocation, needed_bytes: float, cores: int) -> str:
 
 def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
     """Return how to get more memory for a node's job, or to use less."""
-    allocation = allocation_of(run, node.name)
+    allocation = run.allocation(node.name)
     less = "or use less memory: fewer loader workers or a smaller batch"
     if needed_bytes is None or allocation.scheduler is None:
         return f"Give the program more memory, {less}."
@@ -102,14 +101,9 @@ def loader_workers(cores: int, gpus: int) -> int:
 
 def _tasks_per_node(run: Run, cores_asked: int | None) -> int | None:
     """Return Slurm's tasks on each node, by the request; None if the request does not say."""
-    nodes = _positive(run, "SLURM_JOB_NUM_NODES") or len(run.nodes)
-    tasks = _positive(run, "SLURM_NTASKS")
+    nodes = run.number("SLURM_JOB_NUM_NODES") or len(run.nodes)
+    tasks = run.number("SLURM_NTASKS")
     if tasks and tasks >= nodes:
         return tasks // nodes
-    each = _positive(run, "SLURM_CPUS_PER_TASK")
+    each = run.number("SLURM_CPUS_PER_TASK")
     return max(1, cores_asked // each) if cores_asked and each else None
-
-
-def _positive(run: Run, variable: str) -> int | None:
-    text = run.environment.get(variable, "")
-    return (int(text) or None) if text.isdecimal() else None

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teho.model.metric import Metric
-from teho.model.summary import Stat
+from teho.model.summary import Series, Stat
 from teho.store.columns import column_of, floats
 from teho.store.figures import core_means, lowest_unused_w, stats_of
 from teho.store.overview import Figures
@@ -21,7 +21,7 @@ from teho.store.read import NodeRows
 __all__ = ["Bins", "Block", "OfDevices"]
 
 
-OfDevices = dict[str, tuple[Union[Stat, float], list[Union[float, None]]]]
+OfDevices = dict[str, tuple[Union[Stat, float], Series]]
 """By device: a gauge's figures or a counter's growth, and the mean or the rate per second in each
 bin, to five digits."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from statistics import fmean
-from typing import NamedTuple, TypeVar, Union
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,20 +19,25 @@ from teho.explain.places import (
     recorded,
     stats_of,
 )
+from teho.explain.shared_thresholds import EVERY_RULE, SHARED
 from teho.explain.wording import MOST_NAMED
-from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Threshold
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
-from teho.model.run import Node, Run
-from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.model.run import Run
+from teho.model.summary import Figure, NodeSummary, Series, Stat, Summary
 from teho.schedulers.advice import Advice
 from teho.schedulers.registry import scheduler_or_none
 from teho.units import format_duration
 
-__all__ = ["GpuUse", "Located", "RuleContext", "Series", "allocation_of", "highest_use"]
+__all__ = [
+    "GpuUse",
+    "Located",
+    "RuleContext",
+    "highest_use",
+    "share_of_bins",
+]
 
-Series = list[Union[float, None]]
 _T = TypeVar("_T")
 
 
@@ -71,6 +76,7 @@ class RuleContext:
         self.run = run
         self.summary = summary
         self.thresholds = thresholds
+        self.own_thresholds = [name for name in thresholds if name not in SHARED[EVERY_RULE]]
         self.mains = summary.program.mains if summary.program else ()
         self._lacks: dict[tuple[str, str, Missing], Place] = {}
 
@@ -90,13 +96,9 @@ class RuleContext:
         """Advice with the options and commands of the run's scheduler."""
         return scheduler_or_none(self.scheduler).advice
 
-    def node(self, name: str) -> Node | None:
-        """Return the record of a node; None if the run has no node of this name."""
-        return next((node for node in self.run.nodes if node.name == name), None)
-
     def samples(self, node_name: str, covered_s: float) -> float:
         """Return the number of samples in a time on a node."""
-        node = self.node(node_name)
+        node = self.run.node(node_name)
         return covered_s / (node.period_s if node else self.run.period_s)
 
     def limit(self, name: str) -> float:
@@ -114,6 +116,11 @@ class RuleContext:
         """Return a gauge's mean; None, and noted, if it is missing or covers too little."""
         stat = self.stat(place, metric)
         return stat.mean if stat else None
+
+    def means(self, metric: str) -> list[tuple[NodeGpu, float]]:
+        """Return every GPU with a gauge's mean; a GPU without it is noted and left out."""
+        means = [(gpu, self.mean(gpu, metric)) for gpu in self.gpus]
+        return [(gpu, mean) for gpu, mean in means if mean is not None]
 
     def use(self, place: NodeGpu) -> GpuUse | None:
         """Return how much a GPU was used; None, and noted, if it is not known.
@@ -133,6 +140,11 @@ class RuleContext:
             return True
         too_few = Missing(Reason.UNRECORDED, f"only {samples:.0f} samples")
         return self.figure(place, use.label, too_few) is not None
+
+    def total(self, node: NodeSummary, metric: str) -> float | None:
+        """Return how much a counter grew; None, and noted, if it is missing."""
+        found = node.totals.get(metric, Missing(Reason.UNRECORDED))
+        return self._note(node, METRICS_BY_NAME[metric].label, found)
 
     def figure(self, place: Place, what: str, found: Figure) -> float | None:
         """Return a number; None, and noted, if it is missing."""
@@ -211,13 +223,15 @@ class RuleContext:
         sentence: str,
         *,
         evidence: Iterable[Evidence],
-        judged_by: Sequence[str],
         action: str,
+        judged_by: Iterable[str] | None = None,
         subjects: Iterable[Place] = (),
         regain_percent: tuple[float, float] | None = None,
         mutes: bool = True,
     ) -> Located:
-        """Build a finding; `judged_by` names its thresholds."""
+        """Build a finding; `judged_by` names its thresholds, by default all of the rule's."""
+        if judged_by is None:
+            judged_by = self.own_thresholds
         return Located(
             kind=self.kind,
             severity=severity,
@@ -234,7 +248,7 @@ class RuleContext:
         """Forget what was missing so far: the rule can answer without it."""
         self._lacks.clear()
 
-    def outcome(self, findings: Iterable[Finding]) -> list[Finding] | Abstention:
+    def outcome(self, findings: Iterable[Located]) -> list[Located] | Abstention:
         """Return the findings; the evidence of the first one lists what was not judged.
 
         Without findings, a missing signal makes an abstention: what was not recorded cannot be
@@ -276,9 +290,20 @@ class RuleContext:
             yield Lack(what, name_all(alike), why)
 
 
-def allocation_of(run: Run, node_name: str) -> Allocation:
-    """Return what the job was given on a node; an empty allocation if the node is not known."""
-    return next((node.allocation for node in run.nodes if node.name == node_name), Allocation())
+def share_of_bins(
+    holds: Callable[..., bool], *series: Sequence[float | None] | None
+) -> float | None:
+    """Return the share of the bins for which a condition holds, in %; None if it is not known.
+
+    Args:
+        holds: the condition for one value of each series.
+        series: means per time bin; bins that one of them lacks do not count.
+    """
+    known = [one for one in series if one is not None]
+    if len(known) < len(series):
+        return None
+    verdicts = [holds(*values) for values in zip(*known, strict=True) if None not in values]
+    return 100 * sum(verdicts) / len(verdicts) if verdicts else None
 
 
 def highest_use(uses: Sequence[tuple[NodeGpu, GpuUse]]) -> tuple[Evidence, ...]:

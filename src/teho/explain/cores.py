@@ -47,8 +47,5 @@ def may_be_threads(cores: int, asked: int) -> bool:
 
 def _tasks_beside(run: Run) -> bool:
     """Return whether the scheduler's step has several tasks on a node."""
-    tasks, nodes = (
-        run.environment.get(name, "") for name in ("SLURM_NTASKS", "SLURM_JOB_NUM_NODES")
-    )
-    count = int(tasks) if tasks.isdecimal() else 1
-    return count > (int(nodes) if nodes.isdecimal() else max(1, len(run.nodes)))
+    nodes = run.number("SLURM_JOB_NUM_NODES") or max(1, len(run.nodes))
+    return (run.number("SLURM_NTASKS") or 1) > nodes

@@ -32,11 +32,21 @@ _BY_EXIT_CODE = {
 }
 _SIGNALS = {int(one): one.name for one in signal.Signals}
 
-_CRASHED = frozenset({signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV})
 _SMALLER_BATCH = (
     "Use a smaller batch size, with gradient accumulation if you need the same effective batch."
 )
 _NOT_CTRL_C = "If you did not press Ctrl-C, look for what sent SIGINT."
+_BY_SIGNAL: dict[int, str] = {
+    signal.SIGINT: _NOT_CTRL_C,
+    signal.SIGHUP: "Use `tmux` or `nohup`, or submit a job: the terminal or the SSH connection was "
+    "closed.",
+    signal.SIGTERM: "If you did not stop it yourself, another program or the system did.",
+    **dict.fromkeys(
+        (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV),
+        "Find the line: run it again with `PYTHONFAULTHANDLER=1`, which prints Python's stack at "
+        "the crash.",
+    ),
+}
 _MORE_MEMORY = "Request more memory, or use less memory: a smaller batch or fewer loader "
 "workers."
 _BY_EXCEPTION = {
@@ -139,23 +149,9 @@ def _after_signal(number: int, known: EndEvidence) -> str:
             "Compare the job's peak memory with its limit: the kernel kills programs if "
             f"memory runs out. A scheduler also kills programs to end a job.{check}"
         )
-    if number == signal.SIGINT:
-        return _NOT_CTRL_C
-    if number in BY_USERS:
-        if command:
-            return f"If you did not stop it yourself, ask the scheduler for the reason: {command}."
-        if number == signal.SIGHUP:
-            return (
-                "Use `tmux` or `nohup`, or submit a job: the terminal or the SSH connection was "
-                "closed."
-            )
-        return "If you did not stop it yourself, another program or the system did."
-    if number in _CRASHED:
-        return (
-            "Find the line: run it again with `PYTHONFAULTHANDLER=1`, which prints Python's stack "
-            "at the crash."
-        )
-    return _read_log(known)
+    if command and number in {signal.SIGHUP, signal.SIGTERM}:
+        return f"If you did not stop it yourself, ask the scheduler for the reason: {command}."
+    return _BY_SIGNAL.get(number) or _read_log(known)
 
 
 def named(known: EndEvidence) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from teho.devices.sources import VENDORS
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
-from teho.model.summary import Figure, GpuEnergy, GpuSummary, NodeSummary, Stat
+from teho.model.summary import Figure, GpuEnergy, GpuSummary, NodeSummary, Series, Stat
 
 __all__ = ["COUNTER", "INTEGRATED", "EnergyReadings", "count_once", "energy_of_node", "weigh"]
 
@@ -26,8 +26,6 @@ COUNTER, INTEGRATED = "counter", "integrated power"
 _ON_ITS_CARD = Missing(
     Reason.UNSUPPORTED, "counted with the other GPU of its card: one counter serves the whole card"
 )
-
-Bins = list[Union[float, None]]
 
 _TICK_S = 0.1
 """A counter advances about every 100 ms (NVML's documentation of the energy counter; Cray's
@@ -59,9 +57,9 @@ class EnergyReadings(NamedTuple):
     """Time from the beginning of the first row to the end of the last."""
     unused_w: float | None
     """Lowest power while no process of the job used the GPU."""
-    counter_bins: Bins
+    counter_bins: Series
     """Growth of the counter in W (bins,)."""
-    power_bins: Bins
+    power_bins: Series
     bin_s: float
 
 

@@ -10,7 +10,7 @@ from teho.explain.context import Located
 from teho.explain.places import NodeGpu
 from teho.explain.policy import Policy
 from teho.explain.program_context import ProgramContext
-from teho.explain.registry import RULES, in_judging_order, mutes_of, same_loss_as
+from teho.explain.registry import BY_KIND, in_judging_order, mutes_of, same_loss_as
 from teho.explain.rule import Rule, kind_of
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.program import Program
@@ -20,10 +20,9 @@ from teho.model.summary import NodeSummary, Summary
 __all__ = ["judge_all", "judge_by"]
 
 _SEVERITIES = tuple(Severity)
-_BY_KIND = {kind_of(rule): rule for rule in RULES}
 
 
-def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Finding] | Abstention:
+def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Located] | Abstention:
     """Judge a run by one rule; no other rule mutes it.
 
     Returns:
@@ -43,7 +42,7 @@ def judge_all(
         The findings: first how a failed run ended, then by severity, by the time that could be
         saved, and by rank. The abstentions, by rank. Muted rules make neither.
     """
-    findings: list[Finding] = []
+    findings: list[Located] = []
     abstentions: list[Abstention] = []
     muted: dict[str, set[str]] = {}
     silent: set[str] = set()
@@ -56,9 +55,9 @@ def judge_all(
             abstentions.append(outcome)
             continue
         findings += outcome
-        strong = [finding for finding in outcome if _mutes_others(finding)]
-        subjects = {key for finding in strong for key in _subjects(finding)}
-        for kind in mutes_of(rule).kinds if strong else ():
+        strong = [finding for finding in outcome if finding.mutes]
+        subjects = {key for finding in strong for key in finding.subjects}
+        for kind in mutes_of(rule) if strong else ():
             muted.setdefault(kind, set()).update(subjects)
             if not subjects:
                 silent.add(kind)
@@ -67,25 +66,25 @@ def judge_all(
             found.kind != "run_failed",
             _SEVERITIES.index(found.severity),
             -_middle(found),
-            _BY_KIND[found.kind].RANK,
+            BY_KIND[found.kind].RANK,
         )
     )
-    abstentions.sort(key=lambda lack: _BY_KIND[lack.kind].RANK)
+    abstentions.sort(key=lambda lack: BY_KIND[lack.kind].RANK)
     return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
 
 
-def _middle(finding: Finding) -> float:
+def _middle(finding: Located) -> float:
     """Return the share of the time that a finding could save; 0 if it claims none."""
     return sum(finding.regain_percent) / 2 if finding.regain_percent else 0.0
 
 
-def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:
+def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:
     """Yield the findings with their shares limited: all together claim at most 100 %."""
     left = 100.0
     above: set[str] = set()
     for finding in findings:
         above.add(finding.kind)
-        if above & same_loss_as(_BY_KIND[finding.kind]):
+        if above & same_loss_as(BY_KIND[finding.kind]):
             yield msgspec.structs.replace(finding, regain_percent=None)
         elif finding.regain_percent:
             least, most = (min(one, left) for one in finding.regain_percent)
@@ -93,14 +92,6 @@ def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:
             yield msgspec.structs.replace(finding, regain_percent=(least, most))
         else:
             yield finding
-
-
-def _subjects(finding: Finding) -> tuple[str, ...]:
-    return finding.subjects if isinstance(finding, Located) else ()
-
-
-def _mutes_others(finding: Finding) -> bool:
-    return finding.mutes if isinstance(finding, Located) else True
 
 
 def _without(summary: Summary, keys: set[str]) -> Summary:
@@ -118,7 +109,7 @@ def _without_gpus(node: NodeSummary, keys: set[str]) -> NodeSummary:
     return msgspec.structs.replace(node, gpus=gpus)
 
 
-def _plain(finding: Finding) -> Finding:
+def _plain(finding: Located) -> Finding:
     """Return the finding without its subjects, which reports do not have."""
     fields = {name: getattr(finding, name) for name in Finding.__struct_fields__}
     return Finding(**fields)

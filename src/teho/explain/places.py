@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeVar, Union
+from typing import Any, Literal, NamedTuple, TypeVar, Union
 
 from teho.explain.wording import MOST_NAMED, joined, listed, numbered
 from teho.model.finding import Evidence
@@ -20,6 +20,7 @@ __all__ = [
     "gpus_of",
     "key_of",
     "name_all",
+    "per_column",
     "per_place",
     "recorded",
     "stats_of",
@@ -104,6 +105,20 @@ def per_place(label: str, unit: str, values: Sequence[tuple[_P, float]]) -> tupl
     return (
         Evidence(f"{label}, lowest of {len(values)}", min(figures), unit),
         Evidence(f"{label}, highest of {len(values)}", max(figures), unit),
+    )
+
+
+def per_column(rows: Sequence[tuple[Any, ...]], *columns: tuple[str, str]) -> tuple[Evidence, ...]:
+    """Return each place's figures, column after column.
+
+    Args:
+        rows: places, each with a figure for each column.
+        columns: label and unit of each.
+    """
+    return tuple(
+        evidence
+        for number, (label, unit) in enumerate(columns, start=1)
+        for evidence in per_place(label, unit, [(row[0], row[number]) for row in rows])
     )
 
 

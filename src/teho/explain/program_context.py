@@ -34,10 +34,14 @@ class Waiting(NamedTuple):
 
     main: MainProcess
     share_percent: float
-    settings: dict[str, Any]
-    """Settings of its loader."""
+    loader: Loader
     cores: int
     """Cores of the process and its workers."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of its loader."""
+        return self.loader.settings
 
     @property
     def workers(self) -> int:
@@ -107,7 +111,7 @@ class ProgramContext(RuleContext):
     def waiting_of(self, main: MainProcess, loader: Loader) -> Waiting:
         """Return how a process waits for data."""
         share = 100 * main.feed.wait_s / main.process.wall_s
-        return Waiting(main, share, loader.settings, self.cores_of(main))
+        return Waiting(main, share, loader, self.cores_of(main))
 
     def loader_of(self, main: MainProcess) -> Loader | None:
         """Return the loader of a process; None if it gave too few batches to judge."""
@@ -208,7 +212,7 @@ class ProgramContext(RuleContext):
         evidence: Iterable[Evidence],
         action: str,
         regain_percent: tuple[float, float],
-        judged_by: Sequence[str] = (),
+        judged_by: Iterable[str] | None = None,
         lines: Sequence[tuple[Frame, float]] = (),
     ) -> Located:
         """Build a finding about lost time.
@@ -223,7 +227,7 @@ class ProgramContext(RuleContext):
             Severity.CRITICAL if critical else Severity.WARNING,
             sentence,
             evidence=(*evidence, *in_lines(lines)),
-            judged_by=["lost_percent", *judged_by],
+            judged_by=["lost_percent", *(self.own_thresholds if judged_by is None else judged_by)],
             action=action,
             regain_percent=regain_percent,
         )
@@ -236,7 +240,6 @@ class ProgramContext(RuleContext):
         evidence: Iterable[Evidence],
         action: str,
         regain_percent: tuple[float, float],
-        judged_by: Sequence[str] = (),
         lines: Sequence[tuple[Frame, float]] | None = None,
     ) -> Located:
         """Build a finding about time lost in waiting for data.
@@ -247,22 +250,17 @@ class ProgramContext(RuleContext):
             evidence: beside the share of the time.
             action: the advice.
             regain_percent: what could be saved.
-            judged_by: names of the rule's thresholds.
             lines: the slowest lines, if they are not the lines that loaded data.
         """
         library = waiting.main.library
-        who = (
-            f"Rank {library.get('rank')}"
-            if (library.get("world_size") or 1) != 1
-            else "The program"
-        )
+        several = (library.get("world_size") or 1) != 1
+        who = f"Rank {library.get('rank')}" if several else "The program"
         return self.lost(
             f"{who} waited for data {waiting.share_percent:.0f} % of the time{rest}",
             share_percent=waiting.share_percent,
             evidence=(Evidence("waiting for data", waiting.share_percent, "%"), *evidence),
             action=action,
             regain_percent=regain_percent,
-            judged_by=judged_by,
             lines=waiting.main.feed.lines if lines is None else lines,
         )
 
@@ -278,12 +276,13 @@ def worker_call(waiting: Waiting, workers: int, *further: str) -> str:
         "`torch.utils.data.get_worker_info()`"
     )
     is_iterable = workers > 1 and waiting.settings.get("is_iterable")
-    return loader_call(waiting, f"num_workers={workers}", *further) + (split if is_iterable else "")
+    call = loader_call(waiting.loader, f"num_workers={workers}", *further)
+    return call + (split if is_iterable else "")
 
 
-def loader_call(waiting: Waiting, *arguments: str) -> str:
+def loader_call(loader: Loader, *arguments: str) -> str:
     """Return the call of the loader with these arguments, and its line."""
-    made_at = waiting.main.feed.loader.made_at if waiting.main.feed.loader else None
+    made_at = loader.made_at
     at = f" in {made_at.file.rpartition('/')[2]}:{made_at.line}" if made_at else ""
     return f"`DataLoader(…, {', '.join(arguments)})`{at}"
 

@@ -9,9 +9,9 @@ from graphlib import TopologicalSorter
 from typing import cast
 
 from teho.explain import rules
-from teho.explain.rule import Mutes, Rule, kind_of
+from teho.explain.rule import Rule, kind_of
 
-__all__ = ["RULES", "in_judging_order", "mutes_of", "same_loss_as"]
+__all__ = ["BY_KIND", "RULES", "in_judging_order", "mutes_of", "same_loss_as"]
 
 
 def _found() -> Iterator[Rule]:
@@ -23,11 +23,12 @@ def _found() -> Iterator[Rule]:
 
 RULES: tuple[Rule, ...] = tuple(sorted(_found(), key=lambda rule: rule.RANK))
 """Every rule, by its rank."""
+BY_KIND = {kind_of(rule): rule for rule in RULES}
 
 
-def mutes_of(rule: Rule) -> Mutes:
-    """Return the rules that a finding of this rule mutes."""
-    return cast("Mutes", getattr(rule, "MUTES", Mutes((), "")))
+def mutes_of(rule: Rule) -> tuple[str, ...]:
+    """Return the kinds of the rules that a finding of this rule mutes."""
+    return tuple(getattr(rule, "MUTES", ()))
 
 
 def same_loss_as(rule: Rule) -> frozenset[str]:
@@ -41,9 +42,8 @@ def in_judging_order() -> tuple[Rule, ...]:
     Raises:
         graphlib.CycleError: rules mute each other in a circle.
     """
-    by_kind = {kind_of(rule): rule for rule in RULES}
-    sorter = TopologicalSorter({kind: set[str]() for kind in by_kind})
+    sorter = TopologicalSorter({kind: set[str]() for kind in BY_KIND})
     for rule in RULES:
-        for kind in mutes_of(rule).kinds:
+        for kind in mutes_of(rule):
             sorter.add(kind, kind_of(rule))
-    return tuple(by_kind[kind] for kind in sorter.static_order())
+    return tuple(BY_KIND[kind] for kind in sorter.static_order())

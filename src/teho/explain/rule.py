@@ -6,81 +6,40 @@ by their folder, and docs/rules.md is written from what they declare.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
 
+from teho.explain.context import Located, RuleContext
 from teho.explain.program_context import ProgramContext
-from teho.model.finding import Finding, Threshold
+from teho.explain.shared_thresholds import chosen
+from teho.model.finding import Evidence, Severity, Threshold
 
 __all__ = [
-    "DEEP_GPU",
-    "GPU_PROGRAM",
-    "INPUT_CAUSES",
-    "STARVED",
-    "UNEVEN",
-    "Mutes",
+    "Evidence",
+    "Findings",
+    "Located",
+    "ProgramContext",
     "Rule",
+    "RuleContext",
+    "Severity",
+    "Threshold",
     "chosen",
-    "input_causes_after",
     "kind_of",
 ]
 
-INPUT_CAUSES = (
-    "input_read_again",
-    "input_small_files",
-    "input_workers_needless",
-    "input_workers_restarted",
-    "input_collated_one_by_one",
-    "input_skewed",
-    "input_too_many_workers",
-    "input_too_few_workers",
-    "input_in_main_process",
-    "input_slow",
-)
-"""Why a program waits for data. Each cause may be a part of the causes after it."""
-STARVED = ("gpu_low_use", "io_wait_gpu_idle", "cpu_busy_gpu_idle")
-"""What a GPU shows while the program waits for data."""
-GPU_PROGRAM = (
-    "copies_from_pageable_memory",
-    "data_fits_gpu",
-    "waits_for_device",
-    "problem_too_small",
-    "batch_small",
-)
-"""How a program uses its GPU."""
-UNEVEN = ("communication_bound", "rank_imbalance")
-"""How several GPUs share the work."""
-DEEP_GPU = ("gpu_sm_low", "gpu_low_occupancy")
-"""How much of a busy GPU had work."""
-
-
-def chosen(value: float, unit: str, reason: str) -> Threshold:
-    """Return a threshold without an outside source: Teho's own choice, and the reason."""
-    return Threshold(value, unit, f"Teho's own choice: {reason}")
-
-
-def input_causes_after(kind: str) -> tuple[str, ...]:
-    """Return the input causes that may include this one."""
-    return INPUT_CAUSES[INPUT_CAUSES.index(kind) + 1 :]
-
-
-class Mutes(NamedTuple):
-    """The rules that a finding makes pointless.
-
-    The finding mutes them for its GPUs and nodes. If it is about the whole run, it mutes them for
-    the whole run.
-    """
-
-    kinds: tuple[str, ...]
-    because: str
+Findings = Iterator[Located]
+"""What a rule yields."""
 
 
 class Rule(Protocol):
     """The module of a rule. Its docstring says what the finding means, for docs/rules.md.
 
-    A module may also have `MUTES`, a `Mutes`, and `SAME_LOSS_AS`, the kinds of rules that claim the
-    same time as this one. If the report lists a finding of one of those first, this rule claims no
-    time.
+    A module may also have `MUTES`, the kinds of rules that its finding makes pointless, and
+    `MUTES_BECAUSE`, the reason, for docs/rules.md. The finding mutes them for its GPUs and nodes;
+    if it is about the whole run, for the whole run.
+
+    `SAME_LOSS_AS` are the kinds of rules that claim the same time as this one. If the report lists
+    a finding of one of those first, this rule claims no time.
     """
 
     __name__: str
@@ -93,7 +52,7 @@ class Rule(Protocol):
     THRESHOLDS: Mapping[str, Threshold]
     """The shipped limits, by name."""
 
-    def judge(self, context: ProgramContext) -> Iterable[Finding]:
+    def judge(self, context: ProgramContext) -> Iterable[Located]:
         """Yield findings about a run.
 
         None if all is well or the question does not apply. The context notes which signals were

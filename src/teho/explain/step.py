@@ -86,7 +86,7 @@ def first_failure(run: Run) -> End | None:
 
 def rank_at(run: Run, node_name: str, position: int) -> int | None:
     """Return the rank at the position of a GPU, if the node has one rank for each GPU."""
-    node = next((node for node in run.nodes if node.name == node_name), None)
+    node = run.node(node_name)
     if node is None or len(node.ranks) != len(node.devices) or position >= len(node.ranks):
         return None
     return sorted(node.ranks)[position]

@@ -21,7 +21,7 @@ from teho.model.metric import METRICS, Metric, Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.program import Program
 from teho.model.run import Node, Run
-from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
+from teho.model.summary import Figure, GpuSummary, NodeSummary, Series, Stat, Summary
 from teho.model.watched import WatchedProcess
 from teho.process.parallel_map import parallel_map
 from teho.store.overview import OVERVIEW_ROWS, read_overview
@@ -36,8 +36,6 @@ _SERIES_VALUES = 300_000
 _BINS_MOST, _BINS_LEAST = 600, 40
 _ROWS_PER_BIN = 8
 """Smallest number of rows of an overview per bin: with fewer, bins would be less exact."""
-
-Series = dict[str, list[Union[float, None]]]
 
 
 def summarise(
@@ -179,7 +177,7 @@ def _of_scope(scope: Scope, metrics: Sequence[Metric]) -> list[Metric]:
     return [metric for metric in metrics_of(scope) if metric in metrics and not metric.per_core]
 
 
-_Figures = tuple[dict[str, Union[Stat, Missing]], dict[str, Figure], Series]
+_Figures = tuple[dict[str, Union[Stat, Missing]], dict[str, Figure], dict[str, Series]]
 
 
 def _figures(
@@ -209,9 +207,9 @@ def _figures(
 
 def _cores_used(totals: Mapping[str, Figure], host: Block | None) -> Figure:
     cpu_s = totals.get("job_cpu_s", Missing(Reason.UNRECORDED))
-    if isinstance(cpu_s, Missing) or host is None:
-        return cpu_s if isinstance(cpu_s, Missing) else Missing(Reason.UNRECORDED)
-    until_s = host.ends_s[-1]
+    until_s = host.ends_s[-1] if host else 0.0
+    if isinstance(cpu_s, Missing):
+        return cpu_s
     return cpu_s / until_s if until_s > 0 else Missing(Reason.UNRECORDED)
 
 

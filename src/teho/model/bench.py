@@ -9,6 +9,7 @@ import msgspec
 __all__ = [
     "SCHEMA",
     "Agreement",
+    "At",
     "Bench",
     "Crossover",
     "Left",
@@ -45,12 +46,17 @@ class Participant(msgspec.Struct, frozen=True, kw_only=True):
     """The reason in words."""
 
 
-class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """A result, compared with the result of another library."""
+class At(msgspec.Struct, frozen=True, kw_only=True):
+    """A library on a placement, at one point."""
 
     point: Point
     library: str
     placement: str
+
+
+class Agreement(At, frozen=True, kw_only=True):
+    """A result, compared with the result of another library."""
+
     reference: str
     """Library and placement of the reference result."""
     error: Union[float, None]
@@ -59,12 +65,9 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     agrees: bool
 
 
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
+class Timing(At, frozen=True, kw_only=True):
     """Time of one phase at one point."""
 
-    point: Point
-    library: str
-    placement: str
     phase: str
     first_s: float
     """The first run, with compilation and warm-up."""
@@ -95,12 +98,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """The same for the power cap."""
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class Left(At, frozen=True, kw_only=True):
     """A point at which a library's sweep ended, or that was skipped."""
 
-    point: Point
-    library: str
-    placement: str
     why: str
     """`memory`, `failed`, `unsupported`, `died`, `time`, or `slow` if runs take too long."""
     text: str

@@ -195,15 +195,29 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tasks: tuple[Task, ...] = ()
     """Tasks of a step that have ended, by rank."""
 
+    def node(self, name: str) -> Node | None:
+        """Return the part of a node; None if the run has no node of this name."""
+        return next((node for node in self.nodes if node.name == name), None)
+
+    def allocation(self, node_name: str) -> Allocation:
+        """Return what the job was given on a node; an empty allocation if it is not known."""
+        node = self.node(node_name)
+        return node.allocation if node else Allocation()
+
+    def number(self, variable: str) -> int | None:
+        """Return the positive whole number in an environment variable; None if it has none."""
+        text = self.environment.get(variable, "")
+        return (int(text) or None) if text.isdecimal() else None
+
     def moment_s(self, node_name: str, at: datetime) -> float:
         """Return a node's UTC time as seconds after the run's start, by the run's clock.
 
         This is the clock of the node that began the run. If the difference between the clocks is
         unknown, they are assumed to agree.
         """
-        clocks = (node.clock for node in self.nodes if node.name == node_name)
-        clock = next(clocks, None)
-        return (at - self.started_at).total_seconds() - (clock.ahead_s if clock else 0.0)
+        node = self.node(node_name)
+        ahead_s = node.clock.ahead_s if node and node.clock else 0.0
+        return (at - self.started_at).total_seconds() - ahead_s
 
     @property
     def has_tasks(self) -> bool:

@@ -12,10 +12,12 @@ from teho.model.missing import Missing, Reason
 from teho.model.program import Program
 from teho.model.watched import Raised
 
-__all__ = ["Figure", "GpuEnergy", "GpuSummary", "NodeSummary", "Stat", "Summary"]
+__all__ = ["Figure", "GpuEnergy", "GpuSummary", "NodeSummary", "Series", "Stat", "Summary"]
 
 Figure = Union[float, Missing]
 """A number, or why it is missing."""
+Series = list[Union[float, None]]
+"""Means per time bin (bins,), finite and to five digits; None: no recorded value."""
 
 
 class Stat(msgspec.Struct, frozen=True):
@@ -79,8 +81,8 @@ class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
     """`counter` or `integrated power`."""
     energy: GpuEnergy = GpuEnergy()
     """Details of `energy_j`."""
-    series: dict[str, list[Union[float, None]]]
-    """Metric -> mean per time bin (bins,), finite and to five digits; None: no recorded value."""
+    series: dict[str, Series]
+    """Metric -> its means."""
 
 
 class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +109,7 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit_bytes: Figure
     memory_limit_source: str = ""
     gpus: tuple[GpuSummary, ...] = ()
-    series: dict[str, list[Union[float, None]]]
+    series: dict[str, Series]
     """As for a GPU; counters as rates per second."""
 
 

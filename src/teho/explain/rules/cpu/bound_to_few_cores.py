@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from teho.explain.cores import cores_of_job, may_be_threads
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold, chosen
 from teho.explain.wording import numbered
-from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.summary import NodeSummary
 
@@ -21,19 +18,11 @@ THRESHOLDS = {
     ),
     "threads_per_core": Threshold(1.25, "threads", "same as in too_many_threads"),
 }
-MUTES = Mutes(
-    (
-        "input_too_many_workers",
-        "input_too_few_workers",
-        "input_in_main_process",
-        "input_slow",
-        "too_many_threads",
-        "serial_program",
-        "cores_unused",
-        "python_bound",
-    ),
-    because="with all its cores the program may behave differently",
-)
+MUTES = (
+    "input_too_many_workers", "input_too_few_workers", "input_in_main_process", "input_slow",
+    "too_many_threads", "serial_program", "cores_unused", "python_bound",
+)  # fmt: skip
+MUTES_BECAUSE = "with all its cores the program may behave differently"
 
 
 class _Binding(NamedTuple):
@@ -51,7 +40,7 @@ class _Binding(NamedTuple):
         return 100 * (1 - len(self.cores) / self.job_cores)
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the cores on which the processes may run with the job's cores."""
     for node in context.summary.nodes:
         binding = _binding(context, node)
@@ -94,7 +83,7 @@ def _binding(context: ProgramContext, node: NodeSummary) -> _Binding | None:
 
 def _recorded_cores(context: ProgramContext, node: NodeSummary) -> tuple[int, ...]:
     """Return the cores on which the program could run when the recording began."""
-    recorded = context.node(node.name)
+    recorded = context.run.node(node.name)
     return recorded.cores if recorded else ()
 
 

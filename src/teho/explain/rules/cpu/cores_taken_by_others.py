@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext
 from teho.explain.places import each_of, gauges, per_place
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import counted, span
-from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 from teho.schedulers.registry import scheduler_or_none
 
@@ -28,10 +25,8 @@ THRESHOLDS = {
         "same as in cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy",
     ),
 }
-MUTES = Mutes(
-    ("cpu_busy_gpu_idle", "serial_program", "cores_unused"),
-    because="the program could not use the cores that others used",
-)
+MUTES = ("cpu_busy_gpu_idle", "serial_program", "cores_unused")
+MUTES_BECAUSE = "the program could not use the cores that others used"
 
 
 class _Taken(NamedTuple):
@@ -44,7 +39,7 @@ class _Taken(NamedTuple):
     """Cores of the job that others kept busy."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare how busy the cores were with the cores that the program used.
 
     If the program may run on more cores than the job has, others may use the cores that are not the
@@ -63,14 +58,14 @@ def _taken(context: RuleContext, node: NodeSummary) -> _Taken | None:
     used = context.figure(node, "CPU cores used", node.cpu_cores_used)
     if busy is None or used is None or node.cores < 1:
         return None
-    recorded = context.node(node.name)
+    recorded = context.run.node(node.name)
     may_use = (len(recorded.cores) if recorded else 0) or node.cores
     others = busy / 100 * may_use - used - max(0, may_use - node.cores)
     least = max(context.limit("cores_min"), context.limit("taken_percent") / 100 * node.cores)
     return _Taken(node, busy, used, others) if others >= least else None
 
 
-def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> Finding:
+def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> Located:
     nodes = [one.node for one in taken]
     cores = counted([one.node.cores for one in taken], "core")
     return context.finding(
@@ -83,7 +78,6 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> F
             *per_place("CPU busy", "%", [(one.node, one.busy_percent) for one in taken]),
             *gauges(nodes, "load_1min", label="load"),
         ),
-        judged_by=["taken_percent", "cores_min", "full_percent"],
         action=_action(context),
         subjects=nodes,
         # If cores are left over, the others do not explain why the program leaves cores unused.

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from teho.explain import advice
-from teho.explain.context import RuleContext, allocation_of
 from teho.explain.places import each_of, gpus_of, per_place
-from teho.explain.rule import chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
-from teho.model.summary import Figure, NodeSummary
+from teho.model.summary import NodeSummary
 
 RANK = 470
 SEVERITY = "critical, warning, remark"
@@ -53,7 +50,7 @@ class _Use(NamedTuple):
         return 100 * self.used / self.requested
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the cores that the job requested with the cores that the program used.
 
     The rule judges jobs only. If a node's GPUs are used, its cores may load their data: then it
@@ -63,11 +60,8 @@ def judge(context: RuleContext) -> Iterator[Finding]:
     bands: dict[Severity, list[_Use]] = {severity: [] for severity in Severity}
     for node in context.summary.nodes:
         use = _use(context, node)
-        if (
-            use is None
-            or use.percent >= context.limit("used_percent")
-            or use.requested <= use.tasks
-        ):
+        most = context.limit("used_percent")
+        if use is None or use.percent >= most or use.requested <= use.tasks:
             continue
         used = context.gpu_used(node)
         if used is False:
@@ -80,18 +74,19 @@ def judge(context: RuleContext) -> Iterator[Finding]:
 
 
 def _use(context: RuleContext, node: NodeSummary) -> _Use | None:
-    allocation = allocation_of(context.run, node.name)
+    allocation = context.run.allocation(node.name)
     if allocation.scheduler is None:
         return None
     requested = allocation.cores_asked or node.cores
-    cores: Figure = float(requested) if requested else Missing(Reason.UNRECORDED)
     used = context.figure(node, "CPU cores used", node.cpu_cores_used)
-    if context.figure(node, "cores of the job", cores) is None or used is None:
+    if not requested:
+        context.figure(node, "cores of the job", Missing(Reason.UNRECORDED))
+    if not requested or used is None:
         return None
     rates = [rate for rate in node.series.get("job_cpu_s", ()) if rate is not None]
     # A bin's rate is a few hundredths off: 8.02 busy cores are 8.
     needed = math.ceil(max([used, *rates]) - 0.05)
-    recorded = context.node(node.name)
+    recorded = context.run.node(node.name)
     tasks = len(recorded.ranks) if recorded else 0
     return _Use(node, requested, used, max(1, tasks, needed), tasks)
 
@@ -112,7 +107,7 @@ def _severity(context: RuleContext, use: _Use) -> Severity:
     return Severity.WARNING if use.percent < context.limit("warning_percent") else Severity.REMARK
 
 
-def _finding(context: RuleContext, severity: Severity, uses: list[_Use]) -> Finding:
+def _finding(context: RuleContext, severity: Severity, uses: list[_Use]) -> Located:
     nodes = [use.node for use in uses]
     graded = {Severity.CRITICAL: ["critical_percent"], Severity.WARNING: ["warning_percent"]}
     return context.finding(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, in_lines
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding, Severity
+from teho.explain.program_context import in_lines
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.model.program import Doing, MainProcess
 
 RANK = 310
@@ -16,7 +13,7 @@ THRESHOLDS = {"double_percent": chosen(50.0, "%", "most of the model")}
 _COMPUTING = (Doing.NATIVE, Doing.THREADS, Doing.DEVICE, Doing.COPYING)
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check the types of what PyTorch trains, JAX computes and CuPy copies."""
     for main in context.mains:
         case = _doubles(main, context.limit("double_percent"))
@@ -34,7 +31,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
                 Evidence("computing", computing, "%"),
                 *in_lines(main.lines(*_COMPUTING)),
             ),
-            judged_by=["double_percent"],
             action=f"If 32 bits are enough, {action}.",
             regain_percent=(0.0, computing / 2),
         )

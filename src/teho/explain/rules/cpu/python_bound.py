@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing
 
 RANK = 300
@@ -14,7 +10,7 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {"python_percent": chosen(50.0, "%", "most of the time")}
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check how long Python code ran."""
     for main, share in context.losses(Doing.PYTHON):
         if share < context.limit("python_percent"):
@@ -23,7 +19,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             f"Python code took {share:.0f} % of the time, on one core.",
             share_percent=share,
             evidence=(Evidence("Python", share, "%"),),
-            judged_by=["python_percent"],
             action=(
                 "In these lines, use NumPy or PyTorch on whole arrays instead of single values. "
                 "Or compile the lines with `numba.njit`, `torch.compile` or `jax.jit`."

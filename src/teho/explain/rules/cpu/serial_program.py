@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext, allocation_of
-from teho.explain.places import each_of, per_place
-from teho.explain.rule import Mutes, chosen
+from teho.explain.places import each_of, per_column
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 
 RANK = 460
 SEVERITY = "critical, warning; remark outside a job"
+_SOURCE = "Jobstats: CPU efficiency ÷ (100 % ÷ cores) between 0.85 and 1.01"
 THRESHOLDS = {
-    "one_core_min": Threshold(
-        0.85, "cores", "Jobstats: CPU efficiency ÷ (100 % ÷ cores) between 0.85 and 1.01"
-    ),
-    "one_core_max": Threshold(
-        1.01, "cores", "Jobstats: CPU efficiency ÷ (100 % ÷ cores) between 0.85 and 1.01"
-    ),
+    "one_core_min": Threshold(0.85, "cores", _SOURCE),
+    "one_core_max": Threshold(1.01, "cores", _SOURCE),
     "unused_critical_percent": chosen(
         75.0, "%", "three quarters of the requested cores did nothing"
     ),
@@ -28,41 +21,39 @@ THRESHOLDS = {
         1.0, "%", "same as in gpu_never_used; one thread that drives a GPU is not a fault"
     ),
 }
-MUTES = Mutes(("cores_unused",), because="this finding says why the cores are unused")
+MUTES = ("cores_unused",)
+MUTES_BECAUSE = "this finding says why the cores are unused"
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes with two or more cores on which the program used one core.
 
     Jobstats' formula, CPU efficiency ÷ (100 % ÷ cores), is the mean number of used cores. Nodes
     with a GPU that is used are left out: one thread that drives the GPU is normal, and the other
     cores may load its data.
     """
-    used: list[tuple[NodeSummary, float]] = []
-    cores: list[tuple[NodeSummary, float]] = []
+    found: list[tuple[NodeSummary, float, float]] = []
     for node in context.summary.nodes:
-        job_cores = allocation_of(context.run, node.name).cores_asked or node.cores
+        job_cores = context.run.allocation(node.name).cores_asked or node.cores
         mean = context.figure(node, "CPU cores used", node.cpu_cores_used)
         if job_cores < 2 or mean is None:
             continue
         is_one = context.limit("one_core_min") <= mean <= context.limit("one_core_max")
         if is_one and context.gpu_used(node) is False:
-            used.append((node, mean))
-            cores.append((node, float(job_cores)))
-    if not used:
+            found.append((node, mean, float(job_cores)))
+    if not found:
         return
-    nodes, counts = [node for node, _ in used], [count for _, count in cores]
+    nodes, used, cores = zip(*found, strict=True)
     threads = context.run.environment.get("OMP_NUM_THREADS")
     yield context.finding(
-        _severity(context, 100 * (1 - sum(mean for _, mean in used) / sum(counts))),
-        f"The program used one core of {span(counts, '')} on {each_of(nodes)}.",
+        _severity(context, 100 * (1 - sum(used) / sum(cores))),
+        f"The program used one core of {span(cores, '')} on {each_of(nodes)}.",
         evidence=(
-            *per_place("cores used, mean", "cores", used),
-            *per_place("cores of the job", "cores", cores),
+            *per_column(found, ("cores used, mean", "cores"), ("cores of the job", "cores")),
             *([Evidence("OMP_NUM_THREADS", threads)] if threads else []),
         ),
         judged_by=["one_core_min", "one_core_max", "unused_critical_percent"],
-        action=_action(context, nodes[0], int(max(counts)), threads),
+        action=_action(context, nodes[0], int(max(cores)), threads),
         subjects=nodes,
     )
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext
 from teho.explain.cores import cores_of_job
 from teho.explain.places import each_of, per_place, recorded
 from teho.explain.program_context import in_lines
-from teho.explain.rule import Mutes
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 from teho.explain.wording import counted, span
-from teho.model.finding import Finding, Severity, Threshold
 from teho.model.program import Doing
 from teho.model.summary import NodeSummary
 
@@ -22,10 +19,8 @@ THRESHOLDS = {
         1.25, "threads", "Alliance portal: running threads ÷ cores above 1.25"
     ),
 }
-MUTES = Mutes(
-    ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow"),
-    because="threads that take turns are slow in all that they do",
-)
+MUTES = ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow")
+MUTES_BECAUSE = "threads that take turns are slow in all that they do"
 
 
 class _Crowded(NamedTuple):
@@ -36,7 +31,7 @@ class _Crowded(NamedTuple):
     """The job's cores."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the program's runnable threads with the job's cores.
 
     If the threads fit the job's cores, they are not too many, even if the program is bound to fewer
@@ -69,7 +64,6 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             *per_place("runnable threads per core", "", per_core),
             *(in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING)) if main else ()),
         ),
-        judged_by=["threads_per_core"],
         action=(
             "Limit the threads of each process before the program starts: "
             f"`export OMP_NUM_THREADS={each}`. If that is not enough, use fewer loader workers."

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
-from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import chosen
+from teho.explain.places import NodeGpu, name_all, per_column
+from teho.explain.rule import Findings, Located, RuleContext, Severity, chosen
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Finding, Severity
 from teho.model.missing import Missing
 
 RANK = 560
@@ -18,7 +14,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find counters that stopped, or that do not agree with the power.
 
     If the counter or the power is missing, the question does not arise.
@@ -35,45 +31,47 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         elif abs(difference) > max(context.limit("apart_percent"), chance):
             differing.append((gpu, difference))
     if stopped:
-        gpus = [gpu for gpu, _ in stopped]
-        yield context.finding(
-            Severity.REMARK,
-            f"The energy counter{'' if len(gpus) == 1 else 's'} of {name_all(gpus)} did not "
-            f"advance for {span([time_s for _, time_s in stopped], 's')} although power was "
-            "drawn; the energy is computed as power times time instead.",
-            evidence=(*per_place("time with the counter stopped", "s", stopped), *_both(gpus)),
-            judged_by=["apart_percent"],
-            action="Report the counter to the site: the accounts of the site may use the same "
-            "counter.",
-            subjects=gpus,
+        times = span([time_s for _, time_s in stopped], "s")
+        yield _finding(
+            context,
+            stopped,
+            f"did not advance for {times} although power was drawn; the energy is computed as "
+            "power times time instead",
+            ("time with the counter stopped", "s"),
+            "Report the counter to the site: the accounts of the site may use the same counter.",
         )
     if differing:
-        gpus = [gpu for gpu, _ in differing]
-        yield context.finding(
-            Severity.REMARK,
-            f"The energy counter{'' if len(gpus) == 1 else 's'} and the power of {name_all(gpus)} "
-            f"disagree by {span([abs(percent) for _, percent in differing], '%')}.",
-            evidence=(
-                *per_place("excess of the counter over power times time", "%", differing),
-                *_both(gpus),
-            ),
-            judged_by=["apart_percent"],
-            action=(
-                "Do not rely on this energy. Sample the power more often, with `--every 200ms`. "
-                "If counter and power still disagree, one of the sensors is wrong."
-            ),
-            subjects=gpus,
+        percents = span([abs(percent) for _, percent in differing], "%")
+        yield _finding(
+            context,
+            differing,
+            f"disagree by {percents}",
+            ("excess of the counter over power times time", "%"),
+            "Do not rely on this energy. Sample the power more often, with `--every 200ms`. "
+            "If counter and power still disagree, one of the sensors is wrong.",
+            what=" and the power",
         )
 
 
-def _both(gpus: list[NodeGpu]) -> tuple[Evidence, ...]:
-    return tuple(
-        evidence
-        for label, figure in (
-            ("energy from the counter", "counter_j"),
-            ("energy from power times time", "integrated_j"),
-        )
-        for evidence in per_place(
-            label, "J", [(gpu, getattr(gpu.gpu.energy, figure)) for gpu in gpus]
-        )
+def _finding(
+    context: RuleContext,
+    found: list[tuple[NodeGpu, float]],
+    how: str,
+    figures: tuple[str, str],
+    action: str,
+    what: str = "",
+) -> Located:
+    gpus = [gpu for gpu, _ in found]
+    both = [(gpu, gpu.gpu.energy.counter_j, gpu.gpu.energy.integrated_j) for gpu in gpus]
+    return context.finding(
+        Severity.REMARK,
+        f"The energy counter{'' if len(gpus) == 1 else 's'}{what} of {name_all(gpus)} {how}.",
+        evidence=(
+            *per_column(found, figures),
+            *per_column(
+                both, ("energy from the counter", "J"), ("energy from power times time", "J")
+            ),
+        ),
+        action=action,
+        subjects=gpus,
     )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import ge
 
-from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, per_place
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding, Severity
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, chosen
 
 RANK = 520
 SEVERITY = "remark"
@@ -18,11 +15,11 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs that the power limit slowed for much of the time."""
     yield from compare_with_limits(
         context,
-        [(gpu, context.mean(gpu, "gpu_power_throttle_percent")) for gpu in context.gpus],
+        context.means("gpu_power_throttle_percent"),
         [Level(Severity.REMARK, ge, "power_percent")],
         sentence="{places} ran at {its} power limit in {figures} of the samples.",
         label="slowed by the power cap",

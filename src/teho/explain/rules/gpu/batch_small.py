@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from teho.explain.places import NodeGpu, recorded
-from teho.explain.program_context import ProgramContext, is_on_gpu
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.program_context import is_on_gpu
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold
 from teho.units import format_bytes
 
 RANK = 260
@@ -24,7 +23,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check the memory and the use of GPUs that do not wait for data."""
     # A rank that waits for data delays the ranks that wait for it.
     if any(context.is_loss(main.feed.wait_s, main) for main in context.mains):
@@ -58,7 +57,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
                 Evidence("GPU memory used, highest share", 100 * used / total, "%"),
                 Evidence(label, percent, "%"),
             ),
-            judged_by=["memory_percent", "sm_active_percent", "busy_percent"],
             action=(
                 "Try batches of two, four and eight times the size: "
                 "`teho tune --allow batch-size -- …` measures the gain. Larger batches change the "

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.program_context import loader_call
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.model.program import Doing
 
 RANK = 220
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
-MUTES = Mutes(
-    ("gpu_low_use", "batch_small"), because="this finding says what the program waits for"
-)
+MUTES = ("gpu_low_use", "batch_small")
+MUTES_BECAUSE = "this finding says what the program waits for"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check how long a main thread copied to a GPU, from a loader without pinned memory."""
     for main, copying in context.losses(Doing.COPYING) if context.gpus else ():
         loader = main.feed.loader
@@ -31,7 +27,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         share = min(copying, 100 - busy)
         if not context.is_loss(share / 100 * main.process.wall_s, main):
             continue
-        pin = loader_call(context.waiting_of(main, loader), "pin_memory=True")
         context.forget_lacks()
         yield context.lost(
             f"The program copied data to the GPU {copying:.0f} % of the time, and waited for "
@@ -42,8 +37,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
                 Evidence("GPU busy, mean", busy, "%"),
             ),
             action=(
-                f"Pin the batches, {pin}, and copy them while the program works: "
-                '`x.to("cuda", non_blocking=True)`.'
+                f"Pin the batches, {loader_call(loader, 'pin_memory=True')}, and copy them while "
+                'the program works: `x.to("cuda", non_blocking=True)`.'
             ),
             regain_percent=(share / 2, share),
             lines=main.lines(Doing.COPYING),

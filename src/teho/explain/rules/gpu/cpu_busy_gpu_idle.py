@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from operator import gt
 
 from teho.explain import advice
-from teho.explain.context import RuleContext, Series
+from teho.explain.context import share_of_bins
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import per_place, the_gpus
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 
 RANK = 340
 SEVERITY = "warning"
+_SOURCE = "SageMaker's profiler rules: GPU below 10 % and CPU above 90 %"
 THRESHOLDS = {
-    "gpu_below_percent": Threshold(
-        10.0, "%", "SageMaker's profiler rules: GPU below 10 % and CPU above 90 %"
-    ),
-    "cpu_percent": Threshold(
-        90.0, "%", "SageMaker's profiler rules: GPU below 10 % and CPU above 90 %"
-    ),
+    "gpu_below_percent": Threshold(10.0, "%", _SOURCE),
+    "cpu_percent": Threshold(90.0, "%", _SOURCE),
     "time_percent": Threshold(
         50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
     ),
@@ -31,18 +26,19 @@ THRESHOLDS = {
     ),
     "one_core_max": chosen(1.1, "cores", "one thread works, and the others do little"),
 }
-MUTES = Mutes(("communication_bound",), because="the CPU explains the waiting")
+MUTES = ("communication_bound",)
+MUTES_BECAUSE = "the CPU explains the waiting"
 
 _LEVELS = (Level(Severity.WARNING, gt, "time_percent"),)
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes with idle GPUs and busy cores for most of the time.
 
     Busy means one of two: all of the job's cores are busy (SageMaker's condition), or the program
     uses one of many cores, because a main thread does all the work.
     """
-    all_busy = context.limit("cpu_percent")
+    idle, all_busy = context.limit("gpu_below_percent"), context.limit("cpu_percent")
     low, high = context.limit("one_core_min"), context.limit("one_core_max")
     all_cores: list[tuple[NodeSummary, float]] = []
     one_core: list[tuple[NodeSummary, float]] = []
@@ -52,13 +48,13 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             continue
         cores_busy = context.series(node, "cpu_busy_percent")
         rate = context.series(node, "job_cpu_s") if node.cores > 1 else None
-        share = _share(context, gpu, cores_busy, lambda percent: percent > all_busy)
-        if share > context.limit("time_percent"):
+        share = share_of_bins(lambda gpu, cpu: gpu < idle and cpu > all_busy, gpu, cores_busy)
+        if share and share > context.limit("time_percent"):
             all_cores.append((node, share))
-        else:
-            share = _share(context, gpu, rate, lambda cores: low <= cores <= high)
-            if share > context.limit("time_percent"):
-                one_core.append((node, share))
+            continue
+        share = share_of_bins(lambda gpu, used: gpu < idle and low <= used <= high, gpu, rate)
+        if share and share > context.limit("time_percent"):
+            one_core.append((node, share))
     yield from compare_with_limits(
         context,
         all_cores,
@@ -85,18 +81,6 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         judged_by=["gpu_below_percent", "one_core_min", "one_core_max"],
         action=_other_processes,
     )
-
-
-def _share(
-    context: RuleContext, gpu: Series, cpu: Series | None, is_busy: Callable[[float], bool]
-) -> float:
-    """Return the share of the recorded bins with idle GPUs and a busy CPU, in %."""
-    verdicts = [
-        busy < context.limit("gpu_below_percent") and is_busy(cores)
-        for busy, cores in zip(gpu, cpu or [None] * len(gpu), strict=True)
-        if busy is not None and cores is not None
-    ]
-    return 100 * sum(verdicts) / len(verdicts) if verdicts else 0.0
 
 
 def _busiest_core(nodes: list[NodeSummary]) -> tuple[Evidence, ...]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, data_bytes, is_on_gpu
-from teho.explain.rule import INPUT_CAUSES
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.kinds import INPUT_CAUSES
+from teho.explain.program_context import data_bytes, is_on_gpu
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Doing
 from teho.units import format_bytes
@@ -26,7 +24,7 @@ SAME_LOSS_AS = (*INPUT_CAUSES, "input_of_one_rank_slower", "copies_from_pageable
 _UNSEEN = Missing(Reason.UNRECORDED, "the loader does not report its size")
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the size of all samples with the free GPU memory, if loading takes time."""
     for main in context.mains:
         loader, node = context.loader_of(main), context.node_of(main)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import GPU_PROGRAM, STARVED, Mutes
+from teho.explain.kinds import GPU_PROGRAM, STARVED
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold
 from teho.explain.wording import blind_tensorflow, blind_torch
-from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.program import MainProcess
 
 RANK = 40
 SEVERITY = "critical"
 THRESHOLDS = {"busy_max_percent": Threshold(1.0, "%", "same as in gpu_never_used")}
-MUTES = Mutes(
-    ("gpu_never_used", "gpu_held_idle", *STARVED, *GPU_PROGRAM),
-    because="this finding says why the GPU has no work",
-)
+MUTES = ("gpu_never_used", "gpu_held_idle", *STARVED, *GPU_PROGRAM)
+MUTES_BECAUSE = "this finding says why the GPU has no work"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check what frameworks were built for, and where they compute."""
     case = _torch(context.mains) or _jax(context.mains) or _tensorflow(context.mains)
     if not context.gpus or case is None:
@@ -35,7 +32,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             Severity.CRITICAL,
             f"The job has a GPU, but {sentence}.",
             evidence=(*evidence, Evidence("GPUs", float(len(context.gpus)))),
-            judged_by=["busy_max_percent"],
             action=action,
             subjects=context.gpus,
         )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext, highest_use
+from teho.explain.context import highest_use
+from teho.explain.kinds import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN
 from teho.explain.places import ever_above_zero, gauges, name_all
-from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Mutes
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 
 RANK = 70
 SEVERITY = "critical"
@@ -17,13 +15,11 @@ THRESHOLDS = {
     ),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
-MUTES = Mutes(
-    (*STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM),
-    because="a GPU without work of the program does not wait for anything",
-)
+MUTES = (*STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM)
+MUTES_BECAUSE = "a GPU without work of the program does not wait for anything"
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with a process of the job on which nothing ever ran."""
     idle = []
     for gpu in context.gpus:

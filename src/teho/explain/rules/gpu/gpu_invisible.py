@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext, allocation_of
 from teho.explain.places import gpus_of, name_all, per_place
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, Located, RuleContext, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
 
@@ -22,7 +19,7 @@ THRESHOLDS = {
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the GPUs that the scheduler gave with the GPUs that the program sees.
 
     If a node has several tasks, the recorder sees the GPUs of one task. The other tasks may see the
@@ -31,7 +28,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
     alike: dict[tuple[int, int], list[NodeSummary]] = {}
     tasks = {node.name: max(1, len(node.ranks)) for node in context.run.nodes}
     for node in context.summary.nodes:
-        allocation = allocation_of(context.run, node.name)
+        allocation = context.run.allocation(node.name)
         given, seen = allocation.gpus_held, len(node.gpus)
         if allocation.scheduler is None:
             continue
@@ -46,7 +43,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         yield _finding(context, given, seen, nodes)
 
 
-def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummary]) -> Finding:
+def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummary]) -> Located:
     environment = context.run.environment
     variables = {name: environment[name] for name in _VARIABLES if name in environment}
     fewer = "do not request the GPU"
@@ -62,7 +59,6 @@ def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummar
             *per_place("GPUs visible", "", [(node, float(seen)) for node in nodes]),
             *(Evidence(name, value or "set, but empty") for name, value in variables.items()),
         ),
-        judged_by=["hidden_min"],
         action=f"{_reveal(context, list(variables))}; or {fewer}.",
         subjects=nodes,
     )

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
+from teho.explain.context import share_of_bins
+from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
-from teho.explain.rule import DEEP_GPU, Mutes
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
+from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
 
 RANK = 390
 SEVERITY = "warning"
+_SOURCE = "KempnerPulse: busy at 40 % or more, and SM activity below 25 %"
 THRESHOLDS = {
-    "busy_percent": Threshold(
-        40.0, "%", "KempnerPulse: busy at 40 % or more, and SM activity below 25 %"
-    ),
-    "sm_active_percent": Threshold(
-        25.0, "%", "KempnerPulse: busy at 40 % or more, and SM activity below 25 %"
-    ),
-    "time_percent": Threshold(
-        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
-    ),
+    "busy_percent": Threshold(40.0, "%", _SOURCE),
+    "sm_active_percent": Threshold(25.0, "%", _SOURCE),
+    "time_percent": MOST_OF_THE_TIME,
 }
-MUTES = Mutes(DEEP_GPU, because="this finding says why few multiprocessors had work")
+MUTES = DEEP_GPU
+MUTES_BECAUSE = "this finding says why few multiprocessors had work"
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs that were busy with few of their multiprocessors, most of the time.
 
     Only a trace of the kernel launches would prove it. The recording shows that kernels follow each
@@ -72,13 +67,7 @@ def _share(context: RuleContext, gpu: NodeGpu) -> float | None:
     if busy is None:
         return None
     least, below = context.limit("busy_percent"), context.limit("sm_active_percent")
-    known = [share for share in busy if share is not None]
-    if 100 * sum(share >= least for share in known) <= context.limit("time_percent") * len(known):
+    if (share_of_bins(lambda share: share >= least, busy) or 0.0) <= context.limit("time_percent"):
         return None
     active = context.series(gpu, "gpu_sm_active_percent")
-    verdicts = [
-        share >= least and part < below
-        for share, part in zip(busy, active or (), strict=False)
-        if share is not None and part is not None
-    ]
-    return 100 * sum(verdicts) / len(verdicts) if verdicts else None
+    return share_of_bins(lambda share, part: share >= least and part < below, busy, active)

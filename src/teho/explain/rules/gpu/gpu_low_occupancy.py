@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import lt
 
-from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, recorded
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 from teho.model.missing import Missing, Reason
 
 RANK = 540
@@ -37,7 +35,7 @@ _NONE_SEEN = Missing(
 )
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with few resident warps; a low occupancy need not be slow."""
     yield from compare_with_limits(
         context,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import le, lt
 
 from teho.explain import advice
-from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 
 RANK = 320
 SEVERITY = "critical, warning, remark"
@@ -25,11 +23,11 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with a low mean; Jobstats and CSC use the same levels."""
     yield from compare_with_limits(
         context,
-        [(gpu, context.mean(gpu, "gpu_busy_percent")) for gpu in context.gpus],
+        context.means("gpu_busy_percent"),
         [
             Level(Severity.CRITICAL, le, "critical_percent"),
             Level(Severity.WARNING, le, "warning_percent"),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import ge
 
-from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.peaks import peaks_of
 from teho.explain.places import NodeGpu, gauges, per_place
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold
 
 RANK = 530
 SEVERITY = "remark"
@@ -23,7 +21,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with nearly the highest possible memory traffic: not a fault, but the limit."""
     yield from compare_with_limits(
         context,

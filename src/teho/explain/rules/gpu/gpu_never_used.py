@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext, highest_use
+from teho.explain.context import highest_use
+from teho.explain.kinds import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN
 from teho.explain.places import NodeGpu, ever_above_zero, name_all
-from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Mutes
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 
 RANK = 50
 SEVERITY = "critical"
@@ -21,21 +19,14 @@ THRESHOLDS = {
     ),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
-MUTES = Mutes(
-    (
-        "gpu_used_only_at_first",
-        "gpu_one_idle",
-        "gpu_held_idle",
-        *STARVED,
-        *UNEVEN,
-        *DEEP_GPU,
-        *GPU_PROGRAM,
-    ),
-    because="a GPU that is never used also has low use, and does not wait for anything",
-)
+MUTES = (
+    "gpu_used_only_at_first", "gpu_one_idle", "gpu_held_idle",
+    *STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM,
+)  # fmt: skip
+MUTES_BECAUSE = "a GPU that is never used also has low use, and does not wait for anything"
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs on which nothing ever ran, and without a process of the job.
 
     A process on an idle GPU (TensorFlow takes the memory of all GPUs) is a case for other rules.

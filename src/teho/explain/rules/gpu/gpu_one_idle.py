@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext
 from teho.explain.places import gauges, name_all, per_place
-from teho.explain.rule import Mutes
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 
 RANK = 60
 SEVERITY = "critical"
@@ -18,21 +14,15 @@ THRESHOLDS = {
     ),
     "others_busy_percent": Threshold(25.0, "%", "Jobstats: a mean above 25 % is not reported"),
 }
-MUTES = Mutes(
-    ("gpu_held_idle", "gpu_low_use", "communication_bound", "rank_imbalance"),
-    because="an idle GPU also has low use, and the load is uneven",
-)
+MUTES = ("gpu_held_idle", "gpu_low_use", "communication_bound", "rank_imbalance")
+MUTES_BECAUSE = "an idle GPU also has low use, and the load is uneven"
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with an idle mean, if at least one GPU of the run was busy."""
     if len(context.gpus) < 2:
         return
-    means = [
-        (gpu, mean)
-        for gpu in context.gpus
-        if (mean := context.mean(gpu, "gpu_busy_percent")) is not None
-    ]
+    means = context.means("gpu_busy_percent")
     working = [pair for pair in means if pair[1] >= context.limit("others_busy_percent")]
     idle = [pair for pair in means if pair[1] < context.limit("idle_below_percent")]
     if not idle or not working:
@@ -49,7 +39,6 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             *per_place("other GPUs busy, mean", "%", working),
             *gauges(gpus, "gpu_job_memory_bytes", "max", "memory that the program used there"),
         ),
-        judged_by=["idle_below_percent", "others_busy_percent"],
         action=f"Start one process per GPU: {each} with DistributedDataParallel; or {fewer}.",
         subjects=gpus,
     )

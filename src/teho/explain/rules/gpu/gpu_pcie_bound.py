@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext
+from teho.explain.kinds import DEEP_GPU
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place, recorded
-from teho.explain.rule import DEEP_GPU, Mutes, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import Figure
 
 RANK = 380
@@ -26,10 +24,8 @@ THRESHOLDS = {
         80.0, "%", "same as in gpu_sm_low: above this limit, the GPU worked during the copies"
     ),
 }
-MUTES = Mutes(
-    (*DEEP_GPU, "batch_small"),
-    because="waiting for copies explains why there was little work",
-)
+MUTES = (*DEEP_GPU, "batch_small")
+MUTES_BECAUSE = "waiting for copies explains why there was little work"
 
 
 class _Traffic(NamedTuple):
@@ -43,7 +39,7 @@ class _Traffic(NamedTuple):
     """Share of the GPU that had work."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with much traffic over PCIe and too little work.
 
     A link at a fifth of its rate copies for at least a fifth of the time. If the GPU has enough
@@ -83,7 +79,7 @@ def _active_percent(context: RuleContext, gpu: NodeGpu) -> float | None:
 
 def _finding(
     context: RuleContext, severity: Severity, found: list[_Traffic], *judged_by: str
-) -> Finding:
+) -> Located:
     gpus = [traffic.gpu for traffic in found]
     shares = [(traffic.gpu, traffic.percent) for traffic in found]
     active = [(traffic.gpu, traffic.active_percent) for traffic in found]

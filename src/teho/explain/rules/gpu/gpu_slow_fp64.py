@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
 from teho.explain.peaks import no_peaks, peaks_of
-from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import chosen
+from teho.explain.places import NodeGpu, name_all, per_column
+from teho.explain.rule import Findings, RuleContext, Severity, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity
 from teho.model.missing import Missing
 from teho.model.summary import Figure
 
@@ -25,10 +21,9 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs whose 64-bit pipe was at work and is much slower than the 32-bit pipe."""
-    shares: list[tuple[NodeGpu, float]] = []
-    rates: list[tuple[NodeGpu, float]] = []
+    slow: list[tuple[NodeGpu, float, float]] = []
     for gpu in context.gpus:
         ratio = _ratio_percent(gpu)
         if not isinstance(ratio, Missing) and ratio >= context.limit("rate_percent"):
@@ -38,19 +33,17 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             continue
         rate = context.figure(gpu, "rate of 64-bit arithmetic", ratio)
         if rate is not None:
-            shares.append((gpu, share))
-            rates.append((gpu, rate))
-    if not shares:
+            slow.append((gpu, share, rate))
+    if not slow:
         return
-    gpus = [gpu for gpu, _ in shares]
+    gpus, shares, rates = zip(*slow, strict=True)
     its = "its" if len(gpus) == 1 else "their"
     yield context.finding(
         Severity.WARNING,
-        f"{name_all(gpus)} computed with 64 bits {span([share for _, share in shares], '%')} of "
-        f"the time, at {span([rate for _, rate in rates], '%')} of {its} 32-bit rate.",
-        evidence=(
-            *per_place("FP64 pipe while busy", "%", shares),
-            *per_place("64-bit rate, share of the 32-bit rate", "%", rates),
+        f"{name_all(gpus)} computed with 64 bits {span(shares, '%')} of "
+        f"the time, at {span(rates, '%')} of {its} 32-bit rate.",
+        evidence=per_column(
+            slow, ("FP64 pipe while busy", "%"), ("64-bit rate, share of the 32-bit rate", "%")
         ),
         judged_by=["fp64_percent", "rate_percent", "at_work_percent"],
         action=(

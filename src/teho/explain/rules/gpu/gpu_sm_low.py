@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import lt
 
-from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, recorded
-from teho.explain.rule import Mutes
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 
 RANK = 420
 SEVERITY = "warning, remark"
@@ -21,10 +18,11 @@ THRESHOLDS = {
         50.0, "%", "DCGM's manual: SM activity below 50 % is likely ineffective use of the GPU"
     ),
 }
-MUTES = Mutes(("gpu_low_occupancy",), because="multiprocessors without work have no warps either")
+MUTES = ("gpu_low_occupancy",)
+MUTES_BECAUSE = "multiprocessors without work have no warps either"
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with multiprocessors without work while the GPU counted as busy."""
     yield from compare_with_limits(
         context,

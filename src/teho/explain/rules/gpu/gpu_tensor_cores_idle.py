@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
 from teho.explain.peaks import no_peaks, peaks_of
-from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import chosen
+from teho.explain.places import NodeGpu, name_all, per_column
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
 
 RANK = 410
 SEVERITY = "warning"
@@ -25,10 +21,9 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs with tensor cores whose 32-bit and 16-bit pipes did all the arithmetic."""
-    on_tensor: list[tuple[NodeGpu, float]] = []
-    on_others: list[tuple[NodeGpu, float]] = []
+    found: list[tuple[NodeGpu, float, float]] = []
     for gpu in context.gpus:
         peaks = peaks_of(gpu.gpu.device)
         if peaks is not None and not peaks.has_tensor_cores:
@@ -43,18 +38,16 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         if peaks is None:
             context.figure(gpu, "whether there are tensor cores", no_peaks(gpu.gpu.device))
             continue
-        on_tensor.append((gpu, tensor))
-        on_others.append((gpu, arithmetic))
-    if not on_tensor:
+        found.append((gpu, arithmetic, tensor))
+    if not found:
         return
-    gpus = [gpu for gpu, _ in on_tensor]
+    gpus, on_others, _ = zip(*found, strict=True)
     yield context.finding(
         Severity.WARNING,
         f"The tensor cores of {name_all(gpus)} did nothing, while the other pipes computed "
-        f"{span([share for _, share in on_others], '%')} of the time.",
-        evidence=(
-            *per_place("FP32 and FP16 pipes while busy", "%", on_others),
-            *per_place("tensor cores while busy", "%", on_tensor),
+        f"{span(on_others, '%')} of the time.",
+        evidence=per_column(
+            found, ("FP32 and FP16 pipes while busy", "%"), ("tensor cores while busy", "%")
         ),
         judged_by=["tensor_max_percent", "arithmetic_percent", "at_work_percent"],
         action=_action(gpus[0]),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from teho.explain import advice
-from teho.explain.context import RuleContext, Series
+from teho.explain.kinds import STARVED, UNEVEN
 from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import STARVED, UNEVEN, Mutes, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.summary import Series
 from teho.units import format_duration
 
 RANK = 80
@@ -27,10 +26,8 @@ THRESHOLDS = {
     ),
     "blips_percent": chosen(5.0, "%", "a short evaluation at the end does not end the idle time"),
 }
-MUTES = Mutes(
-    ("gpu_one_idle", *STARVED, *UNEVEN, "batch_small"),
-    because="the mean is low because the program stopped using the GPU",
-)
+MUTES = ("gpu_one_idle", *STARVED, *UNEVEN, "batch_small")
+MUTES_BECAUSE = "the mean is low because the program stopped using the GPU"
 
 
 class _Split(NamedTuple):
@@ -44,7 +41,7 @@ class _Split(NamedTuple):
     """Share of the whole run that was recorded as idle after the split."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs that were used, and then idle for the last third of the run or more."""
     splits = []
     for gpu in context.gpus:
@@ -53,10 +50,10 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         if split and split.idle_percent >= context.limit("idle_share_percent"):
             splits.append(split)
     critical = context.limit("idle_share_critical_percent")
-    for severity in (Severity.CRITICAL, Severity.WARNING):
-        is_critical = severity is Severity.CRITICAL
-        if band := [one for one in splits if (one.idle_percent >= critical) is is_critical]:
-            yield _finding(context, severity, band)
+    if long := [one for one in splits if one.idle_percent >= critical]:
+        yield _finding(context, Severity.CRITICAL, long)
+    if short := [one for one in splits if one.idle_percent < critical]:
+        yield _finding(context, Severity.WARNING, short)
 
 
 def _split(gpu: NodeGpu, busy: Series, context: RuleContext) -> _Split | None:
@@ -82,7 +79,7 @@ def _split(gpu: NodeGpu, busy: Series, context: RuleContext) -> _Split | None:
     return _Split(gpu, cut, sum(before) / len(before), 100 * idle_bins / len(busy))
 
 
-def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> Finding:
+def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> Located:
     gpus = [split.gpu for split in splits]
     until = [split.used_bins * context.summary.bin_s for split in splits]
     share = span([split.idle_percent for split in splits], "%")

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import gt
 
 from teho.explain import advice
-from teho.explain.context import RuleContext, Series
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import gauges, the_gpus
-from teho.explain.rule import Mutes, chosen
-from teho.model.finding import Finding, Severity, Threshold
-from teho.model.summary import NodeSummary
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
+from teho.model.summary import NodeSummary, Series
 
 RANK = 330
 SEVERITY = "warning"
+_SOURCE = "SageMaker's profiler rules: GPU below 10 % and I/O wait above 50 %"
 THRESHOLDS = {
-    "gpu_below_percent": Threshold(
-        10.0, "%", "SageMaker's profiler rules: GPU below 10 % and I/O wait above 50 %"
-    ),
-    "iowait_percent": Threshold(
-        50.0, "%", "SageMaker's profiler rules: GPU below 10 % and I/O wait above 50 %"
-    ),
+    "gpu_below_percent": Threshold(10.0, "%", _SOURCE),
+    "iowait_percent": Threshold(50.0, "%", _SOURCE),
     "time_percent": Threshold(
         50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
     ),
@@ -31,10 +25,11 @@ THRESHOLDS = {
         "if few threads run on many cores, the running threads are counted instead of the cores",
     ),
 }
-MUTES = Mutes(("communication_bound", "batch_small"), because="storage explains the waiting")
+MUTES = ("communication_bound", "batch_small")
+MUTES_BECAUSE = "storage explains the waiting"
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes with idle GPUs and cores that wait for I/O, for most of the time.
 
     SageMaker's condition is that half of the cores wait. One reading thread on many cores never

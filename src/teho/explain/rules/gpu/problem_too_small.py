@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, in_lines
-from teho.explain.rule import Mutes, chosen
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.program_context import in_lines
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold, chosen
 from teho.model.program import Doing
 
 RANK = 250
@@ -16,13 +13,11 @@ THRESHOLDS = {
     "model_mib": chosen(10.0, "MiB", "a model of this size fits into the caches of a CPU"),
     "busy_percent": Threshold(50.0, "%", "same as in gpu_low_use"),
 }
-MUTES = Mutes(
-    ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small"),
-    because="this finding says why the GPU has little work",
-)
+MUTES = ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small")
+MUTES_BECAUSE = "this finding says why the GPU has little work"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find short steps of a small model on a GPU with little work."""
     for main in context.mains if context.gpus else ():
         progress = main.process.progress[-1] if main.process.progress else None
@@ -47,7 +42,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
                 Evidence("GPU busy, mean", busy, "%"),
                 *in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.PYTHON, Doing.DEVICE)),
             ),
-            judged_by=["step_ms", "model_mib", "busy_percent"],
             action=(
                 "Run the program on a few CPU cores and compare the time: the CPU may be as "
                 "fast. To use the GPU, do more work per step: a larger batch, several models at "

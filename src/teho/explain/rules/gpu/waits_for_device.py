@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing
 
 RANK = 240
@@ -14,12 +10,11 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(80.0, "%", "the program has to wait for a GPU that is busier than this"),
 }
-MUTES = Mutes(
-    ("gpu_low_use", "batch_small"), because="this finding says what the program waits for"
-)
+MUTES = ("gpu_low_use", "batch_small")
+MUTES_BECAUSE = "this finding says what the program waits for"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check how long a main thread waited for a GPU that was idle meanwhile."""
     for main, share in context.losses(Doing.DEVICE):
         busy = context.gpu_busy_percent(main)
@@ -35,7 +30,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
                 Evidence("waiting for the device", share, "%"),
                 Evidence("GPU busy, mean", busy, "%"),
             ),
-            judged_by=["busy_percent"],
             action=(
                 "Leave results on the GPU until the end of an epoch: `.item()`, `.cpu()`, "
                 "`print(loss)` and `if loss > x:` each wait until the GPU has finished all "

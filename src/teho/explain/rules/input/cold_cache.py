@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold, chosen
 from teho.explain.step import offset_s
-from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Doing
 from teho.model.summary import NodeSummary
@@ -36,7 +34,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the first third of the time in which a program made steps with the last third."""
     for main in context.mains:
         node = context.node_of(main)
@@ -73,7 +71,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
                 Evidence("read from storage, first third", read, "bytes/s"),
                 Evidence("read from storage, last third", later, "bytes/s"),
             ),
-            judged_by=["pace_times", "read_times", "read_min_mb_per_s", "stepping_min_s"],
             action=(
                 "Measure the time of a step after the first epoch. If runs are short, copy the "
                 "data to the node's own disk or `/dev/shm` at the start of the job, as few large "
@@ -107,11 +104,11 @@ def _steps_at(at_s: float, points: Sequence[tuple[float, int]]) -> float:
 def _read(context: ProgramContext, node: NodeSummary, from_s: float, span_s: float) -> float | None:
     """Return the bytes read per second from a monotonic time on; None, and noted, if unknown."""
     of_job = context.series(node, "job_read_bytes")
-    recorded = next(one for one in context.run.nodes if one.name == node.name)
+    recorded = context.run.node(node.name)
     unknown = Missing(Reason.UNRECORDED)
-    clock_s = unknown if recorded.started_s is None else recorded.started_s
-    began_s = context.figure(node, "monotonic time", clock_s)
-    if of_job is None or began_s is None:
+    clock_s = recorded.started_s if recorded else None
+    began_s = context.figure(node, "monotonic time", unknown if clock_s is None else clock_s)
+    if of_job is None or began_s is None or recorded is None:
         return None
     from_s += offset_s(context.run, recorded) - began_s
     # Both count what is read from NFS.

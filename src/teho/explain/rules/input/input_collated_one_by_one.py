@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import STARVED, Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.kinds import STARVED
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 150
 SEVERITY = "critical, warning"
 THRESHOLDS = {"collating_percent": chosen(50.0, "%", "most of the loading")}
-MUTES = Mutes(
-    ("input_in_main_process", "input_slow", "python_bound", *STARVED),
-    because="the slow part of loading is not needed",
-)
+MUTES = ("input_in_main_process", "input_slow", "python_bound", *STARVED)
+MUTES_BECAUSE = "the slow part of loading is not needed"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check a loader without workers for the time of putting batches together."""
     waiting = context.waiting()
     if waiting is None or waiting.workers > 0 or not waiting.settings.get("batch_size"):
@@ -40,7 +35,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             Evidence("share of the waiting, putting batches together", share, "%"),
             Evidence("batch", float(waiting.settings["batch_size"]), "samples"),
         ),
-        judged_by=["collating_percent"],
         action=f"{how} Python code for each single sample is slow.",
         regain_percent=(waiting.share_percent / 2, waiting.share_percent),
     )

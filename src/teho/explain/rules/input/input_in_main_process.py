@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, worker_call
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.kinds import STARVED
+from teho.explain.program_context import worker_call
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 
 RANK = 190
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
-MUTES = Mutes(
-    ("input_slow", "serial_program", "cores_unused", *STARVED),
-    because="this finding says what to change, and how to use the cores",
-)
+MUTES = ("input_slow", "serial_program", "cores_unused", *STARVED)
+MUTES_BECAUSE = "this finding says what to change, and how to use the cores"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find a loader without workers for which the program waits."""
     waiting = context.waiting()
     if waiting is None or waiting.settings.get("num_workers") != 0:

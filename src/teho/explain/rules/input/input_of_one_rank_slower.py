@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import INPUT_CAUSES, STARVED, UNEVEN, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.kinds import INPUT_CAUSES, STARVED, UNEVEN
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 
 RANK = 90
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "apart_percent": Threshold(10.0, "%", "TraceML: a warning if a rank is 10 % of a step behind"),
 }
-MUTES = Mutes((*INPUT_CAUSES, *STARVED, *UNEVEN), because="the other ranks wait for this rank")
+MUTES = (*INPUT_CAUSES, *STARVED, *UNEVEN)
+MUTES_BECAUSE = "the other ranks wait for this rank"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare how long the ranks waited for their data."""
     ranks = [
         main for main in context.mains if main.process.wall_s >= context.mains[0].process.wall_s / 2
@@ -45,7 +44,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             Evidence("waiting for data, median rank", median, "%"),
             Evidence("ranks", float(len(ranks))),
         ),
-        judged_by=["apart_percent"],
         action=(
             "Check what only this rank does: its part of the data, its node's disk, work in "
             "`if rank == 0:`. Give all ranks equal parts with `DistributedSampler`."

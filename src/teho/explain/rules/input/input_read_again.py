@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
-from teho.model.finding import Evidence, Finding
-from teho.model.missing import Missing, Reason
+from teho.explain.kinds import STARVED, input_causes_after
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.units import format_bytes
 
 RANK = 110
@@ -15,20 +11,17 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "read_times": chosen(1.5, "times", "1.5 times the data that memory could have kept"),
 }
-MUTES = Mutes(
-    (*input_causes_after("input_read_again"), *STARVED), because="the storage limits the speed"
-)
+MUTES = (*input_causes_after("input_read_again"), *STARVED)
+MUTES_BECAUSE = "the storage limits the speed"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare storage reads with the memory limit, for a program that waits for data."""
     waiting = context.waiting()
     node = context.node_of(waiting.main) if waiting else None
-    loader = waiting.main.feed.loader if waiting else None
-    if waiting is None or node is None or loader is None or loader.epochs < 2:
+    if waiting is None or node is None or waiting.loader.epochs < 2:
         return
-    total = node.totals.get("job_read_bytes", Missing(Reason.UNRECORDED))
-    read = context.figure(node, "job read from storage", total)
+    read = context.total(node, "job_read_bytes")
     limit = context.figure(node, "memory limit", node.memory_limit_bytes)
     if read is None or limit is None or read < context.limit("read_times") * limit:
         return
@@ -40,7 +33,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             Evidence("read from storage", read, "bytes"),
             Evidence("memory limit", limit, "bytes"),
         ),
-        judged_by=["read_times"],
         action=(
             "Request more memory, or make the data smaller: store them in the type that the "
             "program computes with, compressed, or already cut to size."

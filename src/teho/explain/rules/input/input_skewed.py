@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from teho.explain.program_context import ProgramContext, median_place, worker_call
-from teho.explain.rule import STARVED, Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.kinds import STARVED
+from teho.explain.program_context import median_place, worker_call
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 
 RANK = 160
 SEVERITY = "critical, warning"
@@ -19,28 +18,26 @@ THRESHOLDS = {
     ),
     "waits_min": chosen(20.0, "batches", "with fewer, one slow batch is chance"),
 }
-MUTES = Mutes(
-    ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED),
-    because="the other batches arrive in time",
-)
+MUTES = ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED)
+MUTES_BECAUSE = "the other batches arrive in time"
 
 _BURST_PERCENT = 50.0
 """Half of the long waits that workers of equal speed would cause: one for each worker."""
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the long waits for batches with all waits."""
     waiting = context.waiting()
-    loader = waiting.main.feed.loader if waiting else None
-    if waiting is None or loader is None:
+    if waiting is None:
         return
-    count = sum(wait.count for wait in loader.waits.values())
+    waits = waiting.loader.waits
+    count = sum(wait.count for wait in waits.values())
     if not count or count < context.limit("waits_min"):
         return
     # Each place is twice as long as the one before it.
     doublings = round(math.log2(max(1.0, context.limit("times_longer"))))
-    first_long = median_place(loader.waits) + doublings
-    long = [wait for place, wait in loader.waits.items() if place >= first_long]
+    first_long = median_place(waits) + doublings
+    long = [wait for place, wait in waits.items() if place >= first_long]
     share = 100 * sum(wait.total_s for wait in long) / waiting.wait_s
     rare = 100 * sum(wait.count for wait in long) / count
     # Too few workers with equal batches finish at the same time: one long wait each time.
@@ -58,7 +55,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             Evidence("share of the waiting, long waits", share, "%"),
             Evidence("share of the batches with a long wait", rare, "%"),
         ),
-        judged_by=["times_longer", "long_waits_percent", "rare_percent", "waits_min"],
         action=(
             "Find the samples that take long, and prepare them before the job"
             f"{until if 'num_workers' in waiting.settings else ''}."

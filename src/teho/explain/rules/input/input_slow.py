@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import STARVED, Mutes
+from teho.explain.kinds import STARVED
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.launchers.registry import launchers
-from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.missing import Missing, Reason
 
 RANK = 200
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
-MUTES = Mutes(STARVED, because="this finding says what the program waits for")
+MUTES = STARVED
+MUTES_BECAUSE = "this finding says what the program waits for"
 
 _UNSEEN = Missing(Reason.UNRECORDED, "no Python program was observed")
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find waiting for data that no other rule explains.
 
     This rule also abstains for all rules about the program's time, if a Python program was not

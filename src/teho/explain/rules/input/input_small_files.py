@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, Waiting
-from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
-from teho.model.finding import Evidence, Finding, Threshold
-from teho.model.missing import Missing, Reason
+from teho.explain.kinds import STARVED, input_causes_after
+from teho.explain.program_context import Waiting
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold, chosen
 from teho.model.program import Part
 
 RANK = 120
@@ -18,12 +15,11 @@ THRESHOLDS = {
         1024.0, "KiB", "Lustre's usual stripe is 1 MiB: a smaller file is on only one server"
     ),
 }
-MUTES = Mutes(
-    (*input_causes_after("input_small_files"), *STARVED), because="the files limit the speed"
-)
+MUTES = (*input_causes_after("input_small_files"), *STARVED)
+MUTES_BECAUSE = "the files limit the speed"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find loading that spends its time opening and reading files."""
     waiting = context.waiting()
     if waiting is None:
@@ -36,20 +32,18 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         return
     lost_percent = waiting.share_percent * share / 100
     node = context.node_of(waiting.main)
-    network = node.totals.get("netfs_read_bytes", 0.0) if node else 0.0
+    network = node.totals.get("netfs_read_bytes") if node else None
+    over_network = []
+    if isinstance(network, float) and network > 0:
+        over_network = [Evidence("read from NFS and Lustre", network, "bytes")]
     yield context.lost_waiting(
         waiting,
         ", mostly for opening and reading small files.",
         evidence=(
             Evidence("share of loading, opening and reading files", share, "%"),
             Evidence("read for each sample", sample, "bytes"),
-            *(
-                ()
-                if isinstance(network, Missing) or network == 0
-                else [Evidence("read from NFS and Lustre", network, "bytes")]
-            ),
+            *over_network,
         ),
-        judged_by=["opening_percent", "small_kib"],
         action=(
             "Unpack an archive of the files to the node's own disk at the start of the job. Or "
             "pack them into few large files before the job, and read those: `tar` with WebDataset, "
@@ -64,11 +58,9 @@ def _sample_bytes(context: ProgramContext, waiting: Waiting) -> float | None:
 
     None, and noted if it should have been recorded, if it is not known.
     """
-    node, loader = context.node_of(waiting.main), waiting.main.feed.loader
-    batch_size = waiting.settings.get("batch_size")
-    if node is None or loader is None or not batch_size:
+    node, batch_size = context.node_of(waiting.main), waiting.settings.get("batch_size")
+    if node is None or not batch_size:
         return None
-    found = node.totals.get("job_read_calls_bytes", Missing(Reason.UNRECORDED))
-    read = context.figure(node, "job read calls", found)
-    samples = max(1, loader.batches) * batch_size * context.ranks_beside(waiting.main)
+    read = context.total(node, "job_read_calls_bytes")
+    samples = max(1, waiting.loader.batches) * batch_size * context.ranks_beside(waiting.main)
     return None if read is None else read / samples

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, worker_call
-from teho.explain.rule import STARVED, Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.kinds import STARVED
+from teho.explain.program_context import worker_call
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 180
@@ -14,13 +12,11 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(70.0, "%", "if workers rest a third of the time, more do not help"),
 }
-MUTES = Mutes(
-    ("input_slow", "serial_program", "cores_unused", *STARVED),
-    because="this finding says what to change, and how to use the cores",
-)
+MUTES = ("input_slow", "serial_program", "cores_unused", *STARVED)
+MUTES_BECAUSE = "this finding says what to change, and how to use the cores"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find workers that are busy most of the time and for which the program waits."""
     waiting = context.waiting()
     if waiting is None or not 0 < waiting.workers < waiting.cores:
@@ -39,7 +35,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             Evidence("workers", float(waiting.workers)),
             Evidence("cores", float(waiting.cores), "cores"),
         ),
-        judged_by=["busy_percent"],
         action=f"Start more workers: {worker_call(waiting, workers)}.",
         regain_percent=context.by_workers(waiting, workers),
     )

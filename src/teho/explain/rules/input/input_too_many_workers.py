@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.kinds import STARVED
+from teho.explain.program_context import loader_call
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
+from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 
 RANK = 170
 SEVERITY = "critical, warning"
@@ -14,17 +13,13 @@ THRESHOLDS = {
     "without_core_percent": Threshold(
         10.0, "%", "same as lost_percent: a warning if a tenth of the time is lost"
     ),
-    "mostly_waiting_percent": Threshold(
-        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
-    ),
+    "mostly_waiting_percent": MOST_OF_THE_TIME,
 }
-MUTES = Mutes(
-    ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED),
-    because="this finding says which threads are too many",
-)
+MUTES = ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED)
+MUTES_BECAUSE = "this finding says which threads are too many"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find more workers than cores, if the program waits for data or for a core."""
     for main in context.mains:
         loader, cores = main.feed.loader, context.cores_of(main)
@@ -55,8 +50,7 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
                 Evidence("workers", float(workers)),
                 Evidence("cores", float(cores), "cores"),
             ),
-            action=f"{advice}: {loader_call(waiting, f'num_workers={few}')}.",
-            judged_by=["without_core_percent", "mostly_waiting_percent"],
+            action=f"{advice}: {loader_call(loader, f'num_workers={few}')}.",
             regain_percent=(0.0, 100 * lost_s / wall_s),
             lines=main.feed.lines,
         )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
-from teho.model.finding import Evidence, Finding
+from teho.explain.kinds import STARVED, input_causes_after
+from teho.explain.program_context import loader_call
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 130
@@ -14,12 +12,11 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "collating_percent": chosen(50.0, "%", "most of what the workers do"),
 }
-MUTES = Mutes(
-    (*input_causes_after("input_workers_needless"), *STARVED), because="the workers are not needed"
-)
+MUTES = (*input_causes_after("input_workers_needless"), *STARVED)
+MUTES_BECAUSE = "the workers are not needed"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find workers with a data set of tensors, or workers that mostly put batches together."""
     waiting = context.waiting()
     if waiting is None or waiting.workers == 0 or not waiting.settings.get("batch_size"):
@@ -36,10 +33,9 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             Evidence("workers, putting batches together", share, "%"),
             Evidence("workers", float(waiting.workers)),
         ),
-        judged_by=["collating_percent"],
         action=(
-            f"Use no workers, {loader_call(waiting, 'num_workers=0')}, and index the tensors a "
-            "batch at a time: "
+            f"Use no workers, {loader_call(waiting.loader, 'num_workers=0')}, and index the "
+            "tensors a batch at a time: "
             "`for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]`."
         ),
         regain_percent=(waiting.share_percent / 2 if in_memory else 0.0, waiting.share_percent),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import STARVED, Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.kinds import STARVED
+from teho.explain.program_context import loader_call
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing
 
 RANK = 140
@@ -17,24 +15,16 @@ THRESHOLDS = {
     ),
     "first_batches_percent": chosen(50.0, "%", "most of the waiting"),
 }
-MUTES = Mutes(
-    (
-        "input_skewed",
-        "input_too_few_workers",
-        "input_too_many_workers",
-        "input_slow",
-        *STARVED,
-    ),
-    because="the program waits for the workers to start",
-)
+MUTES = ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow", *STARVED)
+MUTES_BECAUSE = "the program waits for the workers to start"
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Find loaders whose first batches, one per epoch, take most of the waiting."""
     waiting = context.waiting()
-    loader = waiting.main.feed.loader if waiting else None
-    if waiting is None or loader is None or waiting.workers == 0:
+    if waiting is None or waiting.workers == 0:
         return
+    loader = waiting.loader
     # A loader that keeps its workers starts them again only if the loader is created again.
     kept = waiting.settings.get("persistent_workers")
     starts = min(loader.made, loader.epochs) if kept else loader.epochs
@@ -53,9 +43,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             Evidence("share of the waiting, until workers had started", first, "%"),
             Evidence("first batch of an epoch, mean", loader.first_s / loader.epochs, "s"),
         ),
-        judged_by=["epochs_min", "first_batches_percent"],
         action=(
-            f"Keep the workers, {loader_call(waiting, 'persistent_workers=True')}, and create the "
+            f"Keep the workers, {loader_call(loader, 'persistent_workers=True')}, and create the "
             "loader once, before the epochs."
         ),
         regain_percent=(lost_percent / 2, lost_percent),

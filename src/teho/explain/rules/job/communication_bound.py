@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 
-from teho.explain.context import RuleContext, Series
+from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gpus_of, per_place
-from teho.explain.rule import DEEP_GPU, Mutes, chosen
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
+from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
-from teho.model.summary import NodeSummary
+from teho.model.summary import NodeSummary, Series
 
 RANK = 350
 SEVERITY = "warning, remark"
 THRESHOLDS = {
-    "time_percent": Threshold(
-        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
-    ),
+    "time_percent": MOST_OF_THE_TIME,
     "together_percent": chosen(
         90.0, "%", "nearly all GPUs must wait together; one of many may differ"
     ),
@@ -35,15 +33,13 @@ THRESHOLDS = {
         1000.0, "MB/s", "10 Gbit/s carry 1250 MB/s; so much traffic is not chance"
     ),
 }
-MUTES = Mutes(
-    ("gpu_pcie_bound", "gpu_launch_bound", *DEEP_GPU),
-    because="kernels that wait for other GPUs are small, and cause the traffic",
-)
+MUTES = ("gpu_pcie_bound", "gpu_launch_bound", *DEEP_GPU)
+MUTES_BECAUSE = "kernels that wait for other GPUs are small, and cause the traffic"
 
 _MB = 1e6
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find runs whose GPUs wait at the same times, with much traffic between them.
 
     A GPU waits if its busy share is low. A kernel that waits for other ranks counts as busy: so a
@@ -66,14 +62,12 @@ def judge(context: RuleContext) -> Iterator[Finding]:
     high_mb = context.limit("exchange_warning_mb_per_s")
     # Any program moves 100 MB/s over the PCIe bus.
     least = (low_mb if several else high_mb) * _MB
-    both = [
-        None if wait is None or rate is None else wait and rate >= least
-        for wait, rate in zip(together, exchange, strict=True)
-    ]
-    percent = _percent(both)
+    pairs = [pair for pair in zip(together, exchange, strict=True) if None not in pair]
+    both = [rate for wait, rate in pairs if wait and rate is not None and rate >= least]
+    percent = 100 * (len(both) / len(pairs)) if pairs else 0.0
     if percent <= context.limit("time_percent"):
         return
-    rate = _mean([rate for rate, holds in zip(exchange, both, strict=True) if holds]) or 0.0
+    rate = statistics.fmean(both)
     who = "each node" if several else "each of them"
     yield context.finding(
         Severity.WARNING if rate >= high_mb * _MB else Severity.REMARK,
@@ -83,17 +77,11 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         evidence=(
             Evidence("time with little use and much traffic", percent, "%"),
             Evidence(f"exchanged during this time, {who}, in each direction", rate, "bytes/s"),
-            *per_place("GPU busy, mean", "%", _means(context, "gpu_busy_percent")),
-            *per_place("GPU power, mean", "W", _means(context, "gpu_power_w")),
+            *per_place("GPU busy, mean", "%", context.means("gpu_busy_percent")),
+            *per_place("GPU power, mean", "W", context.means("gpu_power_w")),
         ),
-        judged_by=list(THRESHOLDS),
         action=_action(several=several),
     )
-
-
-def _means(context: RuleContext, metric: str) -> list[tuple[NodeGpu, float]]:
-    means = [(gpu, context.mean(gpu, metric)) for gpu in context.gpus]
-    return [(gpu, mean) for gpu, mean in means if mean is not None]
 
 
 def _waits(context: RuleContext, gpu: NodeGpu) -> list[bool | None] | None:
@@ -161,8 +149,7 @@ def _exchanged(
 
 
 def _over_pcie(context: RuleContext, gpu: NodeGpu) -> Series | None:
-    ways = [context.series(gpu, f"gpu_pcie_{way}_bytes_per_s") for way in ("receive", "send")]
-    into, out = ways
+    into, out = (context.series(gpu, f"gpu_pcie_{way}_bytes_per_s") for way in ("receive", "send"))
     if into is None or out is None:
         return None
     return [
@@ -177,7 +164,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _percent(verdicts: Sequence[bool | None]) -> float:
-    return 100 * (_mean([None if verdict is None else float(verdict) for verdict in verdicts]) or 0)
+    return 100 * (_mean(verdicts) or 0.0)
 
 
 def _action(*, several: bool) -> str:

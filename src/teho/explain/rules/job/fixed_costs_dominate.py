@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes, chosen
-from teho.model.finding import Evidence, Finding
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing, MainProcess
 from teho.units import format_duration
 
@@ -17,13 +13,14 @@ THRESHOLDS = {
     "wall_min_s": chosen(30.0, "s", "normal in a shorter run"),
     "compiles_max": chosen(5.0, "times", "a few shapes are usual, such as a last, smaller batch"),
 }
-MUTES = Mutes(("batch_small",), because="most of the time was not spent on batches")
+MUTES = ("batch_small",)
+MUTES_BECAUSE = "most of the time was not spent on batches"
 
 _SEVERAL_FUNCTIONS = frozenset(("", "(others)", "<lambda>"))
 """Names of more than one function."""
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the time of importing and compiling with the whole time."""
     for main in context.mains:
         fixed_s = main.seconds(Doing.IMPORTING, Doing.COMPILING)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.context import RuleContext
-from teho.explain.rule import DEEP_GPU, STARVED, UNEVEN, Mutes, chosen
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.kinds import DEEP_GPU, STARVED, UNEVEN
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.units import format_duration
 
 RANK = 570
@@ -15,36 +12,17 @@ THRESHOLDS = {
     "elapsed_min_s": chosen(60.0, "s", "within the first minute programs load libraries and data"),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
-MUTES = Mutes(
-    (
-        "gpu_one_idle",
-        "gpu_held_idle",
-        "gpu_used_only_at_first",
-        *STARVED,
-        *UNEVEN,
-        "task_imbalance",
-        "gpu_pcie_bound",
-        "gpu_launch_bound",
-        "gpu_slow_fp64",
-        "gpu_tensor_cores_idle",
-        *DEEP_GPU,
-        "gpu_memory_bound",
-        "memory_grows",
-        "cores_taken_by_others",
-        "serial_program",
-        "cores_unused",
-        "memory_overasked",
-        "gpu_throttled",
-        "gpu_power_capped",
-        "batch_small",
-        "cold_cache",
-        "steps_uneven",
-    ),
-    because="means and shares of a short run are not reliable",
-)
+MUTES = (
+    "gpu_one_idle", "gpu_held_idle", "gpu_used_only_at_first", *STARVED, *UNEVEN,
+    "task_imbalance", "gpu_pcie_bound", "gpu_launch_bound", "gpu_slow_fp64",
+    "gpu_tensor_cores_idle", *DEEP_GPU, "gpu_memory_bound", "memory_grows",
+    "cores_taken_by_others", "serial_program", "cores_unused", "memory_overasked",
+    "gpu_throttled", "gpu_power_capped", "batch_small", "cold_cache", "steps_uneven",
+)  # fmt: skip
+MUTES_BECAUSE = "means and shares of a short run are not reliable"
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find runs that are too short for means, or that have too few samples."""
     elapsed_s = context.summary.elapsed_s
     samples = max(
@@ -63,7 +41,6 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         Severity.REMARK,
         f"{what}, too little to judge how well it used its resources.",
         evidence=(Evidence("wall time", elapsed_s, "s"), Evidence("samples", float(samples))),
-        judged_by=["elapsed_min_s", "samples_min"],
         action=_longer(context) if is_short else "Sample more often: `teho run --every 1s -- CMD`.",
     )
 

@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext, Series
+from teho.explain.context import share_of_bins
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
+from teho.explain.rule import Evidence, Findings, Located, RuleContext, Severity, Threshold
+from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 from teho.explain.step import rank_at
 from teho.explain.wording import MOST_NAMED, listed, span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.model.metric import METRICS_BY_NAME
+from teho.model.summary import Series
 
 RANK = 360
 SEVERITY = "warning"
 THRESHOLDS = {
-    "time_percent": Threshold(
-        50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
-    ),
+    "time_percent": MOST_OF_THE_TIME,
     "working_percent": Threshold(
         25.0,
         "%",
@@ -36,7 +37,6 @@ class _Signal(NamedTuple):
     """A gauge that shows the load of a GPU."""
 
     metric: str
-    unit: str
     limit: str
     """Name of its threshold."""
     does: str
@@ -44,21 +44,24 @@ class _Signal(NamedTuple):
     do: str
     """What several GPUs did."""
 
+    @property
+    def unit(self) -> str:
+        return METRICS_BY_NAME[self.metric].unit
 
-_POWER = _Signal("gpu_power_w", "W", "power_percent", "drew {}", "drew {}")
+
+_POWER = _Signal("gpu_power_w", "power_percent", "drew {}", "drew {}")
 _MEMORY = _Signal(
-    "gpu_memory_busy_percent", "%", "busy_points",
+    "gpu_memory_busy_percent", "busy_points",
     "used its memory {} of the time", "used their memory {} of the time",
 )  # fmt: skip
 _BUSY = _Signal(
-    "gpu_busy_percent", "%", "busy_points",
-    "was busy {} of the time", "were busy {} of the time",
-)  # fmt: skip
+    "gpu_busy_percent", "busy_points", "was busy {} of the time", "were busy {} of the time"
+)
 
 _Rows = list[tuple[NodeGpu, Series]]
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare GPUs of one model with each other, bin by bin.
 
     A GPU differs if it is far from the median of its model for most of the time in which the run is
@@ -74,7 +77,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             yield from _among(context, gpus)
 
 
-def _among(context: RuleContext, gpus: list[NodeGpu]) -> Iterator[Finding]:
+def _among(context: RuleContext, gpus: list[NodeGpu]) -> Findings:
     busy: _Rows = [
         (gpu, series)
         for gpu in gpus
@@ -85,13 +88,7 @@ def _among(context: RuleContext, gpus: list[NodeGpu]) -> Iterator[Finding]:
     working = _working(context, busy)
     load = _load(context, [gpu for gpu, _ in busy])
     for signal, rows in ([load] if load else []) + [(_BUSY, busy)]:
-        shares = _shares_far(context, signal, rows, working)
-        for side in zip(*shares, strict=True):
-            far = [
-                (gpu, share)
-                for (gpu, _), share in zip(rows, side, strict=True)
-                if share > context.limit("time_percent")
-            ]
+        for far in _far(context, signal, rows, working):
             if far:
                 yield _uneven(context, signal, [gpu for gpu, _ in rows], far)
                 return
@@ -115,35 +112,36 @@ def _load(context: RuleContext, gpus: list[NodeGpu]) -> tuple[_Signal, _Rows] | 
     return None
 
 
-def _shares_far(
+def _far(
     context: RuleContext, signal: _Signal, rows: _Rows, working: list[bool]
-) -> list[tuple[float, float]]:
-    """Return for each GPU the share of the working time far below and far above, in %."""
-    below, above, count = ([0] * len(rows) for _ in range(3))
-    for number, at_work in enumerate(working):
-        values = [series[number] for _, series in rows]
-        known = [value for value in values if value is not None]
-        if not at_work or len(known) < 2:
-            continue
-        middle = median(known)
-        # Power differs by a part of the median, a share by percentage points.
-        far = context.limit("busy_points")
-        if signal is _POWER:
-            far = context.limit("power_percent") / 100 * middle
-        for place, value in enumerate(values):
-            if value is not None:
-                count[place] += 1
-                below[place] += value < middle - far
-                above[place] += value > middle + far
-    return [
-        (100 * under / seen, 100 * over / seen) if seen else (0.0, 0.0)
-        for under, over, seen in zip(below, above, count, strict=True)
+) -> Iterator[list[tuple[NodeGpu, float]]]:
+    """Yield the GPUs that were far below, and far above, the median for most of the working time.
+
+    Each with the share of the time, in %.
+    """
+    columns = zip(*(series for _, series in rows), strict=True)
+    known = [[value for value in column if value is not None] for column in columns]
+    middles = [
+        median(values) if at_work and len(values) > 1 else None
+        for at_work, values in zip(working, known, strict=True)
     ]
+    part, points = context.limit("power_percent") / 100, context.limit("busy_points")
+
+    def least(middle: float) -> float:
+        # Power differs by a part of the median, a share by percentage points.
+        return part * middle if signal is _POWER else points
+
+    for is_far in (
+        lambda value, middle: value < middle - least(middle),
+        lambda value, middle: value > middle + least(middle),
+    ):
+        shares = [(gpu, share_of_bins(is_far, series, middles) or 0.0) for gpu, series in rows]
+        yield [(gpu, share) for gpu, share in shares if share > context.limit("time_percent")]
 
 
 def _uneven(
     context: RuleContext, signal: _Signal, gpus: list[NodeGpu], far: list[tuple[NodeGpu, float]]
-) -> Finding:
+) -> Located:
     odd = [gpu for gpu, _ in far]
     keys = {gpu.key for gpu in odd}
     others = [gpu for gpu in gpus if gpu.key not in keys]
@@ -159,9 +157,7 @@ def _uneven(
         f"{name_all(odd)} {did}, {rest} {span(usual, signal.unit)}: the load is uneven.",
         evidence=(
             *per_place("time with a large difference from the others", "%", far),
-            *_compared(_POWER, "GPU power", odd, others),
-            *_compared(_BUSY, "GPU busy", odd, others),
-            *_compared(_MEMORY, "GPU memory busy", odd, others),
+            *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
             *(Evidence(f"rank that probably uses {gpu.name}", f"{rank}") for gpu in odd[:MOST_NAMED]
               if (rank := rank_at(context.run, gpu.node.name, gpu.gpu.position)) is not None),
         ),
@@ -176,9 +172,8 @@ def _uneven(
     )  # fmt: skip
 
 
-def _compared(
-    signal: _Signal, label: str, odd: list[NodeGpu], others: list[NodeGpu]
-) -> Iterator[Evidence]:
+def _compared(signal: _Signal, odd: list[NodeGpu], others: list[NodeGpu]) -> Iterator[Evidence]:
+    label = METRICS_BY_NAME[signal.metric].label
     yield from gauges(odd, signal.metric)
     usual = [mean for _, mean in recorded(others, signal.metric)]
     if usual:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.explain.context import Located, RuleContext
 from teho.explain.endings import BY_USERS, EndEvidence, Meaning, meaning_of, named, number_of
-from teho.explain.rule import chosen
+from teho.explain.rule import Evidence, Findings, Located, RuleContext, chosen
 from teho.explain.step import ending, failed
 from teho.explain.wording import capital, joined, ranks_on
-from teho.model.finding import Evidence, Finding
 from teho.model.run import End, Run
 from teho.units import format_duration
 
@@ -30,7 +28,7 @@ class _Failure(NamedTuple):
     end: End
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Say how a run ended that failed; this finding is always the report's first.
 
     If some tasks of a step failed first, they are named. If tasks failed at the same moment, those

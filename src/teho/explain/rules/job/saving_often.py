@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from teho.explain.program_context import ProgramContext
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.model.program import Doing
 
 RANK = 270
@@ -13,7 +10,7 @@ SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Check how long the program saved."""
     for main, share in context.losses(Doing.SAVING):
         yield context.lost(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from teho.explain.program_context import ProgramContext, median_place
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.program_context import median_place
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold, chosen
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Wait
 
@@ -26,7 +25,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: ProgramContext) -> Iterator[Finding]:
+def judge(context: ProgramContext) -> Findings:
     """Compare the long steps with the usual ones."""
     for main in context.mains:
         between = main.process.progress[-1].between if main.process.progress else {}
@@ -53,7 +52,6 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
                 Evidence("step, mean of the long ones", long_s / rare, "s"),
                 Evidence("additional time of the long ones", more_s, "s"),
             ),
-            judged_by=["times_longer", "long_steps", "rare_percent", "cost_percent"],
             action=(
                 "Check what the program does at these steps: evaluation, writing, garbage "
                 "collection, compiling for new shapes. Name these parts with `teho.phase`: the "

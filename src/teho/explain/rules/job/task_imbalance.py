@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext
-from teho.explain.rule import chosen
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.step import failed
 from teho.explain.wording import capital, ranks_on, span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.units import format_duration
 
 RANK = 370
@@ -31,7 +29,7 @@ class _Task(NamedTuple):
     cpu_s: float
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the tasks of a step with their median, if all tasks succeeded."""
     tasks = [
         _Task(task.rank, task.node, context.run.moment_s(task.node, task.end.at), task.end.cpu_s)
@@ -43,7 +41,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         yield from _by_cpu_time(context, tasks)
 
 
-def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Iterator[Finding]:
+def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
     ends = [task.end_s for task in tasks]
     middle_s = median(ends)
     far_s = context.limit("end_percent") / 100 * context.summary.elapsed_s
@@ -69,7 +67,7 @@ def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Iterator[Finding]:
     )
 
 
-def _by_cpu_time(context: RuleContext, tasks: Sequence[_Task]) -> Iterator[Finding]:
+def _by_cpu_time(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
     times = [task.cpu_s for task in tasks]
     middle_s = median(times)
     factor, least_s = context.limit("cpu_factor"), context.limit("cpu_min_s")

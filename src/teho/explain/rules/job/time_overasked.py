@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from teho.explain.context import RuleContext, allocation_of
-from teho.explain.rule import chosen
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.model.missing import Missing, Reason
 from teho.model.run import End, Run
 from teho.units import format_clock, format_duration
@@ -23,14 +20,14 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the time that a completed job took with its time limit."""
     node, end = next(iter(context.summary.nodes), None), context.run.end
     # The beginning of a job that was recorded from outside is not known.
     if node is None or end is None or end.exit_code != 0 or end.job_state:
         return
     used_s = _used_s(context.run, end)
-    if not allocation_of(context.run, node.name).scheduler or used_s <= context.limit("used_min_s"):
+    if not context.run.allocation(node.name).scheduler or used_s <= context.limit("used_min_s"):
         return
     limits = (one.allocation.time_limit_s for one in context.run.nodes)
     known = next((limit_s for limit_s in limits if limit_s), None)
@@ -48,7 +45,6 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             Evidence("time requested", limit_s, "s"),
             Evidence("time used, of the request", 100 * used_s / limit_s, "%"),
         ),
-        judged_by=["used_min_s", "used_percent", "margin_factor"],
         action=(
             f"If the job ends with this program, request `--time={format_clock(needed_s)}`: "
             f"{factor:g} times the time used. Short jobs start sooner."
@@ -58,6 +54,5 @@ def judge(context: RuleContext) -> Iterator[Finding]:
 
 def _used_s(run: Run, end: End) -> float:
     """Return the time from the start of the job to the end of the run; at least the run's time."""
-    start = run.environment.get("SLURM_JOB_START_TIME", "")
-    before_s = end.at.timestamp() - int(start) if start.isdecimal() else 0.0
-    return max(end.elapsed_s, before_s)
+    start_s = run.number("SLURM_JOB_START_TIME")
+    return max(end.elapsed_s, end.at.timestamp() - start_s if start_s else 0.0)

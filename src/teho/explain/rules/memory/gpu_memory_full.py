@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import ge
 
-from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
-from teho.explain.rule import chosen
-from teho.model.finding import Finding, Severity
+from teho.explain.rule import Findings, RuleContext, Severity, chosen
 
 RANK = 550
 SEVERITY = "remark"
@@ -18,7 +15,7 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find GPUs whose memory was nearly full."""
     yield from compare_with_limits(
         context,

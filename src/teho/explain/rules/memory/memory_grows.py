@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from teho.explain.context import RuleContext, allocation_of
 from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary, Stat
 
@@ -38,10 +36,8 @@ THRESHOLDS = {
     "warning_times": chosen(4.0, "runs", "a run five times as long fails"),
     "usual_hours": chosen(24.0, "hours", "if the time limit is not known, Teho assumes a day"),
 }
-MUTES = Mutes(
-    ("memory_near_limit", "memory_overasked", "batch_small"),
-    because="the next run may need more or less memory, depending on its length",
-)
+MUTES = ("memory_near_limit", "memory_overasked", "batch_small")
+MUTES_BECAUSE = "the next run may need more or less memory, depending on its length"
 
 _QUARTERS = 4
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
@@ -61,7 +57,7 @@ class _Growth(NamedTuple):
     """From the end of the run until the memory is full at this rate."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes and GPUs whose used memory grew steadily from the warm-up to the end.
 
     A curve that becomes flat, falls, jumps once or is noisy is not steady growth. Page cache is not
@@ -133,7 +129,7 @@ def _severity(context: RuleContext, growth: _Growth) -> Severity:
     elapsed_s, left_s = context.summary.elapsed_s, growth.left_s
     place = growth.place
     node = place.node.name if isinstance(place, NodeGpu) else place.name
-    given_s = allocation_of(context.run, node).time_limit_s
+    given_s = context.run.allocation(node).time_limit_s
     in_time = elapsed_s + left_s <= (given_s or context.limit("usual_hours") * _HOUR_S)
     in_danger = given_s is not None and in_time and context.run.end is None
     if left_s <= context.limit("critical_times") * elapsed_s or in_danger:
@@ -143,7 +139,7 @@ def _severity(context: RuleContext, growth: _Growth) -> Severity:
     return Severity.REMARK
 
 
-def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth]) -> Finding:
+def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth]) -> Located:
     places = [growth.place for growth in growths]
     nodes = [place for place in places if isinstance(place, NodeSummary)]
     rate = span([_MINUTE_S * growth.per_s for growth in growths], "bytes")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext
-from teho.explain.places import each_of, per_place
-from teho.explain.rule import chosen
+from teho.explain.places import each_of, per_column
+from teho.explain.rule import Findings, RuleContext, Severity, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity
 from teho.model.summary import NodeSummary
 
 RANK = 450
@@ -20,30 +16,24 @@ THRESHOLDS = {
 }
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes with a memory peak near the limit, whether the job requested the limit or not."""
-    peaks: list[tuple[NodeSummary, float]] = []
-    limits: list[tuple[NodeSummary, float]] = []
+    near: list[tuple[NodeSummary, float, float]] = []
     for node in context.summary.nodes:
         limit = context.figure(node, "memory limit", node.memory_limit_bytes)
         used = context.figure(node, "memory used, highest", node.memory_peak_bytes)
         if limit and used is not None and 100 * used / limit >= context.limit("used_percent"):
-            peaks.append((node, used))
-            limits.append((node, limit))
-    if not peaks:
+            near.append((node, used, limit))
+    if not near:
         return
-    nodes = [node for node, _ in peaks]
-    shares = [100 * used / limit for (_, used), (_, limit) in zip(peaks, limits, strict=True)]
-    most = max(limit for _, limit in limits)
+    nodes = [node for node, _, _ in near]
+    shares = [100 * used / limit for _, used, limit in near]
+    most = max(limit for _, _, limit in near)
     needed_bytes = most * (1 + context.limit("margin_percent") / 100)
     yield context.finding(
         Severity.WARNING,
         f"Memory reached {span(shares, '%')} of its limit on {each_of(nodes)}.",
-        evidence=(
-            *per_place("memory used, highest", "bytes", peaks),
-            *per_place("memory limit", "bytes", limits),
-        ),
-        judged_by=["used_percent", "margin_percent"],
+        evidence=per_column(near, ("memory used, highest", "bytes"), ("memory limit", "bytes")),
         action=advice.more_memory(context.run, nodes[0], needed_bytes),
         subjects=nodes,
     )

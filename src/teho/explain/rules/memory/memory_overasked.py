@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext, allocation_of
-from teho.explain.places import gauges, name_all, per_place, recorded
-from teho.explain.rule import chosen
+from teho.explain.places import gauges, name_all, per_column, recorded
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary
 from teho.units import GIB, format_bytes
@@ -28,40 +24,34 @@ _REQUESTED = frozenset({"cgroup", "scheduler"})
 """Sources of a limit that was requested; the memory of a whole node was not."""
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Compare the highest memory use on a node with the request."""
-    peaks: list[tuple[NodeSummary, float]] = []
-    requests: list[tuple[NodeSummary, float]] = []
-    shares: list[tuple[NodeSummary, float]] = []
+    found: list[tuple[NodeSummary, float, float, float]] = []
     for node in context.summary.nodes:
         used, requested = _use(context, node)
-        if (
-            used is None
-            or not requested
-            or 100 * used / requested >= context.limit("used_percent")
-            or requested - used < context.limit("unused_min_gib") * GIB
-        ):
+        if used is None or not requested:
             continue
-        peaks.append((node, used))
-        requests.append((node, requested))
-        shares.append((node, 100 * used / requested))
-    if not peaks:
+        is_much = requested - used >= context.limit("unused_min_gib") * GIB
+        if is_much and 100 * used / requested < context.limit("used_percent"):
+            found.append((node, used, requested, 100 * used / requested))
+    if not found:
         return
-    nodes = [node for node, _ in peaks]
-    most = max(used for _, used in peaks)
-    needed_bytes = most * (1 + context.limit("margin_percent") / 100)
+    nodes, peaks, requests, _ = zip(*found, strict=True)
+    needed_bytes = max(peaks) * (1 + context.limit("margin_percent") / 100)
     yield context.finding(
         Severity.REMARK if context.gpus else Severity.WARNING,
-        f"On {name_all(nodes)} the job used {span([used for _, used in peaks], 'bytes')} of the "
-        f"{span([requested for _, requested in requests], 'bytes')} of memory that it requested"
+        f"On {name_all(nodes)} the job used {span(peaks, 'bytes')} of the "
+        f"{span(requests, 'bytes')} of memory that it requested"
         f"{'' if len(nodes) == 1 else ' on each node'}.",
         evidence=(
-            *per_place("memory used, highest", "bytes", peaks),
-            *per_place("memory requested", "bytes", requests),
-            *per_place("memory used, of the request", "%", shares),
+            *per_column(
+                found,
+                ("memory used, highest", "bytes"),
+                ("memory requested", "bytes"),
+                ("memory used, of the request", "%"),
+            ),
             *gauges(nodes, "job_cache_bytes", "max", "page cache, highest"),
         ),
-        judged_by=["used_percent", "unused_min_gib", "margin_percent"],
         action=_action(context, nodes[0], needed_bytes),
         subjects=nodes,
     )
@@ -69,7 +59,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
 
 def _use(context: RuleContext, node: NodeSummary) -> tuple[float | None, float | None]:
     """Return the memory that a job used and requested on a node, in bytes; None if not known."""
-    in_job = allocation_of(context.run, node.name).scheduler is not None
+    in_job = context.run.allocation(node.name).scheduler is not None
     source = node.memory_limit_source
     if source not in _REQUESTED and not (in_job and not source):
         return None, None
@@ -92,7 +82,7 @@ def _process_peaks(run: Run, node_name: str) -> list[int]:
 
 
 def _action(context: RuleContext, node: NodeSummary, needed_bytes: float) -> str:
-    allocation = allocation_of(context.run, node.name)
+    allocation = context.run.allocation(node.name)
     less = advice.ask_memory(allocation, needed_bytes, allocation.cores_asked or node.cores)
     if not less:
         return f"Lower the limit of the container or cgroup to {span([needed_bytes], 'bytes')}."

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teho.explain import advice
-from teho.explain.context import RuleContext
 from teho.explain.places import name_all, per_place
-from teho.explain.rule import Mutes, chosen
+from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
-from teho.model.missing import Missing, Reason
+from teho.model.missing import Missing
 from teho.model.summary import NodeSummary
 
 RANK = 20
@@ -21,15 +17,15 @@ THRESHOLDS = {
         50.0, "%", "the real need is not known; lower the request after a good run"
     ),
 }
-MUTES = Mutes(("memory_near_limit",), because="the limit was reached")
+MUTES = ("memory_near_limit",)
+MUTES_BECAUSE = "the limit was reached"
 
 
-def judge(context: RuleContext) -> Iterator[Finding]:
+def judge(context: RuleContext) -> Findings:
     """Find nodes on which the kernel counted out-of-memory kills in the job's cgroup."""
     killed: list[tuple[NodeSummary, float]] = []
     for node in context.summary.nodes:
-        total = node.totals.get("oom_kills", Missing(Reason.UNRECORDED))
-        kills = context.figure(node, "out-of-memory kills", total)
+        kills = context.total(node, "oom_kills")
         if kills is not None and kills >= context.limit("kills_min"):
             killed.append((node, kills))
     if not killed:
@@ -50,7 +46,6 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             *per_place("out-of-memory kills", "", killed),
             *per_place("memory limit", "bytes", limits),
         ),
-        judged_by=["kills_min", "margin_percent"],
         action=advice.more_memory(context.run, nodes[0], needed_bytes),
         subjects=nodes,
     )
