@@ -47,8 +47,7 @@ _BY_SIGNAL: dict[int, str] = {
         "the crash.",
     ),
 }
-_MORE_MEMORY = "Request more memory, or use less memory: a smaller batch or fewer loader "
-"workers."
+_MORE_MEMORY = "Request more memory, or use less memory: a smaller batch or fewer loader workers."
 _BY_EXCEPTION = {
     "MemoryError": "Request more memory, or load less data at once.",
     "torch.OutOfMemoryError": _SMALLER_BATCH,

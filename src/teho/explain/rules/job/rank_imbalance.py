@@ -89,7 +89,7 @@ def _among(context: RuleContext, gpus: list[NodeGpu]) -> Findings:
     load = _load(context, [gpu for gpu, _ in busy])
     for signal, rows in ([load] if load else []) + [(_BUSY, busy)]:
         for far in _far(context, signal, rows, working):
-            if far:
+            if far and len(far) < len(rows):
                 yield _uneven(context, signal, [gpu for gpu, _ in rows], far)
                 return
 
