@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, option
 from teho.cli.here import cluster_here
 from teho.cli.output import Output, output_options
 from teho.errors import InputError
@@ -32,17 +33,11 @@ Examples:
   teho clusters discover --output ~/.config/teho/clusters/birch.toml
   teho clusters discover --name lumi""",
 )
-@click.option(
-    "--name", metavar="NAME", help="Set the name of the cluster.  [default: the scheduler's]"
-)
-@click.option(
-    "--output",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="Write the cluster's file, such as birch.toml; - for standard output.  "
-    "[default: standard output]",
-)
-@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@option("--name NAME", "Set the name of the cluster.", unset="the scheduler's")
+@option("--output FILE", "Write the cluster's file, such as birch.toml; - for standard output.",
+        unset="standard output",
+        type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))  # fmt: skip
+@flag("--force", "Overwrite FILE if it exists.")
 @output_options(file=False)
 def discover(name: str | None, output: Path | None, force: bool, result: Output) -> None:
     """Ask Slurm or Grid Engine what the cluster of this machine has and allows.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, option, program_command
 from teho.cli.here import cluster_here, live_of
 from teho.cli.output import Output, output_options
 from teho.cli.request import (
@@ -31,21 +32,17 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   teho plan --gpus 1 --gpu-memory 30GiB -- python train.py
   teho plan --gpus 8 --launcher torchrun --time 12h --cluster lumi --cluster roihu
   teho plan --gpus 0 --cpus 16 --mem 64GiB --time 2d
   teho plan --gpus 4 --format json | jq '.options[0]'
-  teho plan --gpus 4 --cluster roihu --launcher torchrun --script -- train.py > job.sh""",
-)
+  teho plan --gpus 4 --cluster roihu --launcher torchrun --script -- train.py > job.sh""")
 @request_options
-@click.option("--cluster", "names", metavar="NAME", multiple=True,
-              help="Plan only for these clusters, such as lumi,roihu.  [default: all]")  # fmt: skip
+@option("--cluster NAME", "Plan only for these clusters, such as lumi,roihu.", unset="all",
+        into="names", multiple=True)  # fmt: skip
 @output_options()
-@click.option("--script", is_flag=True, help="Print only the batch script of the first option.")
+@flag("--script", "Print only the batch script of the first option.")
 @script_options
 @click.argument("argv", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def command(

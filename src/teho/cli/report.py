@@ -12,6 +12,7 @@ import click
 
 from teho.cli import say
 from teho.cli.complete import complete_run
+from teho.cli.declare import plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.owner import owner_of
 from teho.cli.terminal import wants_color, width
@@ -26,17 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["command", "print_text"]
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho report
   teho report baseline --short
   teho report last -o report.html
   teho report last --why
   teho report 20261120-1019 --format json | jq .verdict
   teho report --format seff
-  teho report 4711""",
-)
+  teho report 4711""")
 @click.argument("run", default="last", shell_complete=complete_run)
 @click.argument("others", metavar="", nargs=-1)
 @output_options("seff")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import click
 import msgspec
 from click.core import ParameterSource
 
 from teho.cli import say
+from teho.cli.declare import flag, option, together
 from teho.config.settings import load_settings
 from teho.errors import InputError, UnitError
 from teho.launchers.registry import launchers
@@ -30,8 +31,6 @@ __all__ = [
     "with_environment",
 ]
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 
 class _GpuCount(click.IntRange):
     """A number of GPUs; the error for Slurm's `TYPE:NUMBER` names Teho's two options."""
@@ -44,90 +43,59 @@ class _GpuCount(click.IntRange):
         return super().convert(value, param, ctx)
 
 
-_REQUEST = (
-    click.option("--gpus", type=_GpuCount(min=0), default=1, show_default=True, metavar="N",
-                 help="Request N GPUs for the whole job; 0 for a job without GPUs."),
-    click.option("--gpu-memory", metavar="SIZE",
-                 help="Request GPUs with at least this memory, such as 30GiB.  [default: any]"),
-    click.option("--gpu-type", metavar="TYPE",
-                 help="Request GPUs or MIG slices of this type, such as a100.  "
-                 "[default: any]"),
-    click.option("--nodes", type=click.IntRange(min=1), metavar="N",
-                 help="Spread the job over N nodes.  [default: the fewest that fit]"),
-    click.option("--cpus-per-gpu", type=click.IntRange(min=1), metavar="N",
-                 help="Request N cores for each GPU.  [default: the site's fair share]"),
-    click.option("--cpus", type=click.IntRange(min=1), metavar="N",
-                 help="Request N cores for the whole job.  [default: as --cpus-per-gpu]"),
-    click.option("--mem", metavar="SIZE",
-                 help="Request this memory on each node, such as 64GiB.  "
-                 "[default: the site's fair share]"),
-    click.option("--time", metavar="TIME",
-                 help="Limit the run time, such as 90min, 2d or 1-12:00:00.  [default: 1h]"),
-    click.option("--local-disk", metavar="SIZE",
-                 help="Request this much local disk on each node.  [default: none]"),
-    click.option("--partition", metavar="NAME",
-                 help="Use only this partition or queue.  [default: any]"),
-    click.option("--account", metavar="NAME",
-                 help="Charge this project.  [default: the setting account]"),
-    click.option("--qos", metavar="NAME",
-                 help="Set this quality of service (Slurm).  [default: the site's]"),
-    click.option("--reservation", metavar="NAME",
-                 help="Run in this reservation (Slurm).  [default: none]"),
-    click.option("--licenses", metavar="NAMES",
-                 help="Request licenses, such as matlab:2 (Slurm).  [default: none]"),
-    click.option("--exclusive", is_flag=True,
-                 help="Request whole nodes, without other jobs; the site charges whole nodes."),
-    click.option("--launcher", type=click.Choice(list(launchers())), default="plain",
-                 show_default=True, help="Start the processes with this launcher."),
-    click.option("--name", metavar="NAME", default="",
-                 help="Set the name of the job.  [default: the command's name]"),
-    click.option("--even-if-retired", is_flag=True, help="Also plan for retired clusters."),
+request_options = together(
+    option("--gpus N", "Request N GPUs for the whole job; 0 for a job without GPUs.",
+           type=_GpuCount(min=0), default=1),
+    option("--gpu-memory SIZE", "Request GPUs with at least this memory, such as 30GiB.",
+           unset="any"),
+    option("--gpu-type TYPE", "Request GPUs or MIG slices of this type, such as a100.",
+           unset="any"),
+    option("--nodes N", "Spread the job over N nodes.", unset="the fewest that fit",
+           type=click.IntRange(min=1)),
+    option("--cpus-per-gpu N", "Request N cores for each GPU.", unset="the site's fair share",
+           type=click.IntRange(min=1)),
+    option("--cpus N", "Request N cores for the whole job.", unset="as --cpus-per-gpu",
+           type=click.IntRange(min=1)),
+    option("--mem SIZE", "Request this memory on each node, such as 64GiB.",
+           unset="the site's fair share"),
+    option("--time TIME", "Limit the run time, such as 90min, 2d or 1-12:00:00.", unset="1h"),
+    option("--local-disk SIZE", "Request this much local disk on each node.", unset="none"),
+    option("--partition NAME", "Use only this partition or queue.", unset="any"),
+    option("--account NAME", "Charge this project.", unset="the setting account"),
+    option("--qos NAME", "Set this quality of service (Slurm).", unset="the site's"),
+    option("--reservation NAME", "Run in this reservation (Slurm).", unset="none"),
+    option("--licenses NAMES", "Request licenses, such as matlab:2 (Slurm).", unset="none"),
+    flag("--exclusive", "Request whole nodes, without other jobs; the site charges whole nodes."),
+    option("--launcher", "Start the processes with this launcher.",
+           type=click.Choice(list(launchers())), default="plain"),
+    option("--name NAME", "Set the name of the job.", unset="the command's name", default=""),
+    flag("--even-if-retired", "Also plan for retired clusters."),
 )  # fmt: skip
-_SCRIPT = (
-    click.option("--record", is_flag=True, help="Record the program with `teho run`."),
-    click.option("--check", is_flag=True,
-                 help="Run `teho doctor` first, and end the job if it cannot work."),
-    click.option("--framework", metavar="NAME", default="",
-                 help="Load the site's software for this framework; none: load nothing.  "
-                 "[default: from the command]"),
-    click.option("--env", metavar="ENV", default="",
-                 help="Activate your environment: a plan of `teho env plan` in JSON, a directory, "
-                 "a .sif file, or the name of a conda environment.  [default: none]"),
-    click.option("--line", "lines", metavar="LINE", multiple=True,
-                 help="Add this line before the command; may be repeated.  [default: none]"),
-    click.option("--stage", metavar="FILE", multiple=True,
-                 help="Copy FILE to the local disk of each node; may be repeated.  "
-                 "[default: none]"),
-    click.option("--array", metavar="RANGE", default="",
-                 help="Submit a job array, such as 1-10 or 1-100%8.  [default: one job]"),
-    click.option("--after", metavar="JOB", multiple=True,
-                 help="Start after JOB has ended without error; may be repeated.  "
-                 "[default: at once]"),
-    click.option("--signal", metavar="TIME",
-                 help="Send SIGUSR1 to the program when this time is left, such as 5min.  "
-                 "[default: no signal]"),
-    click.option("--requeue", is_flag=True,
-                 help="Queue the job again after a failed node, and after --signal."),
-    click.option("--log", metavar="FILE", default="",
-                 help="Write the output of the job to FILE.  [default: the scheduler's file]"),
+"""Add the options that say what a program needs."""
+script_options = together(
+    flag("--record", "Record the program with `teho run`."),
+    flag("--check", "Run `teho doctor` first, and end the job if it cannot work."),
+    option("--framework NAME", "Load the site's software for this framework; none: load nothing.",
+           unset="from the command", default=""),
+    option("--env ENV",
+           "Activate your environment: a plan of `teho env plan` in JSON, a directory, a .sif "
+           "file, or the name of a conda environment.", unset="none", default=""),
+    option("--line LINE", "Add this line before the command; may be repeated.", unset="none",
+           into="lines", multiple=True),
+    option("--stage FILE", "Copy FILE to the local disk of each node; may be repeated.",
+           unset="none", multiple=True),
+    option("--array RANGE", "Submit a job array, such as 1-10 or 1-100%8.", unset="one job",
+           default=""),
+    option("--after JOB", "Start after JOB has ended without error; may be repeated.",
+           unset="at once", multiple=True),
+    option("--signal TIME", "Send SIGUSR1 to the program when this time is left, such as 5min.",
+           unset="no signal"),
+    flag("--requeue", "Queue the job again after a failed node, and after --signal."),
+    option("--log FILE", "Write the output of the job to FILE.", unset="the scheduler's file",
+           default=""),
 )  # fmt: skip
+"""Add the options that change only the script of a job."""
 _SCRIPT_NAMES = (*ScriptOptions.__struct_fields__, "env", "lines", "signal")
-
-
-def request_options(command: _Command) -> _Command:
-    """Add the options that say what a program needs."""
-    return _with(_REQUEST, command)
-
-
-def script_options(command: _Command) -> _Command:
-    """Add the options that change only the script of a job."""
-    return _with(_SCRIPT, command)
-
-
-def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command) -> _Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:

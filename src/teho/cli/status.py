@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, option, plain_command
 from teho.cli.progress import hint_if_slow
 from teho.cli.terminal import print_json, wants_color, width
 from teho.config.settings import load_settings
@@ -27,20 +28,16 @@ _SILENCE_S = 3.0
 """After this time, a line says what the command waits for."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho status
   teho status 4211907
   teho status last --follow
-  teho status --format json | jq '.[] | select(.jobs[0].state == "running")'""",
-)
+  teho status --format json | jq '.[] | select(.jobs[0].state == "running")'""")
 @click.argument("references", metavar="[JOB…]", nargs=-1)
-@click.option("-f", "--follow", is_flag=True, help="Follow one job to its end: state, log, cost.")
-@click.option("--all", "every", is_flag=True,
-              help="Also show jobs that were submitted more than a week ago.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
-              show_default=True, help="Print text, JSON or HTML.")  # fmt: skip
+@flag("-f --follow", "Follow one job to its end: state, log, cost.")
+@flag("--all", "Also show jobs that were submitted more than a week ago.", into="every")
+@option("--format", "Print text, JSON or HTML.", into="form",
+        type=click.Choice(["text", "json", "html"]), default="text")  # fmt: skip
 def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
     """Show the states of jobs, their cost until now, and their log and recordings.
 

@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from teho.cli import say
+from teho.cli.declare import flag, option, program_command
 from teho.cli.here import chosen_cluster, cluster_here, live_of, planned_for_here, this_machine
 from teho.cli.own_path import own_path
 from teho.cli.request import (
@@ -41,26 +42,19 @@ from teho.store.submissions import find_submission, forget, keep, new_directory
 __all__ = ["command"]
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   teho submit --gpus 1 --time 2h --account project_2001234 -- python train.py
   teho submit --gpus 4 --launcher torchrun --record --follow -- train.py --epochs 90
   teho submit --gpus 1 --array 1-20%4 -- bash -c 'python fold.py $SLURM_ARRAY_TASK_ID'
   teho submit --gpus 1 --time 36h --signal 10min --requeue -- python train.py --resume
   teho submit --local --gpus 0 --follow -- python train.py
-  teho submit --cluster roihu --dry-run -- python train.py""",
-)
+  teho submit --cluster roihu --dry-run -- python train.py""")
 @request_options
-@click.option("--cluster", metavar="NAME",
-              help="Plan for this cluster.  [default: the one of this machine]")  # fmt: skip
+@option("--cluster NAME", "Plan for this cluster.", unset="the one of this machine")
 @script_options
-@click.option("-f", "--follow", is_flag=True,
-              help="Follow the job to its end: state, log, cost.")  # fmt: skip
-@click.option("--local", is_flag=True,
-              help="Run the job as processes on this machine; needs no cluster.")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Print the script, and submit no job.")
+@flag("-f --follow", "Follow the job to its end: state, log, cost.")
+@flag("--local", "Run the job as processes on this machine; needs no cluster.")
+@flag("--dry-run", "Print the script, and submit no job.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     cluster: str | None,
