@@ -31,7 +31,7 @@ def command(references: tuple[str, ...]) -> None:
     from teho.schedulers import jobs
     from teho.schedulers.follow import ended
     from teho.schedulers.registry import backend_for
-    from teho.show.job_text import state_sentence
+    from teho.show.build.jobs import state_sentence
 
     home = load_settings().home_directory
     for reference in references:

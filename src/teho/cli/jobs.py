@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from teho.cli import say
-from teho.cli.terminal import wants_color, width
+from teho.cli.terminal import print_text
 from teho.clusters.catalogue import cluster_files, read_cluster
 from teho.config.settings import Settings
 from teho.errors import InputError, NoAnswerError, NotSubmittedError, SchedulerError
@@ -26,7 +26,7 @@ from teho.schedulers.array import with_missing
 from teho.schedulers.backend import Backend
 from teho.schedulers.follow import ended, follow
 from teho.schedulers.registry import backend_for, scheduler_of
-from teho.show.job_text import NO_NUMBER, JobView, elapsed_of, render_job, state_sentence
+from teho.show.build.jobs import NO_NUMBER, JobView, elapsed_of, job_document, state_sentence
 from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
 from teho.units import MIB
@@ -38,7 +38,6 @@ __all__ = [
     "follow_to_end",
     "log_of",
     "look_up",
-    "print_job",
     "view_of",
 ]
 
@@ -136,12 +135,6 @@ def _cost(submission: Submission, jobs: Sequence[Job]) -> Cost | None:
     return cost_of_use(submission.option, cluster, elapsed_s, memory_mib)
 
 
-def print_job(view: JobView) -> None:
-    """Print one job to standard error."""
-    text = render_job(view, width=width(), color=wants_color(sys.stderr))
-    click.echo(text, nl=False, err=True)
-
-
 def follow_to_end(submission: Submission, settings: Settings) -> int:
     """Follow a job: write its log to standard output, and its states to standard error.
 
@@ -175,7 +168,7 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
             f"`teho cancel {number}` ends it"
         )
         raise click.exceptions.Exit(130) from None
-    print_job(view_of(submission, jobs))
+    print_text(job_document(view_of(submission, jobs)), sys.stderr)
     if submission.recorded:
         _print_report(submission, settings, tail)
     return _exit_code(jobs)
@@ -251,7 +244,6 @@ def file_lines(submission: Submission, home: Path) -> str:
 
 def _print_report(submission: Submission, settings: Settings, log: bytes) -> None:
     """Print the newest report of a recorded job, unless the log ends with it."""
-    from teho.cli.report import print_text
     from teho.show.loaded import LoadedRun
 
     runs = runs_of_job(settings.home_directory, submission)

@@ -40,7 +40,7 @@ __all__ = ["command"]
 T = TypeVar("T")
 _REPORT_MODULES = (
     "pyarrow.parquet",
-    "teho.cli.report",
+    "teho.cli.terminal",
     "teho.explain.judge",
     "teho.explain.summary",
     "teho.show.build.report.document",
@@ -361,7 +361,7 @@ def _print_report(
     """Print the report; return False without a recording."""
     if recording is None:
         return False
-    from teho.cli.report import print_text
+    from teho.cli.terminal import print_text
     from teho.observe.recording import await_others, ended, node_name
     from teho.show.loaded import LoadedRun
 

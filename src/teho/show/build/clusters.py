@@ -15,9 +15,8 @@ from teho.clusters.differences import Difference
 from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, ParallelEnvironment, Term
 from teho.model.document import Document, Fact, Item
 from teho.schedulers.registry import scheduler_or_none
-from teho.show.build.layout import column, listing, table
+from teho.show.build.layout import column, document, listing, table
 from teho.units import counted, format_mib, parse_mib
-from teho.version import __version__
 
 __all__ = ["cluster_document", "clusters_document", "differences_document"]
 
@@ -81,7 +80,7 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
         )
     ]
     active = sum(cluster.status == "active" for cluster in ordered)
-    return Document(
+    return document(
         title="teho clusters",
         verdict=f"{counted(len(ordered), 'cluster')}, {active} of them take jobs.",
         verdict_severity="good",
@@ -90,20 +89,17 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
                 "clusters",
                 "Clusters",
                 ordered,
-                (
-                    column("name", "Name", lambda one: one.name),
-                    column(
-                        "scheduler", "Scheduler", lambda one: scheduler_or_none(one.scheduler).title
-                    ),
-                    column("verified", "Verified", lambda one: one.verified_on.isoformat()),
-                    column("status", "Status", _status),
-                    column("gpus", "GPUs of a node", _gpus_of),
+                column("name", "Name", lambda one: one.name),
+                column(
+                    "scheduler", "Scheduler", lambda one: scheduler_or_none(one.scheduler).title
                 ),
+                column("verified", "Verified", lambda one: one.verified_on.isoformat()),
+                column("status", "Status", _status),
+                column("gpus", "GPUs of a node", _gpus_of),
             ),
         ),
         lists=(listing("sites", "Sites", sites, "why"),),
         commands=("To see one cluster, with the source of every fact: `teho clusters show NAME`",),
-        teho_version=__version__,
     )
 
 
@@ -140,7 +136,7 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
     ]
     code = [Item(text="", code=cluster.script_lines)] if cluster.script_lines else []
     reach = None if internet is None else f"{'reach' if internet else 'do not reach'} the internet"
-    return Document(
+    return document(
         title=cluster.title,
         verdict=verdict + successor,
         verdict_severity="good" if cluster.status == "active" else "warning",
@@ -166,7 +162,6 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
             listing("sources", "Sources", sources, "why"),
             listing("file", "File", [str(path)], "why"),
         ),
-        teho_version=__version__,
     )
 
 
@@ -186,7 +181,7 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
         f"{known.name} --path` prints the path of the catalogue's file."
     )
     count = "1 fact differs" if len(items) == 1 else f"{len(items)} facts differ"
-    return Document(
+    return document(
         title=f"teho clusters discover · {known.title}",
         verdict=f"{known.title}: {count} between the catalogue and {asked}"
         if items
@@ -194,7 +189,6 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
         verdict_severity="warning" if items else "good",
         lists=(listing("differences", "Differences", found, "first"),),
         commands=(hint,) if items else (),
-        teho_version=__version__,
     )
 
 

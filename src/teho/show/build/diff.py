@@ -10,9 +10,9 @@ from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Rep
 from teho.model.finding import Finding
 from teho.model.missing import Missing
 from teho.model.run import Run
+from teho.show.build.layout import document
 from teho.show.loaded import LoadedRun
 from teho.units import format_duration, format_pace, format_quantity
-from teho.version import __version__
 
 __all__ = ["diff_document"]
 
@@ -44,7 +44,7 @@ def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
     if names[0] == names[1]:
         names = [first.run.id, second.run.id]
     problems = [problem for run in (first, second) for problem in run.problems]
-    return Document(
+    return document(
         title=f"teho diff {names[0]} {names[1]}",
         verdict=_verdict(names, (first.run, second.run), reports),
         verdict_severity="unknown" if any(not _is_whole(run.run) for run in (first, second))
@@ -59,7 +59,6 @@ def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
         ),
         troubles=tuple(problems),
         commands=tuple(f"`teho report {run.run.id}`" for run in (first, second)),
-        teho_version=__version__,
     )  # fmt: skip
 
 

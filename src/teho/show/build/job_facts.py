@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from teho.model.document import Fact
 from teho.model.job import Job
-from teho.show.job_text import state_sentence
+from teho.show.build.jobs import state_sentence
 from teho.units import format_duration
 
 __all__ = ["job_facts"]

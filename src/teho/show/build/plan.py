@@ -21,7 +21,7 @@ from teho.planner.nearest import (
     purpose_of,
 )
 from teho.schedulers.script.quoting import bash_command
-from teho.show.build.layout import column, listing, table
+from teho.show.build.layout import column, document, listing, table
 from teho.show.build.plan_words import (
     asked_words,
     bill_words,
@@ -34,7 +34,6 @@ from teho.show.build.plan_words import (
 )
 from teho.show.cells import format_moment
 from teho.units import MIB, counted
-from teho.version import __version__
 
 __all__ = ["plan_document"]
 
@@ -61,7 +60,7 @@ def plan_document(
     """
     options = answer.options
     left = "; ".join(left_out(answer))
-    return Document(
+    return document(
         title="teho plan",
         verdict=_fits(options[0], clusters) if options else _nearest(answer, clusters),
         verdict_severity="good" if options else "critical",
@@ -84,7 +83,6 @@ def plan_document(
             ),
         ),
         notes=(f"{left}.",) if left else (),
-        teho_version=__version__,
     )
 
 
@@ -155,17 +153,15 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
         "ways",
         "All ways that fit",
         options,
-        (
-            column("cluster", "Cluster", lambda one: clusters[one.cluster].title),
-            column("partition", "Partition", label_of),
-            column("nodes", "Nodes", lambda one: one.nodes),
-            *([column("gpus", "GPUs a node", _gpus)] if options[0].gpus_per_node else []),
-            column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node),
-            *([_MEMORY] if any(option.memory_mib for option in options) else []),
-            column("cost", "Cost", _cost),
-            *([column("start", "Starts", _start)] if has_start else []),
-            *([column("mark", "!", _mark)] if some_warn else []),
-        ),
+        column("cluster", "Cluster", lambda one: clusters[one.cluster].title),
+        column("partition", "Partition", label_of),
+        column("nodes", "Nodes", lambda one: one.nodes),
+        *([column("gpus", "GPUs a node", _gpus)] if options[0].gpus_per_node else []),
+        column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node),
+        *([_MEMORY] if any(option.memory_mib for option in options) else []),
+        column("cost", "Cost", _cost),
+        *([column("start", "Starts", _start)] if has_start else []),
+        *([column("mark", "!", _mark)] if some_warn else []),
     )
     note = "Cores and memory are per node."
     if any(row.get("memory", 0) is None for row in shown.rows):

@@ -57,13 +57,11 @@ def activity_tables(summary: Summary) -> Iterable[Table]:
             GPU_ACTIVITY[0],
             "What the GPUs did",
             [(node, gpu) for node in summary.nodes for gpu in node.gpus],
-            (
-                column("node", "Node", lambda pair: pair[0].name),
-                column("gpu", "GPU", lambda pair: pair[1].position),
-                *(
-                    column(key, label, _mean_of(metric), band="Activity", unit="%", decimals=1)
-                    for key, (metric, label) in reported.items()
-                ),
+            column("node", "Node", lambda pair: pair[0].name),
+            column("gpu", "GPU", lambda pair: pair[1].position),
+            *(
+                column(key, label, _mean_of(metric), band="Activity", unit="%", decimals=1)
+                for key, (metric, label) in reported.items()
             ),
             note=" ".join(words for key, words in _MEANINGS.items() if key in reported),
         )

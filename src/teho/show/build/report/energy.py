@@ -73,13 +73,11 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
         NODE_ENERGY[0],
         "Energy of whole nodes",
         summary.nodes,
-        (
-            column("node", "Node", lambda node: node.name),
-            _watt_hours("cpu", "CPUs", lambda node: figure_of(node.totals, "cpu_energy_j")),
-            _watt_hours("memory", "Memory", lambda node: figure_of(node.totals, "memory_energy_j")),
-            _watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
-            column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
-        ),
+        column("node", "Node", lambda node: node.name),
+        _watt_hours("cpu", "CPUs", lambda node: figure_of(node.totals, "cpu_energy_j")),
+        _watt_hours("memory", "Memory", lambda node: figure_of(node.totals, "memory_energy_j")),
+        _watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
+        column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
         note="The energy includes the work of all users of the node. The energy of the whole "
         "node includes CPUs, memory and GPUs: do not add them up.",
     )
@@ -107,24 +105,22 @@ def _of_gpus(summary: Summary) -> Table:
         GPU_ENERGY[0],
         "GPU energy",
         [(node, gpu) for node in summary.nodes for gpu in node.gpus],
-        (
-            column("node", "Node", lambda pair: pair[0].name),
-            column("gpu", "GPU", lambda pair: pair[1].position),
-            _watt_hours("gross", "Gross", own(lambda gpu: gpu.energy_j), band="Energy"),
-            _watt_hours("idle", "Idling", own(lambda gpu: gpu.energy.idle_j), band="Energy"),
-            _watt_hours("net", "Net", own(lambda gpu: gpu.energy.net_j), band="Energy"),
-            _watt_hours(
-                "uncertainty", "±", own(lambda gpu: gpu.energy.uncertainty_j), band="Energy"
-            ),
-            column("source", "By", lambda pair: _source(pair[1])),
-            _watt_hours(
-                "integrated", "From power", own(lambda gpu: gpu.energy.integrated_j), aside=several
-            ),
-            column("apart", "Difference", own(lambda gpu: gpu.energy.apart_percent),
-                   unit="%", decimals=1),
-            column("idle_power", "Idle", own(lambda gpu: gpu.energy.idle_power_w),
-                   unit="W", decimals=0, aside=several),
+        column("node", "Node", lambda pair: pair[0].name),
+        column("gpu", "GPU", lambda pair: pair[1].position),
+        _watt_hours("gross", "Gross", own(lambda gpu: gpu.energy_j), band="Energy"),
+        _watt_hours("idle", "Idling", own(lambda gpu: gpu.energy.idle_j), band="Energy"),
+        _watt_hours("net", "Net", own(lambda gpu: gpu.energy.net_j), band="Energy"),
+        _watt_hours(
+            "uncertainty", "±", own(lambda gpu: gpu.energy.uncertainty_j), band="Energy"
         ),
+        column("source", "By", lambda pair: _source(pair[1])),
+        _watt_hours(
+            "integrated", "From power", own(lambda gpu: gpu.energy.integrated_j), aside=several
+        ),
+        column("apart", "Difference", own(lambda gpu: gpu.energy.apart_percent),
+               unit="%", decimals=1),
+        column("idle_power", "Idle", own(lambda gpu: gpu.energy.idle_power_w),
+               unit="W", decimals=0, aside=several),
         note=" ".join(_notes(summary.gpus)),
     )  # fmt: skip
 

@@ -169,7 +169,7 @@ def _task_table(run: Run, state: RunState) -> Table:
         "tasks",
         "Tasks",
         [rows[rank] for rank in sorted(rows)],
-        [column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
+        *[column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
         note="After: since the start of the run. CPU time and largest process include the "
         "processes that the task started.",
     )
@@ -201,19 +201,17 @@ def _gpu_table(summary: Summary) -> Table:
         "gpus",
         "GPUs",
         [(node, gpu) for node in summary.nodes for gpu in node.gpus],
-        (
-            column("node", "Node", lambda pair: pair[0].name),
-            column("gpu", "GPU", lambda pair: pair[1].position),
-            *_statistics("load", "GPU busy", _of_gpu("gpu_busy_percent"), "%", 2,
-                         aside=("std",) if several else ()),
-            *_statistics("memory", "GPU memory", _of_gpu("gpu_memory_used_bytes"), "bytes", 2,
-                         shown_in="GiB", aside=("mean", "std") if several else ()),
-            column("energy", "Energy", lambda pair: pair[1].energy_j,
-                   unit="J", shown_in="Wh", decimals=2),
-            column("power_mean", "Power", lambda pair: mean(_of_gpu("gpu_power_w")(pair)),
-                   unit="W", decimals=0),
-            column("model", "Model", lambda pair: pair[1].device.name),
-        ),
+        column("node", "Node", lambda pair: pair[0].name),
+        column("gpu", "GPU", lambda pair: pair[1].position),
+        *_statistics("load", "GPU busy", _of_gpu("gpu_busy_percent"), "%", 2,
+                     aside=("std",) if several else ()),
+        *_statistics("memory", "GPU memory", _of_gpu("gpu_memory_used_bytes"), "bytes", 2,
+                     shown_in="GiB", aside=("mean", "std") if several else ()),
+        column("energy", "Energy", lambda pair: pair[1].energy_j,
+               unit="J", shown_in="Wh", decimals=2),
+        column("power_mean", "Power", lambda pair: mean(_of_gpu("gpu_power_w")(pair)),
+               unit="W", decimals=0),
+        column("model", "Model", lambda pair: pair[1].device.name),
         note=BUSY_MEANS,
     )  # fmt: skip
 
@@ -241,16 +239,14 @@ def _cpu_table(summary: Summary) -> Table:
         "cpus",
         "CPU",
         summary.nodes,
-        (
-            column("node", "Node", _name),
-            column("cores", "Cores", lambda node: node.cores),
-            column("used", "Used by program", lambda node: node.cpu_cores_used, decimals=2),
-            *_statistics("busy", "Cores busy", _of_node("cpu_busy_percent"), "%", 1),
-            column("iowait", "I/O wait", lambda node: mean(_of_node("cpu_iowait_percent")(node)),
-                   unit="%", decimals=1),
-            column("threads", "Threads", lambda node: largest(_of_node("job_threads")(node)),
-                   decimals=0),
-        ),
+        column("node", "Node", _name),
+        column("cores", "Cores", lambda node: node.cores),
+        column("used", "Used by program", lambda node: node.cpu_cores_used, decimals=2),
+        *_statistics("busy", "Cores busy", _of_node("cpu_busy_percent"), "%", 1),
+        column("iowait", "I/O wait", lambda node: mean(_of_node("cpu_iowait_percent")(node)),
+               unit="%", decimals=1),
+        column("threads", "Threads", lambda node: largest(_of_node("job_threads")(node)),
+               decimals=0),
         note="Cores busy includes the work of other programs on these cores. Threads is the "
         "largest number at one time.",
     )  # fmt: skip
@@ -284,15 +280,13 @@ def _memory_table(summary: Summary) -> Table:
         "memory",
         "Memory",
         summary.nodes,
-        (
-            column("node", "Node", _name),
-            column("peak", "Peak", lambda node: node.memory_peak_bytes, unit="bytes"),
-            column("limit", "Limit", lambda node: node.memory_limit_bytes, unit="bytes"),
-            column("share", "Used", _share_of_memory, unit="%", decimals=1),
-            column("source", "Limit is", lambda node: _LIMIT_WORDS.get(node.memory_limit_source)),
-            column("cache", "Page cache", lambda node: largest(_of_node("job_cache_bytes")(node)),
-                   unit="bytes"),
-        ),
+        column("node", "Node", _name),
+        column("peak", "Peak", lambda node: node.memory_peak_bytes, unit="bytes"),
+        column("limit", "Limit", lambda node: node.memory_limit_bytes, unit="bytes"),
+        column("share", "Used", _share_of_memory, unit="%", decimals=1),
+        column("source", "Limit is", lambda node: _LIMIT_WORDS.get(node.memory_limit_source)),
+        column("cache", "Page cache", lambda node: largest(_of_node("job_cache_bytes")(node)),
+               unit="bytes"),
         note="Peak does not include the page cache, which the kernel frees if memory is needed.",
     )  # fmt: skip
 
@@ -332,12 +326,10 @@ def _io_table(summary: Summary) -> Table:
         "io",
         "Input and output",
         summary.nodes,
-        (
-            column("node", "Node", _name),
-            *(
-                column(key, label, total(metric), band=band, unit="bytes")
-                for key, metric, label, band in _IO_COLUMNS
-            ),
+        column("node", "Node", _name),
+        *(
+            column(key, label, total(metric), band=band, unit="bytes")
+            for key, metric, label, band in _IO_COLUMNS
         ),
         note="Program: data from and to storage, without data from the page cache. The other "
         "columns are for the whole node.",

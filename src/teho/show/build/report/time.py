@@ -168,12 +168,10 @@ def _phase_table(process: WatchedProcess) -> Table:
         "phases",
         "Phases",
         phases,
-        (
-            column("phase", "Phase", lambda pair: pair[0]),
-            column("share_percent", "Share", lambda pair: 100 * pair[1] / process.wall_s,
-                   unit="%", decimals=1),
-            column("wall_s", "Time", lambda pair: pair[1], unit="s"),
-        ),
+        column("phase", "Phase", lambda pair: pair[0]),
+        column("share_percent", "Share", lambda pair: 100 * pair[1] / process.wall_s,
+               unit="%", decimals=1),
+        column("wall_s", "Time", lambda pair: pair[1], unit="s"),
         note="Measured by `teho.phase`. The time of a phase excludes the phases inside it.",
     )  # fmt: skip
 

@@ -13,11 +13,9 @@ from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
 from teho.schedulers.array import count_tasks
 from teho.schedulers.registry import scheduler_or_none
-from teho.show.build.layout import column, table
+from teho.show.build.layout import column, document, table
 from teho.show.cells import format_moment, plain
-from teho.show.text.document import render_text
 from teho.units import counted, format_bytes, format_count, format_duration, plural
-from teho.version import __version__
 
 __all__ = [
     "NO_NUMBER",
@@ -25,8 +23,6 @@ __all__ = [
     "elapsed_of",
     "job_document",
     "jobs_document",
-    "render_job",
-    "render_jobs",
     "state_sentence",
 ]
 
@@ -125,16 +121,6 @@ def _word(job: Job) -> str:
     return word
 
 
-def render_job(view: JobView, *, width: int, color: bool) -> str:
-    """Render one job as text; ends in a line break."""
-    return render_text(job_document(view), width=width, color=color)
-
-
-def render_jobs(views: Sequence[JobView], *, width: int, color: bool) -> str:
-    """Render several jobs as text; ends in a line break."""
-    return render_text(jobs_document(views), width=width, color=color)
-
-
 def jobs_document(views: Sequence[JobView]) -> Document:
     """Lay out jobs as a table with a row for each; a single job as by `job_document`."""
     if len(views) == 1:
@@ -143,7 +129,7 @@ def jobs_document(views: Sequence[JobView]) -> Document:
     unit = units.pop() if len(units) == 1 else ""
     states = Counter(_state(view) for view in views)
     counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
-    return Document(
+    return document(
         title="teho status",
         verdict=f"{counted(len(views), 'job')}: {counts}",
         verdict_severity="remark",
@@ -152,29 +138,26 @@ def jobs_document(views: Sequence[JobView]) -> Document:
                 "jobs",
                 "Jobs",
                 views,
-                (
-                    column("job", "Job", lambda view: view.submission.number or NO_NUMBER),
-                    column("name", "Name", lambda view: _name(view.submission)),
-                    column("cluster", "Cluster", _cluster),
-                    column(
-                        "time",
-                        "Time",
-                        lambda view: None if view.elapsed_s is None else _time(view.elapsed_s),
-                    ),
-                    column(
-                        "cost",
-                        f"Cost, {plural(unit, 2)}" if unit else "Cost",
-                        lambda view: _amount_of(view, unit),
-                    ),
-                    column(
-                        "state",
-                        "State",
-                        lambda view: state_sentence(view.jobs).removeprefix("tasks: "),
-                    ),
+                column("job", "Job", lambda view: view.submission.number or NO_NUMBER),
+                column("name", "Name", lambda view: _name(view.submission)),
+                column("cluster", "Cluster", _cluster),
+                column(
+                    "time",
+                    "Time",
+                    lambda view: None if view.elapsed_s is None else _time(view.elapsed_s),
+                ),
+                column(
+                    "cost",
+                    f"Cost, {plural(unit, 2)}" if unit else "Cost",
+                    lambda view: _amount_of(view, unit),
+                ),
+                column(
+                    "state",
+                    "State",
+                    lambda view: state_sentence(view.jobs).removeprefix("tasks: "),
                 ),
             ),
         ),
-        teho_version=__version__,
     )
 
 
@@ -229,12 +212,11 @@ def job_document(view: JobView) -> Document:
         else:
             verdict += f" {'after' if jobs[0].state.ended else 'for'} {time}"
             verdict += f" of {format_duration(limit_s)}" if limit_s else ""
-    return Document(
+    return document(
         title=f"teho status {number}",
         verdict=verdict,
         verdict_severity=severity,
         facts=(*_cost(view), *_used(jobs)),
-        teho_version=__version__,
     )
 
 
