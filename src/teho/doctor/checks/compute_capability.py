@@ -40,7 +40,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     """
     if not snapshot.gpus and not snapshot.site_gpus:
         return moot("no GPU here")
-    builds = [one for one in python.frameworks if python.kind_of(one) != "cpu"]
+    builds = python.gpu_builds
     if not builds:
         return moot(f"no framework for GPUs in {python.path}")
     if not snapshot.gpus:
@@ -53,8 +53,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     found: list[Symptom] = []
     unsure: set[str] = set()
     for build in builds:
-        told = python.framework_reports.get(build.framework)
-        report = told if isinstance(told, FrameworkReport) else FrameworkReport()
+        report = python.report_of(build)
         runs = {one: _runs(build, report, one, python.machine) for one in architectures}
         lacking = [one for one, can in runs.items() if can is False]
         if lacking:

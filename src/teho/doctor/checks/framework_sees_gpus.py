@@ -33,7 +33,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         return moot("no GPU here for a framework to see")
     if snapshot.failed_drivers:
         return unknown("the driver does not answer, so the frameworks would hang too")
-    builds = [one for one in python.frameworks if python.kind_of(one) != "cpu"]
+    builds = python.gpu_builds
     if not builds:
         return moot(f"no framework for GPUs in {python.path}")
     wanted = 1 if any(gpu.parent_id for gpu in snapshot.gpus) else len(snapshot.gpus)

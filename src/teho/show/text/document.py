@@ -19,8 +19,7 @@ from teho.show.cells import (
     explanations,
     not_judged,
     plain,
-    severity_of,
-    threshold_text,
+    quantity,
     without_empty,
 )
 from teho.show.text.flow import dotted, flow, printed, words
@@ -262,7 +261,7 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
 
 def _limits(finding: Finding) -> Iterator[str]:
     for threshold in finding.thresholds:
-        yield f"threshold {threshold_text(threshold)} · {threshold.source}"
+        yield f"threshold {quantity(threshold.value, threshold.unit)} · {threshold.source}"
     yield f"kind {finding.kind}"
 
 
@@ -280,7 +279,7 @@ def _fitted_action(action: str, width: int, most: int) -> list[Text]:
 
 
 def _sentence(finding: Finding, width: int) -> list[Text]:
-    severity = severity_of(finding.severity)
+    severity = finding.severity.value
     lines = flow(words(finding.sentence), width, Text(f"{MARKS[severity]} "))
     lines[0].stylize(_STYLES[severity], 0, 1)
     return lines

@@ -13,11 +13,18 @@ from teho.model.document import Cell, Column, Table
 from teho.model.finding import Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
-from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
+from teho.model.summary import Figure, NodeSummary, Stat, Summary
 from teho.show.build.layout import ColumnOf, column, table
 from teho.show.build.report.activity import GPU_ACTIVITY, activity_tables
 from teho.show.build.report.energy import GPU_ENERGY, NODE_ENERGY, energy_tables
-from teho.show.build.report.figures import figure_of, largest, mean
+from teho.show.build.report.figures import (
+    NodeGpu,
+    figure_of,
+    largest,
+    mean,
+    table_of_gpus,
+    watt_hours,
+)
 from teho.show.build.report.ranking import Judged, ranked
 from teho.show.cells import BUSY_MEANS
 
@@ -197,18 +204,15 @@ _GPUS = (
 def _gpu_table(summary: Summary) -> Table:
     # A terminal has no room for all columns beside the names of nodes and the outliers.
     several = len(summary.nodes) > 1
-    return table(
+    return table_of_gpus(
         "gpus",
         "GPUs",
-        [(node, gpu) for node in summary.nodes for gpu in node.gpus],
-        column("node", "Node", lambda pair: pair[0].name),
-        column("gpu", "GPU", lambda pair: pair[1].position),
+        summary,
         *_statistics("load", "GPU busy", _of_gpu("gpu_busy_percent"), "%", 2,
                      aside=("std",) if several else ()),
         *_statistics("memory", "GPU memory", _of_gpu("gpu_memory_used_bytes"), "bytes", 2,
                      shown_in="GiB", aside=("mean", "std") if several else ()),
-        column("energy", "Energy", lambda pair: pair[1].energy_j,
-               unit="J", shown_in="Wh", decimals=2),
+        watt_hours("energy", "Energy", lambda pair: pair[1].energy_j),
         column("power_mean", "Power", lambda pair: mean(_of_gpu("gpu_power_w")(pair)),
                unit="W", decimals=0),
         column("model", "Model", lambda pair: pair[1].device.name),
@@ -216,7 +220,7 @@ def _gpu_table(summary: Summary) -> Table:
     )  # fmt: skip
 
 
-def _of_gpu(metric: str) -> Callable[[tuple[NodeSummary, GpuSummary]], Stat | Missing]:
+def _of_gpu(metric: str) -> Callable[[NodeGpu], Stat | Missing]:
     return lambda pair: figure_of(pair[1].stats, metric)
 
 
