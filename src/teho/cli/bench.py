@@ -16,7 +16,7 @@ import click
 from teho.cli.declare import flag, option, plain_command
 from teho.cli.ended_early import EndedEarly
 from teho.cli.output import Output, output_options
-from teho.cli.plot_file import PLOT_HELP, plot_file, show_and_draw
+from teho.cli.plot_file import plot_file, plot_option, show_and_draw
 from teho.cli.progress import StatusLine
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
@@ -48,7 +48,7 @@ _SHORTEST_S = 5.0
         default="")  # fmt: skip
 @option("--for TIME", "Stop each example after this time.", unset="10min, or 50s with --quick",
         into="for_", default="")  # fmt: skip
-@option("--plot FILE", PLOT_HELP, default="")
+@plot_option
 @option("--from FILE", "Show the results in FILE, written with --format json; measure nothing.",
         unset="measure", into="stored", default="")  # fmt: skip
 @output_options()
@@ -60,7 +60,7 @@ def command(
     python: str,
     for_: str,
     output: Output,
-    plot: str,
+    plot: str | None,
     stored: str,
     names: tuple[str, ...],
 ) -> None:

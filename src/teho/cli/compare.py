@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from teho.cli.declare import option, program_command
+from teho.cli.declare import first_given, option, program_command
 from teho.cli.ended_early import EndedEarly
 from teho.cli.output import Output, output_options
 from teho.cli.plot_file import plot_file, show_and_draw
@@ -102,18 +102,15 @@ def command(
     from teho.show.plot.compare import draw_compared
 
     is_measured = any(one.rates for at in compared.points for one in at.variants)
-    drawings = {"compare": lambda form: draw_compared(compared, form)} if is_measured else {}
+    drawings = {"compare": partial(draw_compared, compared)} if is_measured else {}
     show_and_draw(output, compare_document(compared), compared, drawings, picture)
     ended.leave(well=compared.outcome != "not_enough_evidence")
 
 
 def _refuse(how: str) -> None:
     """Refuse options of the command line that have no effect in this mode."""
-    context = click.get_current_context()
-    for one in context.command.params:
-        source = context.get_parameter_source(str(one.name))
-        if one.name in _WITHOUT_EFFECT[how] and source is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{one.opts[0]} has no effect {how}.")
+    if given := first_given(_WITHOUT_EFFECT[how]):
+        raise click.UsageError(f"{given} has no effect {how}.")
 
 
 def _recorded(text: str, prices: Prices | None, gpu_cost: int | None) -> Compared:

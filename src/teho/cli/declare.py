@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-__all__ = ["flag", "option", "plain_command", "program_command", "together"]
+__all__ = ["first_given", "flag", "option", "plain_command", "program_command", "together"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -52,6 +53,16 @@ def flag(names: str, words: str, *, into: str = "") -> Callable[[_Command], _Com
     """Declare an option without a value, such as `-f --follow`."""
     parameter = [into] if into else []
     return click.option(*names.split(" "), *parameter, is_flag=True, help=words)
+
+
+def first_given(names: Container[str | None]) -> str:
+    """Return the first option on the command line whose parameter has one of these names, or ""."""
+    context = click.get_current_context()
+    for one in context.command.params:
+        is_typed = context.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE
+        if is_typed and one.name in names:
+            return one.opts[0]
+    return ""
 
 
 def together(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:

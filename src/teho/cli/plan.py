@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from teho.cli import say
-from teho.cli.declare import flag, option, program_command
+from teho.cli.declare import first_given, flag, option, program_command
 from teho.cli.here import cluster_here, live_of
 from teho.cli.output import Output, output_options
 from teho.cli.request import (
+    SCRIPT_NAMES,
     check_gpu_type,
-    first_given,
     read_request,
     read_script_options,
     request_options,
@@ -64,7 +64,7 @@ def command(
     request, wishes = read_request(given, argv), read_script_options(given)
     if script and output.form != "text":
         raise InputError(f"--script together with --format {output.form}", "one of them")
-    if not script and (option := first_given()):
+    if not script and (option := first_given(SCRIPT_NAMES)):
         raise InputError(f"{option} without --script")
     from teho.planner.answer import answer
 

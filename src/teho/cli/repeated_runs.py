@@ -12,7 +12,7 @@ from teho.cli import say
 from teho.cli.declare import flag, option, together
 from teho.cli.ended_early import EndedEarly
 from teho.cli.here import cluster_here
-from teho.cli.plot_file import PLOT_HELP
+from teho.cli.plot_file import plot_option
 from teho.cli.progress import StatusLine, elapsed_line
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
@@ -48,7 +48,7 @@ def measuring_options(command: _Command) -> _Command:
         flag("--full", "Let every run end by itself, and compare whole run times."),
         option("--site CLUSTER", "Use the prices of this cluster.",
                unset="the one of this machine"),
-        option("--plot FILE", PLOT_HELP),
+        plot_option,
     )(command)  # fmt: skip
 
 
@@ -86,7 +86,7 @@ class RepeatedRuns:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Show the time that has passed; a signal ends the runs early."""
-        with self.ended, elapsed_line("measuring", self._for_s):
+        with self.ended, elapsed_line(self._for_s):
             yield
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 import msgspec
-from click.core import ParameterSource
 
 from teho.cli import say
 from teho.cli.declare import flag, option, together
@@ -22,8 +21,8 @@ from teho.schedulers.script.options import ScriptOptions
 from teho.units import GIB, MIB, format_duration, parse_bytes, parse_duration
 
 __all__ = [
+    "SCRIPT_NAMES",
     "check_gpu_type",
-    "first_given",
     "read_request",
     "read_script_options",
     "request_options",
@@ -95,7 +94,8 @@ script_options = together(
            default=""),
 )  # fmt: skip
 """Add the options that change only the script of a job."""
-_SCRIPT_NAMES = (*ScriptOptions.__struct_fields__, "env", "lines", "signal")
+SCRIPT_NAMES = (*ScriptOptions.__struct_fields__, "env", "lines", "signal")
+"""Parameters of these options."""
 
 
 def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
@@ -151,20 +151,6 @@ def with_environment(wishes: ScriptOptions, env: str, cluster: Cluster) -> Scrip
     from teho.software.activation import activation_of
 
     return msgspec.structs.replace(wishes, software=activation_of(env, cluster))
-
-
-def first_given() -> str:
-    """Return the first option of the command line that changes only the script, or ""."""
-    context = click.get_current_context()
-    return next(
-        (
-            parameter.opts[0]
-            for parameter in context.command.params
-            if parameter.name in _SCRIPT_NAMES
-            and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-        ),
-        "",
-    )
 
 
 def check_gpu_type(gpu_type: str) -> None:

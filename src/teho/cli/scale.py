@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import click
 
@@ -71,6 +72,6 @@ def command(
     from teho.show.build.scale import scale_document
     from teho.show.plot.scale import draw_scaled
 
-    drawings = {"scale": lambda form: draw_scaled(scaled, form, salt="scale")}
+    drawings = {"scale": partial(draw_scaled, scaled)}
     show_and_draw(output, scale_document(scaled), scaled, drawings, picture)
     runs.ended.leave(well=scaled.outcome != "not_enough_evidence")
