@@ -73,11 +73,10 @@ _FIRST = frozenset({"nodes", "partitions", "shares", "account", "billing"})
 def clusters_document(clusters: Iterable[Cluster]) -> Document:
     """Lay out the list of clusters, those that take jobs first."""
     ordered = sorted(clusters, key=lambda one: (one.status, one.site, one.name))
+    by_site = sorted(ordered, key=lambda one: one.site)
     sites = [
         Item(lead=site, text=", ".join(f"{one.name} ({_gpus_of(one)})" for one in members))
-        for site, members in groupby(
-            sorted(ordered, key=lambda one: one.site), key=lambda one: one.site
-        )
+        for site, members in groupby(by_site, key=lambda one: one.site)
     ]
     active = sum(cluster.status == "active" for cluster in ordered)
     return document(
@@ -130,7 +129,7 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
             lead=name,
             text=source.document
             + (f" at {source.commit}" if source.commit else "")
-            + (f", read {source.read_on.isoformat()}" if source.read_on else ""),
+            + (f", read {source.read_on}" if source.read_on else ""),
         )
         for name, source in cluster.sources.items()
     ]
@@ -235,6 +234,7 @@ def _facts(entry: msgspec.Struct) -> Iterator[str]:
 
 
 def _fact(key: str, value: Any) -> Iterator[str]:
+    first = value[0] if isinstance(value, tuple) else None
     if isinstance(value, Gpu):
         yield _gpu(value)
     elif isinstance(value, bool):
@@ -248,15 +248,15 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         for name, inner in value.items():
             yield f"`{name}={inner}`"
-    elif isinstance(value, tuple) and value and isinstance(value[0], OtherGpus):
+    elif isinstance(first, OtherGpus):
         yield f"also {', '.join(f'{one.count} × {one.type}' for one in value)}"
-    elif isinstance(value, tuple) and value and isinstance(value[0], ParallelEnvironment):
+    elif isinstance(first, ParallelEnvironment):
         yield _labelled(_spoken(key), ", ".join(map(_parallel_environment, value)))
-    elif isinstance(value, tuple) and value and isinstance(value[0], Term):
+    elif isinstance(first, Term):
         between = " + " if key == "sum" else ", "
         terms = between.join(_term(term) for term in value)
         yield _labelled("" if key == "sum" else _spoken(key), terms)
-    elif isinstance(value, tuple) and value and isinstance(value[0], tuple):
+    elif isinstance(first, tuple):
         yield from (_labelled(f"GPU {number}", _range(cores)) for number, cores in enumerate(value))
     elif isinstance(value, tuple):
         yield _labelled(_spoken(key), ", ".join(str(item) for item in value))

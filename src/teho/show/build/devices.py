@@ -18,7 +18,7 @@ from teho.model.document import Document, Fact, Item, Listing, Table
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.survey import Answers, Signal, Survey
 from teho.schedulers.registry import scheduler_or_none
-from teho.show.build.layout import ColumnOf, column, document, listing, table
+from teho.show.build.layout import column, document, listing, table
 from teho.show.cells import BUSY_MEANS, quantity
 
 __all__ = ["devices_document"]
@@ -131,18 +131,19 @@ def _gpu_names(names: Collection[str]) -> str:
 
 def _signals(title: str, signals: _Signals) -> Table:
     ranges = list(signal_ranges(signals))
-    some: ColumnOf[SignalRange] = column(
-        "of",
-        "Only of",
-        lambda one: _gpu_names(one.devices) if len(one.devices) < len(signals) else "",
-    )
+
+    def is_partial(one: SignalRange) -> bool:
+        return len(one.devices) < len(signals)
+
     return table(
         "signals",
         f"Signals of {title}",
         ranges,
         column("signal", "Signal", lambda one: METRICS_BY_NAME[one.metric].label),
         column("now", "Now", _range),
-        *([some] if any(len(one.devices) < len(signals) for one in ranges) else []),
+        column("of", "Only of", lambda one: _gpu_names(one.devices) if is_partial(one) else "")
+        if any(map(is_partial, ranges))
+        else None,
         note=BUSY_MEANS if any(one.metric == "gpu_busy_percent" for one in ranges) else "",
     )
 

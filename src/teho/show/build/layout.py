@@ -43,7 +43,7 @@ def table(
     key: str,
     title: str,
     objects: Iterable[T],
-    *columns: ColumnOf[T],
+    *columns: ColumnOf[T] | None,
     note: str = "",
     only_known: bool = False,
 ) -> Table:
@@ -53,14 +53,15 @@ def table(
         key: its fixed name.
         title: its heading.
         objects: one for each row.
-        columns: each with the function for its cells.
+        columns: each with the function for its cells; None is left out.
         note: what its figures mean.
         only_known: whether columns without any value are left out.
     """
-    rows = tuple({looks.key: cell(one) for looks, cell in columns} for one in objects)
+    present = [one for one in columns if one is not None]
+    rows = tuple({looks.key: cell(one) for looks, cell in present} for one in objects)
     shown = tuple(
         looks
-        for looks, _ in columns
+        for looks, _ in present
         if not only_known or any(is_known(row[looks.key]) for row in rows)
     )
     return Table(key=key, title=title, columns=shown, rows=rows, note=note)

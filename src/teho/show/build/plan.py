@@ -156,12 +156,12 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
         column("cluster", "Cluster", lambda one: clusters[one.cluster].title),
         column("partition", "Partition", label_of),
         column("nodes", "Nodes", lambda one: one.nodes),
-        *([column("gpus", "GPUs a node", _gpus)] if options[0].gpus_per_node else []),
+        column("gpus", "GPUs a node", _gpus) if options[0].gpus_per_node else None,
         column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node),
-        *([_MEMORY] if any(option.memory_mib for option in options) else []),
+        _MEMORY if any(option.memory_mib for option in options) else None,
         column("cost", "Cost", _cost),
-        *([column("start", "Starts", _start)] if has_start else []),
-        *([column("mark", "!", _mark)] if some_warn else []),
+        column("start", "Starts", _start) if has_start else None,
+        column("mark", "!", lambda one: "!" * bool(loud_advice(one))) if some_warn else None,
     )
     note = "Cores and memory are per node."
     if any(row.get("memory", 0) is None for row in shown.rows):
@@ -201,10 +201,6 @@ def _cost(option: Option) -> str:
 
 def _start(option: Option) -> str:
     return format_moment(option.expected_start_at) if option.expected_start_at else ""
-
-
-def _mark(option: Option) -> str:
-    return "!" if loud_advice(option) else ""
 
 
 def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Iterator[Listing]:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import TypeVar
 
+import msgspec
+
 from teho.explain.step import absent_hosts, ending, silent_ranks
 from teho.explain.totals import energy_of, mean_of
-from teho.model.document import Cell, Column, Table
+from teho.model.document import Cell, Table
 from teho.model.finding import Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
@@ -90,45 +92,34 @@ _NODES = (
 
 def _node_table(run: Run, summary: Summary) -> Table:
     ranks = {node.name: len(node.ranks) for node in run.nodes}
+    gpus = bool(summary.gpus)
     energy = any(not isinstance(gpu.energy_j, Missing) for gpu in summary.gpus)
-    columns = [
-        Column(key="node", label="Node"),
-        *([Column(key="tasks", label="Tasks")] if run.has_tasks else []),
-        *([Column(key="gpus", label="GPUs")] if summary.gpus else []),
-        *([Column(key="busy", label="GPU busy", unit="%", decimals=1)] if summary.gpus else []),
-        *([Column(key="energy", label="Energy", unit="J")] if energy else []),
-        Column(key="used", label="Cores used", decimals=1),
-        Column(key="memory", label="Memory", unit="bytes"),
-        Column(key="recorded", label="Recorded", unit="s"),
-    ]  # fmt: skip
-    keys = [column.key for column in columns]
-    rows = [
-        {key: cell for key, cell in _node_row(node, ranks.get(node.name, 0)).items() if key in keys}
-        for node in summary.nodes
-    ]
-    gone = Missing(Reason.UNRECORDED, "this node left no recording")
-    rows += [{**dict.fromkeys(keys, gone), "node": host} for host in absent_hosts(run)]
-    return Table(
-        key="nodes",
-        title="Nodes",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        note="Memory is the peak"
-        + (", GPU busy the mean of the node's GPUs." if summary.gpus else "."),
+    recorded = table(
+        "nodes",
+        "Nodes",
+        summary.nodes,
+        column("node", "Node", _name),
+        column("tasks", "Tasks", lambda node: ranks.get(node.name, 0)) if run.has_tasks else None,
+        column("gpus", "GPUs", lambda node: len(node.gpus)) if gpus else None,
+        column("busy", "GPU busy", _gpu_busy, unit="%", decimals=1) if gpus else None,
+        column("energy", "Energy", _gpu_energy, unit="J") if energy else None,
+        column("used", "Cores used", lambda node: node.cpu_cores_used, decimals=1),
+        column("memory", "Memory", lambda node: node.memory_peak_bytes, unit="bytes"),
+        column("recorded", "Recorded", lambda node: node.covered_s, unit="s"),
+        note="Memory is the peak" + (", GPU busy the mean of the node's GPUs." if gpus else "."),
     )
+    gone = Missing(Reason.UNRECORDED, "this node left no recording")
+    empty: dict[str, Cell] = dict.fromkeys((one.key for one in recorded.columns), gone)
+    absent = [empty | {"node": host} for host in absent_hosts(run)]
+    return msgspec.structs.replace(recorded, rows=(*recorded.rows, *absent))
 
 
-def _node_row(node: NodeSummary, ranks: int) -> dict[str, Cell]:
-    return {
-        "node": node.name,
-        "tasks": ranks,
-        "gpus": len(node.gpus),
-        "busy": mean_of(node.gpus, "gpu_busy_percent") if node.gpus else None,
-        "energy": energy_of(node.gpus) if node.gpus else None,
-        "used": node.cpu_cores_used,
-        "memory": node.memory_peak_bytes,
-        "recorded": node.covered_s,
-    }
+def _gpu_busy(node: NodeSummary) -> Cell:
+    return mean_of(node.gpus, "gpu_busy_percent") if node.gpus else None
+
+
+def _gpu_energy(node: NodeSummary) -> Cell:
+    return energy_of(node.gpus) if node.gpus else None
 
 
 _TASKS = (
