@@ -122,7 +122,7 @@ def commands() -> str:
     """Return the page of commands: what `--help` prints."""
     parts = ["# Commands\n"]
     with click.Context(teho, info_name="teho", **teho.context_settings) as root:
-        for name, (group, _, _) in COMMANDS.items():
+        for name, (group, _) in COMMANDS.items():
             command = teho.get_command(root, name)
             parts += _helps(command, name, root, f"*{group}*\n\n")
     return "\n".join(parts)

@@ -196,9 +196,7 @@ def _this_node() -> Target:
     answer = IsolatedCall("the NVIDIA driver", answering(ask), _DRIVER_S).answer(
         tuple[dict[str, str], tuple[Device, ...]]
     )
-    if isinstance(answer, NoAnswer):
-        return Target()
-    versions, gpus = answer
+    versions, gpus = ({}, ()) if isinstance(answer, NoAnswer) else answer
     version = versions.get("driver by NVML", "")
     if not version:
         return Target()

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from teho.cli import say
+from teho.cli.ended_early import interrupted
 from teho.cli.terminal import print_text
 from teho.clusters.catalogue import cluster_files, read_cluster
 from teho.config.settings import Settings
@@ -57,10 +58,11 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
     found: dict[tuple[str, str], tuple[Job, ...]] = {}
     problems: list[str] = []
     numbered = [_numbered(submission, home) for submission in submissions]
+    since = {one.job: one.submitted_at for one in submissions if one.job is not None}
     for scheduler in sorted({one.scheduler for one, _ in numbered}):
         numbers = [one.job for one, _ in numbered if one.scheduler == scheduler and one.job]
         try:
-            answer = ask.states(backend_for(scheduler, home), numbers, _since(submissions))
+            answer = ask.states(backend_for(scheduler, home), numbers, since)
         except SchedulerError as error:
             problems.append(error.found)
         else:
@@ -77,10 +79,6 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
             jobs = (_unknown(number, "this number belongs to another job here"),)
         views.append(view_of(submission, with_missing(submission, jobs)))
     return views, problems
-
-
-def _since(submissions: Sequence[Submission]) -> dict[str, datetime]:
-    return {one.job: one.submitted_at for one in submissions if one.job is not None}
 
 
 def _is_of_another(job: Job, submission: Submission) -> bool:
@@ -161,13 +159,10 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
         if ended(jobs):
             jobs = _accounted(backend, submission, jobs, _ACCOUNT_TRIES)
     except KeyboardInterrupt:
-        if sys.stderr.isatty():
-            click.echo(err=True)  # the terminal has written ^C
-        say(
+        raise interrupted(
             f"job {number} continues. Next: `teho status {number} --follow` follows it again, "
             f"`teho cancel {number}` ends it"
-        )
-        raise click.exceptions.Exit(130) from None
+        ) from None
     print_text(job_document(view_of(submission, jobs)), sys.stderr)
     if submission.recorded:
         _print_report(submission, settings, tail)

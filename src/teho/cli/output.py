@@ -109,7 +109,7 @@ class Output:
 def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Command]:
     """Give a command the options `--format`, `-o`, `--short` and `--why`.
 
-    The command gets an `Output` as the argument `output`; without `-o`, as `result`.
+    The command gets an `Output` as the argument `output`.
 
     Args:
         others: more formats than text, html and json.
@@ -120,7 +120,7 @@ def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Com
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
             read = [given.pop(name, None) for name in ("form", "path", "short", "why")]
-            return function(*args, **given, **{"output" if file else "result": _read(*read)})
+            return function(*args, **given, output=_read(*read))
 
         declared: _Command = _options(others, file=file)(call)
         return declared

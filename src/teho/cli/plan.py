@@ -14,6 +14,7 @@ from teho.cli.output import Output, output_options
 from teho.cli.request import (
     SCRIPT_NAMES,
     check_gpu_type,
+    confirmed,
     read_request,
     read_script_options,
     request_options,
@@ -78,8 +79,8 @@ def command(
     )
     if request.gpu_type is not None and not found.options:
         check_gpu_type(request.gpu_type)
-    if here and any(option.cluster == here.name for option in found.options):
-        found = _confirmed(found, here)
+    if here:
+        found = confirmed(found, here)
     if script and found.options:
         _print_script(found, clusters, wishes, given["env"], output.path)
     else:
@@ -109,16 +110,6 @@ def _preferred() -> list[str]:
 
     settings = load_settings()
     return [load_cluster(name).name for name in _names(settings.cluster, settings.my_clusters)]
-
-
-def _confirmed(found: Answer, here: Cluster) -> Answer:
-    """Ask the scheduler of this cluster about its options."""
-    from teho.config.settings import load_settings
-    from teho.schedulers.registry import backend_for
-    from teho.schedulers.waiting import as_the_scheduler_says
-
-    home = load_settings().home_directory
-    return as_the_scheduler_says(found, here, backend_for(here.scheduler, home))
 
 
 def _print_script(

@@ -16,6 +16,7 @@ from teho.config.settings import load_settings
 from teho.errors import InputError, UnitError
 from teho.launchers.registry import launchers
 from teho.model.cluster import Cluster
+from teho.model.plan import Answer
 from teho.model.request import Request
 from teho.schedulers.script.options import ScriptOptions
 from teho.units import GIB, MIB, format_duration, parse_bytes, parse_duration
@@ -23,6 +24,7 @@ from teho.units import GIB, MIB, format_duration, parse_bytes, parse_duration
 __all__ = [
     "SCRIPT_NAMES",
     "check_gpu_type",
+    "confirmed",
     "read_request",
     "read_script_options",
     "request_options",
@@ -166,6 +168,17 @@ def check_gpu_type(gpu_type: str) -> None:
     known = {gpu.type for gpu in gpus}
     if gpu_type.lower() not in {name.lower() for name in (*known, *(gpu.model for gpu in gpus))}:
         raise InputError(f"--gpu-type: no cluster has {gpu_type!r}{did_you_mean(gpu_type, known)}")
+
+
+def confirmed(found: Answer, here: Cluster) -> Answer:
+    """Ask the scheduler of this cluster about the options of an answer, if there are any."""
+    from teho.schedulers.registry import backend_for
+    from teho.schedulers.waiting import as_the_scheduler_says
+
+    if not any(option.cluster == here.name for option in found.options):
+        return found
+    backend = backend_for(here.scheduler, load_settings().home_directory)
+    return as_the_scheduler_says(found, here, backend)
 
 
 def _gib(text: str | None, what: str) -> float | None:

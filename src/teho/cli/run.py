@@ -209,7 +209,8 @@ def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, st
     supervisor = Supervisor()
     task = Task(started_by="")
     if not manner.alone:
-        task = _protected(supervisor, "only this task is recorded", _read_task) or task
+        reading = partial(read_task, os.environ, os.uname().nodename)
+        task = _protected(supervisor, "only this task is recorded", reading) or task
     is_script = in_script and not recorded and not manner.alone and not is_step(task)
     mark = new_mark(os.environ) if is_script else None
     environment = {**os.environ, RECORDED: mark} if mark else dict(os.environ)
@@ -226,10 +227,6 @@ def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, st
         _protected(supervisor, "the output of the program is not stored", supervisor.keep_output)
     supervisor.start(argv, environment)
     return supervisor, task, mark, spool
-
-
-def _read_task() -> Task:
-    return read_task(os.environ, os.uname().nodename)
 
 
 def _record_it(

@@ -8,14 +8,7 @@ from typing import Any, NamedTuple
 
 from teho.bench.examples import AXES, LIBRARIES
 from teho.bench.judge import key_of
-from teho.bench.verdict import (
-    UNITS,
-    known_peaks,
-    number_text,
-    of_placement,
-    place_text,
-    whose_peak,
-)
+from teho.bench.verdict import UNITS, known_peaks, number_text, of_placement, place_text, whose_peak
 from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
 from teho.model.document import Cell, Table
 from teho.show.build.layout import column, table

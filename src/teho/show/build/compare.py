@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from teho.experiment.figures import (
-    STEPS,
-    first_recording,
-    notes_of_all,
-    variant_figures,
-)
+from teho.experiment.figures import STEPS, first_recording, notes_of_all, variant_figures
 from teho.model.compared import BreakEven, Compared, Outcome, Point
 from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
 from teho.model.tuned import Gain

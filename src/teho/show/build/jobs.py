@@ -17,14 +17,7 @@ from teho.show.build.layout import column, document, table
 from teho.show.cells import format_moment, plain
 from teho.units import counted, format_bytes, format_count, format_duration, plural
 
-__all__ = [
-    "NO_NUMBER",
-    "JobView",
-    "elapsed_of",
-    "job_document",
-    "jobs_document",
-    "state_sentence",
-]
+__all__ = ["NO_NUMBER", "JobView", "elapsed_of", "job_document", "jobs_document", "state_sentence"]
 
 _BAD = frozenset(
     {
