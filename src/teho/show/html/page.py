@@ -59,7 +59,7 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>{text(document.title)} · Teho</title>
+<title>{text(_title(document))} · Teho</title>
 <style>{style}</style>
 </head>
 <body>
@@ -126,6 +126,10 @@ def _lead(document: Document) -> Finding | None:
     """Return the finding that is the headline: its advice is below the headline."""
     first = document.findings[0] if document.findings else None
     return first if first and first.sentence in document.verdict else None
+
+
+def _title(document: Document) -> str:
+    return document.title or (document.run_id if isinstance(document, Report) else "")
 
 
 def _header(document: Document) -> str:
