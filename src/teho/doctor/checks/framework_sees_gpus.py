@@ -9,13 +9,12 @@ from teho.doctor.outcome import (
     moot,
     needs_python,
     spared,
-    symptom,
     unknown,
+    warning,
 )
 from teho.doctor.snapshot import FrameworkReport, Python, Snapshot
 from teho.explain.wording import joined
 from teho.model.doctor import Symptom
-from teho.model.finding import Severity
 from teho.units import counted
 
 __all__ = ["ABOUT", "DECISIVE", "check"]
@@ -59,8 +58,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             missing.append(f"{build.package} does not say how many GPUs it sees")
         elif report.gpus < wanted:
             found.append(
-                symptom(
-                    Severity.WARNING if report.gpus else Severity.CRITICAL,
+                (warning if report.gpus else critical)(
                     f"{build.package} sees {counted(report.gpus, 'GPU')}, but the driver shows "
                     f"{wanted}{f': {report.why}' if report.why else ''}.",
                     "First solve the problems of driver, build and container that `teho doctor` "
