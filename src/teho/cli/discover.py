@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["discover"]
 
 _STANDARD_OUTPUT = Path("-")
+_WIDTH = 96
+"""Columns of the comment in a discovered file."""
 
 
 @click.command(
@@ -110,9 +113,8 @@ def _known(name: str, live: Cluster, clusters: dict[str, Cluster]) -> Cluster | 
 
 def _write(live: Cluster, file: Path | None, today: date) -> None:
     from teho.clusters.write import cluster_text
-    from teho.show.text.cluster_file import header_lines
 
-    text = cluster_text(live, header_lines(live, today))
+    text = cluster_text(live, _header(live, today))
     place = f"~/.config/teho/clusters/{live.name}.toml"
     if file is None or file == _STANDARD_OUTPUT:
         click.echo(text, nl=False)
@@ -121,6 +123,19 @@ def _write(live: Cluster, file: Path | None, today: date) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     say(f"Written to {file}. Teho finds files in ~/.config/teho/clusters/.")
+
+
+def _header(cluster: Cluster, today: date) -> list[str]:
+    """Return the comment at the top of a discovered file, in lines."""
+    sentences = (
+        f"{cluster.title}, as its scheduler described it on {today} to `teho clusters discover`.",
+        "Add missing facts from the site with their sources. Run `teho clusters check FILE`.",
+        "In each partition, `unknown` names the facts that are not known. Also not known:",
+    )
+    lines = [line for text in sentences for line in textwrap.wrap(text, _WIDTH)]
+    for note in cluster.notes:
+        lines += textwrap.wrap(note, _WIDTH, initial_indent="- ", subsequent_indent="  ")
+    return lines
 
 
 def _compare(known: Cluster, live: Cluster, output: Output, *, to_stderr: bool) -> None:

@@ -27,7 +27,7 @@ from teho.schedulers.array import with_missing
 from teho.schedulers.backend import Backend
 from teho.schedulers.follow import ended, follow
 from teho.schedulers.registry import backend_for, scheduler_of
-from teho.show.build.jobs import NO_NUMBER, JobView, elapsed_of, job_document, state_sentence
+from teho.show.build.jobs import NO_NUMBER, JobView, elapsed_of, jobs_document, state_sentence
 from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
 from teho.units import MIB
@@ -163,7 +163,7 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
             f"job {number} continues. Next: `teho status {number} --follow` follows it again, "
             f"`teho cancel {number}` ends it"
         ) from None
-    print_text(job_document(view_of(submission, jobs)), sys.stderr)
+    print_text(jobs_document([view_of(submission, jobs)]), sys.stderr)
     if submission.recorded:
         _print_report(submission, settings, tail)
     return _exit_code(jobs)

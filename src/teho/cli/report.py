@@ -103,7 +103,7 @@ def _with_account(report: Report, run: Run, job_id: str) -> Report:
     from teho.config.settings import load_settings
     from teho.schedulers import jobs as ask
     from teho.schedulers.registry import backend_for
-    from teho.show.build.job_facts import job_facts
+    from teho.show.build.jobs import job_facts
     from teho.store.index import runs_of_job_id
 
     home = load_settings().home_directory

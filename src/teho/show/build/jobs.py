@@ -17,7 +17,7 @@ from teho.show.build.layout import column, document, table
 from teho.show.cells import format_moment, plain
 from teho.units import counted, format_bytes, format_count, format_duration, plural
 
-__all__ = ["NO_NUMBER", "JobView", "elapsed_of", "job_document", "jobs_document", "state_sentence"]
+__all__ = ["NO_NUMBER", "JobView", "elapsed_of", "job_facts", "jobs_document", "state_sentence"]
 
 _BAD = frozenset(
     {
@@ -115,9 +115,9 @@ def _word(job: Job) -> str:
 
 
 def jobs_document(views: Sequence[JobView]) -> Document:
-    """Lay out jobs as a table with a row for each; a single job as by `job_document`."""
+    """Lay out jobs as a table with a row for each; a single job with its cost and what it used."""
     if len(views) == 1:
-        return job_document(views[0])
+        return _document_of(views[0])
     units = {view.cost.unit for view in views if view.cost and view.cost.unit}
     unit = units.pop() if len(units) == 1 else ""
     states = Counter(_state(view) for view in views)
@@ -188,7 +188,7 @@ def _time(elapsed_s: float) -> str:
     return format_duration(elapsed_s) if elapsed_s else "< 1 s"
 
 
-def job_document(view: JobView) -> Document:
+def _document_of(view: JobView) -> Document:
     """Lay out one job: its state, then its cost and what it used."""
     jobs = view.jobs
     severity: VerdictSeverity = "remark"
@@ -257,3 +257,33 @@ def _used(jobs: Sequence[Job]) -> Iterator[Fact]:
         yield Fact("memory_peak_bytes", "Memory", job.memory_peak_bytes, "bytes", note)
     if job.energy_j:
         yield Fact("energy_j", "Energy", job.energy_j, "J", "by the scheduler")
+
+
+def job_facts(jobs: Sequence[Job]) -> Iterator[Fact]:
+    """Yield the scheduler's figures of a job, or of the tasks of an array, for its report.
+
+    These figures are separate from the figures of the recording.
+    """
+    if not jobs:
+        return
+    sentence = state_sentence(jobs)
+    job = jobs[0]
+    if len(jobs) == 1 and job.elapsed_s is not None:
+        sentence += f" after {format_duration(job.elapsed_s)}"
+        sentence += f" of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
+    yield Fact("scheduler_state", "State in the scheduler", sentence)
+    if len(jobs) > 1:
+        return
+    note = "reported by the scheduler"
+    if job.cpu_s is not None:
+        yield Fact("scheduler_cpu_s", "CPU time", job.cpu_s, "s", note)
+    if job.memory_peak_bytes is not None:
+        yield Fact(
+            "scheduler_memory_peak_bytes",
+            "Memory of a task",
+            job.memory_peak_bytes,
+            "bytes",
+            f"at most, {note}",
+        )
+    if job.energy_j:
+        yield Fact("scheduler_energy_j", "Energy", job.energy_j, "J", note)

@@ -148,7 +148,6 @@ def _script_command(typed: Sequence[str], command: Sequence[str], cluster: str) 
 def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     warn = [bool(loud_advice(option)) for option in options[:_MOST]]
     some_warn = any(warn) and not all(warn)
-    has_start = any(option.expected_start_at for option in options)
     shown = table(
         "ways",
         "All ways that fit",
@@ -158,9 +157,20 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
         column("nodes", "Nodes", lambda one: one.nodes),
         column("gpus", "GPUs a node", _gpus) if options[0].gpus_per_node else None,
         column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node),
-        _MEMORY if any(option.memory_mib for option in options) else None,
+        column(
+            "memory",
+            "Memory",
+            lambda one: one.memory_mib and one.memory_mib * MIB,
+            unit="bytes",
+            shown_in="GiB",
+            decimals=0,
+        )
+        if any(option.memory_mib for option in options)
+        else None,
         column("cost", "Cost", _cost),
-        column("start", "Starts", _start) if has_start else None,
+        column("start", "Starts", _start)
+        if any(option.expected_start_at for option in options)
+        else None,
         column("mark", "!", lambda one: "!" * bool(loud_advice(one))) if some_warn else None,
     )
     note = "Cores and memory are per node."
@@ -184,23 +194,14 @@ def _gpus(option: Option) -> str:
     return f"{option.gpus_per_node} {option.gpu_type}{memory}"
 
 
-def _memory_bytes(option: Option) -> float | None:
-    return None if option.memory_mib is None else option.memory_mib * MIB
-
-
-_MEMORY = column(
-    "memory", "Memory", _memory_bytes, unit="bytes", shown_in="GiB", decimals=0
-)  # fmt: skip
+def _start(option: Option) -> str:
+    return format_moment(option.expected_start_at) if option.expected_start_at else ""
 
 
 def _cost(option: Option) -> str:
     if option.cost is None:
         return "not documented"
     return cost_words(option) if option.cost.unit else "free of charge"
-
-
-def _start(option: Option) -> str:
-    return format_moment(option.expected_start_at) if option.expected_start_at else ""
 
 
 def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Iterator[Listing]:
