@@ -32,15 +32,7 @@ from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
 from teho.units import MIB
 
-__all__ = [
-    "all_with_account",
-    "file_lines",
-    "files_of",
-    "follow_to_end",
-    "log_of",
-    "look_up",
-    "view_of",
-]
+__all__ = ["all_with_account", "file_lines", "files_of", "follow_to_end", "log_of", "look_up"]
 
 _MOST_ASKED = 4
 """Number of questions to a scheduler at the same time."""
@@ -77,7 +69,7 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
         jobs = found.get((submission.scheduler, number), (_unknown(number, reason),))
         if any(_is_of_another(job, submission) for job in jobs):
             jobs = (_unknown(number, "this number belongs to another job here"),)
-        views.append(view_of(submission, with_missing(submission, jobs)))
+        views.append(_view_of(submission, with_missing(submission, jobs)))
     return views, problems
 
 
@@ -115,7 +107,7 @@ def _unknown(number: str, reason: str) -> Job:
     return Job(id=number, number=number, state=JobState.UNKNOWN, reason=reason)
 
 
-def view_of(submission: Submission, jobs: Sequence[Job]) -> JobView:
+def _view_of(submission: Submission, jobs: Sequence[Job]) -> JobView:
     """Return a job with its cost until now."""
     return JobView(submission=submission, jobs=tuple(jobs), cost=_cost(submission, jobs))
 
@@ -163,7 +155,7 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
             f"job {number} continues. Next: `teho status {number} --follow` follows it again, "
             f"`teho cancel {number}` ends it"
         ) from None
-    print_text(jobs_document([view_of(submission, jobs)]), sys.stderr)
+    print_text(jobs_document([_view_of(submission, jobs)]), sys.stderr)
     if submission.recorded:
         _print_report(submission, settings, tail)
     return _exit_code(jobs)
@@ -180,7 +172,7 @@ def _with_account(view: JobView, home: Path) -> JobView:
     if submission.job is None or not ended(view.jobs):
         return view
     backend = backend_for(submission.scheduler, home)
-    return view_of(submission, _accounted(backend, submission, view.jobs, tries=1))
+    return _view_of(submission, _accounted(backend, submission, view.jobs, tries=1))
 
 
 def _accounted(

@@ -19,7 +19,6 @@ __all__ = [
     "BUSY_MEANS",
     "FIGURE",
     "MARKS",
-    "NOTHING",
     "SEVERITY_WORDS",
     "bands",
     "between",
@@ -46,7 +45,7 @@ BUSY_MEANS = (
 )
 """Note for every table with the busy share of a GPU."""
 
-NOTHING = "\N{EN DASH}"
+_NOTHING = "\N{EN DASH}"
 """Text of a cell that does not apply."""
 
 FIGURE = r"(?<!\w)\d[\d.,]*\s\S{1,4}(?!\S)"
@@ -146,7 +145,7 @@ def between(least: float, most: float, unit: str) -> str:
 def cell_text(cell: Cell, unit: str = "") -> str:
     """Write a value with its unit."""
     if cell is None:
-        return NOTHING
+        return _NOTHING
     if isinstance(cell, Missing):
         return str(cell)
     if isinstance(cell, str):
