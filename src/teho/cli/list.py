@@ -157,12 +157,9 @@ def _why_unread(path: Path) -> str:
 
     try:
         read_run(path)
-    except NewerFormatError:
-        return "newer"
-    except UnreadableError:
-        return "unreadable"
-    except RecordingError:
-        pass
+    except RecordingError as error:
+        known = {NewerFormatError: "newer", UnreadableError: "unreadable"}
+        return known.get(type(error), "damaged")
     return "damaged"
 
 

@@ -302,8 +302,7 @@ def _table(table: Table, width: int, *, is_full: bool, is_short: bool = False) -
     lines = table_lines(table, width, is_full=is_full, is_short=is_short)
     if table.rest:
         lines += flow(words(f"… {table.rest}"), width, Text(), style="dim", hang=2)
-    below = [table.note] if table.note else []
-    for sentence in [*below, *explanations(table)]:
+    for sentence in filter(None, (table.note, *explanations(table))):
         lines += _dim(sentence, width)
     return lines
 
