@@ -7,7 +7,6 @@ import inspect
 import json
 import pprint
 import sys
-import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from teho.model.bench import Bench
 from teho.model.cluster import Cluster
 from teho.model.compared import Compared
 from teho.model.doctor import Examination
+from teho.model.document import Report
 from teho.model.metric import METRICS
 from teho.model.scaled import Scaled
 from teho.model.software import Checked, EnvironmentPlan
@@ -43,6 +43,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE)]
 
 from notebooks import LESSONS, notebook  # noqa: E402 - the path above leads to it
+from report_page import report_page, statements_of  # noqa: E402
 
 sys.path.append(str(HERE.parent / "benchmarks" / "gpu"))
 
@@ -93,12 +94,11 @@ def peaks() -> str:
 
 def meanings_of(noun: type) -> dict[str, str]:
     """Return what each field of a class means, from the docstring below it."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(noun))).body
-    meanings: dict[str, str] = {}
-    for field, text in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-            meanings[field.target.id] = " ".join(ast.literal_eval(text.value).split())
-    return meanings
+    return {
+        field.target.id: words
+        for field, words in statements_of(noun)
+        if isinstance(field, ast.AnnAssign) and words
+    }
 
 
 def settings() -> str:
@@ -122,7 +122,7 @@ def commands() -> str:
     """Return the page of commands: what `--help` prints."""
     parts = ["# Commands\n"]
     with click.Context(teho, info_name="teho", **teho.context_settings) as root:
-        for name, (group, _, _) in COMMANDS.items():
+        for name, (group, _) in COMMANDS.items():
             command = teho.get_command(root, name)
             parts += _helps(command, name, root, f"*{group}*\n\n")
     return "\n".join(parts)
@@ -320,9 +320,11 @@ SHIPPED = {
     PACKAGE / "show" / "env-check.schema.json": lambda: _schema(schema_of(Checked)),
     PACKAGE / "show" / "env-plan.schema.json": lambda: _schema(schema_of(EnvironmentPlan)),
     PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
+    PACKAGE / "show" / "report.schema.json": lambda: _schema(schema_of(Report)),
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
     PACKAGE / "launch" / "sites.py": launch_sites,
+    HERE / "report-json.md": lambda: NOTE + report_page(),
     gpu_page.PAGE: gpu_page.write_page,
     RULES_PAGE: rules_page,
     SCRIPTS_PAGE: scripts_page,

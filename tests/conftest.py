@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import nvml_stub
 import pytest
 from hypothesis import settings
 
@@ -90,6 +91,15 @@ def teho() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return call
+
+
+@pytest.fixture(scope="session")
+def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the stand-in for NVIDIA's library; skip if there is no C compiler."""
+    try:
+        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
+    except nvml_stub.NoCompilerError as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

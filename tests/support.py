@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 TEHO = [sys.executable, "-m", "teho"]
@@ -25,3 +27,20 @@ def check_golden(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait for at most half a minute."""
+    end_s = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    """Return whether a process has ended, also if its parent has not asked for its exit code."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"

@@ -22,7 +22,7 @@ def test_the_time_passes_on_a_terminal_during_the_first_run(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr("teho.cli.progress._TICK_S", 0.01)
-    with elapsed_line("measuring", 600):
+    with elapsed_line(600):
         for _ in range(500):
             if "measuring" in stream.getvalue():
                 break

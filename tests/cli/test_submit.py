@@ -18,7 +18,7 @@ import pytest
 from support import TEHO
 from teho.cli.jobs import all_with_account
 from teho.model.job import Job, JobState, Submission
-from teho.show.job_text import JobView
+from teho.show.build.jobs import JobView
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "cli"

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,6 +19,7 @@ import teho.doctor.collect
 import teho.doctor.files
 import teho.doctor.python
 from stubs.proc_tree import plant
+from support import is_gone, wait_for
 from teho.doctor.checks._processes import cores_of_process
 from teho.doctor.collect import collect_snapshot
 from teho.doctor.files import look_at, read_quotas, sample
@@ -32,21 +32,6 @@ from teho.model.missing import Missing, Reason
 
 def here(**more: str) -> dict[str, str]:
     return {**os.environ, **more}
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    end_s = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "Z"
 
 
 def processes_with(words: str) -> list[str]:

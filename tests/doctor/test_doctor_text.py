@@ -46,8 +46,9 @@ TEST = SelfTest(
 
 
 def examined(snapshot: Snapshot, *ids: str, test: SelfTest | None = None) -> Examination:
-    found = examine(snapshot, chosen(ids), 0.42, test)
-    return msgspec.structs.replace(found, at=datetime(2026, 11, 20, tzinfo=timezone.utc))
+    found = examine(snapshot, chosen(ids), 0.42)
+    at = datetime(2026, 11, 20, tzinfo=timezone.utc)
+    return msgspec.structs.replace(found, at=at, self_test=test)
 
 
 def page(examination: Examination, width: int = 80, detail: Detail = "default") -> str:

@@ -74,22 +74,14 @@ def shell(**took_s: float) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
-
-
-@pytest.fixture(scope="session")
 def under(
-    library: Path, tmp_path_factory: pytest.TempPathFactory
+    nvml: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[Scenario], dict[str, str]]:
     """Return the environment of a node with the GPUs of a scenario."""
 
     def variables(scenario: Scenario) -> dict[str, str]:
         path = scenario.write(tmp_path_factory.mktemp("gpus") / "scenario.txt")
-        return {**nvml_stub.environment(library, path), "TEHO_EVERY": "100ms"}
+        return {**nvml_stub.environment(nvml, path), "TEHO_EVERY": "100ms"}
 
     return variables
 

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
+from support import is_gone, wait_for
 from teho.process.isolated_call import IsolatedCall, NoAnswer, answering, executing
 
 
 def here(**more: str) -> dict[str, str]:
     return {**os.environ, **more}
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    end_s = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "Z"
 
 
 def test_an_answer_comes_back_as_it_was_given() -> None:

@@ -13,51 +13,31 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "main", "say"]
 
-COMMANDS: dict[str, tuple[str, str, str]] = {
-    # name: (group, module, one line). `teho --help` imports no command for this list.
-    "clusters": ("Choose", "clusters", "List the known clusters, and the source of each limit."),
-    "plan": ("Choose", "plan", "Find out what to request, on which cluster, at what cost."),
-    "submit": ("Submit", "submit", "Plan a job, write its script, submit it, follow it."),
-    "status": ("Submit", "status", "Show the states of submitted jobs, and their cost."),
-    "cancel": ("Submit", "cancel", "End jobs."),
-    "launch": ("Record", "launch", "Set rank, binding and threads of a task, then run COMMAND."),
-    "run": ("Record", "run", "Run a program unchanged and record what it uses."),
-    "energy": (
-        "Record",
-        "energy",
-        "Measure the energy of the GPUs during a program or a period.",
-    ),
-    "report": (
-        "Understand",
-        "report",
-        "Report what a run used, what it wasted, and what to change.",
-    ),
-    "diff": ("Understand", "diff", "Compare two runs: figures, findings, what differed."),
-    "compare": (
-        "Understand",
-        "compare",
-        "Run a program on cores and on GPUs, and say which is faster.",
-    ),
-    "scale": ("Understand", "scale", "Measure one program on more and more GPUs or cores."),
-    "tune": ("Understand", "tune", "Find settings that make the unchanged program faster."),
-    "bench": (
-        "Understand",
-        "bench",
-        "Find the size from which a GPU is faster, with examples.",
-    ),
-    "list": ("Keep", "list", "List the recorded runs."),
-    "show": ("Keep", "show", "Print the description of a run, or its directory."),
-    "tag": ("Keep", "tag", "Add tags to a recording, or remove them."),
-    "merge": ("Keep", "merge", "Join the parts of one recording from several nodes."),
-    "rm": ("Keep", "rm", "Delete recordings."),
-    "doctor": (
-        "Set up",
-        "doctor",
-        "Find problems before a job starts: builds, drivers, files.",
-    ),
-    "env": ("Set up", "env", "Plan GPU builds for a cluster, and check them before the job."),
-    "devices": ("Set up", "devices", "Show what this machine can measure, and what it cannot."),
-    "completion": ("Set up", "completion", "Print the tab completion for your shell."),
+COMMANDS = {
+    # name, also of the module: (group, one line). `teho --help` imports no command for this list.
+    "clusters": ("Choose", "List the known clusters, and the source of each limit."),
+    "plan": ("Choose", "Find out what to request, on which cluster, at what cost."),
+    "submit": ("Submit", "Plan a job, write its script, submit it, follow it."),
+    "status": ("Submit", "Show the states of submitted jobs, and their cost."),
+    "cancel": ("Submit", "End jobs."),
+    "launch": ("Record", "Set rank, binding and threads of a task, then run COMMAND."),
+    "run": ("Record", "Run a program unchanged and record what it uses."),
+    "energy": ("Record", "Measure the energy of the GPUs during a program or a period."),
+    "report": ("Understand", "Report what a run used, what it wasted, and what to change."),
+    "diff": ("Understand", "Compare two runs: figures, findings, what differed."),
+    "compare": ("Understand", "Run a program on cores and on GPUs, and say which is faster."),
+    "scale": ("Understand", "Measure one program on more and more GPUs or cores."),
+    "tune": ("Understand", "Find settings that make the unchanged program faster."),
+    "bench": ("Understand", "Find the size from which a GPU is faster, with examples."),
+    "list": ("Keep", "List the recorded runs."),
+    "show": ("Keep", "Print the description of a run, or its directory."),
+    "tag": ("Keep", "Add tags to a recording, or remove them."),
+    "merge": ("Keep", "Join the parts of one recording from several nodes."),
+    "rm": ("Keep", "Delete recordings."),
+    "doctor": ("Set up", "Find problems before a job starts: builds, drivers, files."),
+    "env": ("Set up", "Plan GPU builds for a cluster, and check them before the job."),
+    "devices": ("Set up", "Show what this machine can measure, and what it cannot."),
+    "completion": ("Set up", "Print the tab completion for your shell."),
 }
 """Every command, in the order of `teho --help`."""
 

@@ -9,7 +9,7 @@ import sys
 from teho.cli import say
 from teho.cli.own_path import own_path
 from teho.cli.progress import ProgressLine
-from teho.cli.report import print_text
+from teho.cli.terminal import print_text
 from teho.errors import InputError, MissingCommandError
 from teho.model.job import JobState
 from teho.observe.attach import Attached

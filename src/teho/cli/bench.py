@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from teho.cli.declare import flag, option, plain_command
 from teho.cli.ended_early import EndedEarly
 from teho.cli.output import Output, output_options
-from teho.cli.plot_file import PLOT_HELP, plot_file, show_and_draw
+from teho.cli.plot_file import plot_file, plot_option, show_and_draw
 from teho.cli.progress import StatusLine
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
@@ -32,33 +33,24 @@ _FULL_S = 600.0
 _SHORTEST_S = 5.0
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho bench
   teho bench solve --quick
   teho bench matmul --on cpu:all,gpu:1 --library numpy,torch --plot matmul.svg
   teho bench regression cnn --for 20min -o bench.html
-  teho bench --from solve.json --plot solve.svg""",
-)
-@click.option("--quick", is_flag=True,
-              help="Measure fewer and smaller points: under a minute per example.")  # fmt: skip
-@click.option("--library", "libraries", metavar="NAME,…", default="",
-              help="Compare these libraries: numpy, cupy, jax or torch.  "
-              "[default: all that are installed]")  # fmt: skip
-@click.option("--on", "on", metavar="PLACE,…", default="",
-              help="Compare these placements: cpu:N, cpu:all or gpu:1.  "
-              "[default: cpu:1,cpu:all,gpu:1]")  # fmt: skip
-@click.option("--python", "python", metavar="PATH", default="",
-              help="Use the libraries of this Python.  "
-              "[default: `python`, else Teho's]")  # fmt: skip
-@click.option("--for", "for_", metavar="TIME", default="",
-              help="Stop each example after this time.  "
-              "[default: 10min, or 50s with --quick]")  # fmt: skip
-@click.option("--plot", "plot", metavar="FILE", default="", help=PLOT_HELP)
-@click.option("--from", "stored", metavar="FILE", default="",
-              help="Show the results in FILE, written with --format json; measure nothing.  "
-              "[default: measure]")  # fmt: skip
+  teho bench --from solve.json --plot solve.svg""")
+@flag("--quick", "Measure fewer and smaller points: under a minute per example.")
+@option("--library NAME,…", "Compare these libraries: numpy, cupy, jax or torch.",
+        unset="all that are installed", into="libraries", default="")  # fmt: skip
+@option("--on PLACE,…", "Compare these placements: cpu:N, cpu:all or gpu:1.",
+        unset="cpu:1,cpu:all,gpu:1", default="")  # fmt: skip
+@option("--python PATH", "Use the libraries of this Python.", unset="`python`, else Teho's",
+        default="")  # fmt: skip
+@option("--for TIME", "Stop each example after this time.", unset="10min, or 50s with --quick",
+        into="for_", default="")  # fmt: skip
+@plot_option
+@option("--from FILE", "Show the results in FILE, written with --format json; measure nothing.",
+        unset="measure", into="stored", default="")  # fmt: skip
 @output_options()
 @click.argument("names", metavar="[NAME…]", nargs=-1)
 def command(
@@ -68,7 +60,7 @@ def command(
     python: str,
     for_: str,
     output: Output,
-    plot: str,
+    plot: str | None,
     stored: str,
     names: tuple[str, ...],
 ) -> None:

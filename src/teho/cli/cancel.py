@@ -7,19 +7,17 @@ import re
 import click
 
 from teho.cli import say
+from teho.cli.declare import plain_command
 from teho.config.settings import load_settings
 from teho.store.submissions import find_submission
 
 __all__ = ["command"]
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho cancel 4211907
   teho cancel 4211907_3
-  teho cancel last""",
-)
+  teho cancel last""")
 @click.argument("references", metavar="JOB…", nargs=-1, required=True)
 def command(references: tuple[str, ...]) -> None:
     """End jobs that wait or run. JOB is a number, a name, or last.
@@ -33,7 +31,7 @@ def command(references: tuple[str, ...]) -> None:
     from teho.schedulers import jobs
     from teho.schedulers.follow import ended
     from teho.schedulers.registry import backend_for
-    from teho.show.job_text import state_sentence
+    from teho.show.build.jobs import state_sentence
 
     home = load_settings().home_directory
     for reference in references:

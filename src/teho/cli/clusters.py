@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag
 from teho.cli.discover import discover
 from teho.cli.output import Output, output_options
 from teho.units import counted
@@ -47,9 +48,7 @@ Examples:
   cp "$(teho clusters show lumi --path)" ~/.config/teho/clusters/""",
 )
 @click.argument("name")
-@click.option(
-    "--path", "only_path", is_flag=True, help="Print only the path of the cluster's file."
-)
+@flag("--path", "Print only the path of the cluster's file.", into="only_path")
 @output_options()
 def show(name: str, only_path: bool, output: Output) -> None:
     """Show the cluster NAME; with --why: the source of every fact, and what is not documented."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
+from teho.cli.declare import first_given, option, program_command
 from teho.cli.ended_early import EndedEarly
 from teho.cli.output import Output, output_options
 from teho.cli.plot_file import plot_file, show_and_draw
@@ -29,39 +30,30 @@ _WITHOUT_EFFECT = {
 }
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   teho compare -- python train.py
   teho compare --on cpu:1,cpu:all --full -- ./solver input.nml
   teho compare --for 30min --site mahti -- python train.py --out /tmp/trial
   teho compare --sweep rows=1000,10000,100000 -- python fit.py --rows {rows}
   teho compare --cluster narval --on cpu:16,gpu:1 --submit '--account def-ada' -- python fit.py
-  teho compare --recorded compare=1f0c2a9b""",
-)
-@click.option("--on", "on", metavar="PLACE,…",
-              help=f"Compare these numbers of cores and GPUs of this job.  [default: {_ON}; with "
-              "--cluster: one core, the cores that come with a GPU, one GPU]")  # fmt: skip
+  teho compare --recorded compare=1f0c2a9b""")
+@option("--on PLACE,…", "Compare these numbers of cores and GPUs of this job.",
+        unset=f"{_ON}; with --cluster: one core, the cores that come with a GPU, one GPU"
+        )  # fmt: skip
 @measuring_options
-@click.option("--sweep", metavar="NAME=N,…",
-              help="Compare once for each of these numbers: the number replaces {NAME} in "
-              "COMMAND.  "
-              "[default: COMMAND unchanged]")  # fmt: skip
-@click.option("--gpu-cost", type=click.IntRange(min=1), metavar="CORES",
-              help="Set how many core-hours a GPU-hour costs.  "
-              "[default: the site's prices]")  # fmt: skip
-@click.option("--recorded", metavar="TAG=VALUE|RUN,…",
-              help="Compare these recordings, without running COMMAND.  "
-              "[default: run COMMAND]")  # fmt: skip
-@click.option("--cluster", metavar="NAME",
-              help="Submit each variant as an array of jobs to this cluster.  "
-              "[default: run in this job]")  # fmt: skip
-@click.option("--submit", metavar="OPTIONS", default="",
-              help="Pass these options to `teho submit`; with --cluster.  "
-              "[default: none]")  # fmt: skip
-@click.option("--repeats", type=click.IntRange(min=1), metavar="N", default=3, show_default=True,
-              help="Submit N jobs for each variant; with --cluster.")  # fmt: skip
+@option("--sweep NAME=N,…",
+        "Compare once for each of these numbers: the number replaces {NAME} in COMMAND.",
+        unset="COMMAND unchanged")  # fmt: skip
+@option("--gpu-cost CORES", "Set how many core-hours a GPU-hour costs.", unset="the site's prices",
+        type=click.IntRange(min=1))  # fmt: skip
+@option("--recorded TAG=VALUE|RUN,…", "Compare these recordings, without running COMMAND.",
+        unset="run COMMAND")  # fmt: skip
+@option("--cluster NAME", "Submit each variant as an array of jobs to this cluster.",
+        unset="run in this job")  # fmt: skip
+@option("--submit OPTIONS", "Pass these options to `teho submit`; with --cluster.", unset="none",
+        default="")  # fmt: skip
+@option("--repeats N", "Submit N jobs for each variant; with --cluster.",
+        type=click.IntRange(min=1), default=3)  # fmt: skip
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -110,18 +102,15 @@ def command(
     from teho.show.plot.compare import draw_compared
 
     is_measured = any(one.rates for at in compared.points for one in at.variants)
-    drawings = {"compare": lambda form: draw_compared(compared, form)} if is_measured else {}
+    drawings = {"compare": partial(draw_compared, compared)} if is_measured else {}
     show_and_draw(output, compare_document(compared), compared, drawings, picture)
     ended.leave(well=compared.outcome != "not_enough_evidence")
 
 
 def _refuse(how: str) -> None:
     """Refuse options of the command line that have no effect in this mode."""
-    context = click.get_current_context()
-    for one in context.command.params:
-        source = context.get_parameter_source(str(one.name))
-        if one.name in _WITHOUT_EFFECT[how] and source is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{one.opts[0]} has no effect {how}.")
+    if given := first_given(_WITHOUT_EFFECT[how]):
+        raise click.UsageError(f"{given} has no effect {how}.")
 
 
 def _recorded(text: str, prices: Prices | None, gpu_cost: int | None) -> Compared:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import click
 
+from teho.cli.declare import plain_command
+
 __all__ = ["command"]
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho completion bash >> ~/.bashrc
   teho completion zsh >> ~/.zshrc
-  teho completion fish > ~/.config/fish/completions/teho.fish""",
-)
+  teho completion fish > ~/.config/fish/completions/teho.fish""")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
     """Print the script with which SHELL completes commands, options and runs.

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import click
-
+from teho.cli.declare import plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
 
 __all__ = ["command"]
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho devices
   srun --gpus=1 teho devices
   teho devices --why
-  teho devices -o devices.json""",
-)
+  teho devices -o devices.json""")
 @output_options()
 def command(output: Output) -> None:
     """Show the GPUs of this machine, and the value of each signal or why it is missing.

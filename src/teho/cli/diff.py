@@ -5,19 +5,17 @@ from __future__ import annotations
 import click
 
 from teho.cli.complete import complete_run
+from teho.cli.declare import plain_command
 from teho.cli.output import Output, output_options
 from teho.errors import InputError
 
 __all__ = ["command"]
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho diff baseline last
   teho diff baseline last --why
-  teho diff 20261120-1019 20261121-0907 -o diff.html""",
-)
+  teho diff 20261120-1019 20261121-0907 -o diff.html""")
 @click.argument("first", shell_complete=complete_run)
 @click.argument("second", default="last", shell_complete=complete_run)
 @output_options()

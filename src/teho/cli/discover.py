@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, option
 from teho.cli.here import cluster_here
 from teho.cli.output import Output, output_options
 from teho.errors import InputError
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["discover"]
 
 _STANDARD_OUTPUT = Path("-")
+_WIDTH = 96
+"""Columns of the comment in a discovered file."""
 
 
 @click.command(
@@ -32,19 +36,13 @@ Examples:
   teho clusters discover --output ~/.config/teho/clusters/birch.toml
   teho clusters discover --name lumi""",
 )
-@click.option(
-    "--name", metavar="NAME", help="Set the name of the cluster.  [default: the scheduler's]"
-)
-@click.option(
-    "--output",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="Write the cluster's file, such as birch.toml; - for standard output.  "
-    "[default: standard output]",
-)
-@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@option("--name NAME", "Set the name of the cluster.", unset="the scheduler's")
+@option("--output FILE", "Write the cluster's file, such as birch.toml; - for standard output.",
+        unset="standard output", into="file",
+        type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))  # fmt: skip
+@flag("--force", "Overwrite FILE if it exists.")
 @output_options(file=False)
-def discover(name: str | None, output: Path | None, force: bool, result: Output) -> None:
+def discover(name: str | None, file: Path | None, force: bool, output: Output) -> None:
     """Ask Slurm or Grid Engine what the cluster of this machine has and allows.
 
     If the cluster is not in the catalogue, writes a cluster file to standard output or to FILE. The
@@ -54,9 +52,9 @@ def discover(name: str | None, output: Path | None, force: bool, result: Output)
     """
     from teho.clusters.catalogue import load_catalogue
 
-    name = _name(name, output)
-    if output and output.exists() and not force and output != _STANDARD_OUTPUT:
-        raise InputError(f"{output} already exists", next_step="`--force` overwrites it")
+    name = _name(name, file)
+    if file and file.exists() and not force and file != _STANDARD_OUTPUT:
+        raise InputError(f"{file} already exists", next_step="`--force` overwrites it")
     today = datetime.now().astimezone().date()
     live = _ask(name, today)
     known = _known(name, live, load_catalogue())
@@ -64,18 +62,18 @@ def discover(name: str | None, output: Path | None, force: bool, result: Output)
         import msgspec
 
         live = msgspec.structs.replace(live, name=known.name)
-    if known is None or output is not None:
-        _write(live, output, today)
+    if known is None or file is not None:
+        _write(live, file, today)
     if known is not None:
-        _compare(known, live, result, to_stderr=output == _STANDARD_OUTPUT)
+        _compare(known, live, output, to_stderr=file == _STANDARD_OUTPUT)
 
 
-def _name(name: str | None, output: Path | None) -> str:
+def _name(name: str | None, file: Path | None) -> str:
     """Return the name from `--name`, or from the name of the file."""
-    stem = output.stem if output and output != _STANDARD_OUTPUT else ""
+    stem = file.stem if file and file != _STANDARD_OUTPUT else ""
     if name and stem and name != stem:
         raise InputError(
-            f"--name {name} and --output {output}", f"the same name twice, such as {name}.toml"
+            f"--name {name} and --output {file}", f"the same name twice, such as {name}.toml"
         )
     return name or stem
 
@@ -113,24 +111,36 @@ def _known(name: str, live: Cluster, clusters: dict[str, Cluster]) -> Cluster | 
     return cluster_here(clusters.values()) or clusters.get(live.name)
 
 
-def _write(live: Cluster, output: Path | None, today: date) -> None:
+def _write(live: Cluster, file: Path | None, today: date) -> None:
     from teho.clusters.write import cluster_text
-    from teho.show.text.cluster_file import header_lines
 
-    text = cluster_text(live, header_lines(live, today))
+    text = cluster_text(live, _header(live, today))
     place = f"~/.config/teho/clusters/{live.name}.toml"
-    if output is None or output == _STANDARD_OUTPUT:
+    if file is None or file == _STANDARD_OUTPUT:
         click.echo(text, nl=False)
         say(f"`teho clusters discover --output {place}` writes it to a directory that Teho reads.")
         return
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(text, encoding="utf-8")
-    say(f"Written to {output}. Teho finds files in ~/.config/teho/clusters/.")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    say(f"Written to {file}. Teho finds files in ~/.config/teho/clusters/.")
 
 
-def _compare(known: Cluster, live: Cluster, result: Output, *, to_stderr: bool) -> None:
+def _header(cluster: Cluster, today: date) -> list[str]:
+    """Return the comment at the top of a discovered file, in lines."""
+    sentences = (
+        f"{cluster.title}, as its scheduler described it on {today} to `teho clusters discover`.",
+        "Add missing facts from the site with their sources. Run `teho clusters check FILE`.",
+        "In each partition, `unknown` names the facts that are not known. Also not known:",
+    )
+    lines = [line for text in sentences for line in textwrap.wrap(text, _WIDTH)]
+    for note in cluster.notes:
+        lines += textwrap.wrap(note, _WIDTH, initial_indent="- ", subsequent_indent="  ")
+    return lines
+
+
+def _compare(known: Cluster, live: Cluster, output: Output, *, to_stderr: bool) -> None:
     from teho.clusters.differences import differences
     from teho.show.build.clusters import differences_document
 
     document = differences_document(known, live, differences(known, live))
-    result.show(document, stream=sys.stderr if to_stderr else sys.stdout)
+    output.show(document, stream=sys.stderr if to_stderr else sys.stdout)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, option, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
 from teho.errors import InputError, TehoError
@@ -26,28 +27,19 @@ __all__ = ["command"]
 _DOOMED = 3
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho doctor
   teho doctor --self-test
   teho doctor --python ~/venv/bin/python --data /scratch/images
-  srun --gpus=1 teho doctor --only cpu-only-build,driver-too-old""",
-)
-@click.option("--python", "python", metavar="PATH", default="",
-              help="Check the Python that your programs use; - if it is in a container.  "
-                   "[default: the first on PATH]")  # fmt: skip
-@click.option("--data", "data", metavar="DIR", default="",
-              help="Also check a sample of the files in DIR.  [default: no files]")  # fmt: skip
-@click.option("--cluster", metavar="NAME", default="",
-              help="Use the limits of this cluster.  "
-              "[default: the one of this machine]")  # fmt: skip
-@click.option("--only", "only", metavar="ID,…", default="",
-              help="Run only these checks.  [default: all]")  # fmt: skip
-@click.option("--self-test", is_flag=True,
-              help="Multiply matrices on the first GPU or the CPU, for up to 90 s.")  # fmt: skip
-@click.option("--in-job", is_flag=True,
-              help="Print one line per problem to stderr; for a job script.")  # fmt: skip
+  srun --gpus=1 teho doctor --only cpu-only-build,driver-too-old""")
+@option("--python PATH", "Check the Python that your programs use; - if it is in a container.",
+        unset="the first on PATH", default="")  # fmt: skip
+@option("--data DIR", "Also check a sample of the files in DIR.", unset="no files", default="")
+@option("--cluster NAME", "Use the limits of this cluster.", unset="the one of this machine",
+        default="")  # fmt: skip
+@option("--only ID,…", "Run only these checks.", unset="all", default="")
+@flag("--self-test", "Multiply matrices on the first GPU or the CPU, for up to 90 s.")
+@flag("--in-job", "Print one line per problem to stderr; for a job script.")
 @output_options()
 def command(
     python: str,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import signal
+import sys
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from teho.cli import say
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["EndedEarly"]
+__all__ = ["EndedEarly", "interrupted"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -51,3 +54,11 @@ class EndedEarly:
         """
         if self.by or not well:
             raise click.exceptions.Exit(128 + self.by if self.by else 1)
+
+
+def interrupted(words: str) -> click.exceptions.Exit:
+    """Say what Ctrl-C means for a job; return the end of the command."""
+    if sys.stderr.isatty():
+        click.echo(err=True)  # the terminal has written ^C
+    say(words)
+    return click.exceptions.Exit(130)

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, program_command
 from teho.cli.output import Output, output_options
 from teho.devices.drawn import Drawn, Energy, lacking_words, tick_error_percent
 from teho.errors import DeviceError, InputError
@@ -29,19 +30,13 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`, which measure all the time"
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   teho energy --save; python train.py; teho energy --diff
   teho energy -- python train.py --epochs 3
   teho energy -o energy.json -- python train.py
-  srun teho energy -- python train.py""",
-)
-@click.option(
-    "--save", is_flag=True, help="Save the values of the energy counters of this node's GPUs."
-)
-@click.option("--diff", is_flag=True, help="Print the energy since the last --save.")
+  srun teho energy -- python train.py""")
+@flag("--save", "Save the values of the energy counters of this node's GPUs.")
+@flag("--diff", "Print the energy since the last --save.")
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(save: bool, diff: bool, output: Output, argv: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from teho.cli.declare import option
 from teho.cli.here import chosen_cluster, cluster_here
 from teho.cli.output import Output, output_options
 from teho.errors import InputError
@@ -28,10 +29,8 @@ _PYTHON_S = 30.0
 """Time limit for a Python, which may be on a network file system that was just mounted."""
 
 
-_gpu_type_option = click.option(
-    "--gpu-type", metavar="TYPE", default="",
-    help="Choose a GPU type, if the cluster has several.  [default: the first that fits]",
-)  # fmt: skip
+_gpu_type_option = option("--gpu-type TYPE", "Choose a GPU type, if the cluster has several.",
+                          unset="the first that fits", default="")  # fmt: skip
 
 
 @click.group(
@@ -55,47 +54,32 @@ Examples:
   teho env plan --cluster aire --framework pytorch --driver 570.124.06
   teho env plan --cluster narval --framework pytorch --format json > torch.json""",
 )
-@click.option(
-    "--cluster",
-    "name",
-    metavar="NAME",
-    help="Plan for this cluster.  [default: the one of this machine]",
-)
+@option("--cluster NAME", "Plan for this cluster.", unset="the one of this machine", into="name")
 @click.argument("framework", metavar="[FRAMEWORK]", required=False,
                 type=click.Choice(get_args(Framework)))  # fmt: skip
-@click.option("--framework", "option", type=click.Choice(get_args(Framework)),
-              help="Plan this framework; the same as FRAMEWORK.")  # fmt: skip
-@click.option(
-    "--version",
-    metavar="VERSION",
-    default="",
-    help="Use this version of the framework, such as 2.12.  [default: the newest that fits]",
-)
-@click.option(
-    "--python",
-    metavar="VERSION",
-    default="",
-    help="Use this version of Python, such as 3.12.  [default: the newest that fits]",
-)
-@click.option("--with", "extra", metavar="PACKAGE", multiple=True,
-              help="Also install this package; may be repeated.  [default: none]")  # fmt: skip
-@click.option("--kind", type=click.Choice(get_args(EnvironmentKind)),
-              help="Make this kind of environment.  [default: as the site advises]")  # fmt: skip
-@click.option("--name", "env_name", metavar="NAME", default="",
-              help="Name the environment.  [default: such as pytorch-gpu]")  # fmt: skip
-@click.option("--place", metavar="DIR", default="",
-              help="Make the environment in this directory.  [default: the site's]")  # fmt: skip
+@option("--framework", "Plan this framework; the same as FRAMEWORK.", into="same",
+        type=click.Choice(get_args(Framework)))  # fmt: skip
+@option("--version VERSION", "Use this version of the framework, such as 2.12.",
+        unset="the newest that fits", default="")  # fmt: skip
+@option("--python VERSION", "Use this version of Python, such as 3.12.",
+        unset="the newest that fits", default="")  # fmt: skip
+@option("--with PACKAGE", "Also install this package; may be repeated.", unset="none", into="extra",
+        multiple=True)  # fmt: skip
+@option("--kind", "Make this kind of environment.", unset="as the site advises",
+        type=click.Choice(get_args(EnvironmentKind)))  # fmt: skip
+@option("--name NAME", "Name the environment.", unset="such as pytorch-gpu", into="env_name",
+        default="")  # fmt: skip
+@option("--place DIR", "Make the environment in this directory.", unset="the site's", default="")
 @_gpu_type_option
-@click.option("--driver", metavar="VERSION", default="",
-              help="Plan for this NVIDIA driver, as nvidia-smi shows it.  "
-              "[default: the cluster's]")  # fmt: skip
-@click.option("--tool", type=click.Choice(["conda", "mamba", "micromamba"]),
-              help="Use this tool.  [default: the site's conda]")  # fmt: skip
+@option("--driver VERSION", "Plan for this NVIDIA driver, as nvidia-smi shows it.",
+        unset="the cluster's", default="")  # fmt: skip
+@option("--tool", "Use this tool.", unset="the site's conda",
+        type=click.Choice(["conda", "mamba", "micromamba"]))  # fmt: skip
 @output_options()
 def plan(
     name: str | None,
     framework: Framework | None,
-    option: Framework | None,
+    same: Framework | None,
     env_name: str,
     output: Output,
     **given: Any,
@@ -110,9 +94,9 @@ def plan(
 
     cluster = chosen_cluster(name)
     kind, tool = given.pop("kind"), given.pop("tool")
-    if framework and option and framework != option:
-        raise InputError(f"{framework} and --framework {option}", "one of them")
-    wanted = framework or option
+    if framework and same and framework != same:
+        raise InputError(f"{framework} and --framework {same}", "one of them")
+    wanted = framework or same
     if wanted is None:
         raise InputError("no FRAMEWORK", f"one of {', '.join(get_args(Framework))}")
     asked = Asked(framework=wanted, name=env_name, kind=kind, tool=tool or "", **given)
@@ -140,22 +124,12 @@ Examples:
 )
 @click.argument("file", metavar="[FILE]", required=False,
                 type=click.Path(path_type=Path, allow_dash=True))  # fmt: skip
-@click.option(
-    "--python", metavar="PATH", help="Check the environment of this Python.  [default: python]"
-)
-@click.option(
-    "--cluster",
-    "name",
-    metavar="NAME",
-    help="Use the driver and GPUs of this cluster's nodes.  [default: of this machine]",
-)
+@option("--python PATH", "Check the environment of this Python.", unset="python")
+@option("--cluster NAME", "Use the driver and GPUs of this cluster's nodes.",
+        unset="of this machine", into="name")  # fmt: skip
 @_gpu_type_option
-@click.option(
-    "--driver",
-    metavar="VERSION",
-    default="",
-    help="Use this NVIDIA driver.  [default: the driver of this machine]",
-)
+@option("--driver VERSION", "Use this NVIDIA driver.", unset="the driver of this machine",
+        default="")  # fmt: skip
 @output_options()
 def check(
     file: Path | None,
@@ -222,9 +196,7 @@ def _this_node() -> Target:
     answer = IsolatedCall("the NVIDIA driver", answering(ask), _DRIVER_S).answer(
         tuple[dict[str, str], tuple[Device, ...]]
     )
-    if isinstance(answer, NoAnswer):
-        return Target()
-    versions, gpus = answer
+    versions, gpus = ({}, ()) if isinstance(answer, NoAnswer) else answer
     version = versions.get("driver by NVML", "")
     if not version:
         return Target()

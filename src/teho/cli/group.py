@@ -20,8 +20,8 @@ __all__ = ["run", "teho"]
 # pyarrow imports these if they are installed, which costs 170 ms and 60 MB, and no command uses
 # them. `import teho` in a user's Python does not block them.
 _UNUSED = ("numpy", "pandas")
-_HIDDEN = {"record-node": "record_node"}
-"""Commands that only Teho starts, and their modules."""
+_HIDDEN = frozenset({"record-node"})
+"""Commands that only Teho starts."""
 
 
 class _Commands(click.Group):
@@ -31,10 +31,9 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        name = COMMANDS[cmd_name][1] if cmd_name in COMMANDS else _HIDDEN.get(cmd_name)
-        if name is None:
+        if cmd_name not in {*COMMANDS, *_HIDDEN}:
             return None
-        module = import_module(f"teho.cli.{name}")
+        module = import_module(f"teho.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 
@@ -53,7 +52,7 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         groups: dict[str, list[tuple[str, str]]] = {}
         width = max(map(len, COMMANDS))
-        for name, (group, _, line) in COMMANDS.items():
+        for name, (group, line) in COMMANDS.items():
             groups.setdefault(group, []).append((name.ljust(width), line))
         for group, rows in groups.items():
             with formatter.section(group):

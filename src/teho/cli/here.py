@@ -106,15 +106,7 @@ def this_machine() -> Cluster:
 
     from teho.devices.host.source import describe_host
     from teho.experiment.placement import this_machine as read_machine
-    from teho.model.cluster import (
-        Account,
-        Cluster,
-        Dialect,
-        Gpu,
-        NodeKind,
-        Partition,
-        Source,
-    )
+    from teho.model.cluster import Account, Cluster, Dialect, Gpu, NodeKind, Partition, Source
     from teho.units import GIB, MIB
 
     machine, memory_bytes = read_machine(), describe_host().memory_bytes

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from teho.cli import say
-from teho.cli.terminal import wants_color, width
+from teho.cli.ended_early import interrupted
+from teho.cli.terminal import print_text
 from teho.clusters.catalogue import cluster_files, read_cluster
 from teho.config.settings import Settings
 from teho.errors import InputError, NoAnswerError, NotSubmittedError, SchedulerError
@@ -26,21 +27,12 @@ from teho.schedulers.array import with_missing
 from teho.schedulers.backend import Backend
 from teho.schedulers.follow import ended, follow
 from teho.schedulers.registry import backend_for, scheduler_of
-from teho.show.job_text import NO_NUMBER, JobView, elapsed_of, render_job, state_sentence
+from teho.show.build.jobs import NO_NUMBER, JobView, elapsed_of, jobs_document, state_sentence
 from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
 from teho.units import MIB
 
-__all__ = [
-    "all_with_account",
-    "file_lines",
-    "files_of",
-    "follow_to_end",
-    "log_of",
-    "look_up",
-    "print_job",
-    "view_of",
-]
+__all__ = ["all_with_account", "file_lines", "files_of", "follow_to_end", "log_of", "look_up"]
 
 _MOST_ASKED = 4
 """Number of questions to a scheduler at the same time."""
@@ -58,10 +50,11 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
     found: dict[tuple[str, str], tuple[Job, ...]] = {}
     problems: list[str] = []
     numbered = [_numbered(submission, home) for submission in submissions]
+    since = {one.job: one.submitted_at for one in submissions if one.job is not None}
     for scheduler in sorted({one.scheduler for one, _ in numbered}):
         numbers = [one.job for one, _ in numbered if one.scheduler == scheduler and one.job]
         try:
-            answer = ask.states(backend_for(scheduler, home), numbers, _since(submissions))
+            answer = ask.states(backend_for(scheduler, home), numbers, since)
         except SchedulerError as error:
             problems.append(error.found)
         else:
@@ -76,12 +69,8 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
         jobs = found.get((submission.scheduler, number), (_unknown(number, reason),))
         if any(_is_of_another(job, submission) for job in jobs):
             jobs = (_unknown(number, "this number belongs to another job here"),)
-        views.append(view_of(submission, with_missing(submission, jobs)))
+        views.append(_view_of(submission, with_missing(submission, jobs)))
     return views, problems
-
-
-def _since(submissions: Sequence[Submission]) -> dict[str, datetime]:
-    return {one.job: one.submitted_at for one in submissions if one.job is not None}
 
 
 def _is_of_another(job: Job, submission: Submission) -> bool:
@@ -118,7 +107,7 @@ def _unknown(number: str, reason: str) -> Job:
     return Job(id=number, number=number, state=JobState.UNKNOWN, reason=reason)
 
 
-def view_of(submission: Submission, jobs: Sequence[Job]) -> JobView:
+def _view_of(submission: Submission, jobs: Sequence[Job]) -> JobView:
     """Return a job with its cost until now."""
     return JobView(submission=submission, jobs=tuple(jobs), cost=_cost(submission, jobs))
 
@@ -134,12 +123,6 @@ def _cost(submission: Submission, jobs: Sequence[Job]) -> Cost | None:
         return None  # `teho clusters check` names the mistake
     memory_mib = None if memory_bytes is None else memory_bytes // MIB
     return cost_of_use(submission.option, cluster, elapsed_s, memory_mib)
-
-
-def print_job(view: JobView) -> None:
-    """Print one job to standard error."""
-    text = render_job(view, width=width(), color=wants_color(sys.stderr))
-    click.echo(text, nl=False, err=True)
 
 
 def follow_to_end(submission: Submission, settings: Settings) -> int:
@@ -168,14 +151,11 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
         if ended(jobs):
             jobs = _accounted(backend, submission, jobs, _ACCOUNT_TRIES)
     except KeyboardInterrupt:
-        if sys.stderr.isatty():
-            click.echo(err=True)  # the terminal has written ^C
-        say(
+        raise interrupted(
             f"job {number} continues. Next: `teho status {number} --follow` follows it again, "
             f"`teho cancel {number}` ends it"
-        )
-        raise click.exceptions.Exit(130) from None
-    print_job(view_of(submission, jobs))
+        ) from None
+    print_text(jobs_document([_view_of(submission, jobs)]), sys.stderr)
     if submission.recorded:
         _print_report(submission, settings, tail)
     return _exit_code(jobs)
@@ -192,7 +172,7 @@ def _with_account(view: JobView, home: Path) -> JobView:
     if submission.job is None or not ended(view.jobs):
         return view
     backend = backend_for(submission.scheduler, home)
-    return view_of(submission, _accounted(backend, submission, view.jobs, tries=1))
+    return _view_of(submission, _accounted(backend, submission, view.jobs, tries=1))
 
 
 def _accounted(
@@ -251,7 +231,6 @@ def file_lines(submission: Submission, home: Path) -> str:
 
 def _print_report(submission: Submission, settings: Settings, log: bytes) -> None:
     """Print the newest report of a recorded job, unless the log ends with it."""
-    from teho.cli.report import print_text
     from teho.show.loaded import LoadedRun
 
     runs = runs_of_job(settings.home_directory, submission)

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from teho.cli.declare import flag, option, program_command
 from teho.launch.launch import launch
 from teho.launch.options import Options
 from teho.units import parse_duration
@@ -14,41 +15,32 @@ from teho.units import parse_duration
 __all__ = ["command"]
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   srun teho launch -- python train.py
   srun --ntasks-per-node=1 teho launch -- torchrun train.py
   srun teho run -- teho launch -- singularity run $SIF python train.py
   mpirun -np 8 teho launch -- python train.py
   srun teho launch --dry-run
-  srun teho launch --check""",
-)
-@click.option("--bind", metavar="auto|none|FILE", default="auto",
-              help="Bind each rank to the cores nearest its GPU (auto), not at all (none), or as "
-              "in FILE: a line per local rank, such as 0-6 or 0x7f.  [default: auto]")  # fmt: skip
-@click.option("--gpus", type=click.Choice(["auto", "all", "own"]), default="auto",
-              help="Show each rank the GPUs that the cluster needs (auto), all GPUs of the node, "
-              "or only its own GPUs.  [default: auto]")  # fmt: skip
-@click.option("--env", "pairs", metavar="NAME=VALUE", multiple=True,
-              help="Set a variable; may be repeated.  [default: none]")  # fmt: skip
-@click.option("--generation", metavar="NAME|none", default="",
-              help="Set the cluster's variables for this generation of its containers.  "
-              "[default: the current one]")  # fmt: skip
-@click.option("--dry-run", is_flag=True,
-              help="Print what each rank would get, without starting COMMAND.")  # fmt: skip
-@click.option("--check", is_flag=True,
-              help="Measure the connections between ranks, and find the slowest rank, without "
-              "COMMAND.")  # fmt: skip
-@click.option("--timeout", metavar="TIME",
-              help="With --check, wait at most this time for all ranks.  "
-              "[default: 1min]")  # fmt: skip
-@click.option("--for", "length", metavar="TIME",
-              help="With --check, measure each connection for this time.  "
-              "[default: 1s]")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --check.")
-@click.option("-q", "--quiet", is_flag=True, help="Do not print what Teho leaves unchanged.")
+  srun teho launch --check""")
+@option("--bind auto|none|FILE",
+        "Bind each rank to the cores nearest its GPU (auto), not at all (none), or as in FILE: a "
+        "line per local rank, such as 0-6 or 0x7f.", default="auto")  # fmt: skip
+@option("--gpus",
+        "Show each rank the GPUs that the cluster needs (auto), all GPUs of the node, or only its "
+        "own GPUs.", type=click.Choice(["auto", "all", "own"]), default="auto")  # fmt: skip
+@option("--env NAME=VALUE", "Set a variable; may be repeated.", unset="none", into="pairs",
+        multiple=True)  # fmt: skip
+@option("--generation NAME|none",
+        "Set the cluster's variables for this generation of its containers.",
+        unset="the current one", default="")  # fmt: skip
+@flag("--dry-run", "Print what each rank would get, without starting COMMAND.")
+@flag("--check", "Measure the connections between ranks, and find the slowest rank, without "
+                 "COMMAND.")  # fmt: skip
+@option("--timeout TIME", "With --check, wait at most this time for all ranks.", unset="1min")
+@option("--for TIME", "With --check, measure each connection for this time.", unset="1s",
+        into="length")  # fmt: skip
+@flag("--json", "Print one JSON object; with --check.", into="as_json")
+@flag("-q --quiet", "Do not print what Teho leaves unchanged.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
     bind: str,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, option, plain_command
 from teho.cli.tag import read_tags
 from teho.cli.terminal import print_json
 from teho.errors import InputError, NewerFormatError, RecordingError, UnitError, UnreadableError
@@ -37,26 +38,20 @@ _MOST_BYTES = 4_000_000
 """A verdict needs all samples; of a larger recording, `teho list` shows none."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho list
   teho list --last 100 --since 7d
   teho list --since 2026-11-20
   teho list --tag dataset=cifar10
-  teho list --format json | jq -r '.[].id'""",
-)
-@click.option("--last", type=click.IntRange(min=1), metavar="N",
-              help="Show at most the newest N runs.  [default: 30]")  # fmt: skip
-@click.option("--since", metavar="TIME",
-              help="Show only runs that began on this date or later; 7d: in the last 7 days.  "
-              "[default: all]")  # fmt: skip
-@click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, callback=read_tags,
-              help="Show only runs with this tag; may be repeated.  [default: all]")  # fmt: skip
-@click.option("--all", "show_all", is_flag=True,
-              help="Show all runs, also the runs of `teho compare` and `teho scale`.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text",
-              show_default=True, help="Print text or JSON.")  # fmt: skip
+  teho list --format json | jq -r '.[].id'""")
+@option("--last N", "Show at most the newest N runs.", unset="30", type=click.IntRange(min=1))
+@option("--since TIME", "Show only runs that began on this date or later; 7d: in the last 7 days.",
+        unset="all")  # fmt: skip
+@option("--tag KEY=VALUE", "Show only runs with this tag; may be repeated.", unset="all",
+        into="tags", multiple=True, callback=read_tags)  # fmt: skip
+@flag("--all", "Show all runs, also the runs of `teho compare` and `teho scale`.", into="show_all")
+@option("--format", "Print text or JSON.", into="form", type=click.Choice(["text", "json"]),
+        default="text")  # fmt: skip
 def command(
     last: int | None, since: str | None, tags: dict[str, str], *, show_all: bool, form: str
 ) -> None:
@@ -162,12 +157,9 @@ def _why_unread(path: Path) -> str:
 
     try:
         read_run(path)
-    except NewerFormatError:
-        return "newer"
-    except UnreadableError:
-        return "unreadable"
-    except RecordingError:
-        pass
+    except RecordingError as error:
+        known = {NewerFormatError: "newer", UnreadableError: "unreadable"}
+        return known.get(type(error), "damaged")
     return "damaged"
 
 

@@ -6,17 +6,15 @@ import click
 
 from teho.cli import say
 from teho.cli.complete import complete_run
+from teho.cli.declare import plain_command
 from teho.errors import InputError
 
 __all__ = ["command"]
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho merge last ./part-of-r01g02
-  scp -r r01g02:.local/share/teho/runs/20261120-101944-train-k3f9 part-of-r01g02"""
-)
+  scp -r r01g02:.local/share/teho/runs/20261120-101944-train-k3f9 part-of-r01g02""")
 @click.argument("parts", metavar="RUN…", nargs=-1, required=True, shell_complete=complete_run)
 def command(parts: tuple[str, ...]) -> None:
     """Join the parts of one recording from several nodes, and print the id of the new run.

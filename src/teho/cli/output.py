@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, option, together
 from teho.errors import InputError
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Output:
 def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Command]:
     """Give a command the options `--format`, `-o`, `--short` and `--why`.
 
-    The command gets an `Output` as the argument `output`; without `-o`, as `result`.
+    The command gets an `Output` as the argument `output`.
 
     Args:
         others: more formats than text, html and json.
@@ -119,30 +120,25 @@ def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Com
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
             read = [given.pop(name, None) for name in ("form", "path", "short", "why")]
-            return function(*args, **given, **{"output" if file else "result": _read(*read)})
+            return function(*args, **given, output=_read(*read))
 
-        for option in reversed(_options(others, file=file)):
-            call = option(call)
-        return call  # type: ignore[return-value] # it takes what click passes
+        declared: _Command = _options(others, file=file)(call)
+        return declared
 
     return decorate
 
 
-def _options(others: tuple[str, ...], *, file: bool) -> tuple[Callable[[_Command], _Command], ...]:
-    forms = ["text", "html", "json", *others]
-    to_file = click.option(
-        "-o", "--output", "path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
-        help="Write to this file, such as a.html or a.json.",
-    )  # fmt: skip
-    default = "from the ending of the -o file, else text" if file else "text"
-    return (
-        click.option("--format", "form", type=click.Choice(forms),
-                     help=f"Format of the result.  [default: {default}]"),
+def _options(others: tuple[str, ...], *, file: bool) -> Callable[[Any], Any]:
+    to_file = option("-o --output FILE", "Write to this file, such as a.html or a.json.",
+                     into="path", type=click.Path(dir_okay=False, path_type=Path))  # fmt: skip
+    return together(
+        option("--format", "Format of the result.", into="form",
+               unset="from the ending of the -o file, else text" if file else "text",
+               type=click.Choice(["text", "html", "json", *others])),
         *([to_file] if file else []),
-        click.option("--short", is_flag=True, help="Print only the verdict (text only)."),
-        click.option("--why", is_flag=True,
-                     help="Print everything (text only): thresholds, sources, and what "
-                          "could not be judged."),
+        flag("--short", "Print only the verdict (text only)."),
+        flag("--why", "Print everything (text only): thresholds, sources, and what could not be "
+                      "judged."),
     )  # fmt: skip
 
 

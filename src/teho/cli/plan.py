@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from teho.cli import say
+from teho.cli.declare import first_given, flag, option, program_command
 from teho.cli.here import cluster_here, live_of
 from teho.cli.output import Output, output_options
 from teho.cli.request import (
+    SCRIPT_NAMES,
     check_gpu_type,
-    first_given,
+    confirmed,
     read_request,
     read_script_options,
     request_options,
@@ -31,21 +33,17 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   teho plan --gpus 1 --gpu-memory 30GiB -- python train.py
   teho plan --gpus 8 --launcher torchrun --time 12h --cluster lumi --cluster roihu
   teho plan --gpus 0 --cpus 16 --mem 64GiB --time 2d
   teho plan --gpus 4 --format json | jq '.options[0]'
-  teho plan --gpus 4 --cluster roihu --launcher torchrun --script -- train.py > job.sh""",
-)
+  teho plan --gpus 4 --cluster roihu --launcher torchrun --script -- train.py > job.sh""")
 @request_options
-@click.option("--cluster", "names", metavar="NAME", multiple=True,
-              help="Plan only for these clusters, such as lumi,roihu.  [default: all]")  # fmt: skip
+@option("--cluster NAME", "Plan only for these clusters, such as lumi,roihu.", unset="all",
+        into="names", multiple=True)  # fmt: skip
 @output_options()
-@click.option("--script", is_flag=True, help="Print only the batch script of the first option.")
+@flag("--script", "Print only the batch script of the first option.")
 @script_options
 @click.argument("argv", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -67,7 +65,7 @@ def command(
     request, wishes = read_request(given, argv), read_script_options(given)
     if script and output.form != "text":
         raise InputError(f"--script together with --format {output.form}", "one of them")
-    if not script and (option := first_given()):
+    if not script and (option := first_given(SCRIPT_NAMES)):
         raise InputError(f"{option} without --script")
     from teho.planner.answer import answer
 
@@ -81,8 +79,8 @@ def command(
     )
     if request.gpu_type is not None and not found.options:
         check_gpu_type(request.gpu_type)
-    if here and any(option.cluster == here.name for option in found.options):
-        found = _confirmed(found, here)
+    if here:
+        found = confirmed(found, here)
     if script and found.options:
         _print_script(found, clusters, wishes, given["env"], output.path)
     else:
@@ -112,19 +110,6 @@ def _preferred() -> list[str]:
 
     settings = load_settings()
     return [load_cluster(name).name for name in _names(settings.cluster, settings.my_clusters)]
-
-
-def _confirmed(found: Answer, here: Cluster) -> Answer:
-    """Ask the scheduler of this cluster about its options, and how long similar jobs waited."""
-    from teho.config.settings import load_settings
-    from teho.schedulers.command import run
-    from teho.schedulers.history import with_past_waits
-    from teho.schedulers.registry import backend_for
-    from teho.schedulers.waiting import as_the_scheduler_says
-
-    home = load_settings().home_directory
-    found = as_the_scheduler_says(found, here, backend_for(here.scheduler, home))
-    return with_past_waits(found, here.name, here.scheduler, run)
 
 
 def _print_script(

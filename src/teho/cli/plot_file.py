@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from teho.cli import say
+from teho.cli.declare import option
 from teho.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,18 +16,11 @@ if TYPE_CHECKING:
     from teho.cli.output import Output
     from teho.model.document import Document
 
-__all__ = ["PLOT_HELP", "Draw", "plot_file", "show_and_draw"]
+__all__ = ["plot_file", "plot_option", "show_and_draw"]
 
-PLOT_HELP = "Draw the result to this file, .svg or .png; needs matplotlib.  [default: no plot]"
+plot_option = option("--plot FILE", "Draw the result to this file, .svg or .png; needs matplotlib.",
+                     unset="no plot")  # fmt: skip
 _FORMS = (".svg", ".png")
-
-
-class Draw(Protocol):
-    """Draws one picture."""
-
-    def __call__(self, form: str) -> bytes:
-        """Return the picture as `svg` or `png`."""
-        ...
 
 
 def plot_file(text: str | None) -> Path | None:
@@ -53,7 +47,7 @@ def show_and_draw(
     output: Output,
     document: Document,
     noun: msgspec.Struct,
-    drawings: Mapping[str, Draw],
+    drawings: Mapping[str, Callable[[str], bytes]],
     path: Path | None,
 ) -> None:
     """Print a result, and draw it to the file of `--plot`.
@@ -62,7 +56,7 @@ def show_and_draw(
         output: the format and file of the result.
         document: the result for people.
         noun: the result for programs.
-        drawings: by name; several are several files with their names.
+        drawings: by name, each draws `svg` or `png`; several are several files with their names.
         path: the file to draw to; None: none.
     """
     output.show(document, noun, pictures=lambda: (draw("svg") for draw in drawings.values()))
@@ -70,7 +64,7 @@ def show_and_draw(
         return
     for name, draw in drawings.items():
         own = path if len(drawings) == 1 else path.with_stem(f"{path.stem}-{name}")
-        own.write_bytes(draw(form=path.suffix[1:]))
+        own.write_bytes(draw(path.suffix[1:]))
         say(f"wrote {own}")
     if not drawings:
         say(f"--plot {path}: not written, because nothing could be measured")

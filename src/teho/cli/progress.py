@@ -47,11 +47,10 @@ class StatusLine:
 
 
 @contextmanager
-def elapsed_line(what: str, for_s: float) -> Iterator[None]:
+def elapsed_line(for_s: float) -> Iterator[None]:
     """Show every second how much of the time has passed, also during the first run.
 
     Args:
-        what: what goes on, such as `measuring`.
         for_s: the longest time in s.
     """
     line, ended, began_s = StatusLine(), threading.Event(), time.monotonic()
@@ -59,7 +58,9 @@ def elapsed_line(what: str, for_s: float) -> Iterator[None]:
     def tick() -> None:
         while not ended.wait(_TICK_S):
             passed_s = round(time.monotonic() - began_s)
-            line(f"teho: {what}, {format_duration(passed_s)} of {format_duration(for_s)} or less")
+            line(
+                f"teho: measuring, {format_duration(passed_s)} of {format_duration(for_s)} or less"
+            )
 
     thread = threading.Thread(target=tick, daemon=True)
     if sys.stderr.isatty():

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
 from teho.cli import say
+from teho.cli.declare import flag, option, together
 from teho.cli.ended_early import EndedEarly
 from teho.cli.here import cluster_here
-from teho.cli.plot_file import PLOT_HELP
+from teho.cli.plot_file import plot_option
 from teho.cli.progress import StatusLine, elapsed_line
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
@@ -35,32 +34,22 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 def time_options(for_: str, window: str) -> Callable[[_Command], _Command]:
     """Add the options `--for` and `--window`, with these defaults."""
-
-    def decorate(command: _Command) -> _Command:
-        for option in (
-            click.option("--window", metavar="TIME", default=window, show_default=True,
-                         help="Measure each run for this time, after its step rate is steady."),
-            click.option("--for", "for_", metavar="TIME", default=for_, show_default=True,
-                         help="Stop after at most this time."),
-        ):  # fmt: skip
-            command = option(command)
-        return command
-
-    return decorate
+    return together(
+        option("--for TIME", "Stop after at most this time.", into="for_", default=for_),
+        option("--window TIME", "Measure each run for this time, after its step rate is steady.",
+               default=window),
+    )  # fmt: skip
 
 
 def measuring_options(command: _Command) -> _Command:
     """Add the options that `teho compare` and `teho scale` share."""
-    for option in (
-        click.option("--plot", metavar="FILE", help=PLOT_HELP),
-        click.option("--site", metavar="CLUSTER",
-                     help="Use the prices of this cluster.  [default: the one of this machine]"),
-        click.option("--full", is_flag=True,
-                     help="Let every run end by itself, and compare whole run times."),
+    return together(
         time_options("10min", "10s"),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+        flag("--full", "Let every run end by itself, and compare whole run times."),
+        option("--site CLUSTER", "Use the prices of this cluster.",
+               unset="the one of this machine"),
+        plot_option,
+    )(command)  # fmt: skip
 
 
 class RepeatedRuns:
@@ -97,7 +86,7 @@ class RepeatedRuns:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Show the time that has passed; a signal ends the runs early."""
-        with self.ended, elapsed_line("measuring", self._for_s):
+        with self.ended, elapsed_line(self._for_s):
             yield
 
 

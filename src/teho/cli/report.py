@@ -6,37 +6,33 @@ import gc
 import re
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import click
 
 from teho.cli import say
 from teho.cli.complete import complete_run
+from teho.cli.declare import plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.owner import owner_of
-from teho.cli.terminal import wants_color, width
 from teho.errors import InputError, SchedulerError
 
 if TYPE_CHECKING:
     from teho.model.document import Report
     from teho.model.run import Run
     from teho.show.loaded import LoadedRun
-    from teho.show.text.document import Detail
 
-__all__ = ["command", "print_text"]
+__all__ = ["command"]
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho report
   teho report baseline --short
   teho report last -o report.html
   teho report last --why
   teho report 20261120-1019 --format json | jq .verdict
   teho report --format seff
-  teho report 4711""",
-)
+  teho report 4711""")
 @click.argument("run", default="last", shell_complete=complete_run)
 @click.argument("others", metavar="", nargs=-1)
 @output_options("seff")
@@ -107,7 +103,7 @@ def _with_account(report: Report, run: Run, job_id: str) -> Report:
     from teho.config.settings import load_settings
     from teho.schedulers import jobs as ask
     from teho.schedulers.registry import backend_for
-    from teho.show.build.job_facts import job_facts
+    from teho.show.build.jobs import job_facts
     from teho.store.index import runs_of_job_id
 
     home = load_settings().home_directory
@@ -128,12 +124,3 @@ def _with_account(report: Report, run: Run, job_id: str) -> Report:
     jobs = tuple(job for job in jobs if job.ended_at is None or job.ended_at >= run.started_at)
     own = [job for job in jobs if job.id == job_id] or jobs
     return msgspec.structs.replace(report, facts=(*report.facts, *job_facts(own)), notes=notes)
-
-
-def print_text(report: Report, stream: IO[str], detail: Detail) -> None:
-    """Write the text of a report to a stream, in colour if the terminal supports it."""
-    from teho.show.text.document import render_text
-
-    text = render_text(report, width=width(), color=wants_color(stream), detail=detail)
-    stream.write(text)
-    stream.flush()

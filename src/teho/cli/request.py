@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import click
 import msgspec
-from click.core import ParameterSource
 
 from teho.cli import say
+from teho.cli.declare import flag, option, together
 from teho.config.settings import load_settings
 from teho.errors import InputError, UnitError
 from teho.launchers.registry import launchers
 from teho.model.cluster import Cluster
+from teho.model.plan import Answer
 from teho.model.request import Request
 from teho.schedulers.script.options import ScriptOptions
 from teho.units import GIB, MIB, format_duration, parse_bytes, parse_duration
 
 __all__ = [
+    "SCRIPT_NAMES",
     "check_gpu_type",
-    "first_given",
+    "confirmed",
     "read_request",
     "read_script_options",
     "request_options",
     "script_options",
     "with_environment",
 ]
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _GpuCount(click.IntRange):
@@ -44,109 +44,77 @@ class _GpuCount(click.IntRange):
         return super().convert(value, param, ctx)
 
 
-_REQUEST = (
-    click.option("--gpus", type=_GpuCount(min=0), default=1, show_default=True, metavar="N",
-                 help="Request N GPUs for the whole job; 0 for a job without GPUs."),
-    click.option("--gpu-memory", metavar="SIZE",
-                 help="Request GPUs with at least this memory, such as 30GiB.  [default: any]"),
-    click.option("--gpu-type", metavar="TYPE",
-                 help="Request GPUs or MIG slices of this type, such as a100.  "
-                 "[default: any]"),
-    click.option("--nodes", type=click.IntRange(min=1), metavar="N",
-                 help="Spread the job over N nodes.  [default: the fewest that fit]"),
-    click.option("--cpus-per-gpu", type=click.IntRange(min=1), metavar="N",
-                 help="Request N cores for each GPU.  [default: the site's fair share]"),
-    click.option("--cpus", type=click.IntRange(min=1), metavar="N",
-                 help="Request N cores for the whole job.  [default: as --cpus-per-gpu]"),
-    click.option("--mem", metavar="SIZE",
-                 help="Request this memory on each node, such as 64GiB.  "
-                 "[default: the site's fair share]"),
-    click.option("--mem-per-cpu", metavar="SIZE",
-                 help="Request this memory for each core, instead of --mem; the script has the "
-                 "sum.  [default: none]"),
-    click.option("--mem-per-gpu", metavar="SIZE",
-                 help="Request this memory for each GPU, instead of --mem; the script has the "
-                 "sum.  [default: none]"),
-    click.option("--time", metavar="TIME",
-                 help="Limit the run time, such as 90min, 2d or 1-12:00:00.  [default: 1h]"),
-    click.option("--local-disk", metavar="SIZE",
-                 help="Request this much local disk on each node.  [default: none]"),
-    click.option("--partition", metavar="NAME",
-                 help="Use only this partition or queue.  [default: any]"),
-    click.option("--account", metavar="NAME",
-                 help="Charge this project.  [default: the setting account]"),
-    click.option("--qos", metavar="NAME",
-                 help="Set this quality of service (Slurm).  [default: the site's]"),
-    click.option("--reservation", metavar="NAME",
-                 help="Run in this reservation (Slurm).  [default: none]"),
-    click.option("--licenses", metavar="NAMES",
-                 help="Request licenses, such as matlab:2 (Slurm).  [default: none]"),
-    click.option("--exclusive", is_flag=True,
-                 help="Request whole nodes, without other jobs; the site charges whole nodes."),
-    click.option("--launcher", type=click.Choice(list(launchers())), default="plain",
-                 show_default=True, help="Start the processes with this launcher."),
-    click.option("--name", metavar="NAME", default="",
-                 help="Set the name of the job.  [default: the command's name]"),
-    click.option("--even-if-retired", is_flag=True, help="Also plan for retired clusters."),
+request_options = together(
+    option("--gpus N", "Request N GPUs for the whole job; 0 for a job without GPUs.",
+           type=_GpuCount(min=0), default=1),
+    option("--gpu-memory SIZE", "Request GPUs with at least this memory, such as 30GiB.",
+           unset="any"),
+    option("--gpu-type TYPE", "Request GPUs or MIG slices of this type, such as a100.",
+           unset="any"),
+    option("--nodes N", "Spread the job over N nodes.", unset="the fewest that fit",
+           type=click.IntRange(min=1)),
+    option("--cpus-per-gpu N", "Request N cores for each GPU.", unset="the site's fair share",
+           type=click.IntRange(min=1)),
+    option("--cpus N", "Request N cores for the whole job.", unset="as --cpus-per-gpu",
+           type=click.IntRange(min=1)),
+    option("--mem SIZE", "Request this memory on each node, such as 64GiB.",
+           unset="the site's fair share"),
+    option("--mem-per-cpu SIZE",
+           "Request this memory for each core, instead of --mem; the script has the sum.",
+           unset="none"),
+    option("--mem-per-gpu SIZE",
+           "Request this memory for each GPU, instead of --mem; the script has the sum.",
+           unset="none"),
+    option("--time TIME", "Limit the run time, such as 90min, 2d or 1-12:00:00.", unset="1h"),
+    option("--local-disk SIZE", "Request this much local disk on each node.", unset="none"),
+    option("--partition NAME", "Use only this partition or queue.", unset="any"),
+    option("--account NAME", "Charge this project.", unset="the setting account"),
+    option("--qos NAME", "Set this quality of service (Slurm).", unset="the site's"),
+    option("--reservation NAME", "Run in this reservation (Slurm).", unset="none"),
+    option("--licenses NAMES", "Request licenses, such as matlab:2 (Slurm).", unset="none"),
+    flag("--exclusive", "Request whole nodes, without other jobs; the site charges whole nodes."),
+    option("--launcher", "Start the processes with this launcher.",
+           type=click.Choice(list(launchers())), default="plain"),
+    option("--name NAME", "Set the name of the job.", unset="the command's name", default=""),
+    flag("--even-if-retired", "Also plan for retired clusters."),
 )  # fmt: skip
-_SCRIPT = (
-    click.option("--record", is_flag=True, help="Record the program with `teho run`."),
-    click.option("--check", is_flag=True,
-                 help="Run `teho doctor` first, and end the job if it cannot work."),
-    click.option("--framework", metavar="NAME", default="",
-                 help="Load the site's software for this framework, such as tensorflow or "
-                 "tensorflow==2.12; none: load nothing.  "
-                 "[default: from the command]"),
-    click.option("--env", metavar="ENV", default="",
-                 help="Activate your environment: a plan of `teho env plan` in JSON, a directory, "
-                 "a .sif file, or the name of a conda environment.  [default: none]"),
-    click.option("--line", "lines", metavar="LINE", multiple=True,
-                 help="Add this line before the command; may be repeated.  [default: none]"),
-    click.option("--stage", metavar="FILE", multiple=True,
-                 help="Copy FILE to the local disk of each node; may be repeated.  "
-                 "[default: none]"),
-    click.option("--array", metavar="RANGE", default="",
-                 help="Submit a job array, such as 1-10 or 1-100%8.  [default: one job]"),
-    click.option("--after", metavar="JOB", multiple=True,
-                 help="Start after JOB has ended without error; may be repeated.  "
-                 "[default: at once]"),
-    click.option("--signal", metavar="TIME",
-                 help="Send SIGUSR1 to the program when this time is left, such as 5min.  "
-                 "[default: no signal]"),
-    click.option("--requeue", is_flag=True,
-                 help="Queue the job again after a failed node, and after --signal."),
-    click.option("--log", metavar="FILE", default="",
-                 help="Write the output of the job to FILE.  [default: the scheduler's file]"),
-    click.option("--error-log", metavar="FILE", default="",
-                 help="Write the errors of the job to FILE, not to the file of its output.  "
-                 "[default: the same file]"),
-    click.option("--mail", metavar="WHEN", default="",
-                 help="Let the scheduler send you an e-mail at these moments: begin, end, fail, "
-                 "or several, such as begin,end.  [default: no e-mail]"),
-    click.option("--mail-to", metavar="ADDRESS", default="",
-                 help="Send the e-mails of --mail to this address.  "
-                 "[default: the address that the site has]"),
-    click.option("--gpus-per-task", metavar="N", type=int, default=None,
-                 help="Let each task see only its own N GPUs (Slurm).  [default: each task sees "
-                 "all GPUs of its node]"),
+"""Add the options that say what a program needs."""
+script_options = together(
+    flag("--record", "Record the program with `teho run`."),
+    flag("--check", "Run `teho doctor` first, and end the job if it cannot work."),
+    option("--framework NAME",
+           "Load the site's software for this framework, such as tensorflow or tensorflow==2.12; "
+           "none: load nothing.", unset="from the command", default=""),
+    option("--env ENV",
+           "Activate your environment: a plan of `teho env plan` in JSON, a directory, a .sif "
+           "file, or the name of a conda environment.", unset="none", default=""),
+    option("--line LINE", "Add this line before the command; may be repeated.", unset="none",
+           into="lines", multiple=True),
+    option("--stage FILE", "Copy FILE to the local disk of each node; may be repeated.",
+           unset="none", multiple=True),
+    option("--array RANGE", "Submit a job array, such as 1-10 or 1-100%8.", unset="one job",
+           default=""),
+    option("--after JOB", "Start after JOB has ended without error; may be repeated.",
+           unset="at once", multiple=True),
+    option("--signal TIME", "Send SIGUSR1 to the program when this time is left, such as 5min.",
+           unset="no signal"),
+    flag("--requeue", "Queue the job again after a failed node, and after --signal."),
+    option("--log FILE", "Write the output of the job to FILE.", unset="the scheduler's file",
+           default=""),
+    option("--error-log FILE",
+           "Write the errors of the job to FILE, not to the file of its output.",
+           unset="the same file", default=""),
+    option("--mail WHEN",
+           "Let the scheduler send you an e-mail at these moments: begin, end, fail, or several, "
+           "such as begin,end.", unset="no e-mail", default=""),
+    option("--mail-to ADDRESS", "Send the e-mails of --mail to this address.",
+           unset="the address that the site has", default=""),
+    option("--gpus-per-task N", "Let each task see only its own N GPUs (Slurm).",
+           unset="each task sees all GPUs of its node", type=int),
 )  # fmt: skip
-_SCRIPT_NAMES = (*ScriptOptions.__struct_fields__, "env", "lines", "signal")
-
-
-def request_options(command: _Command) -> _Command:
-    """Add the options that say what a program needs."""
-    return _with(_REQUEST, command)
-
-
-def script_options(command: _Command) -> _Command:
-    """Add the options that change only the script of a job."""
-    return _with(_SCRIPT, command)
-
-
-def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command) -> _Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
+"""Add the options that change only the script of a job."""
+SCRIPT_NAMES = (*ScriptOptions.__struct_fields__, "env", "lines", "signal")
+"""Parameters of these options."""
 
 
 def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
@@ -211,20 +179,6 @@ def with_environment(wishes: ScriptOptions, env: str, cluster: Cluster) -> Scrip
     return msgspec.structs.replace(wishes, software=activation_of(env, cluster))
 
 
-def first_given() -> str:
-    """Return the first option of the command line that changes only the script, or ""."""
-    context = click.get_current_context()
-    return next(
-        (
-            parameter.opts[0]
-            for parameter in context.command.params
-            if parameter.name in _SCRIPT_NAMES
-            and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-        ),
-        "",
-    )
-
-
 def check_gpu_type(gpu_type: str) -> None:
     """Refuse a type of GPU that no cluster of the catalogue has.
 
@@ -238,6 +192,23 @@ def check_gpu_type(gpu_type: str) -> None:
     known = {gpu.type for gpu in gpus}
     if gpu_type.lower() not in {name.lower() for name in (*known, *(gpu.model for gpu in gpus))}:
         raise InputError(f"--gpu-type: no cluster has {gpu_type!r}{did_you_mean(gpu_type, known)}")
+
+
+def confirmed(found: Answer, here: Cluster) -> Answer:
+    """Ask the scheduler of this cluster about the options of an answer, if there are any.
+
+    If it gives no start, the waiting times of the user's similar jobs are added.
+    """
+    from teho.schedulers.command import run
+    from teho.schedulers.history import with_past_waits
+    from teho.schedulers.registry import backend_for
+    from teho.schedulers.waiting import as_the_scheduler_says
+
+    if not any(option.cluster == here.name for option in found.options):
+        return found
+    backend = backend_for(here.scheduler, load_settings().home_directory)
+    found = as_the_scheduler_says(found, here, backend)
+    return with_past_waits(found, here.name, here.scheduler, run)
 
 
 def _gib(text: str | None, what: str) -> float | None:

@@ -9,25 +9,20 @@ import click
 
 from teho.cli import say
 from teho.cli.complete import complete_run
+from teho.cli.declare import flag, option, plain_command
 from teho.errors import InputError, RecordingError
 
 __all__ = ["command"]
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho rm 20261120-101944-train-k3f9
   teho rm --older-than 30d
-  teho rm --older-than 30d --yes""",
-)
+  teho rm --older-than 30d --yes""")
 @click.argument("runs", nargs=-1, shell_complete=complete_run)
-@click.option(
-    "--older-than",
-    metavar="TIME",
-    help="Delete all runs that are older than this, such as 30d.  [default: only RUNS]",
-)
-@click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
+@option("--older-than TIME", "Delete all runs that are older than this, such as 30d.",
+        unset="only RUNS")  # fmt: skip
+@flag("-y --yes", "Delete without asking.")
 def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
     """Delete RUNS, or all runs that are older than --older-than. Running runs are kept.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, option, program_command
 from teho.cli.progress import ProgressLine
 from teho.cli.tag import read_tags
 from teho.config.settings import load_settings, parse_period
@@ -39,7 +40,7 @@ __all__ = ["command"]
 T = TypeVar("T")
 _REPORT_MODULES = (
     "pyarrow.parquet",
-    "teho.cli.report",
+    "teho.cli.terminal",
     "teho.explain.judge",
     "teho.explain.summary",
     "teho.show.build.report.document",
@@ -51,49 +52,29 @@ _REPORT_MODULES = (
 _NO_WINDOW = "--window had no effect"
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   teho run -- python train.py --epochs 3
   teho run --every 200ms --name baseline -- ./solver input.nml
   teho run --tag dataset=cifar10 --tag workers=4 -- python train.py
   teho run --window 30s -- python train.py
   srun teho run -- python train.py
-  teho run --job 4711""",
-)
-@click.option(
-    "--every",
-    metavar="TIME",
-    help="Set the time between samples, such as 1s or 200ms.  [default: 1s]",
-)
-@click.option(
-    "--name", default="", help="Name the run; several runs may have the same name.  [default: none]"
-)
-@click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, callback=read_tags,
-              help="Store this tag with the run; may be repeated.  [default: none]")  # fmt: skip
-@click.option(
-    "--report",
-    "level",
-    type=click.Choice(["none", "short", "full"]),
-    help="Print this report on stderr at the end.  [default: short]",
-)
-@click.option("-q", "--quiet", is_flag=True, help="Record without printing anything.")
-@click.option("--window", metavar="TIME",
-              help="Stop COMMAND after a steady window of this length, with exit code 0.  "
-              "[default: run to the end]")  # fmt: skip
-@click.option("--keep-output", is_flag=True,
-              help="Store the first MiB of the standard output with the recording. COMMAND then "
-              "writes to a pipe, not to a terminal.")  # fmt: skip
-@click.option("--alone", is_flag=True, help="Record only this program, not the whole job.")
-@click.option("--job", metavar="JOB", help="Record this running Slurm job instead of COMMAND.")
-@click.option(
-    "--probe",
-    type=click.Choice(["auto", "off"]),
-    default="auto",
-    show_default=True,
-    help="Measure inside Python programs where the time goes.",
-)
+  teho run --job 4711""")
+@option("--every TIME", "Set the time between samples, such as 1s or 200ms.", unset="1s")
+@option("--name", "Name the run; several runs may have the same name.", unset="none", default="")
+@option("--tag KEY=VALUE", "Store this tag with the run; may be repeated.", unset="none",
+        into="tags", multiple=True, callback=read_tags)  # fmt: skip
+@option("--report", "Print this report on stderr at the end.", unset="short", into="level",
+        type=click.Choice(["none", "short", "full"]))  # fmt: skip
+@flag("-q --quiet", "Record without printing anything.")
+@option("--window TIME", "Stop COMMAND after a steady window of this length, with exit code 0.",
+        unset="run to the end")  # fmt: skip
+@flag("--keep-output",
+      "Store the first MiB of the standard output with the recording. COMMAND then writes to a "
+      "pipe, not to a terminal.")  # fmt: skip
+@flag("--alone", "Record only this program, not the whole job.")
+@option("--job JOB", "Record this running Slurm job instead of COMMAND.")
+@option("--probe", "Measure inside Python programs where the time goes.",
+        type=click.Choice(["auto", "off"]), default="auto")  # fmt: skip
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
     every: str | None,
@@ -228,7 +209,8 @@ def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, st
     supervisor = Supervisor()
     task = Task(started_by="")
     if not manner.alone:
-        task = _protected(supervisor, "only this task is recorded", _read_task) or task
+        reading = partial(read_task, os.environ, os.uname().nodename)
+        task = _protected(supervisor, "only this task is recorded", reading) or task
     is_script = in_script and not recorded and not manner.alone and not is_step(task)
     mark = new_mark(os.environ) if is_script else None
     environment = {**os.environ, RECORDED: mark} if mark else dict(os.environ)
@@ -245,10 +227,6 @@ def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, st
         _protected(supervisor, "the output of the program is not stored", supervisor.keep_output)
     supervisor.start(argv, environment)
     return supervisor, task, mark, spool
-
-
-def _read_task() -> Task:
-    return read_task(os.environ, os.uname().nodename)
 
 
 def _record_it(
@@ -380,7 +358,7 @@ def _print_report(
     """Print the report; return False without a recording."""
     if recording is None:
         return False
-    from teho.cli.report import print_text
+    from teho.cli.terminal import print_text
     from teho.observe.recording import await_others, ended, node_name
     from teho.show.loaded import LoadedRun
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import click
 
+from teho.cli.declare import flag, option, program_command
 from teho.cli.output import Output, output_options
 from teho.cli.plot_file import plot_file, show_and_draw
 from teho.cli.repeated_runs import RepeatedRuns, measuring_options, prices_of, read_times
@@ -14,21 +16,15 @@ from teho.errors import InputError
 __all__ = ["command"]
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   teho scale -- python train.py
   teho scale --on gpu:1,gpu:2,gpu:4 -- torchrun --nproc-per-node {n} train.py
   teho scale --on cpu:1,cpu:8,cpu:64 --weak -- ./solver --cells {n}00000
-  teho scale --for 30min --site mahti --plot scaling.svg -- python train.py""",
-)
-@click.option("--on", metavar="PLACE,…",
-              help="Measure on these numbers of cores or GPUs.  "
-              "[default: 1, 2, 4 … all]")  # fmt: skip
-@click.option("--weak", is_flag=True,
-              help="Measure weak scaling: the work grows with the number of GPUs or cores.  "
-              "[default: strong scaling]")  # fmt: skip
+  teho scale --for 30min --site mahti --plot scaling.svg -- python train.py""")
+@option("--on PLACE,…", "Measure on these numbers of cores or GPUs.", unset="1, 2, 4 … all")
+@flag("--weak",
+      "Measure weak scaling: the work grows with the number of GPUs or cores.  [default: strong "
+      "scaling]")  # fmt: skip
 @measuring_options
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
@@ -76,6 +72,6 @@ def command(
     from teho.show.build.scale import scale_document
     from teho.show.plot.scale import draw_scaled
 
-    drawings = {"scale": lambda form: draw_scaled(scaled, form, salt="scale")}
+    drawings = {"scale": partial(draw_scaled, scaled)}
     show_and_draw(output, scale_document(scaled), scaled, drawings, picture)
     runs.ended.leave(well=scaled.outcome != "not_enough_evidence")

@@ -5,22 +5,18 @@ from __future__ import annotations
 import click
 
 from teho.cli.complete import complete_run
+from teho.cli.declare import flag, plain_command
 from teho.cli.terminal import print_json
 
 __all__ = ["command"]
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho show last
   cd "$(teho show last --path)"
-  duckdb -c "select * from '$(teho show last --path)/samples/*.parquet'" """,
-)
+  duckdb -c "select * from '$(teho show last --path)/samples/*.parquet'" """)
 @click.argument("run", default="last", shell_complete=complete_run)
-@click.option(
-    "--path", "only_path", is_flag=True, help="Print only the directory of the recording."
-)
+@flag("--path", "Print only the directory of the recording.", into="only_path")
 def command(run: str, only_path: bool) -> None:
     """Print the description of RUN as JSON: command, job, nodes, devices, missing signals.
 

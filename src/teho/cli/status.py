@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from teho.cli import say
+from teho.cli.declare import flag, option, plain_command
 from teho.cli.progress import hint_if_slow
-from teho.cli.terminal import print_json, wants_color, width
+from teho.cli.terminal import print_json, print_text
 from teho.config.settings import load_settings
 from teho.errors import InputError
 from teho.store.submissions import find_submission, submissions
 
 if TYPE_CHECKING:
-    from teho.show.job_text import JobView
+    from teho.show.build.jobs import JobView
 
 __all__ = ["command"]
 
@@ -27,20 +28,16 @@ _SILENCE_S = 3.0
 """After this time, a line says what the command waits for."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho status
   teho status 4211907
   teho status last --follow
-  teho status --format json | jq '.[] | select(.jobs[0].state == "running")'""",
-)
+  teho status --format json | jq '.[] | select(.jobs[0].state == "running")'""")
 @click.argument("references", metavar="[JOB…]", nargs=-1)
-@click.option("-f", "--follow", is_flag=True, help="Follow one job to its end: state, log, cost.")
-@click.option("--all", "every", is_flag=True,
-              help="Also show jobs that were submitted more than a week ago.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
-              show_default=True, help="Print text, JSON or HTML.")  # fmt: skip
+@flag("-f --follow", "Follow one job to its end: state, log, cost.")
+@flag("--all", "Also show jobs that were submitted more than a week ago.", into="every")
+@option("--format", "Print text, JSON or HTML.", into="form",
+        type=click.Choice(["text", "json", "html"]), default="text")  # fmt: skip
 def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
     """Show the states of jobs, their cost until now, and their log and recordings.
 
@@ -48,7 +45,8 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
     in the last week. Reads TEHO_HOME/jobs, and runs the commands of the scheduler, such as squeue.
     Exit code: 1 if a scheduler did not answer, otherwise 0.
     """
-    from teho.cli.jobs import all_with_account, files_of, follow_to_end, look_up, print_job
+    from teho.cli.jobs import all_with_account, files_of, follow_to_end, look_up
+    from teho.show.build.jobs import jobs_document
 
     settings = load_settings()
     home = settings.home_directory
@@ -71,7 +69,7 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
         if view.submission.job is None:
             for problem in problems:
                 say(problem)
-            print_job(view)
+            print_text(jobs_document([view]), sys.stderr)
             raise click.exceptions.Exit(1)
         raise click.exceptions.Exit(follow_to_end(view.submission, settings))
     with hint_if_slow("waiting for the scheduler's answer", after_s=_SILENCE_S, always=True):
@@ -91,7 +89,6 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
         print_json(rows)
     elif form == "html":
         from teho.cli.output import Output
-        from teho.show.job_text import jobs_document
 
         Output("html", None, "default").show(jobs_document(views))
     else:
@@ -106,12 +103,8 @@ def _print(views: Sequence[JobView], home: Path, *, every: bool) -> None:
         say(f"no jobs {which}. Next: `teho submit -- COMMAND`")
         return
     from teho.cli.jobs import file_lines
-    from teho.show.job_text import render_job, render_jobs
+    from teho.show.build.jobs import jobs_document
 
-    color = wants_color(sys.stdout)
-    if len(views) > 1:
-        text = render_jobs(views, width=width(), color=color)
-    else:
-        text = render_job(views[0], width=width(), color=color)
-        text += file_lines(views[0].submission, home)
-    click.echo(text, nl=False)
+    print_text(jobs_document(views), sys.stdout)
+    if len(views) == 1:
+        click.echo(file_lines(views[0].submission, home), nl=False)

@@ -15,10 +15,13 @@ import click
 import msgspec
 
 from teho.cli import say
+from teho.cli.declare import flag, option, program_command
+from teho.cli.ended_early import interrupted
 from teho.cli.here import chosen_cluster, cluster_here, live_of, planned_for_here, this_machine
 from teho.cli.own_path import own_path
 from teho.cli.request import (
     check_gpu_type,
+    confirmed,
     read_request,
     read_script_options,
     request_options,
@@ -41,26 +44,19 @@ from teho.store.submissions import find_submission, forget, keep, new_directory
 __all__ = ["command"]
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   teho submit --gpus 1 --time 2h --account project_2001234 -- python train.py
   teho submit --gpus 4 --launcher torchrun --record --follow -- train.py --epochs 90
   teho submit --gpus 1 --array 1-20%4 -- bash -c 'python fold.py $SLURM_ARRAY_TASK_ID'
   teho submit --gpus 1 --time 36h --signal 10min --requeue -- python train.py --resume
   teho submit --local --gpus 0 --follow -- python train.py
-  teho submit --cluster roihu --dry-run -- python train.py""",
-)
+  teho submit --cluster roihu --dry-run -- python train.py""")
 @request_options
-@click.option("--cluster", metavar="NAME",
-              help="Plan for this cluster.  [default: the one of this machine]")  # fmt: skip
+@option("--cluster NAME", "Plan for this cluster.", unset="the one of this machine")
 @script_options
-@click.option("-f", "--follow", is_flag=True,
-              help="Follow the job to its end: state, log, cost.")  # fmt: skip
-@click.option("--local", is_flag=True,
-              help="Run the job as processes on this machine; needs no cluster.")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Print the script, and submit no job.")
+@flag("-f --follow", "Follow the job to its end: state, log, cost.")
+@flag("--local", "Run the job as processes on this machine; needs no cluster.")
+@flag("--dry-run", "Print the script, and submit no job.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     cluster: str | None,
@@ -89,8 +85,9 @@ def command(
     wishes = msgspec.structs.replace(read_script_options(given), teho=own_path())
     known = _cluster(cluster, is_local=local, elsewhere=local or dry_run)
     wishes = with_environment(wishes, given["env"], known)
-    home = None if local or dry_run else settings.home_directory
-    option = _cheapest(request, known, home, even_if_retired=given["even_if_retired"])
+    submits = not (local or dry_run)
+    retired = given["even_if_retired"]
+    option = _cheapest(request, known, submits=submits, even_if_retired=retired)
     if local:
         name = next(one.name for one in schedulers().values() if one.is_this_machine)
         option = msgspec.structs.replace(option, scheduler=name)
@@ -154,22 +151,20 @@ def _cluster(name: str | None, *, is_local: bool, elsewhere: bool) -> Cluster:
 
 
 def _cheapest(
-    request: Request, cluster: Cluster, home: Path | None, *, even_if_retired: bool
+    request: Request, cluster: Cluster, *, submits: bool, even_if_retired: bool
 ) -> Option:
     """Return the first option that the scheduler accepts; if the job fits nowhere, say why and end.
 
     Args:
         request: what the program needs.
         cluster: the cluster to plan for.
-        home: directory of submissions. None: no job is submitted, and the scheduler is not asked.
+        submits: whether the job is submitted; if not, the scheduler is not asked.
         even_if_retired: plan for a retired cluster too.
     """
-    live = live_of(cluster) if home else {}
+    live = live_of(cluster) if submits else {}
     found = answer(request, [cluster], even_if_retired=even_if_retired, live=live)
-    if home and found.options:
-        from teho.schedulers.waiting import as_the_scheduler_says
-
-        found = as_the_scheduler_says(found, cluster, backend_for(cluster.scheduler, home))
+    if submits:
+        found = confirmed(found, cluster)
     if found.options:
         return found.options[0]
     if request.gpu_type is not None:
@@ -279,13 +274,10 @@ def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -
         forget(home, mark)  # without a job, the record of the submission is of no use
         raise
     except KeyboardInterrupt:
-        if sys.stderr.isatty():
-            click.echo(err=True)  # the terminal has written ^C
-        say(
+        raise interrupted(
             "interrupted: it is unknown if the job was submitted. Next: run `teho status`, "
             "which looks for the job, before you submit it again"
-        )
-        raise click.exceptions.Exit(130) from None
+        ) from None
 
 
 def _legible(words: str) -> str:

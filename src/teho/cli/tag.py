@@ -8,6 +8,7 @@ import click
 
 from teho.cli import say
 from teho.cli.complete import complete_run
+from teho.cli.declare import option, plain_command
 
 __all__ = ["command", "read_tags"]
 
@@ -27,17 +28,14 @@ def read_tags(
     return {key: value for key, _, value in parts}
 
 
-@click.command(
-    epilog="""\b
-Examples:
+@plain_command("""\
   teho tag last dataset=cifar10
   teho tag baseline workers=4 lr=0.1
-  teho tag last --remove workers""",
-)
+  teho tag last --remove workers""")
 @click.argument("run", shell_complete=complete_run)
 @click.argument("tags", metavar="[KEY=VALUE…]", nargs=-1, callback=read_tags)
-@click.option("--remove", "removed", metavar="KEY", multiple=True,
-              help="Remove this tag; may be repeated.  [default: none]")  # fmt: skip
+@option("--remove KEY", "Remove this tag; may be repeated.", unset="none", into="removed",
+        multiple=True)  # fmt: skip
 def command(run: str, tags: dict[str, str], removed: tuple[str, ...]) -> None:
     """Add tags to RUN, or replace their values.
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-__all__ = ["print_json", "wants_color", "width"]
+if TYPE_CHECKING:
+    from teho.model.document import Document
+    from teho.show.text.document import Detail
+
+__all__ = ["print_json", "print_text", "wants_color", "width"]
 
 
 def width() -> int:
@@ -26,3 +30,11 @@ def print_json(value: Any) -> None:
     import msgspec
 
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def print_text(document: Document, stream: IO[str], detail: Detail = "default") -> None:
+    """Write a document as text to a stream, in colour if the terminal supports it."""
+    from teho.show.text.document import render_text
+
+    stream.write(render_text(document, width=width(), color=wants_color(stream), detail=detail))
+    stream.flush()

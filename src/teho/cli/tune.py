@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from teho.cli.declare import option, program_command
 from teho.cli.output import Output, output_options
 from teho.cli.repeated_runs import RepeatedRuns, read_times, time_options
 from teho.errors import InputError
@@ -20,19 +21,15 @@ __all__ = ["command"]
 _SHORTEST_WINDOW_S = 0.5
 
 
-@click.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog="""\b
-Examples:
+@program_command("""\
   teho tune -- python train.py --out /tmp/tuning
   teho tune --for 20min --window 20s -- torchrun --nproc-per-node 4 train.py
   teho tune --allow batch-size,autocast -- python train.py
-  teho tune --format json -- python train.py | jq .settings""",
-)
+  teho tune --format json -- python train.py | jq .settings""")
 @time_options("5min", "5s")
-@click.option("--allow", metavar="WHAT,…", default="",
-              help="Also try settings that can change the results: batch-size, tf32, autocast, "
-              "channels-last.  [default: none]")  # fmt: skip
+@option("--allow WHAT,…",
+        "Also try settings that can change the results: batch-size, tf32, autocast, channels-last.",
+        unset="none", default="")  # fmt: skip
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
 def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str, ...]) -> None:

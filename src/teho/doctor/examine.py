@@ -12,7 +12,7 @@ from teho.doctor.checks import CHECKS
 from teho.doctor.outcome import Check, Said
 from teho.doctor.snapshot import Python, Snapshot
 from teho.errors import InputError
-from teho.model.doctor import CheckResult, Examination, SelfTest, Symptom
+from teho.model.doctor import CheckResult, Examination, Symptom
 from teho.model.document import VerdictSeverity
 from teho.model.finding import Severity
 from teho.units import counted
@@ -35,16 +35,13 @@ def chosen(ids: Collection[str]) -> tuple[Check, ...]:
     return tuple(check for check in CHECKS if not ids or check.id in ids)
 
 
-def examine(
-    snapshot: Snapshot, checks: Sequence[Check], wall_s: float, self_test: SelfTest | None = None
-) -> Examination:
+def examine(snapshot: Snapshot, checks: Sequence[Check], wall_s: float) -> Examination:
     """Return the results of some checks.
 
     Args:
         snapshot: facts about the machine.
         checks: from `chosen`.
         wall_s: time that the snapshot took.
-        self_test: its result.
     """
     return Examination(
         at=datetime.now(timezone.utc),
@@ -55,7 +52,6 @@ def examine(
         python=snapshot.python.path if isinstance(snapshot.python, Python) else "",
         wall_s=wall_s,
         checks=tuple(_checked(check, snapshot) for check in checks),
-        self_test=self_test,
     )
 
 

@@ -63,10 +63,18 @@ class Python(msgspec.Struct, frozen=True, kw_only=True):
 
     def kind_of(self, build: Build) -> Accelerator:
         """Return what a framework was built for, as it or its package reports."""
+        kind = self.report_of(build).kind
+        return build.kind if kind == "unknown" else kind
+
+    def report_of(self, build: Build) -> FrameworkReport:
+        """Return the answers of an imported framework; an empty report if it gave none."""
         report = self.framework_reports.get(build.framework)
-        if isinstance(report, FrameworkReport) and report.kind != "unknown":
-            return report.kind
-        return build.kind
+        return report if isinstance(report, FrameworkReport) else FrameworkReport()
+
+    @property
+    def gpu_builds(self) -> list[Build]:
+        """The frameworks that are not built only for CPUs."""
+        return [one for one in self.frameworks if self.kind_of(one) != "cpu"]
 
 
 class Folder(msgspec.Struct, frozen=True, kw_only=True):

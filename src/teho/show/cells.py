@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from itertools import groupby
-from typing import Union
 
 import msgspec
 
 from teho.model.document import Cell, Column, Table
-from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Threshold
+from teho.model.finding import Abstention, Evidence, Finding, Lack
 from teho.model.missing import Missing, Reason
 from teho.units import convert, format_quantity
 
@@ -20,7 +19,6 @@ __all__ = [
     "BUSY_MEANS",
     "FIGURE",
     "MARKS",
-    "NOTHING",
     "SEVERITY_WORDS",
     "bands",
     "between",
@@ -36,8 +34,6 @@ __all__ = [
     "not_judged",
     "plain",
     "quantity",
-    "severity_of",
-    "threshold_text",
     "without_empty",
     "without_shared",
     "worst_first",
@@ -49,7 +45,7 @@ BUSY_MEANS = (
 )
 """Note for every table with the busy share of a GPU."""
 
-NOTHING = "\N{EN DASH}"
+_NOTHING = "\N{EN DASH}"
 """Text of a cell that does not apply."""
 
 FIGURE = r"(?<!\w)\d[\d.,]*\s\S{1,4}(?!\S)"
@@ -149,7 +145,7 @@ def between(least: float, most: float, unit: str) -> str:
 def cell_text(cell: Cell, unit: str = "") -> str:
     """Write a value with its unit."""
     if cell is None:
-        return NOTHING
+        return _NOTHING
     if isinstance(cell, Missing):
         return str(cell)
     if isinstance(cell, str):
@@ -256,11 +252,6 @@ def explanations(table: Table) -> list[str]:
     return [f"{words} ({', '.join(names)}): {why}" for (words, why), names in where.items()]
 
 
-def threshold_text(threshold: Threshold) -> str:
-    """Write a threshold without its source: `50 %`."""
-    return quantity(threshold.value, threshold.unit)
-
-
 def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
     """Return the evidence of a finding, with the time that it could save in front.
 
@@ -272,8 +263,3 @@ def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
     said = f"{least} to {most} %" if least != most else f"{most} %"
     said = f"up to {most} %" if least == "0" else said
     return (Evidence("could save", f"{said} of the time"), *finding.evidence)
-
-
-def severity_of(severity: Union[Severity, str]) -> str:
-    """Return the name of a severity, as marks, colours and style sheets use it."""
-    return severity.value if isinstance(severity, Severity) else severity

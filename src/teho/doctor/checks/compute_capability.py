@@ -12,13 +12,12 @@ from teho.doctor.outcome import (
     moot,
     needs_python,
     spared,
-    symptom,
     unknown,
+    warning,
 )
 from teho.doctor.snapshot import FrameworkReport, Python, Snapshot
 from teho.explain.wording import joined
 from teho.model.doctor import Symptom
-from teho.model.finding import Severity
 from teho.model.software import Build
 from teho.software.drivers import capability_of, numbers
 from teho.software.releases import supports
@@ -40,7 +39,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     """
     if not snapshot.gpus and not snapshot.site_gpus:
         return moot("no GPU here")
-    builds = [one for one in python.frameworks if python.kind_of(one) != "cpu"]
+    builds = python.gpu_builds
     if not builds:
         return moot(f"no framework for GPUs in {python.path}")
     if not snapshot.gpus:
@@ -53,8 +52,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     found: list[Symptom] = []
     unsure: set[str] = set()
     for build in builds:
-        told = python.framework_reports.get(build.framework)
-        report = told if isinstance(told, FrameworkReport) else FrameworkReport()
+        report = python.report_of(build)
         runs = {one: _runs(build, report, one, python.machine) for one in architectures}
         lacking = [one for one, can in runs.items() if can is False]
         if lacking:
@@ -99,8 +97,7 @@ def _of_site(snapshot: Snapshot, python: Python, builds: Sequence[Build]) -> Out
         if lacking := [model for model, can in runs.items() if can is False]:
             is_all = len(lacking) == len(models)
             found.append(
-                symptom(
-                    Severity.CRITICAL if is_all else Severity.WARNING,
+                (critical if is_all else warning)(
                     f"{build.package} {build.version} has no code for {title}'s {joined(lacking)}.",
                     f"Install another version: `teho env plan --framework {build.framework}`"
                     f"{'.' if is_all else ', with `--gpu-type`; or request another GPU.'}",

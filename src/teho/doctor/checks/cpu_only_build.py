@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, needs_python, symptom, unknown
+from teho.doctor.outcome import Outcome, critical, fine, moot, needs_python, unknown, warning
 from teho.doctor.snapshot import Python, Snapshot
 from teho.explain.wording import joined
-from teho.model.finding import Severity
 
 __all__ = ["ABOUT", "DECISIVE", "check"]
 
@@ -27,8 +26,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         is_all = len(lacking) == len(kinds)
         place = "here" if snapshot.expects_gpus else "on the compute nodes"
         return [
-            symptom(
-                Severity.CRITICAL if is_all else Severity.WARNING,
+            (critical if is_all else warning)(
                 f"{one.package} {one.version} is a build for CPUs only: it will not use the GPUs "
                 f"{place}.",
                 "Create the environment again with a build for GPUs: `teho env plan` writes the "

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, critical, fine, symptom, unknown
+from teho.doctor.outcome import Outcome, critical, fine, unknown, warning
 from teho.doctor.snapshot import Folder, Snapshot
 from teho.explain.wording import joined
 from teho.model.doctor import Symptom
-from teho.model.finding import Severity, Threshold
+from teho.model.finding import Threshold
 from teho.units import GIB, MIB, format_bytes
 
 __all__ = ["ABOUT", "DECISIVE", "check"]
@@ -51,8 +51,7 @@ def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) 
     is_needed = place in {"here", "temporary"} and snapshot.in_job
     mounted = ("mounted on", folder.mounted_on, "")
     if not folder.is_writable:
-        return symptom(
-            Severity.CRITICAL if place != "home" else Severity.WARNING,
+        return (critical if place != "home" else warning)(
             f"{name} cannot be written to.",
             "Submit from your own folder on the site's file system for jobs."
             if place == "here"
@@ -73,8 +72,7 @@ def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) 
     if not is_first or folder.free_bytes >= _LITTLE.value * GIB:
         return None
     is_full = folder.free_bytes < _NONE.value * MIB
-    return symptom(
-        Severity.CRITICAL if is_full else Severity.WARNING,
+    return (critical if is_full else warning)(
         f"{name} is {'full' if is_full else 'nearly full'}: only "
         f"{format_bytes(folder.free_bytes)} are free.",
         f"Delete files, or write to another disk: `du -xh --max-depth=1 {folder.path} | sort -h` "

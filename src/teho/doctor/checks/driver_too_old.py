@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, critical, fine, moot, needs_python, spared, unknown
-from teho.doctor.snapshot import FrameworkReport, Python, Snapshot
+from teho.doctor.snapshot import Python, Snapshot
 from teho.explain.wording import joined
 from teho.model.software import Build
 from teho.software.choose import driver_runs
@@ -52,7 +52,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         for least in (".".join(map(str, lowest_driver(toolkits[name]) or ())),)
     ]
     if found:
-        return spared(found, sum(python.kind_of(one) != "cpu" for one in python.frameworks))
+        return spared(found, len(python.gpu_builds))
     if unsure := [toolkits[name] for name, can in runs.items() if can is None]:
         return unknown(f"which driver CUDA {joined(unsure)} needs is not known")
     needs = joined([f"CUDA {toolkit} of {name}" for name, toolkit in toolkits.items()])
@@ -60,7 +60,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
 
 
 def _toolkit(python: Python, build: Build) -> str:
-    report = python.framework_reports.get(build.framework)
-    if isinstance(report, FrameworkReport) and report.kind == "cuda" and report.toolkit:
+    report = python.report_of(build)
+    if report.kind == "cuda" and report.toolkit:
         return report.toolkit
     return build.toolkit if build.kind == "cuda" else ""

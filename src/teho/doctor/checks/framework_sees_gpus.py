@@ -9,13 +9,12 @@ from teho.doctor.outcome import (
     moot,
     needs_python,
     spared,
-    symptom,
     unknown,
+    warning,
 )
 from teho.doctor.snapshot import FrameworkReport, Python, Snapshot
 from teho.explain.wording import joined
 from teho.model.doctor import Symptom
-from teho.model.finding import Severity
 from teho.units import counted
 
 __all__ = ["ABOUT", "DECISIVE", "check"]
@@ -33,7 +32,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         return moot("no GPU here for a framework to see")
     if snapshot.failed_drivers:
         return unknown("the driver does not answer, so the frameworks would hang too")
-    builds = [one for one in python.frameworks if python.kind_of(one) != "cpu"]
+    builds = python.gpu_builds
     if not builds:
         return moot(f"no framework for GPUs in {python.path}")
     wanted = 1 if any(gpu.parent_id for gpu in snapshot.gpus) else len(snapshot.gpus)
@@ -59,8 +58,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             missing.append(f"{build.package} does not say how many GPUs it sees")
         elif report.gpus < wanted:
             found.append(
-                symptom(
-                    Severity.WARNING if report.gpus else Severity.CRITICAL,
+                (warning if report.gpus else critical)(
                     f"{build.package} sees {counted(report.gpus, 'GPU')}, but the driver shows "
                     f"{wanted}{f': {report.why}' if report.why else ''}.",
                     "First solve the problems of driver, build and container that `teho doctor` "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, symptom, warning
+from teho.doctor.outcome import Outcome, fine, remark, warning
 from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Symptom
-from teho.model.finding import Severity, Threshold
+from teho.model.finding import Threshold
 from teho.schedulers.registry import scheduler_or_none
 from teho.units import GIB, MIB, format_bytes
 
@@ -39,8 +39,7 @@ def _open_files(snapshot: Snapshot) -> Symptom | None:
     limit, most = snapshot.limits.open_files, snapshot.limits.open_files_most
     if limit is None or limit > _FILES.value:
         return None
-    return symptom(
-        Severity.WARNING if limit < _FILES.value else Severity.REMARK,
+    return (warning if limit < _FILES.value else remark)(
         f"A program may open only {limit} files at a time: many loader workers may need more.",
         f"Run `ulimit -n {min(65536, most or 65536)}` in the job script."
         if most is None or most > limit

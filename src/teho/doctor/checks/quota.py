@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
+from teho.doctor.outcome import Outcome, critical, fine, moot, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Symptom
-from teho.model.finding import Severity, Threshold
+from teho.model.finding import Threshold
 from teho.model.missing import Missing
 
 __all__ = ["ABOUT", "check"]
@@ -39,8 +39,7 @@ def check(snapshot: Snapshot) -> Outcome:
                 continue
             is_full = percent >= _FULL.value
             found.append(
-                symptom(
-                    Severity.CRITICAL if is_full else Severity.WARNING,
+                (critical if is_full else warning)(
                     f"The quota on {quota.file_system} is "
                     f"{'used up' if is_full else 'nearly used up'}: {percent:.0f} % of its {what}.",
                     "Delete files, or write to another file system. Look at caches first: "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from teho.doctor.checks._processes import cores_of_process, promised
 from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
 from teho.doctor.snapshot import Snapshot
@@ -27,63 +29,22 @@ _CROWDED = Threshold(
 def check(snapshot: Snapshot) -> Outcome:
     """Find more threads than cores, one thread for many cores, and values that are not numbers."""
     cores = cores_of_process(snapshot)
-    own = ("cores of a process", cores, "")
-    found: list[Symptom] = []
-    plain: dict[str, int] = {}
-    for name in _NAMES:
-        text = snapshot.environment.get(name, "").strip()
-        if not text:
-            continue
-        # OpenMP takes a list: a number for each level of nested regions.
-        first = text.partition(",")[0].strip()
-        if first.isdecimal() and int(first) > 0:
-            plain[name] = int(first)
-            continue
-        found.append(
-            warning(
-                f"{name} is {text[:40]!r}, not a number of threads: libraries will ignore it.",
-                f"Set it to the number of cores of the process: `export {name}={cores}`.",
-                ("cores", cores, ""),
-            )
+    texts = {name: snapshot.environment.get(name, "").strip() for name in _NAMES}
+    # OpenMP takes a list: a number for each level of nested regions.
+    firsts = {name: text.partition(",")[0].strip() for name, text in texts.items() if text}
+    plain = {
+        name: int(first) for name, first in firsts.items() if first.isdecimal() and int(first) > 0
+    }
+    found = [
+        warning(
+            f"{name} is {texts[name][:40]!r}, not a number of threads: libraries will ignore it.",
+            f"Set it to the number of cores of the process: `export {name}={cores}`.",
+            ("cores", cores, ""),
         )
-    many = {name: count for name, count in plain.items() if count > _CROWDED.value * cores}
-    if many:
-        found.append(
-            warning(
-                f"{joined(list(many))} ask{'s' if len(many) == 1 else ''} for "
-                f"{max(many.values())} threads on {counted(cores, 'core')}, so the threads will "
-                "compete for cores.",
-                "; ".join(f"`export {name}={cores}`" for name in many) + ", before the program.",
-                *((name, count, "threads") for name, count in many.items()),
-                own,
-                thresholds=(_CROWDED,),
-            )
-        )
-    if plain.get("OMP_NUM_THREADS") == 1 and cores >= _FEW.value and snapshot.local_size == 1:
-        found.append(
-            remark(
-                f"OMP_NUM_THREADS is 1, but the program has {cores} cores: libraries will use one "
-                "of them.",
-                f"Run `export OMP_NUM_THREADS={cores}`, unless the program starts one process for "
-                "each core.",
-                own,
-                thresholds=(_FEW,),
-            )
-        )
-    visible = len(snapshot.cores)
-    if not plain and snapshot.in_job and visible > cores:
-        is_one = snapshot.local_size == 1
-        whose = "the job was given" if is_one else f"each of the {snapshot.local_size} tasks has"
-        found.append(
-            warning(
-                f"No variable sets the number of threads, and programs see {visible} cores, "
-                f"although {whose} only {cores}: each library will start {visible} threads.",
-                f"Run `export OMP_NUM_THREADS={cores}` before the program.",
-                ("cores that programs see", visible, ""),
-                own,
-            )
-        )
-    if found:
+        for name in firsts
+        if name not in plain
+    ]
+    if found := [*found, *_misfits(snapshot, plain, cores)]:
         return found
     if plain:
         shown = ", ".join(f"{name}={count}" for name, count in plain.items())
@@ -93,3 +54,37 @@ def check(snapshot: Snapshot) -> Outcome:
     if promised(snapshot) is None:
         return unknown("no variable is set, and the number of the job's cores is not known")
     return fine(f"no variable is set, and programs see only the job's {cores} cores")
+
+
+def _misfits(snapshot: Snapshot, plain: Mapping[str, int], cores: int) -> Iterator[Symptom]:
+    own = ("cores of a process", cores, "")
+    many = {name: count for name, count in plain.items() if count > _CROWDED.value * cores}
+    if many:
+        yield warning(
+            f"{joined(list(many))} ask{'s' if len(many) == 1 else ''} for {max(many.values())} "
+            f"threads on {counted(cores, 'core')}, so the threads will compete for cores.",
+            "; ".join(f"`export {name}={cores}`" for name in many) + ", before the program.",
+            *((name, count, "threads") for name, count in many.items()),
+            own,
+            thresholds=(_CROWDED,),
+        )
+    if plain.get("OMP_NUM_THREADS") == 1 and cores >= _FEW.value and snapshot.local_size == 1:
+        yield remark(
+            f"OMP_NUM_THREADS is 1, but the program has {cores} cores: libraries will use one of "
+            "them.",
+            f"Run `export OMP_NUM_THREADS={cores}`, unless the program starts one process for "
+            "each core.",
+            own,
+            thresholds=(_FEW,),
+        )
+    visible = len(snapshot.cores)
+    if not plain and snapshot.in_job and visible > cores:
+        is_one = snapshot.local_size == 1
+        whose = "the job was given" if is_one else f"each of the {snapshot.local_size} tasks has"
+        yield warning(
+            f"No variable sets the number of threads, and programs see {visible} cores, although "
+            f"{whose} only {cores}: each library will start {visible} threads.",
+            f"Run `export OMP_NUM_THREADS={cores}` before the program.",
+            ("cores that programs see", visible, ""),
+            own,
+        )

@@ -11,7 +11,7 @@ from teho.bench.verdict import bench_verdict, severity_of
 from teho.model.bench import Bench, Measured
 from teho.model.document import Document, Fact, Item, Table
 from teho.show.build.bench_tables import tables_of
-from teho.show.build.layout import listing
+from teho.show.build.layout import document, listing
 from teho.version import __version__
 
 __all__ = ["bench_document", "examples_document"]
@@ -31,7 +31,7 @@ def bench_document(bench: Bench) -> Document:
         for measured in bench.results
         for note in measured.notes
     ]
-    return Document(
+    return document(
         title=", ".join(measured.title for measured in bench.results),
         verdict=verdict,
         verdict_severity=severity,
@@ -46,13 +46,12 @@ def bench_document(bench: Bench) -> Document:
 def examples_document(examples: Iterable[BenchExample]) -> Document:
     """Lay out the list of examples."""
     items = [Item(lead=example.name, text=example.shows) for example in examples]
-    return Document(
+    return document(
         title="teho bench",
         verdict=f"{len(items)} examples compare a CPU with a GPU.",
         verdict_severity="remark",
         lists=(listing("examples", "Examples", items),),
         commands=("`teho bench NAME --quick` takes less than a minute for each.",),
-        teho_version=__version__,
     )
 
 

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from teho.bench.examples import AXES, LIBRARIES
 from teho.bench.judge import key_of
-from teho.bench.verdict import (
-    UNITS,
-    known_peaks,
-    number_text,
-    of_placement,
-    place_text,
-    whose_peak,
-)
+from teho.bench.verdict import UNITS, known_peaks, number_text, of_placement, place_text, whose_peak
 from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
-from teho.model.document import Cell, Column, Table
-from teho.show.build.layout import ColumnOf, column, table
+from teho.model.document import Cell, Table
+from teho.show.build.layout import column, table
 from teho.units import format_bytes, format_count, format_pace, format_rate, format_time
 
 __all__ = ["Scale", "scale_of", "shown_phases", "tables_of"]
@@ -82,41 +75,30 @@ def _figures(measured: Measured, phases: Sequence[str]) -> Table:
         if any(key[1] in phases and key[2:] == (one.placement, one.library) for key in timings)
     ]
     points = [point for group in measured.groups.values() for point in group]
-    keys = [key for key in points[0] if key != measured.axis]
-    rows: list[dict[str, Cell]] = []
-    for phase in phases:
-        for point in points:
-            cells: dict[str, Cell] = {
-                f"{placement} {library}": _cell(
-                    timings.get((key_of(point), phase, placement, library)), scale
-                )
-                for placement, library in sides
-            }
-            if any(cell is not None for cell in cells.values()):
-                rows.append({"phase": phase, **_point_cells(point, measured.axis), **cells})
-    columns = [
-        *([Column(key="phase", label="")] if len(phases) > 1 else []),
-        *(Column(key=key, label=key) for key in keys),
-        Column(key=measured.axis, label=measured.axis, unit=_RIGHT),
-        *(
-            Column(
-                key=f"{placement} {library}",
-                label=LIBRARIES[library],
-                band=of_placement(placement),
-                unit=_RIGHT,
-            )
-            for placement, library in sides
-        ),
-    ]
+    keys = [*(key for key in points[0] if key != measured.axis), measured.axis]
+
+    def timed(side: tuple[str, str]) -> Callable[[tuple[str, Point]], Cell]:
+        return lambda row: _cell(timings.get((key_of(row[1]), row[0], *side)), scale)
+
+    def at(key: str) -> Callable[[tuple[str, Point]], Cell]:
+        return lambda row: _point_cell(row[1].get(key), key, measured.axis)
+
+    rows = [(phase, point) for phase in phases for point in points]
     title = phases[0].capitalize() if len(phases) == 1 else measured.title
     what = f"{scale.unit}, more is better" if scale.unit else "median time of a run, less is better"
-    return Table(
-        key=phases[0] if len(phases) == 1 else "phases",
-        title=f"{title}: {what}",
-        columns=tuple(columns),
-        rows=tuple(rows),
+    return table(
+        phases[0] if len(phases) == 1 else "phases",
+        f"{title}: {what}",
+        [row for row in rows if any(timed(side)(row) is not None for side in sides)],
+        column("phase", "", lambda row: row[0]) if len(phases) > 1 else None,
+        *(column(key, key, at(key), unit=_RIGHT if key == measured.axis else "") for key in keys),
+        *(
+            column(" ".join(side), LIBRARIES[side[1]], timed(side), band=of_placement(side[0]),
+                   unit=_RIGHT)
+            for side in sides
+        ),
         note=_peaks(measured, phases),
-    )
+    )  # fmt: skip
 
 
 def _peaks(measured: Measured, phases: Sequence[str]) -> str:
@@ -130,24 +112,19 @@ def _peaks(measured: Measured, phases: Sequence[str]) -> str:
     )
 
 
-def _point_cells(point: Point, axis: str) -> dict[str, Cell]:
-    return {
-        key: format_bytes(value)
-        if key == "bytes"
-        else format_count(value)
-        if key == axis
-        else str(value)
-        for key, value in point.items()
-    }
+def _point_cell(value: Any, key: str, axis: str) -> Cell:
+    if value is None:
+        return None
+    if key == "bytes":
+        return format_bytes(value)
+    return format_count(value) if key == axis else str(value)
 
 
 def _cell(timing: Timing | None, scale: Scale) -> Cell:
     value = scale.value(timing) if timing else None
     if value is None:
         return None
-    if not scale.unit:
-        return format_time(value)
-    return format_pace(value)
+    return format_pace(value) if scale.unit else format_time(value)
 
 
 def _crossovers(measured: Measured) -> list[Table]:
@@ -166,21 +143,18 @@ def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
     others = dict.fromkeys(
         f"A CPU copies no data: its {one.slow_phase} is compared" for one in own if one.slow_phase
     )
-    case: ColumnOf[Crossover] = column("group", "case", lambda one: one.group)
     return table(
         f"{phase} crossovers",
         f"{phase.capitalize()}: which one is faster, and from which {AXES[axis]}",
         own,
-        (
-            column("pair", "",
-                   lambda one: _pair(one.fast, one.slow)),
-            *([case] if any(one.group for one in own) else []),
-            column("from", "faster from",
-                   lambda one: _place(axis, one.high) if one.outcome == "from" else one.outcome,
-                   unit=_RIGHT),
-            column("equal", "equal near", lambda one: _place(axis, one.estimate), unit=_RIGHT),
-            column("times", "speed-up at largest", lambda one: number_text(one.times), unit=_RIGHT),
-        ),
+        column("pair", "",
+               lambda one: _pair(one.fast, one.slow)),
+        column("group", "case", lambda one: one.group) if any(one.group for one in own) else None,
+        column("from", "faster from",
+               lambda one: _place(axis, one.high) if one.outcome == "from" else one.outcome,
+               unit=_RIGHT),
+        column("equal", "equal near", lambda one: _place(axis, one.estimate), unit=_RIGHT),
+        column("times", "speed-up at largest", lambda one: number_text(one.times), unit=_RIGHT),
         note="; ".join(others),
     )  # fmt: skip
 
@@ -203,26 +177,23 @@ def _pay_offs(measured: Measured) -> list[Table]:
     shown = list(map(_shown_pay_off, points.values()))
     if not shown:
         return []
-    case: ColumnOf[PayOff] = column("group", "case", lambda one: one.group)
     figures = table(
         "pay_offs",
         "Number of runs after which a GPU is faster in total, with its start and copies",
         shown,
-        (
-            column("pair", "",
-                   lambda one: _pair(one.placement, one.against)),
-            column("phase", "run", lambda one: one.phase),
-            *([case] if any(one.group for one in shown) else []),
-            column("at", "at", lambda one: place_text(measured.axis, one.point[measured.axis])),
-            column("library", "library", lambda one: LIBRARIES[one.library]),
-            column("first", "start and copies", lambda one: format_time(one.first_s), unit=_RIGHT),
-            column("run", "a run", lambda one: format_time(one.run_s), unit=_RIGHT),
-            column("amortised", f"each of {_AMORTISED}",
-                   lambda one: format_time(one.first_s / _AMORTISED + one.run_s), unit=_RIGHT),
-            column("against", "on the CPU", lambda one: format_time(one.against_s), unit=_RIGHT),
-            column("runs", "runs until faster", lambda one: number_text(math.ceil(one.runs)),
-                   unit=_RIGHT),
-        ),
+        column("pair", "",
+               lambda one: _pair(one.placement, one.against)),
+        column("phase", "run", lambda one: one.phase),
+        column("group", "case", lambda one: one.group) if any(one.group for one in shown) else None,
+        column("at", "at", lambda one: place_text(measured.axis, one.point[measured.axis])),
+        column("library", "library", lambda one: LIBRARIES[one.library]),
+        column("first", "start and copies", lambda one: format_time(one.first_s), unit=_RIGHT),
+        column("run", "a run", lambda one: format_time(one.run_s), unit=_RIGHT),
+        column("amortised", f"each of {_AMORTISED}",
+               lambda one: format_time(one.first_s / _AMORTISED + one.run_s), unit=_RIGHT),
+        column("against", "on the CPU", lambda one: format_time(one.against_s), unit=_RIGHT),
+        column("runs", "runs until faster", lambda one: number_text(math.ceil(one.runs)),
+               unit=_RIGHT),
         note="; ".join(
             dict.fromkeys(
                 f"A run is one pass over {format_count(one.point['images'])} images, at the "

@@ -16,9 +16,8 @@ from teho.clusters.size import cores_per_gpu, whole_size
 from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, ParallelEnvironment, Term
 from teho.model.document import Document, Fact, Item
 from teho.schedulers.registry import scheduler_or_none
-from teho.show.build.layout import column, listing, table
+from teho.show.build.layout import column, document, listing, table
 from teho.units import counted, format_mib, parse_mib
-from teho.version import __version__
 
 __all__ = ["cluster_document", "clusters_document", "differences_document"]
 
@@ -77,14 +76,13 @@ _FIRST = frozenset({"nodes", "links", "partitions", "shares", "account", "billin
 def clusters_document(clusters: Iterable[Cluster]) -> Document:
     """Lay out the list of clusters, those that take jobs first."""
     ordered = sorted(clusters, key=lambda one: (one.status, one.site, one.name))
+    by_site = sorted(ordered, key=lambda one: one.site)
     sites = [
         Item(lead=site, text=", ".join(map(_in_site, members)))
-        for site, members in groupby(
-            sorted(ordered, key=lambda one: one.site), key=lambda one: one.site
-        )
+        for site, members in groupby(by_site, key=lambda one: one.site)
     ]
     active = sum(cluster.status == "active" for cluster in ordered)
-    return Document(
+    return document(
         title="teho clusters",
         verdict=f"{counted(len(ordered), 'cluster')}, {active} of them take jobs.",
         verdict_severity="good",
@@ -93,20 +91,17 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
                 "clusters",
                 "Clusters",
                 ordered,
-                (
-                    column("name", "Name", lambda one: one.name),
-                    column("status", "Status", _status),
-                    column("cores", "CPU cores", lambda one: whole_size(one)[0], decimals=0),
-                    column("gpus", "GPUs", lambda one: whole_size(one)[1], decimals=0),
-                    column("gpu_types", "GPU types", _gpu_types),
-                    column("verified", "Verified", lambda one: one.verified_on.isoformat()),
-                ),
+                column("name", "Name", lambda one: one.name),
+                column("status", "Status", _status),
+                column("cores", "CPU cores", lambda one: whole_size(one)[0], decimals=0),
+                column("gpus", "GPUs", lambda one: whole_size(one)[1], decimals=0),
+                column("gpu_types", "GPU types", _gpu_types),
+                column("verified", "Verified", lambda one: one.verified_on.isoformat()),
                 note="CPU cores: of nodes without GPUs.",
             ),
         ),
         lists=(listing("sites", "Sites", sites, "why"),),
         commands=("To see one cluster, with the source of every fact: `teho clusters show NAME`",),
-        teho_version=__version__,
     )
 
 
@@ -159,13 +154,13 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
             lead=name,
             text=source.document
             + (f" at {source.commit}" if source.commit else "")
-            + (f", read {source.read_on.isoformat()}" if source.read_on else ""),
+            + (f", read {source.read_on}" if source.read_on else ""),
         )
         for name, source in cluster.sources.items()
     ]
     code = [Item(text="", code=cluster.script_lines)] if cluster.script_lines else []
     reach = None if internet is None else f"{'reach' if internet else 'do not reach'} the internet"
-    return Document(
+    return document(
         title=cluster.title,
         verdict=verdict + successor,
         verdict_severity="good" if cluster.status == "active" else "warning",
@@ -192,7 +187,6 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
             listing("sources", "Sources", sources, "why"),
             listing("file", "File", [str(path)], "why"),
         ),
-        teho_version=__version__,
     )
 
 
@@ -212,7 +206,7 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
         f"{known.name} --path` prints the path of the catalogue's file."
     )
     count = "1 fact differs" if len(items) == 1 else f"{len(items)} facts differ"
-    return Document(
+    return document(
         title=f"teho clusters discover · {known.title}",
         verdict=f"{known.title}: {count} between the catalogue and {asked}"
         if items
@@ -220,7 +214,6 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
         verdict_severity="warning" if items else "good",
         lists=(listing("differences", "Differences", found, "first"),),
         commands=(hint,) if items else (),
-        teho_version=__version__,
     )
 
 
@@ -267,6 +260,7 @@ def _facts(entry: msgspec.Struct) -> Iterator[str]:
 
 
 def _fact(key: str, value: Any) -> Iterator[str]:
+    first = value[0] if isinstance(value, tuple) else None
     if isinstance(value, Gpu):
         yield _gpu(value)
     elif isinstance(value, bool):
@@ -280,15 +274,15 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         for name, inner in value.items():
             yield f"`{name}={inner}`"
-    elif isinstance(value, tuple) and value and isinstance(value[0], OtherGpus):
+    elif isinstance(first, OtherGpus):
         yield f"also {', '.join(f'{one.count} × {one.type}' for one in value)}"
-    elif isinstance(value, tuple) and value and isinstance(value[0], ParallelEnvironment):
+    elif isinstance(first, ParallelEnvironment):
         yield _labelled(_spoken(key), ", ".join(map(_parallel_environment, value)))
-    elif isinstance(value, tuple) and value and isinstance(value[0], Term):
+    elif isinstance(first, Term):
         between = " + " if key == "sum" else ", "
         terms = between.join(_term(term) for term in value)
         yield _labelled("" if key == "sum" else _spoken(key), terms)
-    elif isinstance(value, tuple) and value and isinstance(value[0], tuple):
+    elif isinstance(first, tuple):
         yield from (_labelled(f"GPU {number}", _range(cores)) for number, cores in enumerate(value))
     elif isinstance(value, tuple):
         yield _labelled(_spoken(key), ", ".join(str(item) for item in value))

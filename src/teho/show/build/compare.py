@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from teho.experiment.figures import (
-    STEPS,
-    first_recording,
-    notes_of_all,
-    variant_figures,
-)
-from teho.model.compared import BreakEven, Compared, Outcome, Point, Variant
-from teho.model.document import Cell, Column, Document, Fact, Item, Table, VerdictSeverity
-from teho.model.missing import Missing
-from teho.show.build.layout import listing
+from teho.experiment.figures import STEPS, first_recording, notes_of_all, variant_figures
+from teho.model.compared import BreakEven, Compared, Outcome, Point
+from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
+from teho.model.tuned import Gain
+from teho.show.build.layout import column, document, is_known, listing, table
 from teho.units import format_count, many
-from teho.version import __version__
 
 __all__ = ["compare_document", "per_steps"]
 
@@ -32,14 +26,14 @@ def compare_document(compared: Compared) -> Document:
     points = compared.points
     of_all = notes_of_all(compared)
     own = [note for point in points for note in point.notes if note not in of_all]
-    return Document(
+    return document(
         title=f"teho compare {compared.id}".strip(),
         verdict=compared.verdict,
         verdict_severity=_SEVERITIES[compared.outcome],
         facts=()
         if compared.swept
         else tuple(Fact("ahead", "", said) for said in _ahead(points[0])),
-        tables=tuple(table for point in points for table in _tables(compared, point)),
+        tables=tuple(one for point in points for one in _tables(compared, point)),
         lists=(
             listing("points", f"By {compared.swept}", _points(compared), "first"),
             listing(
@@ -50,7 +44,6 @@ def compare_document(compared: Compared) -> Document:
         ),
         notes=(*([] if compared.swept else own), *of_all, *compared.notes),
         commands=tuple(_commands(compared)),
-        teho_version=__version__,
     )
 
 
@@ -109,54 +102,37 @@ def _commands(compared: Compared) -> Iterator[str]:
 
 
 def _tables(compared: Compared, point: Point) -> Iterator[Table]:
-    fit = [variant for variant in point.variants if not variant.why]
+    is_pace = point.measure == "pace"
+    fit = [(one, variant_figures(one, is_pace=is_pace)) for one in point.variants if not one.why]
     if not fit:
         return
-    is_pace = point.measure == "pace"
-    columns = (
-        Column(key="variant", label="on"),
-        Column(key="pace", label="pace", unit=f"{many(point.unit)}/s")
-        if is_pace
-        else Column(key="time", label="time", unit="s"),
-        Column(key="speed", label="speed", decimals=2),
-        Column(key="interval", label="95 %"),
-        Column(key="start_up_s", label="start-up", unit="s"),
-        Column(key="import_s", label="imports", unit="s"),
-        Column(key="compile_s", label="compile", unit="s"),
-        Column(key="copy_s", label="copy", unit="s"),
-        Column(key="energy", label="energy", unit="J"),
-        Column(key="cost", label="cost", unit=compared.cost_unit),
-        Column(key="runs", label="runs"),
-    )
-    rows = tuple(_row(one, is_pace=is_pace) for one in fit)
-    kept = tuple(column for column in columns if any(_is_known(row[column.key]) for row in rows))
-    is_dear = is_pace and {"energy", "cost"} & {column.key for column in kept}
+    is_dear = any(is_known(own.energy_j) or is_known(own.cost) for _, own in fit)
+    of_steps = per_steps(point.unit) if is_pace and is_dear else ""
     place = _place(compared, point)
-    yield Table(
-        key="variants",
-        title=f"Measured{f' at {place}' if place else ''}{per_steps(point.unit) * bool(is_dear)}",
-        columns=kept,
-        rows=rows,
+    yield table(
+        "variants",
+        f"Measured{f' at {place}' if place else ''}{of_steps}",
+        fit,
+        column("variant", "on", lambda pair: pair[0].name),
+        column("pace", "pace", lambda pair: pair[1].rate_per_s, unit=f"{many(point.unit)}/s")
+        if is_pace
+        else column("time", "time", lambda pair: 1 / pair[1].rate_per_s, unit="s"),
+        column("speed", "speed", lambda pair: _times(pair[0].speed), decimals=2),
+        column("interval", "95 %", lambda pair: _interval(pair[0].speed)),
+        column("start_up_s", "start-up", lambda pair: pair[1].start_up_s, unit="s"),
+        column("import_s", "imports", lambda pair: pair[1].import_s, unit="s"),
+        column("compile_s", "compile", lambda pair: pair[1].compile_s, unit="s"),
+        column("copy_s", "copy", lambda pair: pair[1].copy_s, unit="s"),
+        column("energy", "energy", lambda pair: pair[1].energy_j, unit="J"),
+        column("cost", "cost", lambda pair: pair[1].cost, unit=compared.cost_unit),
+        column("runs", "runs", lambda pair: len(pair[0].samples)),
+        only_known=True,
     )
 
 
-def _is_known(cell: Cell) -> bool:
-    return cell is not None and not isinstance(cell, Missing)
+def _times(speed: Gain | None) -> float | None:
+    return speed.times if speed else None
 
 
-def _row(variant: Variant, *, is_pace: bool) -> dict[str, Cell]:
-    figures = variant_figures(variant, is_pace=is_pace)
-    speed = variant.speed
-    return {
-        "variant": variant.name,
-        "pace" if is_pace else "time": figures.rate_per_s if is_pace else 1 / figures.rate_per_s,
-        "speed": speed.times if speed else None,
-        "interval": f"{speed.low:.2f} to {speed.high:.2f}" if speed else None,
-        "start_up_s": figures.start_up_s,
-        "import_s": figures.import_s,
-        "compile_s": figures.compile_s,
-        "copy_s": figures.copy_s,
-        "energy": figures.energy_j,
-        "cost": figures.cost,
-        "runs": len(variant.samples),
-    }
+def _interval(speed: Gain | None) -> str | None:
+    return f"{speed.low:.2f} to {speed.high:.2f}" if speed else None

@@ -18,9 +18,8 @@ from teho.model.document import Document, Fact, Item, Listing, Table
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.survey import Answers, Signal, Survey
 from teho.schedulers.registry import scheduler_or_none
-from teho.show.build.layout import ColumnOf, column, listing, table
+from teho.show.build.layout import column, document, listing, table
 from teho.show.cells import BUSY_MEANS, quantity
-from teho.version import __version__
 
 __all__ = ["devices_document"]
 
@@ -33,7 +32,7 @@ def devices_document(survey: Survey) -> Document:
     groups = list(_groups(survey))
     versions = [fact for vendor in survey.gpus for fact in vendor.versions.items()]
     versions += survey.system.items()
-    return Document(
+    return document(
         title=f"teho devices · {survey.host}",
         verdict=verdict,
         verdict_severity=severity,
@@ -59,7 +58,6 @@ def devices_document(survey: Survey) -> Document:
                 "why",
             ),
         ),
-        teho_version=__version__,
     )
 
 
@@ -97,17 +95,15 @@ def _gpus(vendor: Answers) -> Table:
         "gpus",
         f"{len(devices)} {brand} {'GPU' if len(devices) == 1 else 'GPUs'}",
         devices,
-        (
-            column("gpu", "GPU", lambda device: names[device.id]),
-            column("name", "Model", lambda device: device.name.removeprefix(f"{brand} ")),
-            column("memory", "Memory", lambda device: device.memory_bytes, unit="bytes"),
-            column("numa", "NUMA", lambda device: device.numa_node),
-            column("pci", "PCI", lambda device: device.pci_bus_id),
-            column("limit", "Limit", lambda device: device.power_limit_w, unit="W"),
-            column("architecture", "Arch", lambda device: device.architecture or None),
-            column("used", "Used", lambda device: "no" if device in hidden else "yes"),
-            column("id", "Id", lambda device: device.id),
-        ),
+        column("gpu", "GPU", lambda device: names[device.id]),
+        column("name", "Model", lambda device: device.name.removeprefix(f"{brand} ")),
+        column("memory", "Memory", lambda device: device.memory_bytes, unit="bytes"),
+        column("numa", "NUMA", lambda device: device.numa_node),
+        column("pci", "PCI", lambda device: device.pci_bus_id),
+        column("limit", "Limit", lambda device: device.power_limit_w, unit="W"),
+        column("architecture", "Arch", lambda device: device.architecture or None),
+        column("used", "Used", lambda device: "no" if device in hidden else "yes"),
+        column("id", "Id", lambda device: device.id),
         note=" ".join(notes),
     )
 
@@ -135,20 +131,19 @@ def _gpu_names(names: Collection[str]) -> str:
 
 def _signals(title: str, signals: _Signals) -> Table:
     ranges = list(signal_ranges(signals))
-    some: ColumnOf[SignalRange] = column(
-        "of",
-        "Only of",
-        lambda one: _gpu_names(one.devices) if len(one.devices) < len(signals) else "",
-    )
+
+    def is_partial(one: SignalRange) -> bool:
+        return len(one.devices) < len(signals)
+
     return table(
         "signals",
         f"Signals of {title}",
         ranges,
-        (
-            column("signal", "Signal", lambda one: METRICS_BY_NAME[one.metric].label),
-            column("now", "Now", _range),
-            *([some] if any(len(one.devices) < len(signals) for one in ranges) else []),
-        ),
+        column("signal", "Signal", lambda one: METRICS_BY_NAME[one.metric].label),
+        column("now", "Now", _range),
+        column("of", "Only of", lambda one: _gpu_names(one.devices) if is_partial(one) else "")
+        if any(map(is_partial, ranges))
+        else None,
         note=BUSY_MEANS if any(one.metric == "gpu_busy_percent" for one in ranges) else "",
     )
 

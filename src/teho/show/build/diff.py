@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Union
 
-from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Report, Table
+from teho.model.document import Cell, Document, Fact, Item, Report, Table
 from teho.model.finding import Finding
-from teho.model.missing import Missing
 from teho.model.run import Run
+from teho.show.build.layout import column, document, listing, table
 from teho.show.loaded import LoadedRun
 from teho.units import format_duration, format_pace, format_quantity
-from teho.version import __version__
 
 __all__ = ["diff_document"]
 
@@ -44,22 +42,21 @@ def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
     if names[0] == names[1]:
         names = [first.run.id, second.run.id]
     problems = [problem for run in (first, second) for problem in run.problems]
-    return Document(
+    return document(
         title=f"teho diff {names[0]} {names[1]}",
         verdict=_verdict(names, (first.run, second.run), reports),
         verdict_severity="unknown" if any(not _is_whole(run.run) for run in (first, second))
         else "remark",
         tables=(
-            _table("figures", "Figures", names, _figures(reports)),
-            _table("differences", "What differed", names, _differences(first.run, second.run)),
+            _figures(names, reports),
+            _differences(names, first.run, second.run),
         ),
-        lists=(Listing(key="findings", title="Findings", items=tuple(_findings(names, reports))),),
+        lists=(listing("findings", "Findings", _findings(names, reports)),),
         notes=(
             "Only one run of each was measured. The difference can be chance: use `teho compare`.",
         ),
         troubles=tuple(problems),
         commands=tuple(f"`teho report {run.run.id}`" for run in (first, second)),
-        teho_version=__version__,
     )  # fmt: skip
 
 
@@ -71,7 +68,10 @@ def _verdict(names: list[str], runs: tuple[Run, Run], reports: tuple[Report, Rep
     for name, run in zip(names, runs, strict=True):
         if not _is_whole(run):
             return f"Not compared: {name} did not end with exit code 0."
-    paces = [_numbers(report).get("steps_per_s") for report in reports]
+    paces = [
+        next((_number(fact) for fact in report.facts if fact.key == "steps_per_s"), None)
+        for report in reports
+    ]
     times_s = [run.end.elapsed_s for run in runs if run.end]
     if paces[0] and paces[1]:
         ratio = paces[1] / paces[0]
@@ -94,58 +94,40 @@ def _verdict(names: list[str], runs: tuple[Run, Run], reports: tuple[Report, Rep
     )
 
 
-def _table(key: str, title: str, names: list[str], rows: Iterator[dict[str, Cell]]) -> Table:
-    found = tuple(rows)
-    difference = Column(
-        key="difference_percent", label="Difference", unit="%", shown_in="%", decimals=0
+def _figures(names: list[str], reports: tuple[Report, Report]) -> Table:
+    """Return the facts of the two reports, with the difference in percent of the first."""
+    first, second = (
+        {fact.key: fact for fact in report.facts if fact.key not in _NOT_FIGURES}
+        for report in reports
     )
-    return Table(
-        key=key,
-        title=title,
-        columns=(
-            Column(key="what", label="Figure" if key == "figures" else "What"),
-            Column(key="first", label=names[0]),
-            Column(key="second", label=names[1]),
-            *([difference] if key == "figures" else []),
-        ),
-        rows=found,
-    )
+    pairs = [(first.get(key), second.get(key)) for key in first | second]
+    return table(
+        "figures",
+        "Figures",
+        [pair for pair in pairs if any(fact and fact.value is not None for fact in pair)],
+        column("what", "Figure", lambda pair: next(one.label or one.key for one in pair if one)),
+        column("first", names[0], lambda pair: _text(pair[0])),
+        column("second", names[1], lambda pair: _text(pair[1])),
+        column("difference_percent", "Difference", lambda pair: _difference_percent(*pair),
+               unit="%", shown_in="%", decimals=0),
+    )  # fmt: skip
 
 
-def _figures(reports: tuple[Report, Report]) -> Iterator[dict[str, Cell]]:
-    """Yield each fact of the two reports, with the difference in percent of the first."""
-    first, second = ({fact.key: fact for fact in report.facts} for report in reports)
-    for key in dict.fromkeys((*first, *second)):
-        facts = (first.get(key), second.get(key))
-        values = [fact.value if fact else None for fact in facts]
-        if key in _NOT_FIGURES or values == [None, None]:
-            continue
-        known = facts[0] or facts[1]
-        assert known is not None  # noqa: S101 - the key is from one of them
-        yield {
-            "what": known.label or key,
-            "first": _text(facts[0]),
-            "second": _text(facts[1]),
-            "difference_percent": _difference_percent(*values),
-        }
-
-
-def _text(fact: Union[Fact, None]) -> Cell:
-    if fact is None or isinstance(fact.value, (Missing, str)) or fact.value is None:
+def _text(fact: Fact | None) -> Cell:
+    number = _number(fact)
+    if fact is None or number is None:
         return fact.value if fact else None
-    return format_quantity(fact.value, fact.unit)
+    return format_quantity(number, fact.unit)
 
 
-def _difference_percent(first: Cell, second: Cell) -> Union[float, None]:
-    if not isinstance(first, (int, float)) or not isinstance(second, (int, float)) or not first:
-        return None
-    return (second - first) / first * 100
+def _number(fact: Fact | None) -> float | None:
+    value = fact.value if fact else None
+    return value if isinstance(value, (int, float)) else None
 
 
-def _numbers(report: Report) -> dict[str, float]:
-    return {
-        fact.key: float(fact.value) for fact in report.facts if isinstance(fact.value, (int, float))
-    }
+def _difference_percent(first: Fact | None, second: Fact | None) -> float | None:
+    before, after = _number(first), _number(second)
+    return (after - before) / before * 100 if before and after is not None else None
 
 
 def _findings(names: list[str], reports: tuple[Report, Report]) -> Iterator[Item]:
@@ -164,12 +146,17 @@ def _item(lead: str, finding: Finding) -> Item:
     return Item(lead=lead, text=finding.sentence, severity=finding.severity.value)
 
 
-def _differences(first: Run, second: Run) -> Iterator[dict[str, Cell]]:
-    """Yield what was not the same in two runs: command, place, hardware, software."""
+def _differences(names: list[str], first: Run, second: Run) -> Table:
+    """Return what was not the same in two runs: command, place, hardware, software."""
     one, other = _circumstances(first), _circumstances(second)
-    for what in dict.fromkeys((*one, *other)):
-        if one.get(what) != other.get(what):
-            yield {"what": what, "first": one.get(what), "second": other.get(what)}
+    return table(
+        "differences",
+        "What differed",
+        [what for what in one | other if one.get(what) != other.get(what)],
+        column("what", "What", str),
+        column("first", names[0], one.get),
+        column("second", names[1], other.get),
+    )
 
 
 def _circumstances(run: Run) -> dict[str, str]:

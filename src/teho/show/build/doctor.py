@@ -8,9 +8,8 @@ from teho.doctor.examine import symptoms_of, verdict_of
 from teho.model.doctor import Examination, SelfTest
 from teho.model.document import Document, Fact, Item, Listing, Table
 from teho.model.finding import Severity
-from teho.show.build.layout import column, listing, table
+from teho.show.build.layout import column, document, listing, table
 from teho.show.cells import plain
-from teho.version import __version__
 
 __all__ = ["doctor_document", "problem_lines"]
 
@@ -19,7 +18,7 @@ def doctor_document(examination: Examination) -> Document:
     """Lay out the problems that were found, and the other checks."""
     severity, verdict = verdict_of(examination)
     test = examination.self_test
-    return Document(
+    return document(
         title=f"teho doctor · {examination.host}",
         verdict=verdict,
         verdict_severity=severity,
@@ -38,7 +37,6 @@ def doctor_document(examination: Examination) -> Document:
             _checks("fine", "Fine", examination),
             _not_applicable(examination),
         ),
-        teho_version=__version__,
     )
 
 
@@ -79,12 +77,10 @@ def _products(test: SelfTest) -> Table:
         "products",
         f"Matrix products on {test.products[0].device}",
         test.products,
-        (
-            column("library", "Library", lambda one: one.library),
-            column("precision", "Precision", lambda one: one.precision),
-            column("size", "Size", lambda one: one.size),
-            column("rate", "Rate", lambda one: one.flop_per_s, unit="FLOP/s"),
-            column("peak", "Of peak", lambda one: one.peak_percent, unit="%"),
-            column("error", "Error", lambda one: None if one.error is None else f"{one.error:.0e}"),
-        ),
+        column("library", "Library", lambda one: one.library),
+        column("precision", "Precision", lambda one: one.precision),
+        column("size", "Size", lambda one: one.size),
+        column("rate", "Rate", lambda one: one.flop_per_s, unit="FLOP/s"),
+        column("peak", "Of peak", lambda one: one.peak_percent, unit="%"),
+        column("error", "Error", lambda one: None if one.error is None else f"{one.error:.0e}"),
     )

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from teho.devices.drawn import Energy
 from teho.model.document import Document, Fact
-from teho.show.build.layout import column, table
+from teho.show.build.layout import column, document, table
 from teho.units import J_PER_WH, counted, format_duration
-from teho.version import __version__
 
 __all__ = ["energy_document", "energy_lines"]
 
@@ -24,17 +23,15 @@ def energy_document(energy: Energy, notes: Sequence[str] = ()) -> Document:
         "gpus",
         "GPUs",
         energy.gpus,
-        (
-            column("gpu", "GPU", lambda gpu: gpu.position),
-            column("energy_j", "energy", lambda gpu: gpu.energy_j,
-                   unit="J", shown_in="Wh", decimals=2),
-            column("power_w", "power", lambda gpu: gpu.power_w, unit="W", decimals=2),
-            column("elapsed_s", "time", lambda gpu: gpu.elapsed_s, unit="s"),
-        ),
+        column("gpu", "GPU", lambda gpu: gpu.position),
+        column("energy_j", "energy", lambda gpu: gpu.energy_j,
+               unit="J", shown_in="Wh", decimals=2),
+        column("power_w", "power", lambda gpu: gpu.power_w, unit="W", decimals=2),
+        column("elapsed_s", "time", lambda gpu: gpu.elapsed_s, unit="s"),
     )  # fmt: skip
     used = f"{energy.energy_j / J_PER_WH:.2f} Wh in {format_duration(energy.elapsed_s)}"
     least = "" if energy.is_whole else ", without the GPUs that cannot be read"
-    return Document(
+    return document(
         title="teho energy",
         verdict=f"{counted(len(energy.gpus), 'GPU')} used {used}{least}.",
         verdict_severity="good" if energy.is_whole else "warning",
@@ -45,7 +42,6 @@ def energy_document(energy: Energy, notes: Sequence[str] = ()) -> Document:
         ),
         tables=(gpus,),
         notes=tuple(notes),
-        teho_version=__version__,
     )
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from teho.model.document import Document, Fact, Item
 from teho.model.finding import Evidence, Finding, Severity
 from teho.model.software import Checked, EnvironmentPlan, Refused
-from teho.show.build.layout import column, listing, table
+from teho.show.build.layout import column, document, listing, table
 from teho.software.check import verdict_of
 from teho.software.choose import ACCELERATORS, TITLES, purpose_of
-from teho.version import __version__
 
 __all__ = ["checked_document", "env_plan_document", "refused_document"]
 
@@ -23,20 +22,18 @@ def checked_document(checked: Checked) -> Document:
         "builds",
         "Builds",
         checked.builds,
-        (
-            column("framework", "Framework",
-                   lambda one: TITLES[one.framework] if one.framework else one.package),
-            column("package", "Package", lambda one: f"{one.package} {one.version}"),
-            column("kind", "Built for",
-                   lambda one: f"{ACCELERATORS[one.kind]} {one.toolkit}".strip()),
-            column("evidence", "Reported by", lambda one: one.evidence),
-        ),
+        column("framework", "Framework",
+               lambda one: TITLES[one.framework] if one.framework else one.package),
+        column("package", "Package", lambda one: f"{one.package} {one.version}"),
+        column("kind", "Built for",
+               lambda one: f"{ACCELERATORS[one.kind]} {one.toolkit}".strip()),
+        column("evidence", "Reported by", lambda one: one.evidence),
     )  # fmt: skip
     unchecked = [Item(text=text, severity="unknown") for text in checked.not_checked]
     driver_text = None
     if driver:
         driver_text = f"{driver.version} for CUDA {driver.cuda or 'that is not known'}"
-    return Document(
+    return document(
         title="teho env check",
         verdict=verdict,
         verdict_severity=severity,
@@ -62,19 +59,17 @@ def checked_document(checked: Checked) -> Document:
         ),
         tables=(builds,),
         lists=(listing("not_checked", "Not checked", unchecked),),
-        teho_version=__version__,
     )
 
 
 def refused_document(what: str, refused: Iterable[Refused]) -> Document:
     """Lay out why no build fits."""
     items = [Item(lead=one.what, text=one.why, details=(one.source,)) for one in refused]
-    return Document(
+    return document(
         title="teho env plan",
         verdict=f"No {what} fits.",
         verdict_severity="critical",
         lists=(listing("refused", "Why not", items),),
-        teho_version=__version__,
     )
 
 
@@ -91,7 +86,7 @@ def env_plan_document(plan: EnvironmentPlan) -> Document:
         Item(lead=f"Not {one.what}", text=one.why, details=(one.source,))
         for one in (proposal.refused if proposal else ())
     ]
-    return Document(
+    return document(
         title=f"teho env plan · {plan.title}",
         verdict=purpose_of(plan),
         verdict_severity="good",
@@ -107,5 +102,4 @@ def env_plan_document(plan: EnvironmentPlan) -> Document:
             for source in (plan.source, proposal.source if proposal else "")
             if source
         ),
-        teho_version=__version__,
     )

@@ -22,7 +22,7 @@ from teho.planner.nearest import (
     purpose_of,
 )
 from teho.schedulers.script.quoting import bash_command
-from teho.show.build.layout import column, listing, table
+from teho.show.build.layout import column, document, listing, table
 from teho.show.build.plan_words import (
     asked_words,
     bill_words,
@@ -35,7 +35,6 @@ from teho.show.build.plan_words import (
 )
 from teho.show.cells import format_moment
 from teho.units import MIB, counted, format_duration
-from teho.version import __version__
 
 __all__ = ["plan_document"]
 
@@ -62,7 +61,7 @@ def plan_document(
     """
     options = answer.options
     left = "; ".join(left_out(answer))
-    return Document(
+    return document(
         title="teho plan",
         verdict=_fits(options[0], clusters) if options else _nearest(answer, clusters),
         verdict_severity="good" if options else "critical",
@@ -85,7 +84,6 @@ def plan_document(
             ),
         ),
         notes=(f"{left}.",) if left else (),
-        teho_version=__version__,
     )
 
 
@@ -152,23 +150,31 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     warn = [bool(loud_advice(option)) for option in options[:_MOST]]
     some_warn = any(warn) and not all(warn)
     has_wait = any(option.past_wait for option in options)
-    has_start = any(option.expected_start_at for option in options)
     shown = table(
         "ways",
         "All ways that fit",
         options,
-        (
-            column("cluster", "Cluster", lambda one: clusters[one.cluster].title),
-            column("partition", "Partition", label_of),
-            column("nodes", "Nodes", lambda one: one.nodes),
-            *([column("gpus", "GPUs a node", _gpus)] if options[0].gpus_per_node else []),
-            column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node),
-            *([_MEMORY] if any(option.memory_mib for option in options) else []),
-            column("cost", "Cost", _cost),
-            *([column("start", "Starts", _start)] if has_start else []),
-            *([column("wait", "Past wait", _past_wait)] if has_wait else []),
-            *([column("mark", "!", _mark)] if some_warn else []),
-        ),
+        column("cluster", "Cluster", lambda one: clusters[one.cluster].title),
+        column("partition", "Partition", label_of),
+        column("nodes", "Nodes", lambda one: one.nodes),
+        column("gpus", "GPUs a node", _gpus) if options[0].gpus_per_node else None,
+        column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node),
+        column(
+            "memory",
+            "Memory",
+            lambda one: one.memory_mib and one.memory_mib * MIB,
+            unit="bytes",
+            shown_in="GiB",
+            decimals=0,
+        )
+        if any(option.memory_mib for option in options)
+        else None,
+        column("cost", "Cost", _cost),
+        column("start", "Starts", _start)
+        if any(option.expected_start_at for option in options)
+        else None,
+        column("wait", "Past wait", _past_wait) if has_wait else None,
+        column("mark", "!", lambda one: "!" * bool(loud_advice(one))) if some_warn else None,
     )
     note = "Cores and memory are per node."
     if any(row.get("memory", 0) is None for row in shown.rows):
@@ -193,13 +199,8 @@ def _gpus(option: Option) -> str:
     return f"{option.gpus_per_node} {option.gpu_type}{memory}"
 
 
-def _memory_bytes(option: Option) -> float | None:
-    return None if option.memory_mib is None else option.memory_mib * MIB
-
-
-_MEMORY = column(
-    "memory", "Memory", _memory_bytes, unit="bytes", shown_in="GiB", decimals=0
-)  # fmt: skip
+def _start(option: Option) -> str:
+    return format_moment(option.expected_start_at) if option.expected_start_at else ""
 
 
 def _cost(option: Option) -> str:
@@ -208,16 +209,8 @@ def _cost(option: Option) -> str:
     return cost_words(option) if option.cost.unit else "free of charge"
 
 
-def _start(option: Option) -> str:
-    return format_moment(option.expected_start_at) if option.expected_start_at else ""
-
-
 def _past_wait(option: Option) -> str:
     return format_duration(option.past_wait.median_s) if option.past_wait else ""
-
-
-def _mark(option: Option) -> str:
-    return "!" if loud_advice(option) else ""
 
 
 def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Iterator[Listing]:

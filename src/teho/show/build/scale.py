@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import floor, log10
+from collections.abc import Iterator
 
 from teho.experiment.figures import size_figures
-from teho.model.document import Cell, Column, Document, Fact, Item, Table, VerdictSeverity
+from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
 from teho.model.scaled import Estimate, Fit, Scaled, Size
 from teho.show.build.compare import per_steps
-from teho.show.build.layout import column, listing, table
+from teho.show.build.layout import column, document, listing, table, three_digits
 from teho.units import counted, many
-from teho.version import __version__
 
 __all__ = ["fit_words", "scale_document"]
 
@@ -32,7 +30,7 @@ def scale_document(scaled: Scaled) -> Document:
     """Lay out the speed-up at every size, and the fitted laws."""
     fits = [fit_words(fit, scaled.worker) for fit in scaled.fits]
     out = [item for size in scaled.sizes for item in _out(size, scaled.worker)]
-    return Document(
+    return document(
         title="teho scale",
         verdict=scaled.verdict,
         verdict_severity=_SEVERITIES[scaled.outcome],
@@ -47,7 +45,6 @@ def scale_document(scaled: Scaled) -> Document:
             listing("out", "Not measured", out),
         ),
         notes=scaled.notes,
-        teho_version=__version__,
     )
 
 
@@ -69,63 +66,48 @@ def _figure(value: str, interval: str | None) -> str:
     return f"{value} (95 %: {interval})" if interval else value
 
 
-def _interval(estimate: Estimate, form: str = ".2f", scale: float = 1.0) -> str | None:
+def _value(estimate: Estimate | None) -> float | None:
+    return estimate.value if estimate else None
+
+
+def _interval(estimate: Estimate | None, form: str = ".2f", scale: float = 1.0) -> str | None:
     """Return a confidence interval; None if there is none, as for the base, which is 1."""
-    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return None
+    if estimate.low == estimate.high:
         return None
     return f"{scale * estimate.low:{form}} to {scale * estimate.high:{form}}"
 
 
 def _sizes(scaled: Scaled) -> Table:
-    measured = [size for size in scaled.sizes if size.work_per_s]
     is_pace = scaled.unit != "run"
-    paces = [size.work_per_s.value for size in measured if size.work_per_s]
-    rows = tuple(_size(size, is_pace=is_pace) for size in measured)
-    costs = [cost for row in rows if isinstance(cost := row["cost"], float) and cost]
-    columns = [
-        Column(key="n", label=f"{scaled.worker}s"),
-        Column(key="pace", label=f"{many(scaled.unit)}/s", decimals=_decimals(paces))
-        if is_pace
-        else Column(key="time", label="time", unit="s"),
-        Column(key="speed_up", label="speed-up", decimals=2),
-        Column(key="interval", label=_INTERVAL),
-        Column(key="efficiency", label="efficiency", unit="%"),
-        Column(key="energy", label="energy", unit="J"),
-        Column(key="cost", label=f"cost, {scaled.cost_unit}", decimals=_decimals(costs)),
-        Column(key="bill", label="bill", decimals=2),
-        Column(key="runs", label="runs"),
+    sizes = [
+        (size, work, size_figures(size, is_pace=is_pace))
+        for size in scaled.sizes
+        if (work := size.work_per_s)
     ]
-    known = {key for row in rows for key, cell in row.items() if cell is not None}
-    if not scaled.cost_unit:
-        known.discard("cost")
-    is_dear = is_pace and {"energy", "cost"} & known
-    return Table(
-        key="sizes",
-        title=f"Sizes{per_steps(scaled.unit) * bool(is_dear)}",
-        columns=tuple(column for column in columns if column.key in known),
-        rows=rows,
-    )
-
-
-def _decimals(values: Sequence[float]) -> int:
-    """Return the number of decimals that gives the smallest value three digits."""
-    return max(0, 2 - floor(log10(min(values, default=1.0))))
-
-
-def _size(size: Size, *, is_pace: bool) -> dict[str, Cell]:
-    figures = size_figures(size, is_pace=is_pace)
-    return {
-        "n": size.n,
-        "time": size.wall_s,
-        "pace": size.work_per_s.value if size.work_per_s else None,
-        "speed_up": size.speed_up.value if size.speed_up else None,
-        "interval": _interval(size.speed_up) if size.speed_up else None,
-        "efficiency": size.efficiency_percent,
-        "energy": figures.energy_j,
-        "cost": figures.cost,
-        "bill": size.bill_ratio,
-        "runs": figures.run_count,
-    }
+    costs = [own.cost for _, _, own in sizes if own.cost is not None and scaled.cost_unit]
+    is_dear = bool(costs) or any(own.energy_j is not None for _, _, own in sizes)
+    return table(
+        "sizes",
+        f"Sizes{per_steps(scaled.unit) if is_pace and is_dear else ''}",
+        sizes,
+        column("n", f"{scaled.worker}s", lambda one: one[0].n),
+        column("pace", f"{many(scaled.unit)}/s", lambda one: one[1].value,
+               decimals=three_digits(work.value for _, work, _ in sizes))
+        if is_pace
+        else column("time", "time", lambda one: one[0].wall_s, unit="s"),
+        column("speed_up", "speed-up", lambda one: _value(one[0].speed_up), decimals=2),
+        column("interval", _INTERVAL, lambda one: _interval(one[0].speed_up)),
+        column("efficiency", "efficiency", lambda one: one[0].efficiency_percent, unit="%"),
+        column("energy", "energy", lambda one: one[2].energy_j, unit="J"),
+        column("cost", f"cost, {scaled.cost_unit}",
+               lambda one: one[2].cost if scaled.cost_unit else None,
+               decimals=three_digits(filter(None, costs))),
+        column("bill", "bill", lambda one: one[0].bill_ratio, decimals=2),
+        column("runs", "runs", lambda one: one[2].run_count),
+        only_known=True,
+    )  # fmt: skip
 
 
 def _steps(scaled: Scaled) -> Table:
@@ -133,14 +115,12 @@ def _steps(scaled: Scaled) -> Table:
         "steps",
         "Gain of each step",
         scaled.steps,
-        (
-            column("step", f"{scaled.worker}s", lambda step: f"{step.from_n} → {step.to_n}"),
-            column("speed", "speed", lambda step: step.speed.value, decimals=2),
-            column("interval", _INTERVAL, lambda step: _interval(step.speed)),
-            column("needed", "needed", lambda step: step.needed, decimals=2),
-            column("bill", "bill", lambda step: step.bill_ratio, decimals=2),
-            column("pays", "enough", lambda step: _PAYS[step.pays]),
-        ),
+        column("step", f"{scaled.worker}s", lambda step: f"{step.from_n} → {step.to_n}"),
+        column("speed", "speed", lambda step: step.speed.value, decimals=2),
+        column("interval", _INTERVAL, lambda step: _interval(step.speed)),
+        column("needed", "needed", lambda step: step.needed, decimals=2),
+        column("bill", "bill", lambda step: step.bill_ratio, decimals=2),
+        column("pays", "enough", lambda step: _PAYS[step.pays]),
     )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from math import floor, log10
 from pathlib import Path
 
 from teho.experiment.figures import paces_of
 from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
 from teho.model.tuned import Change, Settings, Tuned
-from teho.show.build.layout import column, listing, table
+from teho.show.build.layout import column, document, listing, table, three_digits
 from teho.units import format_pace, many
-from teho.version import __version__
 
 __all__ = ["tune_document"]
 
@@ -28,7 +26,7 @@ def tune_document(tuned: Tuned) -> Document:
         for trial in tuned.trials
         if trial.why
     ]
-    return Document(
+    return document(
         title="teho tune",
         verdict=tuned.verdict,
         verdict_severity=_SEVERITIES[tuned.outcome],
@@ -39,7 +37,6 @@ def tune_document(tuned: Tuned) -> Document:
             listing("out", "Not measured", out),
         ),
         notes=tuned.notes,
-        teho_version=__version__,
     )
 
 
@@ -70,19 +67,16 @@ def _shown(file: str) -> str:
 
 def _tried(tuned: Tuned) -> Table:
     measured = [trial for trial in tuned.trials if trial.runs]
-    least = min((trial.steps_per_s or 1.0 for trial in measured), default=1.0)
-    decimals = max(0, 2 - floor(log10(least)))
+    decimals = three_digits(trial.steps_per_s or 1.0 for trial in measured)
     return table(
         "tried",
         "Tried",
         measured,
-        (
-            column("pace", f"{many(tuned.unit)}/s", lambda one: one.steps_per_s, decimals=decimals),
-            column("speed", "speed", lambda one: one.speed, decimals=2),
-            column("waited", "waited %", lambda one: one.waited_percent, decimals=0),
-            column("runs", "runs", lambda one: one.runs),
-            column("settings", "settings", lambda one: _short(one.settings)),
-        ),
+        column("pace", f"{many(tuned.unit)}/s", lambda one: one.steps_per_s, decimals=decimals),
+        column("speed", "speed", lambda one: one.speed, decimals=2),
+        column("waited", "waited %", lambda one: one.waited_percent, decimals=0),
+        column("runs", "runs", lambda one: one.runs),
+        column("settings", "settings", lambda one: _short(one.settings)),
     )
 
 

@@ -19,8 +19,7 @@ from teho.show.cells import (
     is_command,
     is_number,
     not_judged,
-    severity_of,
-    threshold_text,
+    quantity,
 )
 from teho.show.html.heat import heat_section
 from teho.show.html.markup import advice, copyable, folded, prose, text
@@ -79,10 +78,11 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 
 def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
     lead = _lead(document)
-    findings = [one for one in document.findings if one is not lead]
+    cards = "".join(_card(one) for one in document.findings if one is not lead)
+    findings = f'<ul class="cards">\n{cards}</ul>\n' if cards else ""
     lists = [one for one in document.lists if one.items]
     hidden = [one for one in lists if one.level == "why"]
-    yield from _section("Findings", "findings", _findings(findings))
+    yield from _section("Findings", "findings", findings)
     yield from _listings(one for one in lists if one.level == "first")
     yield from _section(
         "Pictures",
@@ -170,13 +170,8 @@ def _fact(fact: Fact) -> str:
     return f"<div><dt>{text(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
 
 
-def _findings(findings: Sequence[Finding]) -> str:
-    cards = "".join(_card(finding) for finding in findings)
-    return f'<ul class="cards">\n{cards}</ul>\n' if cards else ""
-
-
 def _card(finding: Finding) -> str:
-    severity = severity_of(finding.severity)
+    severity = finding.severity.value
     return f"""<li class="card {severity}">
 <p class="mark">{SEVERITY_WORDS[severity]}</p>
 <h3>{prose(finding.sentence)}</h3>
@@ -192,7 +187,7 @@ def _body(finding: Finding) -> str:
         for item in evidence_of(finding)
     )
     limits = "".join(
-        f"<li>threshold {prose(threshold_text(limit))} · {prose(limit.source)}</li>"
+        f"<li>threshold {prose(quantity(limit.value, limit.unit))} · {prose(limit.source)}</li>"
         for limit in finding.thresholds
     )
     return "\n".join(

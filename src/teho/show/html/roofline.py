@@ -51,6 +51,14 @@ class _Frame(NamedTuple):
         """Return the position of a rate, in pixels from the top."""
         return _HEIGHT_PX * (self.top - math.log10(flop_per_s)) / (self.top - self.bottom)
 
+    def intensities(self) -> range:
+        """Return the powers of ten on the horizontal axis."""
+        return range(math.ceil(self.left), math.floor(self.right) + 1)
+
+    def rates(self) -> range:
+        """Return the powers of ten on the vertical axis."""
+        return range(math.ceil(self.bottom), math.floor(self.top) + 1)
+
     def flop_per_s(self, y: float) -> float:
         """Return the rate at a position, the inverse of `y`."""
         return float(10 ** (self.top - y / _HEIGHT_PX * (self.top - self.bottom)))
@@ -107,8 +115,8 @@ def _floor(value: float) -> int:
 def _heights(frame: _Frame) -> str:
     """Write the scale of the rates, on the left."""
     words = "".join(
-        drawn_text(_power(power, "FLOP/s"), f"{_NAMES_PX - 6}", frame.y(10.0**power), "end")
-        for power in range(math.ceil(frame.bottom), math.floor(frame.top) + 1)
+        drawn_text(_rate(power), f"{_NAMES_PX - 6}", frame.y(10.0**power), "end")
+        for power in frame.rates()
     )
     return (
         f'<svg class="names" width="{_NAMES_PX}" height="{_HEIGHT_PX:g}" aria-hidden="true">'
@@ -118,34 +126,27 @@ def _heights(frame: _Frame) -> str:
 
 def _intensities(frame: _Frame) -> str:
     """Write the scale of the intensities, below."""
-    powers = range(math.ceil(frame.left), math.floor(frame.right) + 1)
+    powers = frame.intensities()
+    anchors = {powers[0]: "start", powers[-1]: "end"}
     words = "".join(
-        f'<text x="{frame.x(10.0**power):.4g}%" y="14" text-anchor="{anchor}">{10.0**power:,g}'
-        "</text>"
+        f'<text x="{frame.x(10.0**power):.4g}%" y="14" '
+        f'text-anchor="{anchors.get(power, "middle")}">{10.0**power:,g}</text>'
         for power in powers
-        for anchor in (_anchor(power, powers),)
     )
     title = '<text x="100%" y="30" text-anchor="end">operations per byte of memory traffic</text>'
     return f'<svg class="axis" height="36" aria-hidden="true">{words}{title}</svg>'
 
 
-def _anchor(power: int, powers: range) -> str:
-    return {powers[0]: "start", powers[-1]: "end"}.get(power, "middle")
-
-
-def _power(power: int, unit: str) -> str:
+def _rate(power: int) -> str:
     prefix, digits = divmod(power, 3)
-    return f"{10**digits} {_PREFIXES[prefix]}{unit}"
+    return f"{10**digits} {_PREFIXES[prefix]}FLOP/s"
 
 
 def _grid(frame: _Frame) -> str:
-    across = (
-        _line(0, frame.y(10.0**power), 100, frame.y(10.0**power))
-        for power in range(math.ceil(frame.bottom), math.floor(frame.top) + 1)
-    )
+    across = (_line(0, frame.y(10.0**power), 100, frame.y(10.0**power)) for power in frame.rates())
     down = (
         _line(frame.x(10.0**power), 0, frame.x(10.0**power), _HEIGHT_PX)
-        for power in range(math.ceil(frame.left), math.floor(frame.right) + 1)
+        for power in frame.intensities()
     )
     return f'<g class="grid">{"".join(across)}{"".join(down)}</g>'
 
@@ -185,15 +186,10 @@ def _slope(frame: _Frame, roofline: RooflinePlot) -> str:
 def _points(frame: _Frame, roofline: RooflinePlot) -> str:
     """Draw every GPU as a small point, and the mean or the only GPU large with its name."""
     mean = roofline.mean
-    dots = ""
-    if len(roofline.points) > 1:
-        dots = "".join(_dot(frame, point) for point in roofline.points)
+    small = roofline.points if len(roofline.points) > 1 else ()
+    dots = "".join(_dot(frame, point) for point in small)
     spans = mean.least_flop_per_s < mean.most_flop_per_s
-    low = (
-        _circle(frame, mean.least_flop_per_byte, mean.least_flop_per_s, "spot least")
-        if spans
-        else ""
-    )
+    low = _circle(frame, mean.least_flop_per_byte, mean.least_flop_per_s, "spot least")
     x, y = frame.x(mean.least_flop_per_byte), frame.y(mean.least_flop_per_s) + _NAME_PX
     for roof in reversed(roofline.roofs):
         height = frame.y(roof.flop_per_s)
@@ -206,7 +202,7 @@ def _points(frame: _Frame, roofline: RooflinePlot) -> str:
     else:
         anchor = "end" if x > 100 - _EDGE else "middle"
     return (
-        f'<g class="dots">{dots}</g>{_span(frame, mean) if spans else ""}{low}'
+        f'<g class="dots">{dots}</g>{_span(frame, mean) + low if spans else ""}'
         f"{_circle(frame, mean.most_flop_per_byte, mean.most_flop_per_s, 'spot')}"
         f'<g class="name">{drawn_text(mean.label, f"{x:.4g}%", y, anchor)}</g>'
     )

@@ -43,7 +43,7 @@ def _table(table: Table) -> str:
     shared, columns = without_shared(table)
     numeric = {column.key: is_numeric(column, table.rows) for column in columns}
     rows = "".join(_row(table, place, columns, numeric) for place in worst_first(table))
-    below = [*([table.note] if table.note else []), *([table.rest] if table.rest else [])]
+    below = filter(None, (table.note, table.rest))
     notes = "".join(f"<li>{prose(sentence)}</li>" for sentence in below)
     missing = "".join(f"<li>{prose(sentence)}</li>" for sentence in explanations(table))
     head = _table_head(columns, numeric)

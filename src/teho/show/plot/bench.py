@@ -10,7 +10,7 @@ from teho.bench.judge import key_of
 from teho.bench.verdict import known_peaks, of_placement, told_pair, whose_peak
 from teho.model.bench import Crossover, Measured, Timing
 from teho.show.build.bench_tables import Scale, scale_of, shown_phases
-from teho.show.plot.drawn import COLORS, drawn
+from teho.show.plot.drawn import COLORS, MARK, drawn, log_axes, mark_range
 from teho.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ _MARKERS = {"numpy": "o", "cupy": "s", "jax": "^", "torch": "D"}
 _PANEL_INCHES = (3.4, 2.7)
 _MOST_BESIDE = 3
 _MOST_TICKS = 7
-_BAND = "#8a949a"
 
 
 def draw(measured: Measured, form: str) -> bytes:
@@ -79,7 +78,7 @@ def draw(measured: Measured, form: str) -> bytes:
 
 
 def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     scale = scale_of(measured)
     sides = list(dict.fromkeys(one.placement for one in measured.participants))
@@ -104,10 +103,8 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
     for (placement, peak_group), peak in known_peaks(measured, phases).items():
         if peak_group == group:
             label = f"peak of {whose_peak(measured, placement)}"
-            panel.axhline(peak / scale.factor, color=_BAND, linestyle="-.", label=label)
-    panel.set_xscale("log")
-    panel.set_yscale("log")
-    panel.grid(visible=True, which="major", linewidth=0.5, alpha=0.25)
+            panel.axhline(peak / scale.factor, color=MARK, linestyle="-.", label=label)
+    log_axes(panel)
     low, high = panel.get_ylim()
     # If the range has few powers of ten, values between them get a label too.
     panel.yaxis.set_major_locator(
@@ -115,13 +112,9 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
             subs=range(1, 10) if high < 10 * low else (1, 2, 5) if high < 100 * low else (1,)
         )
     )
-    panel.yaxis.set_minor_locator(NullLocator())
-    panel.xaxis.set_minor_locator(NullLocator())
     panel.tick_params(length=3, width=0.6)
-    if measured.figure == "time":
-        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short_time(value)))
-    else:
-        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    show = _short_time if measured.figure == "time" else "{:,g}".format
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
     write = format_bytes if measured.axis == "bytes" else _short_count
     places = sorted({float(one.point[measured.axis]) for own in lines.values() for one in own})
     panel.set_xticks(places[:: ceil(len(places) / _MOST_TICKS)])
@@ -154,8 +147,7 @@ def _crossing(panel: Axes, crossover: Crossover) -> None:
     """Mark the two points between which a placement becomes faster."""
     if crossover.low is None or crossover.high is None or crossover.estimate is None:
         return
-    panel.axvspan(crossover.low, crossover.high, color=_BAND, alpha=0.14, linewidth=0)
-    panel.axvline(crossover.estimate, color=_BAND, linewidth=0.9, linestyle=":")
+    mark_range(panel, crossover.low, crossover.estimate, crossover.high)
 
 
 def _short_time(value: float) -> str:

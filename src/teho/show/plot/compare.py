@@ -6,7 +6,7 @@ from statistics import median, mode
 from typing import TYPE_CHECKING
 
 from teho.model.compared import Compared, Variant
-from teho.show.plot.drawn import COLORS, drawn
+from teho.show.plot.drawn import COLORS, MARK, drawn, log_axes, mark_range
 from teho.units import format_time
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ __all__ = ["draw_compared"]
 
 _INCHES = (5.2, 3.2)
 _MARKERS = "os^Dvp"
-_SHADE = "#8a949a"
 
 
 def draw_compared(compared: Compared, form: str) -> bytes:
@@ -50,7 +49,7 @@ def _bars(panel: Axes, variants: list[Variant]) -> None:
         panel.bar(place, times, width=0.6, color=COLORS[one.kind == "gpu"], alpha=0.85)
         if speed:
             ends = [[times - speed.low], [speed.high - times]]
-            panel.errorbar(place, times, yerr=ends, color=_SHADE, capsize=4, linewidth=1.2)
+            panel.errorbar(place, times, yerr=ends, color=MARK, capsize=4, linewidth=1.2)
         top = speed.high if speed else times
         panel.annotate(
             f"{times:.3g}×", (place, top), (0, 3), textcoords="offset points", ha="center"
@@ -61,7 +60,7 @@ def _bars(panel: Axes, variants: list[Variant]) -> None:
 
 
 def _lines(panel: Axes, compared: Compared) -> None:
-    from matplotlib.ticker import FuncFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter
 
     # Times of runs and of steps cannot share a line: the kind with more points is drawn.
     measured = [one for one in compared.points if any(own.rates for own in one.variants)]
@@ -96,16 +95,11 @@ def _lines(panel: Axes, compared: Compared) -> None:
             linewidth=0,
         )
     if edge := compared.break_even:
-        panel.axvspan(edge.low, edge.high, color=_SHADE, alpha=0.14, linewidth=0)
-        panel.axvline(edge.at, color=_SHADE, linewidth=0.9, linestyle=":")
-    panel.set_xscale("log")
-    panel.set_yscale("log")
+        mark_range(panel, edge.low, edge.at, edge.high)
+    log_axes(panel)
     panel.set_xticks(values := [one.value for one in points if one.value is not None])
     panel.set_xticklabels([f"{value:,.15g}" for value in values])
-    panel.xaxis.set_minor_locator(NullLocator())
-    panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))
     panel.set_xlabel(compared.swept)
     panel.set_ylabel("time" if measure == "time" else f"time per {unit}")
-    panel.grid(visible=True, which="major", linewidth=0.5, alpha=0.25)
     panel.legend(frameon=False)

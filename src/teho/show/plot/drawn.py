@@ -13,12 +13,15 @@ from teho.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "drawn", "inlined", "need_matplotlib"]
+__all__ = ["COLORS", "MARK", "drawn", "inlined", "log_axes", "mark_range", "need_matplotlib"]
 
 COLORS = ("#1793a0", "#d4622a", "#7a67dd", "#3b9a50", "#cf4179", "#3f86d8", "#a17a12", "#74828b")
 """Colours with a contrast of 3 or more on white and on the dark page."""
+MARK = "#8a949a"
+"""Colour of lines and bands that are not measured, such as a limit."""
 _INK = "#010203"
 """Placeholder for the text colour of the page in an SVG."""
 _ADAPTS = "<style>svg{color:#30383d}@media(prefers-color-scheme:dark){svg{color:#cfd6da}}</style>"
@@ -87,6 +90,23 @@ def drawn(
     if form == "png":
         return file.getvalue()
     return _following_the_page(file.getvalue().decode()).encode()
+
+
+def log_axes(panel: Axes) -> None:
+    """Make both axes of a panel logarithmic, with a grid and without small ticks."""
+    from matplotlib.ticker import NullLocator
+
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.grid(visible=True, which="major", linewidth=0.5, alpha=0.25)
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_minor_locator(NullLocator())
+
+
+def mark_range(panel: Axes, low: float, at: float, high: float) -> None:
+    """Mark a position on the horizontal axis and the range in which it is."""
+    panel.axvspan(low, high, color=MARK, alpha=0.14, linewidth=0)
+    panel.axvline(at, color=MARK, linewidth=0.9, linestyle=":")
 
 
 def _following_the_page(svg: str) -> str:

@@ -17,7 +17,7 @@ _INCHES = (5.2, 3.6)
 _LAWS = {"amdahl": "Amdahl's law", "usl": "Universal Scalability Law"}
 
 
-def draw_scaled(scaled: Scaled, form: str, *, salt: str) -> bytes:
+def draw_scaled(scaled: Scaled, form: str) -> bytes:
     """Draw measured speed-ups with their 95 % intervals, the ideal line, and the first fit.
 
     Beyond the largest measured size, the fit is dashed.
@@ -25,13 +25,12 @@ def draw_scaled(scaled: Scaled, form: str, *, salt: str) -> bytes:
     Args:
         scaled: the result.
         form: `svg` or `png`.
-        salt: makes the names in this SVG different from other pictures on a page.
 
     Raises:
         InputError: matplotlib is not installed.
     """
     return drawn(
-        lambda figure: paint_scaled(figure.subplots(), scaled), form, inches=_INCHES, salt=salt
+        lambda figure: paint_scaled(figure.subplots(), scaled), form, inches=_INCHES, salt="scale"
     )
 
 

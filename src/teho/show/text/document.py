@@ -19,8 +19,7 @@ from teho.show.cells import (
     explanations,
     not_judged,
     plain,
-    severity_of,
-    threshold_text,
+    quantity,
     without_empty,
 )
 from teho.show.text.flow import dotted, flow, printed, words
@@ -171,7 +170,9 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     if is_full:
         unjudged = not_judged(document.abstentions)
         yield _Block(_listed("Not judged", unjudged, width), "not judged")
-    commands = [line for one in document.commands for line in _command(one, width)]
+    commands = [
+        line for one in document.commands for line in flow(_whole(one), width, _INDENT, style="dim")
+    ]
     yield _Block(commands, "", keep=True)
     if isinstance(document, Report):
         run = f"{plain(document.run_id)} · {plain(document.command)}"
@@ -195,7 +196,8 @@ def _brief(document: Document, width: int) -> Iterator[list[Text]]:
     for finding in document.findings[:_BRIEF_FINDINGS]:
         # The verdict has the sentence of the first finding already.
         is_said = finding.sentence in document.verdict
-        yield [*([] if is_said else _sentence(finding, width)), *_action(finding.action, width)]
+        head = [] if is_said else _marked(finding.sentence, finding.severity.value, width)
+        yield [*head, *_action(finding.action, width)]
     for table in document.tables:
         few = 0 < len(table.rows) <= _BRIEF_GPUS
         if table.key == "nodes" or (table.key == "gpus" and few):
@@ -216,8 +218,12 @@ def _brief(document: Document, width: int) -> Iterator[list[Text]]:
 
 
 def _verdict(document: Document, width: int) -> list[Text]:
-    severity = document.verdict_severity
-    lines = flow(words(document.verdict), width, Text(f"{MARKS[severity]} "), style="bold")
+    return _marked(document.verdict, document.verdict_severity, width, style="bold")
+
+
+def _marked(sentence: str, severity: str, width: int, *, style: str = "") -> list[Text]:
+    """Lay out a sentence behind the mark of its severity."""
+    lines = flow(words(sentence), width, Text(f"{MARKS[severity]} "), style=style)
     lines[0].stylize(_STYLES[severity], 0, 1)
     return lines
 
@@ -243,7 +249,7 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
     """
     # The verdict has the sentence of the first finding already.
     is_said = finding is document.findings[0] and finding.sentence in document.verdict
-    head = [] if is_said else _sentence(finding, width)
+    head = [] if is_said else _marked(finding.sentence, finding.severity.value, width)
     evidence = [
         Text.assemble((f"{plain(item.label)} ", "dim"), cell_text(item.value, item.unit))
         for item in evidence_of(finding)
@@ -262,7 +268,7 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
 
 def _limits(finding: Finding) -> Iterator[str]:
     for threshold in finding.thresholds:
-        yield f"threshold {threshold_text(threshold)} · {threshold.source}"
+        yield f"threshold {quantity(threshold.value, threshold.unit)} · {threshold.source}"
     yield f"kind {finding.kind}"
 
 
@@ -279,13 +285,6 @@ def _fitted_action(action: str, width: int, most: int) -> list[Text]:
     return lines
 
 
-def _sentence(finding: Finding, width: int) -> list[Text]:
-    severity = severity_of(finding.severity)
-    lines = flow(words(finding.sentence), width, Text(f"{MARKS[severity]} "))
-    lines[0].stylize(_STYLES[severity], 0, 1)
-    return lines
-
-
 def _action(action: str, width: int) -> list[Text]:
     pieces = _whole(action)
     return flow(pieces, width, Text("  → ")) if pieces else []
@@ -299,16 +298,11 @@ def _whole(sentence: str) -> list[Text]:
     return pieces
 
 
-def _command(sentence: str, width: int) -> list[Text]:
-    return flow(_whole(sentence), width, _INDENT, style="dim")
-
-
 def _table(table: Table, width: int, *, is_full: bool, is_short: bool = False) -> list[Text]:
     lines = table_lines(table, width, is_full=is_full, is_short=is_short)
     if table.rest:
         lines += flow(words(f"… {table.rest}"), width, Text(), style="dim", hang=2)
-    below = [table.note] if table.note else []
-    for sentence in [*below, *explanations(table)]:
+    for sentence in filter(None, (table.note, *explanations(table))):
         lines += _dim(sentence, width)
     return lines
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 from teho.explain.totals import mean_of
 from teho.model.document import Cell, Fact, Table
-from teho.model.summary import GpuSummary, NodeSummary, Stat, Summary
-from teho.show.build.layout import column, table
-from teho.show.build.report.figures import figure_of, mean
+from teho.model.summary import Stat, Summary
+from teho.show.build.layout import column
+from teho.show.build.report.figures import NodeGpu, figure_of, mean, table_of_gpus
 from teho.show.build.report.ranking import Judged
 
 __all__ = ["GPU_ACTIVITY", "activity_facts", "activity_tables"]
@@ -53,21 +53,17 @@ def activity_tables(summary: Summary) -> Iterable[Table]:
         if any(isinstance(gpu.stats.get(pair[0]), Stat) for gpu in summary.gpus)
     }
     if reported:
-        yield table(
+        yield table_of_gpus(
             GPU_ACTIVITY[0],
             "What the GPUs did",
-            [(node, gpu) for node in summary.nodes for gpu in node.gpus],
-            (
-                column("node", "Node", lambda pair: pair[0].name),
-                column("gpu", "GPU", lambda pair: pair[1].position),
-                *(
-                    column(key, label, _mean_of(metric), band="Activity", unit="%", decimals=1)
-                    for key, (metric, label) in reported.items()
-                ),
+            summary,
+            *(
+                column(key, label, _mean_of(metric), band="Activity", unit="%", decimals=1)
+                for key, (metric, label) in reported.items()
             ),
             note=" ".join(words for key, words in _MEANINGS.items() if key in reported),
         )
 
 
-def _mean_of(metric: str) -> Callable[[tuple[NodeSummary, GpuSummary]], Cell]:
+def _mean_of(metric: str) -> Callable[[NodeGpu], Cell]:
     return lambda pair: mean(figure_of(pair[1].stats, metric))

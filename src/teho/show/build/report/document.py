@@ -86,7 +86,7 @@ def build_report(
             *_notes(run, about_probe=True),
         ),
         notes=(*clock_notes(run), *_notes(run, about_probe=False)),
-        plots=plots_of(summary) if plots else (),
+        plots=tuple(plots_of(summary)) if plots else (),
         heat_map=heat_map_of(summary) if plots else None,
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
         teho_version=__version__,

@@ -12,9 +12,9 @@ from teho.explain.totals import energy_of, lacking
 from teho.model.document import Cell, Fact, Table
 from teho.model.missing import Missing
 from teho.model.run import Run, RunState
-from teho.model.summary import GpuSummary, NodeSummary, Summary
-from teho.show.build.layout import ColumnOf, column, table
-from teho.show.build.report.figures import figure_of
+from teho.model.summary import GpuSummary, Summary
+from teho.show.build.layout import column, table
+from teho.show.build.report.figures import NodeGpu, figure_of, table_of_gpus, watt_hours
 from teho.show.build.report.ranking import Judged
 from teho.units import J_PER_WH, format_duration, format_quantity
 
@@ -29,7 +29,6 @@ NODE_ENERGY = ("node_energy", "node", (Judged("node_total", "less energy", "more
 """How a table of many rows is sorted: its key, what a row is, and the columns to compare."""
 
 T = TypeVar("T")
-_Pair = tuple[NodeSummary, GpuSummary]
 _FROM = {COUNTER: "counter", INTEGRATED: "power"}
 _LEAST_SHOWN_PERCENT = 0.1
 _J_PER_KWH = 1000 * J_PER_WH
@@ -73,13 +72,11 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
         NODE_ENERGY[0],
         "Energy of whole nodes",
         summary.nodes,
-        (
-            column("node", "Node", lambda node: node.name),
-            _watt_hours("cpu", "CPUs", lambda node: figure_of(node.totals, "cpu_energy_j")),
-            _watt_hours("memory", "Memory", lambda node: figure_of(node.totals, "memory_energy_j")),
-            _watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
-            column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
-        ),
+        column("node", "Node", lambda node: node.name),
+        watt_hours("cpu", "CPUs", lambda node: figure_of(node.totals, "cpu_energy_j")),
+        watt_hours("memory", "Memory", lambda node: figure_of(node.totals, "memory_energy_j")),
+        watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
+        column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
         note="The energy includes the work of all users of the node. The energy of the whole "
         "node includes CPUs, memory and GPUs: do not add them up.",
     )
@@ -87,44 +84,32 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
         yield nodes
 
 
-def _watt_hours(
-    key: str, label: str, cell: Callable[[T], Cell], *, band: str = "", aside: bool = False
-) -> ColumnOf[T]:
-    return column(
-        key, label, cell, band=band, unit="J", shown_in="Wh", decimals=2, aside=aside
-    )  # fmt: skip
-
-
 def _of_gpus(summary: Summary) -> Table:
     # A terminal has no room for all columns beside the names of nodes and the outliers.
     several = len(summary.nodes) > 1
 
-    def own(value: Callable[[GpuSummary], Cell]) -> Callable[[_Pair], Cell]:
+    def own(value: Callable[[GpuSummary], Cell]) -> Callable[[NodeGpu], Cell]:
         """Leave out the figures of a GPU whose energy another GPU's counter includes."""
         return lambda pair: None if pair[1].energy.counted_with is not None else value(pair[1])
 
-    return table(
+    return table_of_gpus(
         GPU_ENERGY[0],
         "GPU energy",
-        [(node, gpu) for node in summary.nodes for gpu in node.gpus],
-        (
-            column("node", "Node", lambda pair: pair[0].name),
-            column("gpu", "GPU", lambda pair: pair[1].position),
-            _watt_hours("gross", "Gross", own(lambda gpu: gpu.energy_j), band="Energy"),
-            _watt_hours("idle", "Idling", own(lambda gpu: gpu.energy.idle_j), band="Energy"),
-            _watt_hours("net", "Net", own(lambda gpu: gpu.energy.net_j), band="Energy"),
-            _watt_hours(
-                "uncertainty", "±", own(lambda gpu: gpu.energy.uncertainty_j), band="Energy"
-            ),
-            column("source", "By", lambda pair: _source(pair[1])),
-            _watt_hours(
-                "integrated", "From power", own(lambda gpu: gpu.energy.integrated_j), aside=several
-            ),
-            column("apart", "Difference", own(lambda gpu: gpu.energy.apart_percent),
-                   unit="%", decimals=1),
-            column("idle_power", "Idle", own(lambda gpu: gpu.energy.idle_power_w),
-                   unit="W", decimals=0, aside=several),
+        summary,
+        watt_hours("gross", "Gross", own(lambda gpu: gpu.energy_j), band="Energy"),
+        watt_hours("idle", "Idling", own(lambda gpu: gpu.energy.idle_j), band="Energy"),
+        watt_hours("net", "Net", own(lambda gpu: gpu.energy.net_j), band="Energy"),
+        watt_hours(
+            "uncertainty", "±", own(lambda gpu: gpu.energy.uncertainty_j), band="Energy"
         ),
+        column("source", "By", lambda pair: _source(pair[1])),
+        watt_hours(
+            "integrated", "From power", own(lambda gpu: gpu.energy.integrated_j), aside=several
+        ),
+        column("apart", "Difference", own(lambda gpu: gpu.energy.apart_percent),
+               unit="%", decimals=1),
+        column("idle_power", "Idle", own(lambda gpu: gpu.energy.idle_power_w),
+               unit="W", decimals=0, aside=several),
         note=" ".join(_notes(summary.gpus)),
     )  # fmt: skip
 

@@ -61,17 +61,11 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return float(f"{math.fsum(known) / len(known):.5g}") if known else None
 
 
-def plots_of(summary: Summary) -> tuple[Plot, ...]:
-    """Return a plot for every metric that was recorded, with a line for each device."""
-    return tuple(_plots(summary))
-
-
-def _plots(summary: Summary) -> Iterable[Plot]:
+def plots_of(summary: Summary) -> Iterable[Plot]:
+    """Yield a plot for every metric that was recorded, with a line for each device."""
     middles = [round((i + 0.5) * summary.bin_s, 3) for i in range(summary.bin_count)]
     for metric in METRICS:
-        if metric.per_core:
-            continue
-        series = tuple(_plot_series(summary, metric))
+        series = () if metric.per_core else tuple(_plot_series(summary, metric))
         if series:
             yield Plot(
                 key=metric.name,

@@ -7,17 +7,26 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import TypeVar
 
+import msgspec
+
 from teho.explain.step import absent_hosts, ending, silent_ranks
 from teho.explain.totals import energy_of, mean_of
-from teho.model.document import Cell, Column, Table
+from teho.model.document import Cell, Table
 from teho.model.finding import Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
-from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
+from teho.model.summary import Figure, NodeSummary, Stat, Summary
 from teho.show.build.layout import ColumnOf, column, table
 from teho.show.build.report.activity import GPU_ACTIVITY, activity_tables
 from teho.show.build.report.energy import GPU_ENERGY, NODE_ENERGY, energy_tables
-from teho.show.build.report.figures import figure_of, largest, mean
+from teho.show.build.report.figures import (
+    NodeGpu,
+    figure_of,
+    largest,
+    mean,
+    table_of_gpus,
+    watt_hours,
+)
 from teho.show.build.report.ranking import Judged, ranked
 from teho.show.cells import BUSY_MEANS
 
@@ -83,45 +92,34 @@ _NODES = (
 
 def _node_table(run: Run, summary: Summary) -> Table:
     ranks = {node.name: len(node.ranks) for node in run.nodes}
+    gpus = bool(summary.gpus)
     energy = any(not isinstance(gpu.energy_j, Missing) for gpu in summary.gpus)
-    columns = [
-        Column(key="node", label="Node"),
-        *([Column(key="tasks", label="Tasks")] if run.has_tasks else []),
-        *([Column(key="gpus", label="GPUs")] if summary.gpus else []),
-        *([Column(key="busy", label="GPU busy", unit="%", decimals=1)] if summary.gpus else []),
-        *([Column(key="energy", label="Energy", unit="J")] if energy else []),
-        Column(key="used", label="Cores used", decimals=1),
-        Column(key="memory", label="Memory", unit="bytes"),
-        Column(key="recorded", label="Recorded", unit="s"),
-    ]  # fmt: skip
-    keys = [column.key for column in columns]
-    rows = [
-        {key: cell for key, cell in _node_row(node, ranks.get(node.name, 0)).items() if key in keys}
-        for node in summary.nodes
-    ]
-    gone = Missing(Reason.UNRECORDED, "this node left no recording")
-    rows += [{**dict.fromkeys(keys, gone), "node": host} for host in absent_hosts(run)]
-    return Table(
-        key="nodes",
-        title="Nodes",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        note="Memory is the peak"
-        + (", GPU busy the mean of the node's GPUs." if summary.gpus else "."),
+    recorded = table(
+        "nodes",
+        "Nodes",
+        summary.nodes,
+        column("node", "Node", _name),
+        column("tasks", "Tasks", lambda node: ranks.get(node.name, 0)) if run.has_tasks else None,
+        column("gpus", "GPUs", lambda node: len(node.gpus)) if gpus else None,
+        column("busy", "GPU busy", _gpu_busy, unit="%", decimals=1) if gpus else None,
+        column("energy", "Energy", _gpu_energy, unit="J") if energy else None,
+        column("used", "Cores used", lambda node: node.cpu_cores_used, decimals=1),
+        column("memory", "Memory", lambda node: node.memory_peak_bytes, unit="bytes"),
+        column("recorded", "Recorded", lambda node: node.covered_s, unit="s"),
+        note="Memory is the peak" + (", GPU busy the mean of the node's GPUs." if gpus else "."),
     )
+    gone = Missing(Reason.UNRECORDED, "this node left no recording")
+    empty: dict[str, Cell] = dict.fromkeys((one.key for one in recorded.columns), gone)
+    absent = [empty | {"node": host} for host in absent_hosts(run)]
+    return msgspec.structs.replace(recorded, rows=(*recorded.rows, *absent))
 
 
-def _node_row(node: NodeSummary, ranks: int) -> dict[str, Cell]:
-    return {
-        "node": node.name,
-        "tasks": ranks,
-        "gpus": len(node.gpus),
-        "busy": mean_of(node.gpus, "gpu_busy_percent") if node.gpus else None,
-        "energy": energy_of(node.gpus) if node.gpus else None,
-        "used": node.cpu_cores_used,
-        "memory": node.memory_peak_bytes,
-        "recorded": node.covered_s,
-    }
+def _gpu_busy(node: NodeSummary) -> Cell:
+    return mean_of(node.gpus, "gpu_busy_percent") if node.gpus else None
+
+
+def _gpu_energy(node: NodeSummary) -> Cell:
+    return energy_of(node.gpus) if node.gpus else None
 
 
 _TASKS = (
@@ -169,7 +167,7 @@ def _task_table(run: Run, state: RunState) -> Table:
         "tasks",
         "Tasks",
         [rows[rank] for rank in sorted(rows)],
-        [column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
+        *[column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
         note="After: since the start of the run. CPU time and largest process include the "
         "processes that the task started.",
     )
@@ -197,28 +195,23 @@ _GPUS = (
 def _gpu_table(summary: Summary) -> Table:
     # A terminal has no room for all columns beside the names of nodes and the outliers.
     several = len(summary.nodes) > 1
-    return table(
+    return table_of_gpus(
         "gpus",
         "GPUs",
-        [(node, gpu) for node in summary.nodes for gpu in node.gpus],
-        (
-            column("node", "Node", lambda pair: pair[0].name),
-            column("gpu", "GPU", lambda pair: pair[1].position),
-            *_statistics("load", "GPU busy", _of_gpu("gpu_busy_percent"), "%", 2,
-                         aside=("std",) if several else ()),
-            *_statistics("memory", "GPU memory", _of_gpu("gpu_memory_used_bytes"), "bytes", 2,
-                         shown_in="GiB", aside=("mean", "std") if several else ()),
-            column("energy", "Energy", lambda pair: pair[1].energy_j,
-                   unit="J", shown_in="Wh", decimals=2),
-            column("power_mean", "Power", lambda pair: mean(_of_gpu("gpu_power_w")(pair)),
-                   unit="W", decimals=0),
-            column("model", "Model", lambda pair: pair[1].device.name),
-        ),
+        summary,
+        *_statistics("load", "GPU busy", _of_gpu("gpu_busy_percent"), "%", 2,
+                     aside=("std",) if several else ()),
+        *_statistics("memory", "GPU memory", _of_gpu("gpu_memory_used_bytes"), "bytes", 2,
+                     shown_in="GiB", aside=("mean", "std") if several else ()),
+        watt_hours("energy", "Energy", lambda pair: pair[1].energy_j),
+        column("power_mean", "Power", lambda pair: mean(_of_gpu("gpu_power_w")(pair)),
+               unit="W", decimals=0),
+        column("model", "Model", lambda pair: pair[1].device.name),
         note=BUSY_MEANS,
     )  # fmt: skip
 
 
-def _of_gpu(metric: str) -> Callable[[tuple[NodeSummary, GpuSummary]], Stat | Missing]:
+def _of_gpu(metric: str) -> Callable[[NodeGpu], Stat | Missing]:
     return lambda pair: figure_of(pair[1].stats, metric)
 
 
@@ -241,16 +234,14 @@ def _cpu_table(summary: Summary) -> Table:
         "cpus",
         "CPU",
         summary.nodes,
-        (
-            column("node", "Node", _name),
-            column("cores", "Cores", lambda node: node.cores),
-            column("used", "Used by program", lambda node: node.cpu_cores_used, decimals=2),
-            *_statistics("busy", "Cores busy", _of_node("cpu_busy_percent"), "%", 1),
-            column("iowait", "I/O wait", lambda node: mean(_of_node("cpu_iowait_percent")(node)),
-                   unit="%", decimals=1),
-            column("threads", "Threads", lambda node: largest(_of_node("job_threads")(node)),
-                   decimals=0),
-        ),
+        column("node", "Node", _name),
+        column("cores", "Cores", lambda node: node.cores),
+        column("used", "Used by program", lambda node: node.cpu_cores_used, decimals=2),
+        *_statistics("busy", "Cores busy", _of_node("cpu_busy_percent"), "%", 1),
+        column("iowait", "I/O wait", lambda node: mean(_of_node("cpu_iowait_percent")(node)),
+               unit="%", decimals=1),
+        column("threads", "Threads", lambda node: largest(_of_node("job_threads")(node)),
+               decimals=0),
         note="Cores busy includes the work of other programs on these cores. Threads is the "
         "largest number at one time.",
     )  # fmt: skip
@@ -284,15 +275,13 @@ def _memory_table(summary: Summary) -> Table:
         "memory",
         "Memory",
         summary.nodes,
-        (
-            column("node", "Node", _name),
-            column("peak", "Peak", lambda node: node.memory_peak_bytes, unit="bytes"),
-            column("limit", "Limit", lambda node: node.memory_limit_bytes, unit="bytes"),
-            column("share", "Used", _share_of_memory, unit="%", decimals=1),
-            column("source", "Limit is", lambda node: _LIMIT_WORDS.get(node.memory_limit_source)),
-            column("cache", "Page cache", lambda node: largest(_of_node("job_cache_bytes")(node)),
-                   unit="bytes"),
-        ),
+        column("node", "Node", _name),
+        column("peak", "Peak", lambda node: node.memory_peak_bytes, unit="bytes"),
+        column("limit", "Limit", lambda node: node.memory_limit_bytes, unit="bytes"),
+        column("share", "Used", _share_of_memory, unit="%", decimals=1),
+        column("source", "Limit is", lambda node: _LIMIT_WORDS.get(node.memory_limit_source)),
+        column("cache", "Page cache", lambda node: largest(_of_node("job_cache_bytes")(node)),
+               unit="bytes"),
         note="Peak does not include the page cache, which the kernel frees if memory is needed.",
     )  # fmt: skip
 
@@ -332,12 +321,10 @@ def _io_table(summary: Summary) -> Table:
         "io",
         "Input and output",
         summary.nodes,
-        (
-            column("node", "Node", _name),
-            *(
-                column(key, label, total(metric), band=band, unit="bytes")
-                for key, metric, label, band in _IO_COLUMNS
-            ),
+        column("node", "Node", _name),
+        *(
+            column(key, label, total(metric), band=band, unit="bytes")
+            for key, metric, label, band in _IO_COLUMNS
         ),
         note="Program: data from and to storage, without data from the page cache. The other "
         "columns are for the whole node.",

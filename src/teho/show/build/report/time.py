@@ -30,25 +30,23 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
         return
     main = program.mains[0]
     process = main.process
-    rows: list[dict[str, Cell]] = []
-    for spent in main.spent:
-        share = 100 * spent.wall_s / process.seen_s
-        if share < _LEAST_PERCENT:
-            continue
-        rows.append(
-            {
-                "doing": spent.doing.value,
-                **_share(process, spent.wall_s),
-                "wall_s": spent.wall_s,
-                "line": _place(spent.lines[0][0]) if spent.lines else "",
-            }
-        )
+    rows: list[dict[str, Cell]] = [
+        {
+            "doing": spent.doing.value,
+            **_share(process, spent.wall_s),
+            "wall_s": spent.wall_s,
+            "line": _place(spent.lines[0][0]) if spent.lines else "",
+        }
+        for spent in main.spent
+        if _counts(process, spent.wall_s)
+    ]
     yield Table(
         key="time",
         title="Where the time went",
         columns=(
             Column(key="doing", label="Activity"),
-            *_SHARE_COLUMNS,
+            Column(key="share_percent", label="Share", unit="%", decimals=0),
+            Column(key="interval", label="95 % CI"),
             Column(key="wall_s", label="Time", unit="s"),
             Column(key="line", label="Top line"),
         ),
@@ -61,12 +59,6 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
         yield _phase_table(process)
 
 
-_SHARE_COLUMNS = (
-    Column(key="share_percent", label="Share", unit="%", decimals=0),
-    Column(key="interval", label="95 % CI"),
-)
-
-
 def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
     """Return a share of the time of a process, with its interval if it is known."""
     share = 100 * wall_s / process.seen_s
@@ -76,6 +68,11 @@ def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
         low, high = interval
         cells |= {"interval": f"{low:.0f}–{high:.0f}", "low_percent": low, "high_percent": high}
     return cells
+
+
+def _counts(process: WatchedProcess, wall_s: float) -> bool:
+    """Return whether a part of the time is long enough to be shown."""
+    return 100 * wall_s / process.seen_s >= _LEAST_PERCENT
 
 
 def _how(process: WatchedProcess, processes: int) -> str:
@@ -96,15 +93,13 @@ def _how(process: WatchedProcess, processes: int) -> str:
 
 def _line_table(process: WatchedProcess) -> Table | None:
     """Return the lines of the program itself, by section."""
-    lines = [
-        line for line in own_lines(process) if 100 * line.total_s / process.seen_s >= _LEAST_PERCENT
-    ]
+    lines = [line for line in own_lines(process) if _counts(process, line.total_s)]
     # A line that calls several sections, such as `main()`, belongs to none of them.
     places = [(line.frame.file, line.frame.line) for line in lines]
     lines = [
         line
         for line, place in zip(lines, places, strict=True)
-        if 100 * line.own_s / process.seen_s >= _LEAST_PERCENT or places.count(place) == 1
+        if _counts(process, line.own_s) or places.count(place) == 1
     ]
     longest = sorted(lines, key=lambda line: -line.total_s)[:_MOST_LINES]
     rows: list[dict[str, Cell]] = []
@@ -152,7 +147,7 @@ def _line_row(process: WatchedProcess, line: OwnLine) -> dict[str, Cell]:
         "code": line.frame.text or line.frame.function,
         "doing": line.doing.value,
     }
-    if 100 * line.own_s / process.seen_s >= _LEAST_PERCENT:
+    if _counts(process, line.own_s):
         row |= _share(process, line.own_s)
     parts = line.parts_percent
     if parts and abs(parts[-1] - parts[0]) >= _CHANGED_POINTS:
@@ -168,12 +163,10 @@ def _phase_table(process: WatchedProcess) -> Table:
         "phases",
         "Phases",
         phases,
-        (
-            column("phase", "Phase", lambda pair: pair[0]),
-            column("share_percent", "Share", lambda pair: 100 * pair[1] / process.wall_s,
-                   unit="%", decimals=1),
-            column("wall_s", "Time", lambda pair: pair[1], unit="s"),
-        ),
+        column("phase", "Phase", lambda pair: pair[0]),
+        column("share_percent", "Share", lambda pair: 100 * pair[1] / process.wall_s,
+               unit="%", decimals=1),
+        column("wall_s", "Time", lambda pair: pair[1], unit="s"),
         note="Measured by `teho.phase`. The time of a phase excludes the phases inside it.",
     )  # fmt: skip
 

@@ -13,22 +13,11 @@ from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
 from teho.schedulers.array import count_tasks
 from teho.schedulers.registry import scheduler_or_none
-from teho.show.build.layout import column, table
+from teho.show.build.layout import column, document, table
 from teho.show.cells import format_moment, plain
-from teho.show.text.document import render_text
 from teho.units import counted, format_bytes, format_count, format_duration, plural
-from teho.version import __version__
 
-__all__ = [
-    "NO_NUMBER",
-    "JobView",
-    "elapsed_of",
-    "job_document",
-    "jobs_document",
-    "render_job",
-    "render_jobs",
-    "state_sentence",
-]
+__all__ = ["NO_NUMBER", "JobView", "elapsed_of", "job_facts", "jobs_document", "state_sentence"]
 
 _BAD = frozenset(
     {
@@ -125,25 +114,15 @@ def _word(job: Job) -> str:
     return word
 
 
-def render_job(view: JobView, *, width: int, color: bool) -> str:
-    """Render one job as text; ends in a line break."""
-    return render_text(job_document(view), width=width, color=color)
-
-
-def render_jobs(views: Sequence[JobView], *, width: int, color: bool) -> str:
-    """Render several jobs as text; ends in a line break."""
-    return render_text(jobs_document(views), width=width, color=color)
-
-
 def jobs_document(views: Sequence[JobView]) -> Document:
-    """Lay out jobs as a table with a row for each; a single job as by `job_document`."""
+    """Lay out jobs as a table with a row for each; a single job with its cost and what it used."""
     if len(views) == 1:
-        return job_document(views[0])
+        return _document_of(views[0])
     units = {view.cost.unit for view in views if view.cost and view.cost.unit}
     unit = units.pop() if len(units) == 1 else ""
     states = Counter(_state(view) for view in views)
     counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
-    return Document(
+    return document(
         title="teho status",
         verdict=f"{counted(len(views), 'job')}: {counts}",
         verdict_severity="remark",
@@ -152,29 +131,26 @@ def jobs_document(views: Sequence[JobView]) -> Document:
                 "jobs",
                 "Jobs",
                 views,
-                (
-                    column("job", "Job", lambda view: view.submission.number or NO_NUMBER),
-                    column("name", "Name", lambda view: _name(view.submission)),
-                    column("cluster", "Cluster", _cluster),
-                    column(
-                        "time",
-                        "Time",
-                        lambda view: None if view.elapsed_s is None else _time(view.elapsed_s),
-                    ),
-                    column(
-                        "cost",
-                        f"Cost, {plural(unit, 2)}" if unit else "Cost",
-                        lambda view: _amount_of(view, unit),
-                    ),
-                    column(
-                        "state",
-                        "State",
-                        lambda view: state_sentence(view.jobs).removeprefix("tasks: "),
-                    ),
+                column("job", "Job", lambda view: view.submission.number or NO_NUMBER),
+                column("name", "Name", lambda view: _name(view.submission)),
+                column("cluster", "Cluster", _cluster),
+                column(
+                    "time",
+                    "Time",
+                    lambda view: None if view.elapsed_s is None else _time(view.elapsed_s),
+                ),
+                column(
+                    "cost",
+                    f"Cost, {plural(unit, 2)}" if unit else "Cost",
+                    lambda view: _amount_of(view, unit),
+                ),
+                column(
+                    "state",
+                    "State",
+                    lambda view: state_sentence(view.jobs).removeprefix("tasks: "),
                 ),
             ),
         ),
-        teho_version=__version__,
     )
 
 
@@ -212,7 +188,7 @@ def _time(elapsed_s: float) -> str:
     return format_duration(elapsed_s) if elapsed_s else "< 1 s"
 
 
-def job_document(view: JobView) -> Document:
+def _document_of(view: JobView) -> Document:
     """Lay out one job: its state, then its cost and what it used."""
     jobs = view.jobs
     severity: VerdictSeverity = "remark"
@@ -229,12 +205,11 @@ def job_document(view: JobView) -> Document:
         else:
             verdict += f" {'after' if jobs[0].state.ended else 'for'} {time}"
             verdict += f" of {format_duration(limit_s)}" if limit_s else ""
-    return Document(
+    return document(
         title=f"teho status {number}",
         verdict=verdict,
         verdict_severity=severity,
         facts=(*_cost(view), *_used(jobs)),
-        teho_version=__version__,
     )
 
 
@@ -282,3 +257,33 @@ def _used(jobs: Sequence[Job]) -> Iterator[Fact]:
         yield Fact("memory_peak_bytes", "Memory", job.memory_peak_bytes, "bytes", note)
     if job.energy_j:
         yield Fact("energy_j", "Energy", job.energy_j, "J", "by the scheduler")
+
+
+def job_facts(jobs: Sequence[Job]) -> Iterator[Fact]:
+    """Yield the scheduler's figures of a job, or of the tasks of an array, for its report.
+
+    These figures are separate from the figures of the recording.
+    """
+    if not jobs:
+        return
+    sentence = state_sentence(jobs)
+    job = jobs[0]
+    if len(jobs) == 1 and job.elapsed_s is not None:
+        sentence += f" after {format_duration(job.elapsed_s)}"
+        sentence += f" of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
+    yield Fact("scheduler_state", "State in the scheduler", sentence)
+    if len(jobs) > 1:
+        return
+    note = "reported by the scheduler"
+    if job.cpu_s is not None:
+        yield Fact("scheduler_cpu_s", "CPU time", job.cpu_s, "s", note)
+    if job.memory_peak_bytes is not None:
+        yield Fact(
+            "scheduler_memory_peak_bytes",
+            "Memory of a task",
+            job.memory_peak_bytes,
+            "bytes",
+            f"at most, {note}",
+        )
+    if job.energy_j:
+        yield Fact("scheduler_energy_j", "Energy", job.energy_j, "J", note)

@@ -9,14 +9,9 @@ import pytest
 
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
+from teho.show.build.jobs import JobView, jobs_document, state_sentence
 from teho.show.html.page import render_html
-from teho.show.job_text import (
-    JobView,
-    jobs_document,
-    render_job,
-    render_jobs,
-    state_sentence,
-)
+from teho.show.text.document import render_text
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 
@@ -35,6 +30,10 @@ def view(*jobs: Job, cost: Cost | None = None, **facts: object) -> JobView:
         **shape,  # type: ignore[arg-type]
     )
     return JobView(submission=submission, jobs=jobs, cost=cost)
+
+
+def shown(*views: JobView, width: int = 80) -> str:
+    return render_text(jobs_document(views), width=width, color=False)
 
 
 @pytest.mark.parametrize("state", JobState)
@@ -76,7 +75,7 @@ def test_what_a_job_used_and_cost() -> None:
         node_list="r01g01",
         nodes=1,
     )
-    assert render_job(view(done, cost=cost), width=80, color=False) == (
+    assert shown(view(done, cost=cost)) == (
         "✗ Job 7 failed with exit code 3 after 2 min of 10 min\n"
         "  Cost 0.0013 GPU BU: (1 GPU × 60) × 0.000022 h · Nodes r01g01 ·\n"
         "  Cores used 2.5 (of 10, on average) · Memory 2.00 GiB (of 8.00 GiB)\n"
@@ -85,22 +84,22 @@ def test_what_a_job_used_and_cost() -> None:
 
 def test_what_is_not_known_is_not_said() -> None:
     done = job(JobState.COMPLETED)
-    assert render_job(view(done), width=80, color=False) == "✓ Job 7 completed\n"
+    assert shown(view(done)) == "✓ Job 7 completed\n"
 
 
 def test_a_job_of_this_machine_is_charged_to_no_one() -> None:
     cost = Cost(amount=3.0, unit="GPU BU", sum="1 GPU × 3 h = 3 GPU BU")
     local = view(job(JobState.COMPLETED, elapsed_s=1.0), cost=cost, scheduler="local")
-    text = render_job(local, width=120, color=False)
+    text = shown(local, width=120)
     assert "free of charge here (on puhti it would be 3 GPU BU: 1 GPU × 3 h = 3 GPU BU)" in text
-    assert "3 GPU BU" not in render_jobs([local, local], width=120, color=False)
+    assert "3 GPU BU" not in shown(local, local, width=120)
 
 
 def test_costs_of_one_unit_stand_in_one_column() -> None:
     cost = Cost(amount=78.0, unit="GPU BU", sum="x")
     one = view(job(JobState.RUNNING, elapsed_s=60.0), cost=cost, name="a")
     other = view(job(JobState.UNKNOWN), name="b", job=None)
-    text = render_jobs([one, other], width=80, color=False)
+    text = shown(one, other)
     assert "Cost, GPU BU" in text
     assert text.startswith("i 2 jobs: 1 running, 1 unknown\n")
     assert text.splitlines()[4].split() == ["7", "a", "1", "min", "78", "running"]
