@@ -13,10 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
-from grid_engine_twin import GridEngineTwin, started, why_not
+from grid_engine_twin import GridEngineTwin
 from slurm_requests import requests_for
 
-from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
 from teho.model.plan import Option, Refusal
 from teho.model.request import Request
@@ -40,22 +39,13 @@ class Judged(msgspec.Struct):
     """Grid Engine's refusal; empty: it takes the script."""
 
 
-@pytest.fixture(scope="module")
-def twin() -> Iterator[GridEngineTwin]:
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
-    with started(load_cluster("arc4", {})) as one:
-        yield one
-
-
-def test_plan_and_grid_engine_agree(twin: GridEngineTwin) -> None:
-    cluster = twin.cluster
+def test_plan_and_grid_engine_agree(arc4: GridEngineTwin) -> None:
+    cluster = arc4.cluster
     requests = itertools.islice(_requests(cluster), REQUESTS)
     judged = [one for request in requests for one in _judged(request, cluster)]
     scripts = dict.fromkeys(one.script for one in judged)
     with ThreadPoolExecutor(4) as threads:  # an answer is mostly waiting
-        answers = threads.map(lambda numbered: _ask(twin, *numbered), enumerate(scripts))
+        answers = threads.map(lambda numbered: _ask(arc4, *numbered), enumerate(scripts))
         said = dict(zip(scripts, answers, strict=True))
     for one in judged:
         one.answer = said[one.script]
@@ -119,10 +109,10 @@ def _meant(request: Request, cluster: Cluster, label: str) -> Iterator[Option]:
             )
 
 
-def _ask(twin: GridEngineTwin, number: int, script: str) -> str:
-    path = twin.home / f"{number}.sh"
+def _ask(arc4: GridEngineTwin, number: int, script: str) -> str:
+    path = arc4.home / f"{number}.sh"
     path.write_text(script)
-    done = twin.ask("qsub", "-w", "v", path.name)
+    done = arc4.ask("qsub", "-w", "v", path.name)
     return "" if done.returncode == 0 else done.stderr or "refused"
 
 
