@@ -9,8 +9,9 @@ from msgspec.structs import asdict
 from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.model.member import Live
 from teho.model.request import DEFAULT_TIME_S, Request
-from teho.planner.place import Case, Place, Shape, least, memory_mib, seconds
-from teho.planner.quotas import least_memory_of_hosts, slot_rules
+from teho.planner.place import Case, Place, Shape, memory_mib, seconds
+from teho.planner.slots import least_memory_of_hosts, slot_rules
+from teho.units import least
 
 __all__ = ["case_of", "fewest_nodes", "lay_out", "node_counts"]
 
