@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,10 @@ class BatchJobs:
         self.twin = twin
         self.folder = folder
         self.home = folder / "home"
+        twin.environment["TEHO_HOME"] = str(self.home)
+        twin.environment["PATH"] = os.environ["PATH"]
+        for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+            twin.environment[name] = str(folder)
 
     def send(self, script: str, directory: Path) -> str:
         """Submit a script that starts in a directory, and return the job's number."""

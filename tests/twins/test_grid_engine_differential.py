@@ -20,7 +20,8 @@ from teho.model.cluster import Cluster
 from teho.model.plan import Option, Refusal
 from teho.model.request import Request
 from teho.planner.answer import answer, option_of
-from teho.planner.shape import case_of
+from teho.planner.place import Place
+from teho.planner.shape import lay_out
 from teho.schedulers.script.write import write_script
 
 REQUESTS = 320
@@ -101,7 +102,8 @@ def _meant(request: Request, cluster: Cluster, label: str) -> Iterator[Option]:
             suits = kind.name in partition.kinds and (kind.gpu is not None) == (request.gpus > 0)
             if not suits or (label in titles and label != partition.title):
                 continue
-            option = option_of(case_of(request, cluster, partition, kind))
+            place = Place(request=request, cluster=cluster, partition=partition, kind=kind)
+            option = option_of(lay_out(place))
             yield msgspec.structs.replace(
                 option,
                 partition=request.partition or "",

@@ -87,16 +87,16 @@ def site(slurm: None) -> Iterator[Site]:
         ) as twin,
     ):
         made = Site(twin, Path(folder))
-        twin.environment.update(
-            {
-                "TEHO_HOME": str(made.home),
-                "PATH": os.environ["PATH"],
-                "XDG_CONFIG_HOME": folder,
-                "XDG_CACHE_HOME": folder,
-            }
-        )
         made.limited = made.submit(WAIT, minutes=1)
         yield made
+
+
+def check_terminated(run: Run) -> None:
+    """All nodes have their part, complete, and the step ended by SIGTERM."""
+    check_whole(run, 2)
+    assert all(node.sealed for node in run.nodes)
+    assert run.end is not None
+    assert run.end.signal == signal.SIGTERM
 
 
 def check_whole(run: Run, tasks: int) -> None:
@@ -148,10 +148,7 @@ def test_the_job_is_cancelled(site: Site) -> None:
     site.twin.run("scancel", job)
     site.wait(job)
     run = site.run(job)
-    check_whole(run, 2)
-    assert all(node.sealed for node in run.nodes)
-    assert run.end is not None
-    assert run.end.signal == signal.SIGTERM
+    check_terminated(run)
     facts = {fact["key"]: fact["value"] for fact in json.loads(site.report(job, "json"))["facts"]}
     assert facts["scheduler_state"].startswith("cancelled")
     assert facts["task_count"] == NODES * 2
@@ -198,9 +195,6 @@ def test_the_time_limit_comes(site: Site) -> None:
     job = site.limited
     site.wait(job)
     run = site.run(job)
-    check_whole(run, 2)
-    assert all(node.sealed for node in run.nodes)
-    assert run.end is not None
-    assert run.end.signal == signal.SIGTERM
+    check_terminated(run)
     assert 50 < run.end.elapsed_s < 90
     assert "ended at its time limit" in " ".join(site.report(job).split())

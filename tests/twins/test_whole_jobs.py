@@ -119,16 +119,7 @@ def site(slurm: None) -> Iterator[Site]:
             load_cluster("puhti", {}), Path(place), live={"gpu": 3}, asleep=False, apart=True
         ) as twin,
     ):
-        made = Site(twin, Path(folder))
-        twin.environment.update(
-            {
-                "TEHO_HOME": str(made.home),
-                "PATH": os.environ["PATH"],
-                "XDG_CONFIG_HOME": folder,
-                "XDG_CACHE_HOME": folder,
-            }
-        )
-        yield made
+        yield Site(twin, Path(folder))
 
 
 @pytest.fixture(scope="module")
