@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TypeVar
 
 from teho.errors import UnitError
 
@@ -27,6 +28,7 @@ __all__ = [
     "format_quantity",
     "format_rate",
     "format_time",
+    "least",
     "many",
     "mib_text",
     "parse_bytes",
@@ -35,6 +37,7 @@ __all__ = [
     "plural",
 ]
 
+N = TypeVar("N", int, float)
 MIB = 1024**2
 GIB = 1024**3
 J_PER_WH = 3600.0
@@ -140,6 +143,11 @@ def parse_mib(text: str, what: str = "memory") -> int:
         UnitError: the text is not an amount of memory.
     """
     return -(-parse_bytes(text, what) // MIB)
+
+
+def least(*numbers: N | None) -> N | None:
+    """Return the smallest known number. None: no number is known."""
+    return min((number for number in numbers if number is not None), default=None)
 
 
 def mib_text(mib: int) -> str:

@@ -345,7 +345,7 @@ def test_a_parent_that_cannot_be_asked(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_grid_engine_counts_the_slots_of_all_nodes(tmp_path: Path):
     both = task(0, 4, "Open MPI")
-    both.node_count = 2
+    both.hosts = ("n1", "n2")
     environment = {"JOB_ID": "7", "NSLOTS": "8"}
     binding = bind("auto", both, NONE, None, environment, FORTY, str(tmp_path))
     assert "the job has 4 cores here" in binding.why_not

@@ -33,6 +33,7 @@ def of_step(rank: int = 5, counts: tuple[int, ...] = (4, 4), distribution: str =
         size=sum(counts),
         hosts=tuple(f"n{number}" for number in range(1, len(counts) + 1)),
         tasks_per_node=counts,
+        first_host="n1",
         distribution=distribution,
         port=14242,
     )

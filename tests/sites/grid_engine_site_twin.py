@@ -151,10 +151,10 @@ class SiteTwin(GridEngine):
         path.write_text(replaced(self._must("qconf", "-sconf"), words))
         self._must("qconf", "-Mconf", str(path))
 
-    def __enter__(self) -> SiteTwin:  # noqa: PYI034 - Self is not in Python 3.10
-        super().__enter__()
+    def start(self) -> None:
+        """Start the site, and note which hosts are idle."""
+        super().start()
         self._idle = self._available()
-        return self
 
     def discovered(self) -> tuple[Cluster, list[str]]:
         """Have Teho discover the site as its user; return what the file says, and its mistakes.

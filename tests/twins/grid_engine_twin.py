@@ -35,11 +35,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TypeVar
 
 from grid_engine_shape import ENVIRONMENT, complexes, host_rows, queues, replaced, verifier
 from node_namespaces import NodePair
+from running import Running
 
 from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
@@ -74,10 +73,7 @@ def why_not() -> str:
     return ""
 
 
-_Self = TypeVar("_Self", bound="GridEngine")
-
-
-class GridEngine:
+class GridEngine(Running):
     """One running Grid Engine without queues, as a context manager.
 
     Args:
@@ -104,30 +100,18 @@ class GridEngine:
         self._nodes = NodePair(nodes, directory / "nodes") if nodes else None
         self._guards: list[subprocess.Popen[bytes]] = []
 
-    def __enter__(self: _Self) -> _Self:  # noqa: PYI019 - Self is not in Python 3.10
-        try:
-            self._lay_out()
-            self._lay_out_user()
-            if self._nodes:
-                self._nodes.__enter__()
-                self._lay_out_nodes(self._nodes)
-            self._fill()
-            self._start("sge_qmaster", lambda: self.ask("qconf", "-sh").returncode == 0)
-            self._configure()
-            for host in self.hosts:
-                self._start("sge_execd", lambda host=host: self._reports(host), host)
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
+    def start(self) -> None:
+        """Start all of its processes."""
+        self._lay_out()
+        self._lay_out_user()
+        if self._nodes:
+            self._nodes.__enter__()
+            self._lay_out_nodes(self._nodes)
+        self._fill()
+        self._start("sge_qmaster", lambda: self.ask("qconf", "-sh").returncode == 0)
+        self._configure()
+        for host in self.hosts:
+            self._start("sge_execd", lambda host=host: self._reports(host), host)
 
     def ask(
         self,

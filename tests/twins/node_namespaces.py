@@ -13,7 +13,8 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
+
+from running import Running
 
 __all__ = ["NodePair", "why_no_nodes"]
 
@@ -52,7 +53,7 @@ def why_no_nodes() -> str:
     return f"nodes need root and network namespaces: {said}" if tried.returncode else ""
 
 
-class NodePair:
+class NodePair(Running):
     """Two nodes, as a context manager.
 
     Args:
@@ -68,29 +69,17 @@ class NodePair:
         self._owners: dict[str, subprocess.Popen[str]] = {}
         self._pids: dict[str, str] = {}
 
-    def __enter__(self) -> NodePair:  # noqa: PYI034 - Self is not in Python 3.10
-        try:
-            self.disk.mkdir(parents=True)
-            # The short names too, after the full ones, as in most sites' files.
-            rows = ["127.0.0.1 localhost"]
-            for name, address in self._addresses.items():
-                rows.append(f"{address} {name} {name.partition('.')[0]}")
-            self._hosts.write_text("\n".join(rows) + "\n")
-            for name in self._addresses:
-                self._start(name)
-            self._join()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
+    def start(self) -> None:
+        """Start all of its processes."""
+        self.disk.mkdir(parents=True)
+        # The short names too, after the full ones, as in most sites' files.
+        rows = ["127.0.0.1 localhost"]
+        for name, address in self._addresses.items():
+            rows.append(f"{address} {name} {name.partition('.')[0]}")
+        self._hosts.write_text("\n".join(rows) + "\n")
+        for name in self._addresses:
+            self._start(name)
+        self._join()
 
     def inside(self, name: str, argv: Sequence[str], cwd: Path) -> list[str]:
         """Return the command that runs another one on a node."""

@@ -12,8 +12,8 @@ from teho.model.plan import Option, Refusal, Unfit
 from teho.model.request import Request
 from teho.planner.answer import answer, kinds_for, option_of
 from teho.planner.limits import refusals_of
-from teho.planner.place import Case, memory_mib, seconds
-from teho.planner.shape import case_of
+from teho.planner.place import Case, Place, memory_mib, seconds
+from teho.planner.shape import lay_out
 from teho.schedulers.script.write import write_script
 
 __all__ = ["Judged", "judged_by_plan", "requests_for"]
@@ -213,7 +213,7 @@ def _refused(
         label = request.partition if misnamed else partition.title
         whole = [refusal for one in unfit if one.label == label for refusal in one.refusals]
         for kind in suiting or [one for one in cluster.nodes if one.name in partition.kinds]:
-            case = case_of(request, cluster, partition, kind)
+            case = lay_out(Place(request=request, cluster=cluster, partition=partition, kind=kind))
             refusals = tuple(whole) if misnamed or not suiting else refusals_of(case)
             if refusals:
                 yield _written(case, request, misnamed=misnamed), refusals

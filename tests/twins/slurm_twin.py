@@ -29,10 +29,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import CompletedProcess
-from types import TracebackType
 from typing import final
 
 import slurm_conf
+from running import Running
 from slurm_conf import Count
 from slurm_daemons import Daemon, TwinError, ask, free_ports, wait_until, why_not
 from slurm_database import SlurmDatabase
@@ -54,7 +54,7 @@ def live_nodes(cluster: Cluster) -> dict[str, int]:
 
 
 @final
-class SlurmTwin:
+class SlurmTwin(Running):
     """A running Slurm of a cluster's shape.
 
     Args:
@@ -91,25 +91,13 @@ class SlurmTwin:
         self._log = directory / "log"
         self._apart = ["--pid", "--fork", "--mount-proc", "--kill-child"] if apart else []
 
-    def __enter__(self) -> SlurmTwin:
+    def start(self) -> None:
+        """Start all of its processes."""
         self._log.mkdir(parents=True, exist_ok=True)
-        try:
-            self._database.start()
-            self._write_files()
-            self._add_to_database()
-            self._start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
+        self._database.start()
+        self._write_files()
+        self._add_to_database()
+        self._start()
 
     def run(self, *argv: str, stdin: str = "") -> CompletedProcess[str]:
         """Run a command with this twin's environment."""

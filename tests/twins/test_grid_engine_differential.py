@@ -13,15 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
-from grid_engine_twin import GridEngineTwin, started, why_not
+from grid_engine_twin import GridEngineTwin
 from slurm_requests import requests_for
 
-from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
 from teho.model.plan import Option, Refusal
 from teho.model.request import Request
 from teho.planner.answer import answer, option_of
-from teho.planner.shape import case_of
+from teho.planner.place import Place
+from teho.planner.shape import lay_out
 from teho.schedulers.script.write import write_script
 
 REQUESTS = 320
@@ -40,22 +40,13 @@ class Judged(msgspec.Struct):
     """Grid Engine's refusal; empty: it takes the script."""
 
 
-@pytest.fixture(scope="module")
-def twin() -> Iterator[GridEngineTwin]:
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
-    with started(load_cluster("arc4", {})) as one:
-        yield one
-
-
-def test_plan_and_grid_engine_agree(twin: GridEngineTwin) -> None:
-    cluster = twin.cluster
+def test_plan_and_grid_engine_agree(arc4: GridEngineTwin) -> None:
+    cluster = arc4.cluster
     requests = itertools.islice(_requests(cluster), REQUESTS)
     judged = [one for request in requests for one in _judged(request, cluster)]
     scripts = dict.fromkeys(one.script for one in judged)
     with ThreadPoolExecutor(4) as threads:  # an answer is mostly waiting
-        answers = threads.map(lambda numbered: _ask(twin, *numbered), enumerate(scripts))
+        answers = threads.map(lambda numbered: _ask(arc4, *numbered), enumerate(scripts))
         said = dict(zip(scripts, answers, strict=True))
     for one in judged:
         one.answer = said[one.script]
@@ -111,7 +102,8 @@ def _meant(request: Request, cluster: Cluster, label: str) -> Iterator[Option]:
             suits = kind.name in partition.kinds and (kind.gpu is not None) == (request.gpus > 0)
             if not suits or (label in titles and label != partition.title):
                 continue
-            option = option_of(case_of(request, cluster, partition, kind))
+            place = Place(request=request, cluster=cluster, partition=partition, kind=kind)
+            option = option_of(lay_out(place))
             yield msgspec.structs.replace(
                 option,
                 partition=request.partition or "",
@@ -119,10 +111,10 @@ def _meant(request: Request, cluster: Cluster, label: str) -> Iterator[Option]:
             )
 
 
-def _ask(twin: GridEngineTwin, number: int, script: str) -> str:
-    path = twin.home / f"{number}.sh"
+def _ask(arc4: GridEngineTwin, number: int, script: str) -> str:
+    path = arc4.home / f"{number}.sh"
     path.write_text(script)
-    done = twin.ask("qsub", "-w", "v", path.name)
+    done = arc4.ask("qsub", "-w", "v", path.name)
     return "" if done.returncode == 0 else done.stderr or "refused"
 
 

@@ -10,13 +10,12 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from launched import PROGRAMS, Launched, Stage, jax_gradient, train_alone
+from launched import PROGRAMS, Launched, Stage, jax_gradient
 from slurm_twin import SlurmTwin
 
 from support import lacks_framework
@@ -81,18 +80,6 @@ def _why_not(name: str) -> str:
     if name == "mpirun" and shutil.which("mpirun") is None:
         return "no mpirun here; tests/debian-packages.sh installs it"
     return lacks_framework(CASES[name].framework)
-
-
-@pytest.fixture(scope="module")
-def stage(torch_python: Path) -> Iterator[Stage]:
-    # A short path, for Open MPI's sockets.
-    with tempfile.TemporaryDirectory(prefix="launch-") as folder:
-        yield Stage(Path(folder), torch_python)
-
-
-@pytest.fixture(scope="module")
-def expected(stage: Stage) -> np.ndarray:
-    return train_alone(stage).gradients[0]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 from grid_engine_twin import PROGRAMS as GRID_ENGINE
 from grid_engine_twin import GridEngineTwin, started, why_not
-from launched import PROGRAMS, Launched, Stage, train_alone
+from launched import PROGRAMS, Launched, Stage
 from node_namespaces import why_no_nodes
 
 from teho.clusters.catalogue import load_cluster
@@ -55,17 +54,6 @@ SCRIPT = """\
 export NOTES={notes}
 {line}
 """
-
-
-@pytest.fixture(scope="module")
-def stage(torch_python: Path) -> Iterator[Stage]:
-    with tempfile.TemporaryDirectory(prefix="launch-") as folder:
-        yield Stage(Path(folder), torch_python)
-
-
-@pytest.fixture(scope="module")
-def expected(stage: Stage) -> np.ndarray:
-    return train_alone(stage).gradients[0]
 
 
 @pytest.fixture(scope="module")

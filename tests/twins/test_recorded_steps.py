@@ -7,11 +7,11 @@ import os
 import signal
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from batch_jobs import BatchJobs
 from launched import PROGRAMS
 from slurm_twin import SlurmTwin
 
@@ -33,13 +33,13 @@ srun {before}{teho} run --every 500ms --quiet -- {command}
 WAIT = "python3 -c 'import time; time.sleep(120)'"
 
 
-class Site:
+class Site(BatchJobs):
     """The twin, with a home for recordings that all nodes share."""
 
+    patience_s = 180.0
+
     def __init__(self, twin: SlurmTwin, folder: Path) -> None:
-        self.twin = twin
-        self.folder = folder
-        self.home = folder / "home"
+        super().__init__(twin, folder)
         self.limited = ""
         """A job of a minute, submitted first: the others run while its limit comes."""
 
@@ -52,21 +52,7 @@ class Site:
             output=self.folder / "job-%j.out",
             teho=f"{sys.executable} -m teho",
         )
-        sent = self.twin.run("sbatch", "--parsable", f"--chdir={PROGRAMS}", stdin=script)
-        assert sent.returncode == 0, sent.stderr
-        return sent.stdout.strip()
-
-    def until(self, what: str, holds: Callable[[], bool], patience_s: float = 180) -> None:
-        end_s = time.monotonic() + patience_s
-        while not holds():
-            assert time.monotonic() < end_s, what
-            time.sleep(0.2)
-
-    def has_left(self, job: str) -> bool:
-        return not self.twin.run("squeue", "-h", "-j", job).stdout.strip()
-
-    def wait(self, job: str) -> None:
-        self.until(f"the end of job {job}", lambda: self.has_left(job))
+        return self.send(script, PROGRAMS)
 
     def directory(self, job: str) -> Path:
         link = self.home / "steps" / f"slurm-puhti-{job}.0"
@@ -101,16 +87,16 @@ def site(slurm: None) -> Iterator[Site]:
         ) as twin,
     ):
         made = Site(twin, Path(folder))
-        twin.environment.update(
-            {
-                "TEHO_HOME": str(made.home),
-                "PATH": os.environ["PATH"],
-                "XDG_CONFIG_HOME": folder,
-                "XDG_CACHE_HOME": folder,
-            }
-        )
         made.limited = made.submit(WAIT, minutes=1)
         yield made
+
+
+def check_terminated(run: Run) -> None:
+    """All nodes have their part, complete, and the step ended by SIGTERM."""
+    check_whole(run, 2)
+    assert all(node.sealed for node in run.nodes)
+    assert run.end is not None
+    assert run.end.signal == signal.SIGTERM
 
 
 def check_whole(run: Run, tasks: int) -> None:
@@ -162,10 +148,7 @@ def test_the_job_is_cancelled(site: Site) -> None:
     site.twin.run("scancel", job)
     site.wait(job)
     run = site.run(job)
-    check_whole(run, 2)
-    assert all(node.sealed for node in run.nodes)
-    assert run.end is not None
-    assert run.end.signal == signal.SIGTERM
+    check_terminated(run)
     facts = {fact["key"]: fact["value"] for fact in json.loads(site.report(job, "json"))["facts"]}
     assert facts["scheduler_state"].startswith("cancelled")
     assert facts["task_count"] == NODES * 2
@@ -212,9 +195,6 @@ def test_the_time_limit_comes(site: Site) -> None:
     job = site.limited
     site.wait(job)
     run = site.run(job)
-    check_whole(run, 2)
-    assert all(node.sealed for node in run.nodes)
-    assert run.end is not None
-    assert run.end.signal == signal.SIGTERM
+    check_terminated(run)
     assert 50 < run.end.elapsed_s < 90
     assert "ended at its time limit" in " ".join(site.report(job).split())

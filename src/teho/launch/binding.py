@@ -11,6 +11,7 @@ import os
 from teho.errors import InputError
 from teho.launch.gpus import parse_cores, read_text
 from teho.schedulers.hostlist import is_number
+from teho.schedulers.task import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,47 +27,33 @@ __all__ = ["RankBinding", "bind", "physical_cores", "share_cores", "step_masks"]
 _MPI = frozenset({"MPI (Hydra)", "Open MPI", "PMI"})
 
 
+@record
 class RankBinding:
     """The cores of one task."""
 
-    __slots__ = ("cores", "is_fine", "shared", "threads", "why_not")
-
-    def __init__(
-        self,
-        cores: Iterable[int],
-        threads: int,
-        *,
-        shared: bool = False,
-        why_not: str = "",
-        is_fine: bool = True,
-    ) -> None:
-        self.cores = tuple(sorted(cores))
-        """Logical CPUs on which it may run."""
-        self.threads = max(1, threads)
-        """Number of physical cores for its threads."""
-        self.shared = shared
-        """Whether other tasks of this node run on the same cores."""
-        self.why_not = why_not
-        """Why Teho does not bind the task; empty if it does."""
-        self.is_fine = is_fine
-        """Whether the user need not change anything."""
+    cores: tuple[int, ...]
+    """Logical CPUs on which it may run, in rising order."""
+    threads: int
+    """Number of physical cores for its threads."""
+    shared: bool = False
+    """Whether other tasks of this node run on the same cores."""
+    why_not: str = ""
+    """Why Teho does not bind the task; empty if it does."""
+    is_fine: bool = True
+    """Whether the user need not change anything."""
 
 
+@record
 class _Pool:
     """The cores of all tasks of this node together."""
 
-    __slots__ = ("cores", "count", "shared", "why_not")
-
-    def __init__(
-        self, cores: frozenset[int], count: int, *, shared: bool, why_not: str = ""
-    ) -> None:
-        self.cores = cores
-        self.count = count
-        """Number of physical cores that certainly belong to the job."""
-        self.shared = shared
-        """Whether each task may run on all cores."""
-        self.why_not = why_not
-        """Why the cores cannot be shared out; empty if they can."""
+    cores: frozenset[int]
+    count: int
+    """Number of physical cores that certainly belong to the job."""
+    shared: bool
+    """Whether each task may run on all cores."""
+    why_not: str = ""
+    """Why the cores cannot be shared out; empty if they can."""
 
 
 def bind(
@@ -95,8 +82,7 @@ def bind(
     reserved = frozenset(site["reserved_cores"] if site and gpus.names else ())
     masks = step_masks(environment)
     if how not in {"auto", "none"}:
-        cores = _from_file(how, task, _without(mine.union(*masks), reserved, top))
-        return RankBinding(cores, len(physical_cores(frozenset(cores), top)))
+        return _bound(_from_file(how, task, _without(mine.union(*masks), reserved, top)), top)
     pool = _find_pool(task, environment, mine, reserved, top)
     near, why_not = _wanted(task, gpus, site)
     why_not = pool.why_not or why_not
@@ -112,15 +98,21 @@ def bind(
         why_not, is_fine = "--bind none", True
     shares = None if why_not else share_cores(pool.cores, near, top)
     if shares:
-        own = shares[task.local_rank]
-        return RankBinding(own, len(physical_cores(frozenset(own), top)))
+        return _bound(shares[task.local_rank], top)
+    threads = min(len(physical_cores(mine, top)), pool.count // task.local_size)
     return RankBinding(
-        mine,
-        min(len(physical_cores(mine, top)), pool.count // task.local_size),
+        tuple(sorted(mine)),
+        max(1, threads),
         shared=pool.shared and task.local_size > 1,
         why_not=why_not or f"{task.local_size} tasks have {len(pool.cores)} cores together",
         is_fine=is_fine,
     )
+
+
+def _bound(cores: Iterable[int], top: str) -> RankBinding:
+    """Return a binding to these cores, with a thread for each physical core."""
+    own = frozenset(cores)
+    return RankBinding(tuple(sorted(own)), len(physical_cores(own, top)))
 
 
 def _wanted(task: Task, gpus: Gpus, site: Site | None) -> tuple[list[frozenset[int] | None], str]:

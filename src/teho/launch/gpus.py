@@ -9,6 +9,7 @@ import os
 
 from teho.errors import InputError
 from teho.schedulers.hostlist import is_number
+from teho.schedulers.task import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,29 +24,19 @@ _MOST_CORES = 8192
 _SLURM_GPUS = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 
 
+@record
 class Gpus:
     """The GPUs that are visible to this task, in the order of their numbers in programs."""
 
-    __slots__ = ("common", "names", "near", "variable", "why_unknown")
-
-    def __init__(
-        self,
-        variable: str,
-        names: list[str],
-        near: list[frozenset[int] | None],
-        *,
-        common: bool = True,
-        why_unknown: str = "",
-    ) -> None:
-        self.variable = variable
-        """Variable that makes GPUs visible to a process; empty: no GPU."""
-        self.names = names
-        """Entry of that variable for each GPU."""
-        self.near = near
-        """Cores of the NUMA node of each GPU; None: unknown."""
-        self.common = common
-        """Whether the other tasks of this node certainly see the same GPUs."""
-        self.why_unknown = why_unknown
+    variable: str
+    """Variable that makes GPUs visible to a process; empty: no GPU."""
+    names: list[str]
+    """Entry of that variable for each GPU."""
+    near: list[frozenset[int] | None]
+    """Cores of the NUMA node of each GPU; None: unknown."""
+    common: bool = True
+    """Whether the other tasks of this node certainly see the same GPUs."""
+    why_unknown: str = ""
 
 
 def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
@@ -76,9 +67,10 @@ def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
     # With options such as --gpus-per-task, each task sees only some GPUs of the node.
     on_node = environment.get("SLURM_GPUS_ON_NODE")
     common = str(len(names)) == on_node if on_node else text is None or len(names) > 1
+    in_order = environment.get("CUDA_DEVICE_ORDER", "").upper() == "PCI_BUS_ID"
     if own and len(own) != len(names):
         why = f"the step has {len(own)} GPUs, but this task sees {len(names)}"
-    elif nvidia and len({gpu.get("Model") for gpu in nvidia}) > 1 and not _in_order(environment):
+    elif len({gpu.get("Model") for gpu in nvidia}) > 1 and not in_order:
         why = "CUDA numbers the fastest GPU first, and the GPU models differ"
     elif own:
         # Slurm numbers the device files. CUDA numbers the GPUs in the order of the bus.
@@ -109,10 +101,6 @@ def _listed(text: str) -> list[str]:
             break
         names.append(entry)
     return names
-
-
-def _in_order(environment: Mapping[str, str]) -> bool:
-    return environment.get("CUDA_DEVICE_ORDER", "").upper() == "PCI_BUS_ID"
 
 
 def _described(

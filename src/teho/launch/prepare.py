@@ -20,7 +20,7 @@ from teho.launch.variables import (
     torchrun_variables,
 )
 from teho.schedulers.hostlist import is_number
-from teho.schedulers.task import at_rank, is_batch_script, read_task
+from teho.schedulers.task import at_rank, is_batch_script, read_task, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,30 +38,21 @@ __all__ = ["Launch", "prepare", "prepare_task"]
 _LAST_PORT = 65_535
 
 
+@record
 class Launch:
     """The set-up of one task before its program starts."""
 
-    __slots__ = ("binding", "caches", "gpus", "notes", "port", "site", "task", "variables")
-
-    def __init__(
-        self,
-        task: Task,
-        binding: RankBinding,
-        gpus: Gpus,
-        caches: Caches,
-        site: Site | None,
-    ) -> None:
-        self.task = task
-        self.binding = binding
-        self.gpus = gpus
-        self.caches = caches
-        self.site = site
-        self.variables: dict[str, str] = {}
-        """Variables to add to the environment."""
-        self.port: int | None = None
-        """Port for the other tasks. None: they do not connect to this task, or it is in use."""
-        self.notes: list[str] = []
-        """Notes for the user, one sentence each."""
+    task: Task
+    binding: RankBinding
+    gpus: Gpus
+    caches: Caches
+    site: Site | None
+    variables: dict[str, str]
+    """Variables to add to the environment."""
+    port: int | None
+    """Port for the other tasks. None: they do not connect to this task, or it is in use."""
+    notes: list[str]
+    """Notes for the user, one sentence each."""
 
 
 def prepare(
@@ -111,7 +102,6 @@ def prepare_task(
     gpus = find_gpus(environment)
     binding = bind(options.bind, task, gpus, site, environment, mine)
     caches = find_caches(site, generation, gpus, task, environment, unusable)
-    ready = Launch(task, binding, gpus, caches, site)
     address, port = _meeting(task, environment)
     torchrun = starts_torchrun(options.command) and task.local_size == 1
     own = _sees_own(options, gpus, site)
@@ -121,9 +111,8 @@ def prepare_task(
         variables = rank_variables(task, address, port)
         if gpus.names and "JAX_LOCAL_DEVICE_IDS" not in environment:
             variables["JAX_LOCAL_DEVICE_IDS"] = jax_devices(task, 1 if own else len(gpus.names))
-    if task.rank == 0 and (task.size > 1 or torchrun) and task.started_by != "torchrun":
-        # If torchrun started the tasks, it already uses this port.
-        ready.port = int(port)
+    # If torchrun started the tasks, it already uses this port.
+    is_met = task.rank == 0 and (task.size > 1 or torchrun) and task.started_by != "torchrun"
     variables |= caches.variables
     inner = inner_processes(options.command, gpus, task, environment)
     variables |= thread_variables(max(1, binding.threads // inner), environment)
@@ -135,8 +124,7 @@ def prepare_task(
     if contained:
         folders = caches.directories
         variables |= container_variables(options.command, variables, folders, environment)
-    ready.variables = variables
-    return ready
+    return Launch(task, binding, gpus, caches, site, variables, int(port) if is_met else None, [])
 
 
 def _sees_own(options: Options, gpus: Gpus, site: Site | None) -> bool:

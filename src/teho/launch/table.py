@@ -91,7 +91,7 @@ def _table(plans: Sequence[Launch], host: str) -> Iterator[str]:
         gpu = ",".join(names) or "–"
         if names and task.local_size > 1:
             gpu = names[task.local_rank % len(names)]
-        cores = _ranges(plan.binding.cores)
+        cores = spans(plan.binding.cores).replace(" ", "") or "none"
         if plan.binding.shared:
             cores += " (shared)"
         threads = plan.variables.get("OMP_NUM_THREADS", "yours")
@@ -125,8 +125,3 @@ def _shown(text: str) -> str:
     from shlex import quote
 
     return quote(text) if len(text) <= 200 else f"{quote(text[:160])}… ({len(text)} characters)"
-
-
-def _ranges(cores: Sequence[int]) -> str:
-    """Write cores as ranges: 0–3,8."""
-    return spans(cores).replace(" ", "") or "none"

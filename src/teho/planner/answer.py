@@ -204,18 +204,16 @@ def _with_instead(refusal: Refusal, instead: str) -> Refusal:
 def _plan(request: Request, cluster: Cluster, partition: Partition, live: Live | None) -> _Planned:
     options: dict[Option, Option] = {}
     refused: dict[Refusal, None] = {}
-    kinds = list(kinds_for(request, cluster, partition))
-    for kind in kinds:
-        place = Place(request=request, cluster=cluster, partition=partition, kind=kind, live=live)
-        case, refusals = _fit(place)
+    cases = list(_cases(request, cluster, partition, live))
+    for case, refusals in cases:
         if refusals:
             refused.update(dict.fromkeys(refusals))
         else:
             option = option_of(case)
             # Node kinds with the same request are one option.
-            alike = msgspec.structs.replace(option, node_kind="") if len(kinds) > 1 else option
+            alike = msgspec.structs.replace(option, node_kind="") if len(cases) > 1 else option
             options.setdefault(alike, option)
-    if not kinds:
+    if not cases:
         refused[_no_such_nodes(request, cluster, partition)] = None
     elif refused and not options:
         instead = _under_another_name(request, cluster, partition, live)
@@ -234,13 +232,19 @@ def _under_another_name(
     for key, names in (("qos", qos), ("account", accounts)):
         for name in names:
             other = msgspec.structs.replace(request, **{key: name})
-            for kind in kinds_for(other, cluster, partition):
-                place = Place(
-                    request=other, cluster=cluster, partition=partition, kind=kind, live=live
-                )
-                if not _fit(place)[1]:
-                    return f"--{key} {name}"
+            if not all(refusals for _, refusals in _cases(other, cluster, partition, live)):
+                return f"--{key} {name}"
     return ""
+
+
+def _cases(
+    request: Request, cluster: Cluster, partition: Partition, live: Live | None
+) -> Iterator[tuple[Case, tuple[Refusal, ...]]]:
+    """Yield the request on each kind of node that it may use, with its refusals there."""
+    for kind in kinds_for(request, cluster, partition):
+        yield _fit(
+            Place(request=request, cluster=cluster, partition=partition, kind=kind, live=live)
+        )
 
 
 def _fit(place: Place) -> tuple[Case, tuple[Refusal, ...]]:

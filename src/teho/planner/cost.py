@@ -8,8 +8,8 @@ from teho.clusters.billing import BilledUse, bill
 from teho.model.cluster import Cluster
 from teho.model.plan import Cost, Option
 from teho.planner.allocated import given_to
-from teho.planner.place import Case
-from teho.planner.shape import case_of
+from teho.planner.place import Case, Place
+from teho.planner.shape import lay_out
 
 __all__ = ["cost_of", "cost_of_use"]
 
@@ -32,7 +32,10 @@ def cost_of_use(
         for kind in cluster.nodes:
             planned = (partition.name, partition.title) == (option.partition, option.label)
             if planned and kind.name == option.node_kind:
-                case = case_of(option.request, cluster, partition, kind, nodes=option.nodes)
+                place = Place(
+                    request=option.request, cluster=cluster, partition=partition, kind=kind
+                )
+                case = lay_out(place, option.nodes)
                 if memory_mib is not None and case.memory_is_left_to_the_site:
                     shape = replace(case.shape, memory_mib=memory_mib // case.shape.nodes)
                     case = replace(case, shape=shape)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.model.plan import Refusal
-from teho.planner.parallel_environments import (
+from teho.planner.place import Case, memory_mib
+from teho.planner.refusal import above, not_listed
+from teho.planner.slots import (
+    SlotRules,
     environments_for,
     environments_of,
     is_let_in,
+    least_memory_of_hosts,
     needs_environment,
+    project_of,
+    slot_rules,
 )
-from teho.planner.place import Case, memory_mib
-from teho.planner.quotas import SlotRules, least_memory_of_hosts, project_of, slot_rules
-from teho.planner.refusal import above, not_listed
 from teho.units import counted, format_mib
 
 __all__ = ["environment_of", "grid_engine_refusals", "unknown_to_grid_engine"]

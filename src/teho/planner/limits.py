@@ -10,13 +10,13 @@ from teho.planner.allocated import possible_kinds
 from teho.planner.grid_engine_rules import grid_engine_refusals
 from teho.planner.masks import mask_refusals
 from teho.planner.node_limits import node_refusals
-from teho.planner.place import Case, least, seconds
+from teho.planner.place import Case, seconds
 from teho.planner.refusal import above, below
 from teho.planner.resource_limits import LIMITS_SOURCE, resource_refusals
 from teho.planner.shape import fewest_nodes
 from teho.planner.slurm_access import in_service, slurm_access
 from teho.schedulers.registry import scheduler_of
-from teho.units import counted, format_duration, plural
+from teho.units import counted, format_duration, least, plural
 
 __all__ = ["refusals_of"]
 

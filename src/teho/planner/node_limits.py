@@ -67,26 +67,28 @@ def _cpus(case: Case) -> Iterator[Refusal]:
     threads, per_core = case.kind.threads_per_core, cpus_per_core(case).cpus
     cpus = cores * per_core
     asked = f"{counted(cpus, 'CPU')}{f' ({threads} per core)' if threads > 1 else ''} on a node"
+
+    def too_many_for_memory(kind: str, counts: str, most: int, instead: str) -> Refusal:
+        return Refusal(
+            kind=kind,
+            sentence=f"the job requests {asked}; {counts} and ignores `--mem`: the memory of the "
+            f"node is enough for {most} CPUs",
+            source=source,
+            instead=instead,
+        )
+
     most = case.most_cpus_with_memory_per_gpu(gpus)
     if most is not None and cpus > most:
-        yield Refusal(
-            kind="default_memory",
-            sentence=f"the job requests {asked}; Slurm counts "
-            f"{format_mib(memory_mib(partition.default_memory_per_cpu) or 0)} of memory for each "
-            f"CPU there and ignores `--mem`: the memory of the node is enough for {most} CPUs",
-            source=source,
-            instead=f"--cpus-per-gpu {max(1, most // per_core // gpus)}",
-        )
+        each = format_mib(memory_mib(partition.default_memory_per_cpu) or 0)
+        counts = f"Slurm counts {each} of memory for each CPU there"
+        instead = f"--cpus-per-gpu {max(1, most // per_core // gpus)}"
+        yield too_many_for_memory("default_memory", counts, most, instead)
     most = case.most_cpus_of_whole_node if case.has_whole_nodes else None
     if most is not None and cpus > most:
-        yield Refusal(
-            kind="memory_of_whole_node",
-            sentence=f"the job requests {asked}; for a whole node Slurm "
-            f"counts {format_mib(memory_mib(partition.max_memory_per_cpu) or 0)} of memory for "
-            f"each CPU and ignores `--mem`: the memory of the node is enough for {most} CPUs",
-            source=source,
-            instead=f"--cpus {max(1, most // per_core) * shape.nodes}",
-        )
+        each = format_mib(memory_mib(partition.max_memory_per_cpu) or 0)
+        counts = f"for a whole node Slurm counts {each} of memory for each CPU"
+        instead = f"--cpus {max(1, most // per_core) * shape.nodes}"
+        yield too_many_for_memory("memory_of_whole_node", counts, most, instead)
     most = partition.max_cpus_per_node
     if most is not None and cpus > most:
         yield above("too_many_cores_per_node", asked, most, source)
@@ -94,9 +96,9 @@ def _cpus(case: Case) -> Iterator[Refusal]:
     if most is not None and of_job > most:
         yield above("too_many_cores", f"{of_job} cores", f"{most} per job", source)
     if share and share.enforced and share.cores and cores > share.cores * gpus:
-        asked, each = f"{counted(cores, 'core')} for {counted(gpus, 'GPU')}", share.cores
-        instead = f"--cpus-per-gpu {each}"
-        yield above("cores_above_share", asked, f"{each} per GPU", share.source, instead)
+        asked, fair = f"{counted(cores, 'core')} for {counted(gpus, 'GPU')}", share.cores
+        instead = f"--cpus-per-gpu {fair}"
+        yield above("cores_above_share", asked, f"{fair} per GPU", share.source, instead)
 
 
 def _why_so_many(case: Case) -> str:

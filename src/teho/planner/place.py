@@ -14,9 +14,9 @@ from teho.model.request import Request
 from teho.planner.slurm_limits import Limits, limits_for
 from teho.schedulers.registry import scheduler_of
 from teho.schedulers.scheduler import Scheduler
-from teho.units import parse_duration, parse_mib
+from teho.units import least, parse_duration, parse_mib
 
-__all__ = ["Case", "Place", "Shape", "in_words", "least", "memory_mib", "seconds"]
+__all__ = ["Case", "Place", "Shape", "in_words", "memory_mib", "seconds"]
 
 seconds = cache(parse_duration)
 """`parse_duration` with a cache: a catalogue has few different limits and many plans."""
@@ -26,11 +26,6 @@ _mib = cache(parse_mib)
 def memory_mib(text: str | None) -> int | None:
     """Return a catalogue's amount of memory in MiB. None: it has no amount."""
     return None if text is None else _mib(text)
-
-
-def least(*numbers: int | None) -> int | None:
-    """Return the smallest known number. None: no number is known."""
-    return min((number for number in numbers if number is not None), default=None)
 
 
 def in_words(cluster: Cluster, partition: Partition) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from teho.model.plan import Given, Refusal
@@ -34,26 +34,18 @@ class _Comparison(NamedTuple):
     """`per job` or `per node`; empty: the limit is a minimum."""
 
     @property
-    def is_broken(self) -> bool:
-        """Whether the job violates the limit on all possible kinds of node."""
+    def violations(self) -> set[bool]:
+        """Whether the job violates the limit, on each possible kind of node."""
         if self.given is None:
-            return False
+            return {True, False}
         number = self.limit.most
-        return self.given.least > number if self.per else self.given.most < number
-
-    @property
-    def is_unsure(self) -> bool:
-        """Whether the job violates the limit on some kinds of node, or may do so."""
-        if self.given is None:
-            return True
-        number = self.limit.most
-        return self.given.most > number if self.per else self.given.least < number
+        return {own > number if self.per else own < number for own in self.given}
 
 
 def resource_refusals(case: Case) -> Iterator[Refusal]:
     """Yield the limits that the job's allocation violates."""
     for one in _comparisons(case):
-        if one.is_broken and one.given is not None:
+        if one.violations == {True} and one.given is not None:
             limit = _amount(one.what, one.limit.most)
             if one.per:
                 given = _amount(one.what, one.given.least)
@@ -71,7 +63,7 @@ def resource_refusals(case: Case) -> Iterator[Refusal]:
 def unsure_limits(case: Case) -> Iterator[str]:
     """Yield in a few words each limit that may refuse or delay the job."""
     for one in _comparisons(case):
-        if one.is_unsure and not one.is_broken:
+        if one.violations == {True, False}:
             amount = _amount(one.what, one.limit.most)
             verb = "stays within the limit of" if one.per else "reaches the minimum of"
             bound = f"{verb} {amount} {one.per}".rstrip()
@@ -108,7 +100,7 @@ def _given(case: Case) -> dict[str, _Range]:
     """Return the amounts that Slurm counts per node, by trackable resource."""
     found: dict[str, _Range] = {}
     for given in given_by_kind(case):
-        for what, own in _counted(case, given):
+        for what, own in _counted(case, given).items():
             before = found.get(what, own)
             found[what] = _Range(min(before.least, own.least), max(before.most, own.most))
     return found
@@ -121,29 +113,27 @@ def _asked_of_whole_nodes(case: Case) -> dict[str, _Range]:
     """
     if not case.has_whole_nodes:
         return {}
-    shape, kind = case.shape, case.kind
-    gpus, cpus = shape.nodes * shape.gpus_per_node, cpus_per_core(case).cpus * shape.cores_per_node
-    found = {"cpu": shape.nodes * cpus, "gres/gpu": gpus}
-    for gpu_type in case.cluster.counted_gpus:
-        is_asked = kind.gpu is not None and kind.gpu.type.lower() == gpu_type.lower()
-        found[f"gres/gpu:{gpu_type}"] = gpus if is_asked else 0
-    return {what: _Range(count, count) for what, count in found.items()}
+    shape, gpu = case.shape, case.kind.gpu
+    cpus = shape.nodes * cpus_per_core(case).cpus * shape.cores_per_node
+    gpus = [(gpu.type if gpu else "", shape.nodes * shape.gpus_per_node)]
+    return {"cpu": _Range(cpus, cpus), **_gpus(case, gpus)}
 
 
-def _counted(case: Case, given: Given) -> Iterator[tuple[str, _Range]]:
-    kind, gpus = case.kind, given.gpus or ()
+def _counted(case: Case, given: Given) -> dict[str, _Range]:
+    cpus, threads = _Range(given.cpus or 0, given.cpus or 0), case.kind.threads_per_core
     if given.cpus is None:
-        asked, all_cores = case.shape.cores_per_node, kind.cores_for_jobs
-        yield "cpu", _Range(asked * kind.threads_per_core, all_cores * kind.threads_per_core)
-    else:
-        yield "cpu", _Range(given.cpus, given.cpus)
+        cpus = _Range(case.shape.cores_per_node * threads, case.kind.cores_for_jobs * threads)
     memory = given.memory_mib or case.shape.memory_mib or 0
-    yield "mem", _Range(memory, memory)
-    count = sum(number for _, number in gpus)
-    yield "gres/gpu", _Range(count, count)
+    return {"cpu": cpus, "mem": _Range(memory, memory), **_gpus(case, given.gpus or ())}
+
+
+def _gpus(case: Case, gpus: Sequence[tuple[str, int]]) -> dict[str, _Range]:
+    """Return the number of GPUs of all types, and of each type that Slurm counts separately."""
+    counts = {"gres/gpu": sum(count for _, count in gpus)}
     for gpu_type in case.cluster.counted_gpus:
-        count = sum(number for name, number in gpus if name.lower() == gpu_type.lower())
-        yield f"gres/gpu:{gpu_type}", _Range(count, count)
+        same = (count for name, count in gpus if name.lower() == gpu_type.lower())
+        counts[f"gres/gpu:{gpu_type}"] = sum(same)
+    return {what: _Range(count, count) for what, count in counts.items()}
 
 
 def _amount(what: str, number: int) -> str:

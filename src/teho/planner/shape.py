@@ -6,30 +6,16 @@ import math
 
 from msgspec.structs import asdict, replace
 
-from teho.model.cluster import Cluster, NodeKind, Partition
-from teho.model.member import Live
-from teho.model.request import DEFAULT_TIME_S, Request
-from teho.planner.place import Case, Place, Shape, least, memory_mib, seconds
-from teho.planner.quotas import least_memory_of_hosts, slot_rules
+from teho.model.request import DEFAULT_TIME_S
+from teho.planner.place import Case, Place, Shape, memory_mib, seconds
+from teho.planner.slots import least_memory_of_hosts, slot_rules
+from teho.units import least
 
-__all__ = ["case_of", "fewest_nodes", "lay_out", "node_counts"]
+__all__ = ["fewest_nodes", "lay_out", "node_counts"]
 
 _MOST_LAYOUTS = 4
 _SMALL_MIB = 4096
 """A fair share above this amount is rounded down to whole GiB."""
-
-
-def case_of(
-    request: Request,
-    cluster: Cluster,
-    partition: Partition,
-    kind: NodeKind,
-    live: Live | None = None,
-    nodes: int | None = None,
-) -> Case:
-    """Lay a request out on a kind of node of a partition; see `lay_out`."""
-    place = Place(request=request, cluster=cluster, partition=partition, kind=kind, live=live)
-    return lay_out(place, nodes)
 
 
 def lay_out(place: Place, nodes: int | None = None) -> Case:

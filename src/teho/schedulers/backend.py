@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
+from teho.errors import RefusedError
 from teho.model.job import Job, Submission
-from teho.schedulers.command import Completed
+from teho.schedulers.command import Completed, accepted, said, unreachable
 
 __all__ = ["Backend", "Query"]
 
@@ -31,12 +33,19 @@ class Query(msgspec.Struct, frozen=True):
     """Whether the command is repeated if it did not end in time."""
 
 
-class Backend(Protocol):
+class Backend(ABC):
     """The commands of one scheduler. A backend does not run them."""
 
     name: str
     """Name of the scheduler's folder, such as `slurm`, as in the catalogue."""
+    title: str
+    """Name of the scheduler in sentences, such as `Slurm`."""
+    submitted: re.Pattern[str]
+    """The line that reports a submitted job. Its groups are the job's number."""
+    after_refusal: str = "change the request; `teho plan` shows what fits"
+    """Next step after a refused submission."""
 
+    @abstractmethod
     def submit(self, submission: Submission) -> tuple[str, ...]:
         """Return the command that submits. It must run only once."""
 
@@ -47,9 +56,11 @@ class Backend(Protocol):
             script: the script that is submitted.
             account: the account in the plan; empty: the plan names none.
         """
+        return ()
 
     def job_name(self, submission: Submission) -> str:
         """Return the name under which the scheduler lists the job."""
+        return submission.name
 
     def read_submitted(self, answer: Completed) -> str | None:
         """Return the job's number; None: the answer has no number.
@@ -57,16 +68,40 @@ class Backend(Protocol):
         Raises:
             RefusedError: the answer shows that the scheduler certainly did not take the job.
         """
+        if answer.exit_code == 0:
+            # Warnings may come before it.
+            for line in answer.stdout.splitlines():
+                if match := self.submitted.fullmatch(line.strip()):
+                    return "".join(filter(None, match.groups()))
+        elif self.refuses(answer):
+            raise RefusedError(
+                f"{self.title} did not accept the job; {answer.argv[0]} says: {said(answer)}",
+                "",
+                self.after_refusal,
+            )
+        return None
 
+    def refuses(self, answer: Completed) -> bool:
+        """Return whether the scheduler certainly did not take the job."""
+        return answer.exit_code > 0 and not unreachable(answer) and self.is_refusal(answer)
+
+    def is_refusal(self, answer: Completed) -> bool:
+        """Return whether a submission that failed has a message that means: there is no job."""
+        return False
+
+    @abstractmethod
     def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask for jobs that wait, run, or have just ended. Unknown jobs are left out."""
 
+    @abstractmethod
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask what jobs used, for each run of a job. Jobs without a record are left out."""
 
+    @abstractmethod
     def recent(self, back_s: float) -> tuple[Query, ...]:
         """Ask queue and accounting for this user's jobs of the last `back_s` seconds."""
 
+    @abstractmethod
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return the commands that cancel jobs, or tasks of arrays, by their ids."""
 
@@ -76,9 +111,11 @@ class Backend(Protocol):
         Raises:
             RefusedError: the scheduler refuses.
         """
+        accepted(answer)
 
     def estimate(self, script: Path) -> tuple[str, ...] | None:
         """Return the command that asks when a script would start; None: there is none."""
+        return None
 
     def read_estimate(self, answer: Completed) -> datetime | None:
         """Return the time, UTC; None: the scheduler cannot report.
@@ -86,6 +123,8 @@ class Backend(Protocol):
         Raises:
             RefusedError: the scheduler would refuse the script.
         """
+        return None
 
+    @abstractmethod
     def log_path(self, submission: Submission, job: Job) -> Path:
         """Return the file to which the job, or this task of an array, writes its output."""

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
     from teho.launchers.task_variables import TaskVariables
 
-__all__ = ["Task", "at_rank", "is_batch_script", "is_step", "rank_places", "read_task", "step_key"]
+__all__ = [
+    "Task",
+    "at_rank",
+    "is_batch_script",
+    "is_step",
+    "job_id",
+    "rank_places",
+    "read_task",
+    "record",
+    "step_key",
+]
 
 _PORTS = range(10_000, 30_000)
 """Below 32768, from which Linux takes ports for outgoing connections (ip_local_port_range)."""
@@ -31,53 +41,57 @@ _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 """Slurm's step numbers from here on mean the batch script, the shell of salloc and similar."""
 
 
+if TYPE_CHECKING:
+    from dataclasses import dataclass as record
+else:
+
+    def record(cls: type) -> type:
+        """Give a class an `__init__` for its annotated attributes, as `dataclass` does.
+
+        To import `dataclasses` would take longer than the whole launch. All objects share the
+        default values.
+        """
+
+        def fill(self: object, *values: object, **named: object) -> None:
+            self.__dict__.update(zip(cls.__annotations__, values, strict=False), **named)
+
+        cls.__init__ = fill
+        return cls
+
+
+@record
 class Task:
     """One of the tasks that were started together. Ranks count from 0."""
 
-    def __init__(
-        self,
-        *,
-        started_by: str,
-        rank: int = 0,
-        size: int = 1,
-        local_rank: int = 0,
-        local_size: int = 1,
-        node_rank: int = 0,
-        hosts: tuple[str, ...] = (),
-        tasks_per_node: tuple[int, ...] = (),
-        distribution: str = "",
-        first_host: str = "",
-        job: str = "",
-        key: str = "",
-        port: int = _PORTS.start,
-        rank_name: str = "",
-    ) -> None:
-        self.started_by = started_by
-        """The program that started the tasks, such as `Slurm`; empty: this is a single program."""
-        self.rank = rank
-        self.size = size
-        self.local_rank = local_rank
-        self.local_size = local_size
-        self.node_rank = node_rank
-        self.hosts = hosts
-        """The step's nodes in the order of their ranks; empty: not known."""
-        self.tasks_per_node = tasks_per_node
-        """Number of tasks on each of those nodes; empty: not known."""
-        self.distribution = distribution
-        """How ranks are distributed to nodes, as Slurm calls it; empty: not known."""
-        self.first_host = first_host or (hosts[0] if hosts else "")
-        """The node of rank 0, which may be known if `hosts` is not; empty: not known."""
-        self.node_count = len(hosts) or None
-        """None: not known."""
-        self.job = job
-        """The job's id, with the index of its array task; empty: not in a job."""
-        self.key = key
-        """An id that all tasks of this step have, and no other step; empty: a single program, or
-        not known."""
-        self.port = port
-        """A port for the tasks to connect to: the same on every rank, different for each step."""
-        self.rank_name = rank_name
-        """Variable with the rank. Other processes of this task have the same value of it."""
+    started_by: str
+    """The program that started the tasks, such as `Slurm`; empty: this is a single program."""
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    node_rank: int = 0
+    hosts: tuple[str, ...] = ()
+    """The step's nodes in the order of their ranks; empty: not known."""
+    tasks_per_node: tuple[int, ...] = ()
+    """Number of tasks on each of those nodes; empty: not known."""
+    distribution: str = ""
+    """How ranks are distributed to nodes, as Slurm calls it; empty: not known."""
+    first_host: str = ""
+    """The node of rank 0, which may be known if `hosts` is not; empty: not known."""
+    job: str = ""
+    """The job's id, with the index of its array task; empty: not in a job."""
+    key: str = ""
+    """An id that all tasks of this step have, and no other step; empty: a single program, or
+    not known."""
+    port: int = _PORTS.start
+    """A port for the tasks to connect to: the same on every rank, different for each step."""
+    rank_name: str = ""
+    """Variable with the rank. Other processes of this task have the same value of it."""
+
+    @property
+    def node_count(self) -> int | None:
+        """Number of nodes of the step. None: not known."""
+        return len(self.hosts) or None
 
 
 def is_step(task: Task) -> bool:
@@ -166,13 +180,13 @@ def _slurm_step(environment: Mapping[str, str]) -> str:
     return "" if special or not environment.get("SLURM_PROCID") else step
 
 
-def _job(environment: Mapping[str, str]) -> str:
+def job_id(environment: Mapping[str, str]) -> str:
     """Return the job's id as its scheduler shows it, with the index of its array task."""
     get = environment.get
     if job := _slurm_job(environment):
         array, index = get("SLURM_ARRAY_JOB_ID"), get("SLURM_ARRAY_TASK_ID")
         return f"{array}_{index}" if array and index else job
-    job, index = get("JOB_ID", ""), get("SGE_TASK_ID", "undefined")
+    job, index = get("JOB_ID", ""), get("SGE_TASK_ID") or "undefined"
     return job if not job or index == "undefined" else f"{job}.{index}"
 
 
@@ -201,7 +215,8 @@ def _slurm(environment: Mapping[str, str]) -> Task:
         hosts=hosts,
         tasks_per_node=tasks_per_node,
         distribution=get("SLURM_DISTRIBUTION", "block").partition(":")[0].partition(",")[0],
-        job=_job(environment),
+        first_host=hosts[0],
+        job=job_id(environment),
         key=step_key(environment, step),
         port=_port(job, step),
         rank_name="SLURM_PROCID",
@@ -216,7 +231,7 @@ def _by_names(environment: Mapping[str, str], host: str, variables: TaskVariable
     hosts: tuple[str, ...] = (host,)
     tasks_per_node: tuple[int, ...] = (size,)
     computed_node_rank = 0
-    first_host = ""
+    first_host = host
     if local_size != size:
         # Otherwise all tasks are on this node, even if the job has several nodes.
         hosts, tasks_per_node = _nodes(environment, host, size, local_size)
@@ -230,7 +245,7 @@ def _by_names(environment: Mapping[str, str], host: str, variables: TaskVariable
     if node_rank != computed_node_rank and local_size < size:
         # The launcher numbers the nodes in another order than the job lists them.
         hosts, tasks_per_node, first_host = (), (), ""
-    job, launch_id = _job(environment), variables.launch_id(environment)
+    job, launch_id = job_id(environment), variables.launch_id(environment)
     # The value of `mpirun --map-by`.
     policy = environment.get("OMPI_MCA_rmaps_base_mapping_policy", "")
     program = variables.title.partition(" ")[0].lower()
@@ -260,9 +275,9 @@ def _single(environment: Mapping[str, str]) -> Task:
             "OMPI_COMM_WORLD_SIZE or SLURM_STEP_NUM_TASKS",
             "export RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE before `teho launch`",
         )
-    job = _slurm_job(environment) or _job(environment)
+    job = _slurm_job(environment) or job_id(environment)
     # No other process has to find this port. The process id gives each program another port.
-    return Task(started_by="", job=_job(environment), port=_port(job, str(os.getpid())))
+    return Task(started_by="", job=job_id(environment), port=_port(job, str(os.getpid())))
 
 
 def _nodes(

@@ -21,21 +21,21 @@ class Variables:
     """The environment, with a note for each value that is not as documented."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
+        self.environment = environment
         self.notes: list[str] = []
 
     def named(self, prefix: str) -> list[str]:
         """Return the names that begin with a prefix."""
-        return sorted(name for name in self._environment if name.startswith(prefix))
+        return sorted(name for name in self.environment if name.startswith(prefix))
 
     @property
     def is_inherited(self) -> bool:
         """Whether `qrsh -inherit` started this on a node other than the job's first."""
-        return qrsh_host(self._environment) != ""
+        return qrsh_host(self.environment) != ""
 
     def text(self, *names: str) -> str | None:
         """Return the first of these variables that is set and not blank."""
-        found = (self._environment.get(name, "").strip() for name in names)
+        found = (self.environment.get(name, "").strip() for name in names)
         return next((text for text in found if text), None)
 
     def count(self, *names: str) -> int | None:

@@ -23,6 +23,7 @@ _LONGEST_PAUSE_S = 1.0
 _CONNECT_S = 10.0
 _SILENCE_S = 400.0
 """With the timeout, longer than any stage. After that, rank 0 is lost."""
+_ENDED = "ended, or its node failed"
 _TAIL_BYTES = 2000
 _KILLED_S = 5.0
 
@@ -42,6 +43,7 @@ class Connection:
         """Use a connection to rank 0, which allows `timeout_s` for each stage."""
         self._task = task
         self._silence_s = _SILENCE_S + timeout_s
+        self._silence = f"sent nothing for {self._silence_s:.0f} s"
         self._connection = connection
         self.wire = Wire(connection.fileno(), connection.fileno())
 
@@ -62,9 +64,9 @@ class Connection:
                     return message
                 self.wire.send("pong", at_s=time.time())
         except TimeoutError:
-            raise self._silent() from None
+            raise self._lost(self._silence) from None
         except (EOFError, ForeignError, OSError):
-            raise self._ended() from None
+            raise self._lost(_ENDED) from None
 
     def run_program(self, command: Sequence[str]) -> NoReturn:
         """Start a program that exchanges messages with rank 0 until the check is over.
@@ -87,7 +89,7 @@ class Connection:
         try:
             self._relay(program)
         except OSError:
-            raise self._ended() from None
+            raise self._lost(_ENDED) from None
         finally:
             program.kill()
             # A process that hangs in a driver cannot be killed.
@@ -107,7 +109,7 @@ class Connection:
         while True:
             ready = {descriptor for descriptor, _ in poll.poll(self._silence_s * 1000)}
             if not ready:
-                raise self._silent()
+                raise self._lost(self._silence)
             if errors is not None and errors in ready:
                 chunk = os.read(errors, 1 << 16)
                 tail = (tail + chunk)[-_TAIL_BYTES:]
@@ -133,13 +135,7 @@ class Connection:
             except BrokenPipeError:
                 continue  # the program has ended; its output pipe closes too
         if self.wire.closed:
-            raise self._ended()
-
-    def _silent(self) -> ConnectError:
-        return self._lost(f"sent nothing for {self._silence_s:.0f} s")
-
-    def _ended(self) -> ConnectError:
-        return self._lost("ended, or its node failed")
+            raise self._lost(_ENDED)
 
     def _lost(self, what: str) -> ConnectError:
         return ConnectError(

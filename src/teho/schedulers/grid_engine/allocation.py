@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from teho.schedulers.hostlist import parse_pe_hostfile
+from teho.schedulers.task import job_id
 from teho.schedulers.variables import Variables
 
 __all__ = ["read_job"]
@@ -22,7 +23,6 @@ def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
     """Return the facts of the job, and None for its memory; None: not in a Grid Engine job."""
     if not (variables.text("JOB_ID") and variables.named("SGE_")):
         return None
-    job, task = variables.text("JOB_ID"), variables.text("SGE_TASK_ID")
     inherited = variables.is_inherited
     # On an inherited node, NSLOTS and NHOSTS only count this node, and the job's name is `petask`.
     slots = {} if inherited else _slots_by_host(variables)
@@ -30,7 +30,7 @@ def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
     nodes = None if inherited else len(slots) or variables.count("NHOSTS")
     facts = {
         "scheduler": "grid_engine",
-        "job_id": f"{job}.{task}" if task and task != "undefined" else job,
+        "job_id": job_id(variables.environment),
         "job_name": None if inherited else variables.text("JOB_NAME"),
         "cluster": variables.text("SGE_CLUSTER_NAME"),
         "partition": variables.text("QUEUE"),

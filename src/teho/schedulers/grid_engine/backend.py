@@ -10,18 +10,13 @@ from pathlib import Path
 
 from teho.errors import RefusedError
 from teho.model.job import Job, Submission
-from teho.schedulers.backend import Query
-from teho.schedulers.command import Completed, accepted, said, unreachable
+from teho.schedulers.backend import Backend, Query
+from teho.schedulers.command import Completed, accepted, said
 from teho.schedulers.grid_engine import text as texts
 from teho.schedulers.grid_engine.quoting import grid_engine_name
 
 __all__ = ["GridEngine"]
 
-_SUBMITTED = re.compile(
-    r"(?:(\d+)(?:\.\d+-\d+:\d+)?"
-    r'|Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted)',
-    re.ASCII,
-)
 # Messages of qsub if it, or qmaster, certainly did not take the job (msg_qmaster.h,
 # msg_common.h). The messages of a verifier are not known. After a connection error there may be
 # a job.
@@ -41,7 +36,7 @@ _NOT_THERE = ("not found", "do not exist", "does not exist")
 _CLOCK_CHANGE = timedelta(hours=1)
 
 
-class GridEngine:
+class GridEngine(Backend):
     """Build Grid Engine's command lines and read its answers.
 
     Args:
@@ -49,6 +44,14 @@ class GridEngine:
     """
 
     name = "grid_engine"
+    title = "Grid Engine"
+    # `5`, `123.1-10:1` or `Your job 5 ("x") has been submitted`.
+    submitted = re.compile(
+        r"(?:(\d+)(?:\.\d+-\d+:\d+)?"
+        r'|Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted)',
+        re.ASCII,
+    )
+    after_refusal = "change the request; `qsub -w v` prints more, `teho plan` shows what fits"
 
     def __init__(self, user: str | None = None) -> None:
         self._user = user or getpass.getuser()
@@ -60,29 +63,15 @@ class GridEngine:
             *("-wd", submission.directory, submission.script),
         )
 
-    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
-        """Return an empty list: qsub reads its default options from files."""
-        return ()
-
     def job_name(self, submission: Submission) -> str:
         """Return the name that the script gives the job."""
         return grid_engine_name(submission.name or "job")
 
-    def read_submitted(self, answer: Completed) -> str | None:
-        """Return the number of `5`, `123.1-10:1` or `Your job 5 ("x") has been submitted`."""
-        if answer.exit_code == 0:
-            # Warnings may come before it.
-            for line in answer.stdout.splitlines():
-                if match := _SUBMITTED.fullmatch(line.strip()):
-                    return match.group(1) or match.group(2)
-            return None
-        if _refuses(answer):
-            raise RefusedError(
-                f"Grid Engine did not accept the job; qsub says: {said(answer)}",
-                "",
-                "change the request; `qsub -w v` prints more, `teho plan` shows what fits",
-            )
-        return None
+    def is_refusal(self, answer: Completed) -> bool:
+        """Look for a message of qsub or qmaster, unless another one says that the job exists."""
+        if _TAKEN in answer.stdout + answer.stderr:
+            return False
+        return _REFUSED.search(answer.stderr) is not None
 
     def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask qstat for all jobs of the user: for a single job it does not report a state."""
@@ -120,7 +109,7 @@ class GridEngine:
         Raises:
             RefusedError: no queue could run it.
         """
-        if _refuses(answer):
+        if self.refuses(answer):
             raise RefusedError(f"qsub says: {_reasons(said(answer))}")
         return None
 
@@ -152,13 +141,6 @@ def _reasons(text: str) -> str:
     lines = (_BEFORE_REASON.sub("", line) for line in text.splitlines())
     own = [line for line in lines if line and not _NO_REASON.search(line)]
     return "; ".join(own) or "no suitable queue"
-
-
-def _refuses(answer: Completed) -> bool:
-    """Return whether Grid Engine certainly did not take the job."""
-    if answer.exit_code <= 0 or unreachable(answer) or _TAKEN in answer.stdout + answer.stderr:
-        return False
-    return _REFUSED.search(answer.stderr) is not None
 
 
 def _present(answer: Completed) -> str:

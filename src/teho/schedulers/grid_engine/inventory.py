@@ -30,7 +30,7 @@ from teho.schedulers.grid_engine.answers import (
     listed,
 )
 from teho.schedulers.inventory import HOSTS_NOTE, Ask, Host, is_product, kinds_in, kinds_of, length
-from teho.units import mib_text, parse_bytes, parse_duration
+from teho.units import least, mib_text, parse_bytes, parse_duration
 
 __all__ = ["grid_engine_cluster"]
 
@@ -174,7 +174,7 @@ class _Site:
         limits = (
             _bytes(of_queue(queue, name, "INFINITY")) for name in {self.memory_name, "h_vmem"}
         )
-        memory = _mib_text(min((limit for limit in limits if limit is not None), default=None))
+        memory = _mib_text(least(*limits))
         # At the soft limit, a program gets SIGUSR1, which ends it unless it handles the signal.
         times = [of_queue(queue, name, "INFINITY") for name in ("h_rt", "s_rt")]
         longest = min(
@@ -317,8 +317,7 @@ def _pairs(text: str) -> Settings:
 
 
 def _smallest(name: str, limits: Sequence[Settings]) -> float | None:
-    found = [_bytes(limit[name]) for limit in limits if name in limit]
-    return min((value for value in found if value is not None), default=None)
+    return least(*(_bytes(limit[name]) for limit in limits if name in limit))
 
 
 def _bytes(text: str) -> float | None:

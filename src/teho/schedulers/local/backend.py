@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from teho.model.job import Job, Submission
-from teho.schedulers.backend import Query
+from teho.schedulers.backend import Backend, Query
 from teho.schedulers.command import Completed, accepted
 from teho.schedulers.slurm.values import fill_pattern
 
@@ -27,7 +26,7 @@ _START = (
 )
 
 
-class Local:
+class Local(Backend):
     """Build the runner's command lines and read its answers.
 
     Args:
@@ -42,14 +41,6 @@ class Local:
     def submit(self, submission: Submission) -> tuple[str, ...]:
         """Return the command that starts a runner."""
         return self._runner("submit", msgspec.json.encode(submission).decode())
-
-    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
-        """Return an empty list: no variable changes a script's options here."""
-        return ()
-
-    def job_name(self, submission: Submission) -> str:
-        """Return the name unchanged."""
-        return submission.name
 
     def read_submitted(self, answer: Completed) -> str | None:
         """Return the number that the runner printed."""
@@ -73,18 +64,6 @@ class Local:
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return the command that ends jobs."""
         return (self._runner("cancel", *jobs),)
-
-    def read_cancelled(self, answer: Completed) -> None:
-        """Accept a command that succeeded."""
-        accepted(answer)
-
-    def estimate(self, script: Path) -> None:
-        """Return None: a job starts when it is submitted."""
-        return
-
-    def read_estimate(self, answer: Completed) -> datetime | None:
-        """Return None."""
-        return None
 
     def log_path(self, submission: Submission, job: Job) -> Path:
         """Fill in the pattern, which has Slurm's symbols."""

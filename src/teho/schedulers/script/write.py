@@ -143,6 +143,7 @@ def _values(
     stage = _stage(option, cluster, options)
     request, scheduler = option.request, scheduler_of(option.scheduler)
     container = _container(option, cluster, software)
+    variables = container.variables if container else {}
     launcher = launcher_of(request.launcher)
     processes = max(1, option.gpus_per_node) if launcher.own_processes else 1
     return Values(
@@ -153,7 +154,7 @@ def _values(
         software=software.lines if software else (),
         lines=request.lines,
         directories=tuple(map(_filled, container.directories)) if container else (),
-        variables=_variables(container) if container else (),
+        variables=tuple(f'{name}="{_filled(value)}"' for name, value in variables.items()),
         stage=stage,
         scratch=cluster.local_disk.place if stage and cluster.local_disk else "",
         launcher=request.launcher,
@@ -250,10 +251,6 @@ def _masks(option: Option, cluster: Cluster) -> str:
 
 def _filled(text: str) -> str:
     return text.replace("{user}", "$USER").replace("{node}", "$SLURM_NODEID")
-
-
-def _variables(container: Container) -> tuple[str, ...]:
-    return tuple(f'{name}="{_filled(value)}"' for name, value in container.variables.items())
 
 
 def _container(option: Option, cluster: Cluster, software: Software | None) -> Container | None:

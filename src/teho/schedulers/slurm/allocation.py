@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from teho.schedulers.task import job_id
 from teho.schedulers.variables import TOO_LARGE, Variables
 
 __all__ = ["read_job"]
@@ -15,12 +16,6 @@ __all__ = ["read_job"]
 _UNLIMITED_S = 365 * 86400
 # slurm.h: steps without a usual number.
 _STEPS = {"4294967290": "interactive", "4294967291": "batch", "4294967292": "extern"}
-
-
-def _job_id(variables: Variables) -> str | None:
-    """Return the job's id as squeue shows it, with the array's number if it is an array task."""
-    array, task = variables.text("SLURM_ARRAY_JOB_ID"), variables.text("SLURM_ARRAY_TASK_ID")
-    return f"{array}_{task}" if array and task else variables.text("SLURM_JOB_ID", "SLURM_JOBID")
 
 
 def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
@@ -35,7 +30,7 @@ def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
         gpus = variables.items("SLURM_STEP_GPUS")
     facts = {
         "scheduler": "slurm",
-        "job_id": _job_id(variables),
+        "job_id": job_id(variables.environment),
         "step_id": _STEPS.get(step, step) if step else None,
         "job_name": variables.text("SLURM_JOB_NAME"),
         "cluster": variables.text("SLURM_CLUSTER_NAME"),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
 
-from teho.errors import RefusedError
 from teho.model.job import Job, Submission
-from teho.schedulers.backend import Query
-from teho.schedulers.command import Completed, accepted, said, unreachable
+from teho.schedulers.backend import Backend, Query
+from teho.schedulers.command import Completed, accepted
 from teho.schedulers.slurm import text as slurm_text
 from teho.schedulers.slurm.quoting import slurm_name
 from teho.schedulers.slurm.scheduler import SlurmScheduler
@@ -20,9 +19,6 @@ from teho.schedulers.slurm.values import fill_pattern
 
 __all__ = ["Slurm"]
 
-_SUBMITTED = re.compile(
-    r"^(?:Submitted batch job )?(\d+)(;[\w.-]+)?(?: on cluster \S+)?$", re.ASCII
-)
 _WOULD_START = re.compile(r"Job \d+ to start at (\S+)", re.ASCII)
 # The last line that sbatch(1) prints if a submission failed.
 _FAILED = re.compile(r"Batch job submission failed: (.*)")
@@ -61,10 +57,15 @@ _ACCOUNTING_TIMEOUT_S = 10.0
 _NOT_THERE = "Invalid job id specified"
 
 
-class Slurm:
+class Slurm(Backend):
     """Build Slurm's command lines and read its answers."""
 
     name = "slurm"
+    title = "Slurm"
+    # `123`, `123;cluster` or `Submitted batch job 123`.
+    submitted = re.compile(
+        r"(?:Submitted batch job )?(\d+)(;[\w.-]+)?(?: on cluster \S+)?", re.ASCII
+    )
 
     def submit(self, submission: Submission) -> tuple[str, ...]:
         """Return the `sbatch` command. Its options override those in the script."""
@@ -89,25 +90,17 @@ class Slurm:
         """Return the name. Without one, sbatch takes the script's file name."""
         return slurm_name(submission.name) or Path(submission.script).name
 
-    def read_submitted(self, answer: Completed) -> str | None:
-        """Return the number of `123`, `123;cluster` or `Submitted batch job 123`."""
-        if answer.exit_code == 0:
-            for line in answer.stdout.splitlines():
-                if match := _SUBMITTED.fullmatch(line.strip()):
-                    return match.group(1) + (match.group(2) or "")
-            return None
-        if _refuses(answer):
-            raise RefusedError(
-                f"Slurm did not accept the job; sbatch says: {said(answer)}",
-                "",
-                "change the request; `teho plan` shows what fits",
-            )
-        return None
+    def is_refusal(self, answer: Completed) -> bool:
+        """Compare the last reason with those that the controller gives, or that sbatch gives."""
+        reasons = _FAILED.findall(answer.stderr)
+        if reasons:
+            return _REFUSED.match(reasons[-1]) is not None
+        return answer.exit_code in {1, 255} and _NOT_ASKED.search(answer.stderr) is not None
 
     def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask squeue. It also lists ended jobs while the controller remembers them."""
         return tuple(
-            _queue((*cluster, "--states=all", f"--jobs={_bare(jobs)}"), jobs)
+            _squeue(*cluster, "--states=all", f"--jobs={_bare(jobs)}", numbers=jobs)
             for cluster, jobs in _by_cluster(numbers)
         )
 
@@ -115,7 +108,7 @@ class Slurm:
         """Ask sacct, also for the steps: only they have the memory that was used."""
         return tuple(
             msgspec.structs.replace(
-                _accounting((*cluster, "--duplicates", f"--jobs={_bare(jobs)}"), jobs),
+                _sacct(*cluster, "--duplicates", f"--jobs={_bare(jobs)}", numbers=jobs),
                 # A person waits for this answer, and the database may be down.
                 timeout_s=_ACCOUNTING_TIMEOUT_S,
                 again_if_late=False,
@@ -127,8 +120,8 @@ class Slurm:
         """Ask for this user's jobs: first the queue, then the accounting."""
         hours = int(back_s // 3600) + 1
         return (
-            _queue(("--me", "--states=all")),
-            _accounting(("--allocations", f"--starttime=now-{hours}hours")),
+            _squeue("--me", "--states=all"),
+            _sacct("--allocations", f"--starttime=now-{hours}hours"),
         )
 
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -174,32 +167,20 @@ def _output_in(submission: Submission) -> tuple[str, ...]:
     return (f"--output={submission.directory.replace('%', '%%')}/{name}",)
 
 
-def _queue(selection: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Query:
-    return Query(
-        ("squeue", *selection, "--noheader", f"--format={slurm_text.QUEUE_FORMAT}"),
-        numbers,
-        lambda answer: slurm_text.read_queue(_present(answer)),
-        slurm_text.ENVIRONMENT,
-    )
+def _squeue(*selection: str, numbers: tuple[str, ...] = ()) -> Query:
+    argv = ("squeue", *selection, "--noheader", f"--format={slurm_text.QUEUE_FORMAT}")
+    return _query(argv, numbers, slurm_text.read_queue)
 
 
-def _accounting(selection: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Query:
-    return Query(
-        ("sacct", *selection, *slurm_text.ACCOUNTING_OPTIONS),
-        numbers,
-        lambda answer: slurm_text.read_accounting(_present(answer)),
-        slurm_text.ENVIRONMENT,
-    )
+def _sacct(*selection: str, numbers: tuple[str, ...] = ()) -> Query:
+    argv = ("sacct", *selection, *slurm_text.ACCOUNTING_OPTIONS)
+    return _query(argv, numbers, slurm_text.read_accounting)
 
 
-def _refuses(answer: Completed) -> bool:
-    """Return whether Slurm certainly did not take the job."""
-    if answer.exit_code <= 0 or unreachable(answer):
-        return False
-    reasons = _FAILED.findall(answer.stderr)
-    if reasons:
-        return _REFUSED.match(reasons[-1]) is not None
-    return answer.exit_code in {1, 255} and _NOT_ASKED.search(answer.stderr) is not None
+def _query(
+    argv: tuple[str, ...], numbers: tuple[str, ...], read: Callable[[str], tuple[Job, ...]]
+) -> Query:
+    return Query(argv, numbers, lambda answer: read(_present(answer)), slurm_text.ENVIRONMENT)
 
 
 def _present(answer: Completed) -> str:

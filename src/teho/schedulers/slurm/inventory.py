@@ -35,7 +35,7 @@ from teho.schedulers.inventory import (
 from teho.schedulers.slurm.billing import billing_of
 from teho.schedulers.slurm.resources import gpu_limit, gpus_in, gres_items, ids_in, tres_limits
 from teho.schedulers.slurm.rows import Row, columns, settings, text_rows
-from teho.units import counted, mib_text, parse_duration
+from teho.units import counted, least, mib_text, parse_duration
 
 __all__ = ["slurm_cluster"]
 
@@ -87,12 +87,12 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
         if name.startswith("gres/gpu:")
     )
     priority_flags = config.get("PriorityFlags")
-    of_rows = {row.get("PartitionName", ""): row for row in partitions}
-    billing = {
-        key: found
-        for key, row in of_rows.items()
-        if (found := billing_of(row, _within(key, hosts), priority_flags, counted_gpus)) is not None
-    }
+    billing = {}
+    for row in partitions:
+        key = row.get("PartitionName", "")
+        own = [one for one in hosts if key in one.partitions]
+        if bill := billing_of(row, own, priority_flags, counted_gpus):
+            billing[key] = bill
     return Cluster(
         name=(name or slurm_name or "cluster").lower(),
         title=slurm_name or name,
@@ -196,10 +196,6 @@ def _unseen(partitions: Sequence[Row], hosts: Sequence[Host]) -> list[str]:
     ]
 
 
-def _within(partition: str, hosts: Sequence[Host]) -> list[Host]:
-    return [host for host in hosts if partition in host.partitions]
-
-
 def _partition(
     row: Row,
     config: Row,
@@ -215,7 +211,7 @@ def _partition(
     enforced = {"limits", "safe"} & {*_names(config.get("AccountingStorageEnforce", ""))}
     rules = qos.get(bound, {}) if bound and enforced else {}
     unknown = _LIMITS_OF_QOS if bound and enforced and not rules else ()
-    job, node, least = (
+    job, node, minimum = (
         tres_limits(rules.get(key, "")) for key in ("MaxTRES", "MaxTRESPerNode", "MinTRES")
     )
     types = {gpu_type for host in hosts for gpu_type, _ in host.gpus}
@@ -233,13 +229,13 @@ def _partition(
         },
         takes_cpu_jobs=True,
         max_time=_shortest(row.get("MaxTime", ""), rules.get("MaxWall", "")),
-        min_nodes=max(_count(row, "MinNodes", 1), least.get("node", 1), 1),
-        max_nodes=_least(_number(row.get("MaxNodes", "")), job.get("node")),
+        min_nodes=max(_count(row, "MinNodes", 1), minimum.get("node", 1), 1),
+        max_nodes=least(_number(row.get("MaxNodes", "")), job.get("node")),
         max_gpus_per_node=gpu_limit(node, types),
-        min_gpus=gpu_limit(least, types),
+        min_gpus=gpu_limit(minimum, types),
         max_gpus=gpu_limit(job, types),
         max_cores=_cores(job.get("cpu"), per_core),
-        max_cores_per_node=_cores(_least(cpus, node.get("cpu")), per_core),
+        max_cores_per_node=_cores(least(cpus, node.get("cpu")), per_core),
         max_cpus_per_node=cpus if cpus and of_threads else None,
         default_cpus_per_gpu=_number(defaults.get("DefCpuPerGPU", "")),
         default_memory_per_gpu=_mib(defaults.get("DefMemPerGPU", "")),
@@ -381,10 +377,6 @@ def _notes(
 def _count(row: Row, key: str, default: int) -> int:
     found = _number(row.get(key, ""))
     return default if found is None else found
-
-
-def _least(*limits: int | None) -> int | None:
-    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _cores(cpus: int | None, per_core: set[int]) -> int | None:

@@ -9,10 +9,11 @@ sacct starts at a job id that is followed by a state and an exit code.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from teho.model.job import Job, JobState
 from teho.schedulers.slurm import values
+from teho.schedulers.slurm.resources import gpus_in
 
 __all__ = ["ACCOUNTING_OPTIONS", "ENVIRONMENT", "QUEUE_FORMAT", "read_accounting", "read_queue"]
 
@@ -121,12 +122,8 @@ def _queued(row: dict[str, str]) -> Job:
 
 def _gpus_per_node(gres: str, nodes: int | None) -> int | None:
     """Return the job's GPUs from `gres/gpu:v100:2` for each node; None: it names no GPU there."""
-    found = [
-        values.count(item.rpartition(":")[2]) or 1
-        for item in gres.split(",")
-        if item.removeprefix("gres:").removeprefix("gres/").split(":")[0] == "gpu"
-    ]
-    return sum(found) * nodes if found and nodes else None
+    found = gpus_in(re.sub("gres[:/]", "", gres))
+    return sum(count for _, count in found) * nodes if found and nodes else None
 
 
 def read_accounting(text: str) -> tuple[Job, ...]:
@@ -161,6 +158,7 @@ def _accounted(row: dict[str, str], steps: Sequence[dict[str, str]]) -> Job:
     tres = values.tres(row["AllocTRES"]) or values.tres(row["ReqTRES"])
     code, _, signal = row["ExitCode"].partition(":")
     exit_code, signal_number = values.ending(state, values.count(code), values.count(signal))
+    peaks = [values.size(step["MaxRSS"]) for step in steps]
     minutes, elapsed = values.count(row["TimelimitRaw"]), values.count(row["ElapsedRaw"])
     return Job(
         id=job,
@@ -187,7 +185,8 @@ def _accounted(row: dict[str, str], steps: Sequence[dict[str, str]]) -> Job:
         time_limit_s=None if minutes is None else minutes * 60.0,
         exit_code=exit_code,
         signal=signal_number,
-        memory_peak_bytes=_largest(values.size(step["MaxRSS"]) for step in steps),
+        # 0 means that a step ended before Slurm measured it.
+        memory_peak_bytes=max(filter(None, peaks), default=None),
         cpu_s=values.cpu_seconds(row["TotalCPU"]) if end is not None else None,
         energy_j=values.energy(row["ConsumedEnergyRaw"]),
         comment=values.word(row["Comment"]),
@@ -199,8 +198,3 @@ def _identity(written: str) -> tuple[str, str | None]:
     if found is None:
         raise ValueError(f"{written[:60]!r} is not a job id of Slurm")
     return found
-
-
-def _largest(amounts: Iterable[int | None]) -> int | None:
-    """Return the largest amount. 0 means that a step ended before Slurm measured it."""
-    return max((amount for amount in amounts if amount), default=None)

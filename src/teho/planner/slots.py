@@ -1,21 +1,31 @@
 """Choose a job's parallel environment and find its quotas on Grid Engine. Pure.
 
-In each set of quotas, the first matching rule applies (sge_resource_quota(5)).
+A core is a slot there. A cluster whose file names one option for cores has no environments. In each
+set of quotas, the first matching rule applies (sge_resource_quota(5)).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
 from teho.model.cluster import ParallelEnvironment, Quota
 from teho.model.member import Live
 from teho.model.request import Request
-from teho.planner.parallel_environments import environments_for, keeps_together, needs_environment
-from teho.planner.place import Place, least, memory_mib
+from teho.planner.place import Place, memory_mib
+from teho.units import least
 
-__all__ = ["SlotRules", "least_memory_of_hosts", "project_of", "slot_rules"]
+__all__ = [
+    "SlotRules",
+    "environments_for",
+    "environments_of",
+    "is_let_in",
+    "least_memory_of_hosts",
+    "needs_environment",
+    "project_of",
+    "slot_rules",
+]
 
 
 class SlotRules(msgspec.Struct, frozen=True):
@@ -128,3 +138,50 @@ def _split(words: Sequence[str]) -> tuple[set[str], set[str]]:
     """Return the names in a list, and the names that `!` excludes."""
     wanted = {word for word in words if not word.startswith("!")}
     return wanted, {word[1:] for word in words if word.startswith("!")}
+
+
+def needs_environment(place: Place, cores: int) -> bool:
+    """Return whether a job with this number of cores needs a parallel environment."""
+    if not place.scheduler.has_slots or place.cluster.dialect.cores:
+        return False
+    return cores > 1 or place.partition.only_parallel
+
+
+def environments_for(place: Place, cores: int) -> list[ParallelEnvironment]:
+    """Return the environments that can give the cores on one node, the certain ones first."""
+    able = [
+        one
+        for one in environments_of(place)
+        if one.max_cores is None or cores <= one.max_cores
+        if one.rule != "fixed" or cores == one.cores_per_node
+        if one.rule != "spread" or cores == 1 or _has_one_node(place)
+    ]
+    return sorted(able, key=lambda one: not keeps_together(one, place, cores))
+
+
+def keeps_together(one: ParallelEnvironment, place: Place, cores: int) -> bool:
+    """Return whether an environment certainly gives the cores on one node."""
+    return one.rule in {"one_node", "fixed"} or cores == 1 or _has_one_node(place)
+
+
+def _has_one_node(place: Place) -> bool:
+    return place.node_count == 1 and len(place.partition.kinds) == 1
+
+
+def environments_of(place: Place) -> Iterator[ParallelEnvironment]:
+    """Yield the environments of a partition that the user may use on this kind of node."""
+    for one in place.partition.parallel_environments:
+        if one.kinds and place.kind.name not in one.kinds:
+            continue
+        if is_let_in(place.live, one.user_lists, one.denied_user_lists) is not False:
+            yield one
+
+
+def is_let_in(live: Live | None, allowed: Collection[str], denied: Collection[str]) -> bool | None:
+    """Return whether user lists admit the user. None: the user's lists are unknown."""
+    if not allowed and not denied:
+        return True
+    if live is None or live.user_lists is None:
+        return None
+    lists = {*live.user_lists}
+    return (not allowed or bool(lists & {*allowed})) and not lists & {*denied}
