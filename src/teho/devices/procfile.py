@@ -1,4 +1,4 @@
-"""Files in /proc and /sys that are read repeatedly, and sums of counters.
+"""Files in /proc and /sys that are read repeatedly.
 
 Opening a file in /proc takes longer than reading it. If a file stays open, the kernel creates its
 content again at every `pread` from offset 0.
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from teho.model.missing import Missing, Reason
 
 __all__ = [
     "ProcFile",
-    "Total",
     "has_host_pids",
     "missing_because",
     "names_in",
@@ -120,23 +118,3 @@ class ProcFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-
-class Total:
-    """The sum of counters that may appear, disappear and start again from 0. It never falls."""
-
-    def __init__(self) -> None:
-        self._sum = 0
-        self._last: dict[str, int] = {}
-
-    def add(self, counters: Mapping[str, int]) -> int:
-        """Add the present state of the counters, and return the sum.
-
-        A counter that fell has started again (a reset, a new mount). A counter that is gone keeps
-        its count.
-        """
-        for key, value in counters.items():
-            last = self._last.get(key, 0)
-            self._sum += value - last if value >= last else value
-            self._last[key] = value
-        return self._sum

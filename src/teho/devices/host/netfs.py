@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
-from teho.devices.host.part import Part
-from teho.devices.procfile import ProcFile, Total, read_text
+from teho.devices.host.part import Traffic
+from teho.devices.procfile import ProcFile, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -18,7 +18,7 @@ _UNCOUNTED = (b"beegfs", b"ceph", b"cifs", b"gpfs", b"pvfs2", b"smb3", b"wekafs"
 _SERVER_READ, _SERVER_WRITE = 4, 5
 
 
-class NetworkFileSystems(Part):
+class NetworkFileSystems(Traffic):
     """NFS from /proc/self/mountstats, Lustre from its clients' `stats` files."""
 
     metrics: tuple[str, ...] = ("netfs_read_bytes", "netfs_write_bytes")
@@ -29,8 +29,6 @@ class NetworkFileSystems(Part):
         self._mounts = self._open(root / "proc/self/mountstats")
         self._superblocks: dict[bytes, str] = {}
         self._lustre: list[ProcFile] = []
-        self._read_bytes = Total()
-        self._write_bytes = Total()
 
     def read(self) -> dict[str, Reading]:
         """Return `netfs_read_bytes` and `netfs_write_bytes`.
@@ -48,11 +46,7 @@ class NetworkFileSystems(Part):
             if isinstance(lustre, Missing):
                 return self._all(lustre)
             counters.update(lustre)
-        if not counters:
-            return self._all(_nothing_to_count(data))
-        read = self._read_bytes.add({key: pair[0] for key, pair in counters.items()})
-        written = self._write_bytes.add({key: pair[1] for key, pair in counters.items()})
-        return dict(zip(self.metrics, (read, written), strict=True))
+        return self.totals(counters) if counters else self._all(_nothing_to_count(data))
 
     def _nfs(self, data: bytes) -> dict[str, tuple[int, int]]:
         """Return bytes (read, written) of each NFS file system.

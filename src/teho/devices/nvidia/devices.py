@@ -11,10 +11,13 @@ import pynvml
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 
-__all__ = ["Found", "Handle", "Instance", "find_gpus", "missing_for"]
+__all__ = ["Found", "Handle", "Instance", "find_gpus", "missing_for", "number"]
 
 Handle = Any
 """NVML's handle of a GPU or MIG instance."""
+
+_NOT_AVAILABLE = frozenset({2**32 - 1, 2**64 - 1})
+"""NVML_VALUE_NOT_AVAILABLE of both widths: a successful call without a value."""
 
 _ERRORS: dict[int, tuple[Reason, str]] = {
     pynvml.NVML_ERROR_NOT_SUPPORTED: (
@@ -54,6 +57,13 @@ def missing_for(error: int) -> Missing:
     if known is None:
         return Missing(Reason.FAILED, f"NVML says: {pynvml.NVMLError(error)}")
     return Missing(*known)
+
+
+def number(value: int) -> int:
+    """Return the value; raise NVMLError if it is NVML's "not available"."""
+    if value in _NOT_AVAILABLE:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_DATA)
+    return value
 
 
 class Instance(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Any
 
 import pynvml
 
-from teho.devices.nvidia.devices import Handle
-from teho.devices.nvidia.signals import Out, Signal, number, pace
+from teho.devices.nvidia.devices import Handle, number
+from teho.devices.nvidia.signals import Out, Signal, pace
 from teho.devices.procfile import has_host_pids
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
