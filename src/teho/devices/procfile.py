@@ -13,16 +13,19 @@ from pathlib import Path
 from teho.model.missing import Missing, Reason
 
 __all__ = [
+    "KeptFile",
     "ProcFile",
     "has_host_pids",
     "missing_because",
     "names_in",
     "read_text",
+    "slurp",
     "unescape",
     "words_of",
 ]
 
 _CHUNK = 1 << 16
+_PAGE_BYTES = 4096
 _HOST_PIDS = "pid:[4026531836]"
 """The host's PID namespace: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 _REASONS = {
@@ -92,29 +95,55 @@ def unescape(word: str) -> str:
     return word
 
 
-class ProcFile:
+def slurp(path: str) -> bytes:
+    """Return a file's first 4 KiB: one page, which is all that the kernel writes to most files."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.pread(descriptor, _PAGE_BYTES, 0)
+    finally:
+        os.close(descriptor)
+
+
+class KeptFile:
     """One kernel file, opened at the first read and kept open."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = path
-        self._fd = -1
+        self._descriptor = -1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was opened, and not closed since."""
+        return self._descriptor >= 0
+
+    def page(self, size: int = _PAGE_BYTES) -> bytes:
+        """Return the first bytes of the present content; by default one page.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
+        if self._descriptor < 0:
+            self._descriptor = os.open(self.path, os.O_RDONLY)
+        return os.pread(self._descriptor, size, 0)
+
+    def close(self) -> None:
+        """Close the file; the next read opens it again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class ProcFile(KeptFile):
+    """A file that may be longer than a page."""
 
     def read(self) -> bytes | Missing:
         """Return the whole present content, or why it cannot be read."""
         try:
-            if self._fd < 0:
-                self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            data = os.pread(self._fd, _CHUNK, 0)
+            data = self.page(_CHUNK)
             # For a file with many records, one read returns about a page, whatever its size.
-            while more := os.pread(self._fd, _CHUNK, len(data)):
+            while more := os.pread(self._descriptor, _CHUNK, len(data)):
                 data += more
         except OSError as error:
             self.close()
             return missing_because(error, self.path)
         return data
-
-    def close(self) -> None:
-        """Close the file; the next read opens it again."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1

@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from teho.devices.procfile import read_text
+from teho.devices.procfile import read_text, slurp
 from teho.model.missing import Missing, Reason
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "optional_number",
     "parse_number",
     "properties_in",
-    "read_number",
     "why_missing",
 ]
 
@@ -32,8 +31,6 @@ _REASONS = {
 }
 _HEXADECIMAL = re.compile(r"(0x)?[0-9a-fA-F]{1,16}")
 _PROPERTY = re.compile(r"^(\w+) (\d{1,20})$", re.MULTILINE)
-_ANSWER_BYTES = 64
-"""Larger than any number, so that no number is cut."""
 _MOST_DIGITS = 18
 """Numbers with this many digits fit a signed 64-bit column. Real values are smaller."""
 
@@ -51,16 +48,6 @@ def parse_number(answer: bytes) -> int:
     return int(text)
 
 
-def read_number(descriptor: int) -> int:
-    """Read the whole number in an open file, from its beginning.
-
-    Raises:
-        OSError: the kernel refuses.
-        ValueError: the content is not a number.
-    """
-    return parse_number(os.pread(descriptor, _ANSWER_BYTES, 0))
-
-
 def number_in(path: str) -> int:
     """Open, read and close a file with one whole number.
 
@@ -68,11 +55,7 @@ def number_in(path: str) -> int:
         OSError: the kernel refuses.
         ValueError: the content is not a number.
     """
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        return read_number(descriptor)
-    finally:
-        os.close(descriptor)
+    return parse_number(slurp(path))
 
 
 def optional_number(path: str) -> int | None:
@@ -99,7 +82,9 @@ def properties_in(path: str) -> dict[str, int]:
     return {key: int(value) for key, value in _PROPERTY.findall(text)}
 
 
-def why_missing(error: OSError, what: str) -> Missing:
-    """Return a missing value that says why a file cannot be opened or read."""
+def why_missing(error: OSError | ValueError, what: str) -> Missing:
+    """Return a missing value that says why a file cannot be opened or read, or has no number."""
+    if isinstance(error, ValueError):
+        return Missing(Reason.FAILED, f"{what}: {error}")
     code = error.errno or 0
     return Missing(_REASONS.get(code, Reason.FAILED), f"{what}: {os.strerror(code)}")

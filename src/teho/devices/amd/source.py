@@ -8,19 +8,18 @@ and sysfs creates its content again at each read.
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from teho.devices.amd.counters import Counters
 from teho.devices.amd.errors import MemoryErrors
-from teho.devices.amd.files import FOR_GOOD, number_in, read_number, why_missing
+from teho.devices.amd.files import FOR_GOOD, number_in, parse_number, why_missing
 from teho.devices.amd.packages import SILENT_DIE, pair_dies
 from teho.devices.amd.processes import NO_KFD, GpuOfJob, Processes, of_job
 from teho.devices.amd.topology import AmdGpu, amd_cards, find_amd_gpus
 from teho.devices.amd.visible import visible_rocm
-from teho.devices.procfile import read_text
+from teho.devices.procfile import KeptFile, read_text
 from teho.errors import DeviceError
 from teho.model.device import Device, Reading, Readings
 from teho.model.missing import Missing, Reason
@@ -230,46 +229,33 @@ class _Gpu:
         self._counters.close()
 
 
-class _Signal:
+class _Signal(KeptFile):
     """One metric of one GPU: a file that stays open."""
 
-    __slots__ = ("_descriptor", "_name", "_path", "_spec", "metric")
-
     def __init__(self, path: str, spec: _Spec) -> None:
+        super().__init__(path)
         self.metric = spec.metric
-        self._path = path
         self._name = path.rpartition("/")[2]
         self._spec = spec
-        self._descriptor = -1
 
     def read(self) -> Reading:
         """Return the value in the metric's unit, or why it is missing."""
         try:
-            if self._descriptor < 0:
-                self._descriptor = os.open(self._path, os.O_RDONLY)
-            number = read_number(self._descriptor)
-        except OSError as error:
-            return self._refusal(error)
-        except ValueError as error:
-            return Missing(Reason.FAILED, f"{self._name}: {error}")
+            number = parse_number(self.page())
+        except (OSError, ValueError) as error:
+            # sysfs checks permissions when a file is opened. With EPERM at a later read, amdgpu
+            # reports that the GPU is being reset or is suspended (amdgpu_pm.c).
+            if isinstance(error, OSError) and error.errno == errno.EPERM and self.is_open:
+                return Missing(
+                    Reason.FAILED, f"{self._name}: the GPU is being reset or is suspended"
+                )
+            return why_missing(error, self._name)
         _, _, divisor, maximum, zero = self._spec
         if number == 0 and zero is not None:
             return zero
         if maximum is not None and number > maximum:
             return Missing(Reason.FAILED, f"{self._name}: {number} is above {maximum}")
         return number if divisor == 1 else number / divisor
-
-    def _refusal(self, error: OSError) -> Missing:
-        # sysfs checks permissions when a file is opened. With EPERM at a later read, amdgpu reports
-        # that the GPU is being reset or is suspended (amdgpu_pm.c).
-        if error.errno == errno.EPERM and self._descriptor >= 0:
-            return Missing(Reason.FAILED, f"{self._name}: the GPU is being reset or is suspended")
-        return why_missing(error, self._name)
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
 
 def _specs(gpu: AmdGpu) -> tuple[_Spec, ...]:
