@@ -44,7 +44,8 @@ class Cpu(Part):
             return self._all(data)
         readings: dict[str, Reading] = {
             "context_switches": _number(data, b"ctxt"),
-            "runnable_tasks": _without_self(_number(data, b"procs_running")),
+            # Without this task, which always runs when the kernel counts.
+            "runnable_tasks": _number(data, b"procs_running", less=1),
         }
         now = [_core_ticks(data, core) for core in self._cores]
         ticks = [core for core in now if core is not None]
@@ -90,13 +91,8 @@ def _core_ticks(data: bytes, core: int) -> list[int] | None:
     return [int(word) for word in words[:_FIELDS]] if len(words) >= _FIELDS else None
 
 
-def _number(data: bytes, name: bytes) -> int | Missing:
+def _number(data: bytes, name: bytes, less: int = 0) -> int | Missing:
     words = words_of(data, name)
     if not words:
         return Missing(Reason.UNSUPPORTED, f"no {name.decode()} in /proc/stat")
-    return int(words[0])
-
-
-def _without_self(running: int | Missing) -> int | Missing:
-    """Subtract this task, which always runs when the kernel counts."""
-    return running if isinstance(running, Missing) else max(0, running - 1)
+    return max(0, int(words[0]) - less)

@@ -11,7 +11,7 @@ import pynvml
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 
-__all__ = ["Found", "Handle", "Instance", "find_gpus", "missing_for", "number"]
+__all__ = ["Found", "Handle", "Instance", "ask", "find_gpus", "missing_for", "number"]
 
 Handle = Any
 """NVML's handle of a GPU or MIG instance."""
@@ -19,33 +19,26 @@ Handle = Any
 _NOT_AVAILABLE = frozenset({2**32 - 1, 2**64 - 1})
 """NVML_VALUE_NOT_AVAILABLE of both widths: a successful call without a value."""
 
-_ERRORS: dict[int, tuple[Reason, str]] = {
-    pynvml.NVML_ERROR_NOT_SUPPORTED: (
-        Reason.UNSUPPORTED,
-        "this GPU or its driver does not offer this figure",
+_TOO_OLD = Missing(Reason.UNSUPPORTED, "the driver is too old to offer this figure")
+_ERRORS = {
+    pynvml.NVML_ERROR_NOT_SUPPORTED: Missing(
+        Reason.UNSUPPORTED, "this GPU or its driver does not offer this figure"
     ),
     # The question is the same for all devices, so the device does not support it: mostly MIG.
-    pynvml.NVML_ERROR_INVALID_ARGUMENT: (
-        Reason.UNSUPPORTED,
-        "this kind of device does not offer this figure",
+    pynvml.NVML_ERROR_INVALID_ARGUMENT: Missing(
+        Reason.UNSUPPORTED, "this kind of device does not offer this figure"
     ),
-    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: (
-        Reason.UNSUPPORTED,
-        "the driver is too old to offer this figure",
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: _TOO_OLD,
+    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: _TOO_OLD,
+    pynvml.NVML_ERROR_DEPRECATED: Missing(
+        Reason.UNSUPPORTED, "the driver no longer offers this figure"
     ),
-    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: (
-        Reason.UNSUPPORTED,
-        "the driver is too old to offer this figure",
+    pynvml.NVML_ERROR_NO_PERMISSION: Missing(
+        Reason.FORBIDDEN, "the driver does not show this figure to this user"
     ),
-    pynvml.NVML_ERROR_DEPRECATED: (Reason.UNSUPPORTED, "the driver no longer offers this figure"),
-    pynvml.NVML_ERROR_NO_PERMISSION: (
-        Reason.FORBIDDEN,
-        "the driver does not show this figure to this user",
-    ),
-    pynvml.NVML_ERROR_NO_DATA: (Reason.FAILED, "the driver answers 'not available'"),
-    pynvml.NVML_ERROR_GPU_IS_LOST: (
-        Reason.FAILED,
-        "the GPU is lost: it no longer answers on its bus",
+    pynvml.NVML_ERROR_NO_DATA: Missing(Reason.FAILED, "the driver answers 'not available'"),
+    pynvml.NVML_ERROR_GPU_IS_LOST: Missing(
+        Reason.FAILED, "the GPU is lost: it no longer answers on its bus"
     ),
 }
 """Meaning of NVML's errors for a reading. Any other error is a failure, in NVML's words."""
@@ -53,10 +46,9 @@ _ERRORS: dict[int, tuple[Reason, str]] = {
 
 def missing_for(error: int) -> Missing:
     """Return the value of a reading that failed with this NVML error."""
-    known = _ERRORS.get(error)
-    if known is None:
-        return Missing(Reason.FAILED, f"NVML says: {pynvml.NVMLError(error)}")
-    return Missing(*known)
+    if error in _ERRORS:
+        return _ERRORS[error]
+    return Missing(Reason.FAILED, f"NVML says: {pynvml.NVMLError(error)}")
 
 
 def number(value: int) -> int:
@@ -64,6 +56,14 @@ def number(value: int) -> int:
     if value in _NOT_AVAILABLE:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_DATA)
     return value
+
+
+def ask(function: Callable[..., Any], *arguments: Any, otherwise: Any = None) -> Any:
+    """Call NVML; return `otherwise` if the call fails."""
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError:
+        return otherwise
 
 
 class Instance(NamedTuple):
@@ -110,7 +110,7 @@ def find_gpus(root: Path) -> Found:
             continue
         gpu = _describe(handle, index, root)
         found.handles[gpu] = handle
-        if _ask(pynvml.nvmlDeviceGetMigMode, handle, otherwise=(0, 0))[0]:
+        if ask(pynvml.nvmlDeviceGetMigMode, handle, otherwise=(0, 0))[0]:
             _add_instances(found, gpu, handle)
     if closed:
         numbers = ", ".join(map(str, closed))
@@ -119,14 +119,14 @@ def find_gpus(root: Path) -> Found:
 
 
 def _add_instances(found: Found, gpu: Device, handle: Handle) -> None:
-    for position in range(_ask(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle, otherwise=0)):
-        part = _ask(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, position)
+    for position in range(ask(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle, otherwise=0)):
+        part = ask(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, position)
         if part is None:
             continue  # positions may be empty
         device = Device(
-            id=_ask(pynvml.nvmlDeviceGetUUID, part) or f"{gpu.id}/{position}",
+            id=ask(pynvml.nvmlDeviceGetUUID, part) or f"{gpu.id}/{position}",
             index=position,
-            name=_ask(pynvml.nvmlDeviceGetName, part) or f"{gpu.name} MIG",
+            name=ask(pynvml.nvmlDeviceGetName, part) or f"{gpu.name} MIG",
             vendor="nvidia",
             memory_bytes=_memory_bytes(part),
             pci_bus_id=gpu.pci_bus_id,
@@ -135,21 +135,21 @@ def _add_instances(found: Found, gpu: Device, handle: Handle) -> None:
             architecture=gpu.architecture,
         )
         found.handles[device] = part
-        gpu_instance = _ask(pynvml.nvmlDeviceGetGpuInstanceId, part)
-        compute_instance = _ask(pynvml.nvmlDeviceGetComputeInstanceId, part)
+        gpu_instance = ask(pynvml.nvmlDeviceGetGpuInstanceId, part)
+        compute_instance = ask(pynvml.nvmlDeviceGetComputeInstanceId, part)
         found.instances[device.id] = Instance(handle, gpu.index, gpu_instance)
         found.legacy_names[f"MIG-{gpu.id}/{gpu_instance}/{compute_instance}"] = device.id
 
 
 def _describe(handle: Handle, index: int, root: Path) -> Device:
-    pci = _ask(pynvml.nvmlDeviceGetPciInfo, handle)
+    pci = ask(pynvml.nvmlDeviceGetPciInfo, handle)
     # sysfs writes the domain with four digits, NVML with eight.
     bus_id = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0" if pci else None
-    limit_mw = _ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
-    capability = _ask(pynvml.nvmlDeviceGetCudaComputeCapability, handle, otherwise=())
-    name = _ask(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
+    limit_mw = ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    capability = ask(pynvml.nvmlDeviceGetCudaComputeCapability, handle, otherwise=())
+    name = ask(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
     return Device(
-        id=_ask(pynvml.nvmlDeviceGetUUID, handle) or bus_id or f"nvidia-{index}",
+        id=ask(pynvml.nvmlDeviceGetUUID, handle) or bus_id or f"nvidia-{index}",
         index=index,
         name=name,
         vendor="nvidia",
@@ -164,7 +164,7 @@ def _describe(handle: Handle, index: int, root: Path) -> Device:
 
 
 def _memory_bytes(handle: Handle) -> int | None:
-    memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    memory = ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
     return None if memory is None else int(memory.total)
 
 
@@ -175,11 +175,3 @@ def _numa_node(path: Path) -> int | None:
     except (OSError, ValueError):
         return None
     return node if node >= 0 else None
-
-
-def _ask(function: Callable[..., Any], *arguments: Any, otherwise: Any = None) -> Any:
-    """Call NVML; return `otherwise` if the call fails."""
-    try:
-        return function(*arguments)
-    except pynvml.NVMLError:
-        return otherwise

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pynvml
 
-from teho.devices.nvidia.devices import find_gpus
+from teho.devices.nvidia.devices import ask, find_gpus
 from teho.devices.procfile import read_text
 from teho.model.device import Device
 
@@ -41,10 +41,7 @@ def versions(root: Path) -> Iterable[tuple[str, str]]:
     yield "NVIDIA driver", read_text(root / "sys/module/nvidia/version")
     yield "nvidia-ml-py", metadata.version("nvidia-ml-py")
     with contextlib.suppress(pynvml.NVMLError), _driver():
-        with contextlib.suppress(pynvml.NVMLError):
-            yield "driver by NVML", pynvml.nvmlSystemGetDriverVersion()
-        with contextlib.suppress(pynvml.NVMLError):
-            yield "NVML", pynvml.nvmlSystemGetNVMLVersion()
-        with contextlib.suppress(pynvml.NVMLError):
-            number = pynvml.nvmlSystemGetCudaDriverVersion()
-            yield "CUDA of the driver", f"{number // 1000}.{number % 1000 // 10}"
+        yield "driver by NVML", ask(pynvml.nvmlSystemGetDriverVersion, otherwise="")
+        yield "NVML", ask(pynvml.nvmlSystemGetNVMLVersion, otherwise="")
+        number = ask(pynvml.nvmlSystemGetCudaDriverVersion)
+        yield "CUDA of the driver", f"{number // 1000}.{number % 1000 // 10}" if number else ""
