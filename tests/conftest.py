@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import nvml_stub
 import pytest
 from hypothesis import settings
 
@@ -39,6 +40,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     return directory
+
+
+@pytest.fixture(scope="session")
+def stub_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a driver's library that plays a scenario instead of a GPU."""
+    try:
+        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
+    except nvml_stub.NoCompilerError as error:
+        pytest.skip(str(error))
 
 
 _LONG = (

@@ -16,6 +16,7 @@ __all__ = [
     "close_descriptors",
     "detach_streams",
     "fork_child",
+    "silence_streams",
     "spawn_with_pipe",
     "wait_for_exit",
 ]
@@ -110,10 +111,17 @@ def wait_for_exit(pid: int, until_s: float) -> int | None:
 
 def detach_streams(keep: Collection[int]) -> None:
     """Close the user's streams and files. Then a pipe ends when the program closes it."""
+    silence_streams()
+    close_descriptors(keep)
+
+
+def silence_streams() -> None:
+    """Close the user's streams; what is read from them is empty, what is written is lost."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
-    close_descriptors(keep)
+    if null > 2:
+        os.close(null)
 
 
 def close_descriptors(keep: Collection[int]) -> None:

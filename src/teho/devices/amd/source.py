@@ -172,8 +172,8 @@ class _Gpu:
         has_memory = not _shares_memory(gpu.directory)
         self.of_job = GpuOfJob(
             id=self.id,
-            kfd_ids=tuple(part.kfd_id for part in parts if part.kfd_id),
-            compute_units=sum(part.compute_units for part in parts),
+            kfd_ids=tuple(part.node.kfd_id for part in parts if part.node.kfd_id),
+            compute_units=sum(part.node.compute_units for part in parts),
             counts_memory=has_memory,
         )
         self._settled = dict(_NEVER_READ)
@@ -181,9 +181,8 @@ class _Gpu:
         if not self.of_job.kfd_ids:
             self._settled |= of_job(NO_KFD, NO_KFD, NO_KFD)
         if not has_memory:
-            self._settled["gpu_job_processes"] = _SHARED_MEMORY
-            self._settled["gpu_job_memory_bytes"] = _SHARED_MEMORY
-            self._settled["gpu_memory_used_bytes"] = _SHARED_MEMORY
+            names = ("gpu_job_processes", "gpu_job_memory_bytes", "gpu_memory_used_bytes")
+            self._settled |= dict.fromkeys(names, _SHARED_MEMORY)
         if _memory_metric(gpu) == "gpu_dram_percent":
             self._settled["gpu_memory_busy_percent"] = _IS_SHARE_OF_BANDWIDTH
         else:
@@ -306,9 +305,9 @@ def _cautions(
 ) -> list[str]:
     """Return notes about cards that are not exactly one GPU."""
     notes = []
-    addresses = {gpus[0].address for gpus in parts}
+    addresses = {gpus[0].node.address for gpus in parts}
     alone = [
-        gpu for gpu, *_ in parts if gpu.two_dies and partners.get(gpu.address) not in addresses
+        gpu for gpu, *_ in parts if gpu.two_dies and partners.get(gpu.node.address) not in addresses
     ]
     if alone:
         notes.append(
