@@ -18,6 +18,9 @@ __all__ = [
     "has_host_pids",
     "missing_because",
     "names_in",
+    "number_in",
+    "optional_number",
+    "parse_number",
     "read_text",
     "slurp",
     "unescape",
@@ -26,6 +29,8 @@ __all__ = [
 
 _CHUNK = 1 << 16
 _PAGE_BYTES = 4096
+_MOST_DIGITS = 18
+"""Numbers with this many digits fit a signed 64-bit column. Real values are smaller."""
 _HOST_PIDS = "pid:[4026531836]"
 """The host's PID namespace: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 _REASONS = {
@@ -102,6 +107,37 @@ def slurp(path: str) -> bytes:
         return os.pread(descriptor, _PAGE_BYTES, 0)
     finally:
         os.close(descriptor)
+
+
+def parse_number(answer: bytes) -> int:
+    """Return the whole number in a file's content.
+
+    Raises:
+        ValueError: the content is not a number, or has too many digits.
+    """
+    text = answer.strip()
+    if not text.isdigit() or len(text) > _MOST_DIGITS:
+        words = text.decode("ascii", "backslashreplace")
+        raise ValueError(f"'{words}' is not a number in range")
+    return int(text)
+
+
+def number_in(path: str) -> int:
+    """Open, read and close a file with one whole number.
+
+    Raises:
+        OSError: the kernel refuses.
+        ValueError: the content is not a number.
+    """
+    return parse_number(slurp(path))
+
+
+def optional_number(path: str) -> int | None:
+    """Return the whole number in a file; None if it cannot be read."""
+    try:
+        return number_in(path)
+    except (OSError, ValueError):
+        return None
 
 
 class KeptFile:

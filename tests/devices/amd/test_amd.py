@@ -20,7 +20,7 @@ from stubs.amd_tree import (
     open_amd,
     reason_of,
 )
-from teho.devices.amd.files import number_in, parse_number
+from teho.devices.procfile import number_in, parse_number
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing, Reason
 

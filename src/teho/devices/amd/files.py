@@ -7,15 +7,12 @@ import os
 import re
 from pathlib import Path
 
-from teho.devices.procfile import read_text, slurp
+from teho.devices.procfile import read_text
 from teho.model.missing import Missing, Reason
 
 __all__ = [
     "FOR_GOOD",
     "hexadecimal_in",
-    "number_in",
-    "optional_number",
-    "parse_number",
     "properties_in",
     "why_missing",
 ]
@@ -31,39 +28,6 @@ _REASONS = {
 }
 _HEXADECIMAL = re.compile(r"(0x)?[0-9a-fA-F]{1,16}")
 _PROPERTY = re.compile(r"^(\w+) (\d{1,20})$", re.MULTILINE)
-_MOST_DIGITS = 18
-"""Numbers with this many digits fit a signed 64-bit column. Real values are smaller."""
-
-
-def parse_number(answer: bytes) -> int:
-    """Return the whole number in a file's content.
-
-    Raises:
-        ValueError: the content is not a number, or has too many digits.
-    """
-    text = answer.strip()
-    if not text.isdigit() or len(text) > _MOST_DIGITS:
-        words = text.decode("ascii", "backslashreplace")
-        raise ValueError(f"'{words}' is not a number in range")
-    return int(text)
-
-
-def number_in(path: str) -> int:
-    """Open, read and close a file with one whole number.
-
-    Raises:
-        OSError: the kernel refuses.
-        ValueError: the content is not a number.
-    """
-    return parse_number(slurp(path))
-
-
-def optional_number(path: str) -> int | None:
-    """Return the whole number in a file; None if it cannot be read."""
-    try:
-        return number_in(path)
-    except (OSError, ValueError):
-        return None
 
 
 def hexadecimal_in(path: str) -> int:

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from teho.devices.amd.files import hexadecimal_in, optional_number, properties_in
+from teho.devices.amd.files import hexadecimal_in, properties_in
 from teho.devices.amd.metrics import MetricsFile
 from teho.devices.amd.topology import AmdGpu
-from teho.devices.procfile import names_in
+from teho.devices.procfile import names_in, optional_number
 from teho.model.missing import Missing, Reason
 
 __all__ = ["HIDDEN", "SILENT_DIE", "pair_dies"]

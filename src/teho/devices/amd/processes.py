@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from teho.devices.amd.files import number_in, why_missing
-from teho.devices.procfile import has_host_pids
+from teho.devices.amd.files import why_missing
+from teho.devices.procfile import has_host_pids, number_in
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 

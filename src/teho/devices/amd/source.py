@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from teho.devices.amd.counters import Counters
 from teho.devices.amd.errors import MemoryErrors
-from teho.devices.amd.files import FOR_GOOD, number_in, parse_number, why_missing
+from teho.devices.amd.files import FOR_GOOD, why_missing
 from teho.devices.amd.packages import SILENT_DIE, pair_dies
 from teho.devices.amd.processes import NO_KFD, GpuOfJob, Processes, of_job
 from teho.devices.amd.topology import AmdGpu, amd_cards, find_amd_gpus
 from teho.devices.amd.visible import visible_rocm
-from teho.devices.procfile import KeptFile, read_text
+from teho.devices.procfile import KeptFile, number_in, parse_number, read_text
 from teho.errors import DeviceError
 from teho.model.device import Device, Reading, Readings
 from teho.model.missing import Missing, Reason

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.devices.amd.files import hexadecimal_in, optional_number, properties_in
-from teho.devices.procfile import names_in, read_text
+from teho.devices.amd.files import hexadecimal_in, properties_in
+from teho.devices.procfile import names_in, optional_number, read_text
 from teho.model.device import Device
 
 __all__ = ["AmdGpu", "all_gpus", "amd_cards", "find_amd_gpus", "versions"]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pynvml
 
+from teho.devices.procfile import optional_number
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 
@@ -155,7 +156,8 @@ def _describe(handle: Handle, index: int, root: Path) -> Device:
         vendor="nvidia",
         memory_bytes=_memory_bytes(handle),
         pci_bus_id=bus_id,
-        numa_node=_numa_node(root / f"sys/bus/pci/devices/{bus_id}/numa_node"),
+        # If the kernel does not know it, it writes -1, which is not read as a number.
+        numa_node=optional_number(f"{root}/sys/bus/pci/devices/{bus_id}/numa_node"),
         power_limit_w=None if limit_mw is None else limit_mw / 1000,
         architecture=".".join(map(str, capability)),
         # The counter of a GH200 includes its CPU: ml-energy/zeus, pull request 172.
@@ -166,12 +168,3 @@ def _describe(handle: Handle, index: int, root: Path) -> Device:
 def _memory_bytes(handle: Handle) -> int | None:
     memory = ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
     return None if memory is None else int(memory.total)
-
-
-def _numa_node(path: Path) -> int | None:
-    """Return a GPU's NUMA node; None if the kernel does not know it and writes -1."""
-    try:
-        node = int(path.read_text())
-    except (OSError, ValueError):
-        return None
-    return node if node >= 0 else None
