@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from teho.devices.host.part import Traffic
+from teho.devices.host.part import Part, Traffic
 from teho.devices.procfile import names_in
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -19,13 +19,14 @@ _NOT_A_DISK = re.compile(r"(loop|ram|zram|dm-|md|sr|fd)\d.*")
 _NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 
 
-class Disks(Traffic):
+class Disks(Part):
     """The whole disks of /sys/block at the start (kernel, Documentation/block/stat.rst)."""
 
     metrics: tuple[str, ...] = ("disk_read_bytes", "disk_write_bytes")
 
     def __init__(self, root: Path) -> None:
         super().__init__()
+        self._traffic = Traffic(self.metrics)
         self._files = {
             name: self._open(root / "sys/block" / name / "stat") for name in _disks(root)
         }
@@ -41,7 +42,7 @@ class Disks(Traffic):
                 continue
             words = data.split(None, 7)
             counters[name] = (int(words[2]) * _SECTOR_BYTES, int(words[6]) * _SECTOR_BYTES)
-        return self.totals(counters) if counters else self._all(missing)
+        return self._traffic.add(counters) if counters else self._all(missing)
 
 
 def _disks(root: Path) -> list[str]:

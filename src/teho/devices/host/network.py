@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from teho.devices.host.part import Traffic
+from teho.devices.host.part import FilePart, Traffic
 from teho.devices.procfile import ProcFile, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -19,7 +19,7 @@ _BYTES_PER_WORD = 4
 _PORT_FILES = ("port_rcv_data", "port_xmit_data")
 
 
-class Network(Traffic):
+class Network(FilePart):
     """The node's hardware interfaces, and its InfiniBand and RoCE ports.
 
     Every byte is counted once, at the hardware:
@@ -37,9 +37,9 @@ class Network(Traffic):
     metrics: tuple[str, ...] = ("net_receive_bytes", "net_send_bytes")
 
     def __init__(self, root: Path) -> None:
-        super().__init__()
+        super().__init__(root / "proc/net/dev")
+        self._traffic = Traffic(self.metrics)
         self.notes: tuple[str, ...] = ()
-        self._file = self._open(root / "proc/net/dev")
         self._ports: dict[str, list[ProcFile]] = {}
         has_infiniband = self._open_ports(root)
         links = sorted((root / "sys/class/net").glob("*"))
@@ -50,11 +50,8 @@ class Network(Traffic):
         }
         self._hardware = {path.name for path in links if (path / "device").exists()}
 
-    def read(self) -> dict[str, Reading]:
+    def values_in(self, data: bytes) -> dict[str, Reading]:
         """Return `net_receive_bytes` and `net_send_bytes`."""
-        data = self._file.read()
-        if isinstance(data, Missing):
-            return self._all(data)
         counters = self._interfaces(data)
         for port, files in self._ports.items():
             counts = _port_bytes(files)
@@ -63,7 +60,7 @@ class Network(Traffic):
                 counters[port] = counts
         if not counters:
             return self._all(Missing(Reason.ABSENT, "no network interface except loopback"))
-        return self.totals(counters)
+        return self._traffic.add(counters)
 
     def _open_ports(self, root: Path) -> bool:
         """Find the ports that can be read; return whether one of them is InfiniBand, not RoCE."""

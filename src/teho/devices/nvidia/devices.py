@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from teho.devices.procfile import optional_number
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 
-__all__ = ["Found", "Handle", "Instance", "ask", "find_gpus", "missing_for", "number"]
+__all__ = ["Found", "Handle", "Instance", "ask", "find_gpus", "missing_for", "number", "nvml"]
 
 Handle = Any
 """NVML's handle of a GPU or MIG instance."""
@@ -43,6 +44,21 @@ _ERRORS = {
     ),
 }
 """Meaning of NVML's errors for a reading. Any other error is a failure, in NVML's words."""
+
+
+@contextlib.contextmanager
+def nvml() -> Iterator[None]:
+    """Open NVML for a block.
+
+    Raises:
+        pynvml.NVMLError: it cannot be opened.
+    """
+    pynvml.nvmlInit()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
 def missing_for(error: int) -> Missing:
