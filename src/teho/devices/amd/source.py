@@ -71,6 +71,8 @@ _SHARED_MEMORY = Missing(
     Reason.UNSUPPORTED,
     "the driver reports no separate GPU memory; an APU such as MI300A uses the node's memory",
 )
+_NUMBER_BYTES = 64
+"""More than any number has, so that no number is cut. A whole page would take longer."""
 _BANDWIDTH_FAMILY = ("gfx94", "gfx95")
 """Architectures from MI300 on. Their memory activity is `DramBandwidthUtilization`, the share of
 the bandwidth of all HBM stacks (smu_v13_0_6_ppt.c, smu_v13_0_12_ppt.c)."""
@@ -240,7 +242,7 @@ class _Signal(KeptFile):
     def read(self) -> Reading:
         """Return the value in the metric's unit, or why it is missing."""
         try:
-            number = parse_number(self.page())
+            number = parse_number(self.page(_NUMBER_BYTES))
         except (OSError, ValueError) as error:
             # sysfs checks permissions when a file is opened. With EPERM at a later read, amdgpu
             # reports that the GPU is being reset or is suspended (amdgpu_pm.c).
