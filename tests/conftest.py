@@ -42,6 +42,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
+@pytest.fixture(scope="session")
+def stub_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a driver's library that plays a scenario instead of a GPU."""
+    try:
+        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
+    except nvml_stub.NoCompilerError as error:
+        pytest.skip(str(error))
+
+
 _LONG = (
     "test_launchers.py",
     "test_kills.py",
