@@ -32,12 +32,9 @@ GPU_METRICS = [metric.name for metric in metrics_of("gpu")]
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module")
-def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
+@pytest.fixture(scope="session")
+def stub(nvml_library: Path) -> Path:
+    return nvml_library
 
 
 def on(stub: Path, scenario: str, **more: str) -> dict[str, str]:

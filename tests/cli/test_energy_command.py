@@ -27,11 +27,8 @@ STEADY = Scenario(("gpus 4", "0 * 50 1000 36000", "0 3 50 1000 72000"))
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
+def library(nvml_library: Path) -> Path:
+    return nvml_library
 
 
 @pytest.fixture

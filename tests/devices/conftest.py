@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import nvml_stub
 import pytest
 from nvml_bench import Bench
 
@@ -30,11 +29,8 @@ def closed_sources(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def stub_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as error:
-        pytest.skip(str(error))
+def stub_folder(nvml_library: Path) -> Path:
+    return nvml_library
 
 
 @pytest.fixture

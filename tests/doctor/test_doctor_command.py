@@ -33,12 +33,9 @@ GPU_CHECKS = "gpus-allocated,cpu-only-build,driver-too-old,compute-capability,fr
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module")
-def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
+@pytest.fixture(scope="session")
+def stub(nvml_library: Path) -> Path:
+    return nvml_library
 
 
 def on(stub: Path, scenario: str, **more: str) -> dict[str, str]:

@@ -35,11 +35,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from grid_engine_shape import ENVIRONMENT, complexes, host_rows, queues, replaced, verifier
 from node_namespaces import NodePair
+from stopped import Stopped
 
 from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
@@ -77,7 +77,7 @@ def why_not() -> str:
 _Self = TypeVar("_Self", bound="GridEngine")
 
 
-class GridEngine:
+class GridEngine(Stopped):
     """One running Grid Engine without queues, as a context manager.
 
     Args:
@@ -120,14 +120,6 @@ class GridEngine:
             self.stop()
             raise
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def ask(
         self,

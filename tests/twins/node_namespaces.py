@@ -13,7 +13,8 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
+
+from stopped import Stopped
 
 __all__ = ["NodePair", "why_no_nodes"]
 
@@ -52,7 +53,7 @@ def why_no_nodes() -> str:
     return f"nodes need root and network namespaces: {said}" if tried.returncode else ""
 
 
-class NodePair:
+class NodePair(Stopped):
     """Two nodes, as a context manager.
 
     Args:
@@ -83,14 +84,6 @@ class NodePair:
             self.stop()
             raise
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def inside(self, name: str, argv: Sequence[str], cwd: Path) -> list[str]:
         """Return the command that runs another one on a node."""

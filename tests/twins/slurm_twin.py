@@ -29,13 +29,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import CompletedProcess
-from types import TracebackType
 from typing import final
 
 import slurm_conf
 from slurm_conf import Count
 from slurm_daemons import Daemon, TwinError, ask, free_ports, wait_until, why_not
 from slurm_database import SlurmDatabase
+from stopped import Stopped
 
 from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
@@ -54,7 +54,7 @@ def live_nodes(cluster: Cluster) -> dict[str, int]:
 
 
 @final
-class SlurmTwin:
+class SlurmTwin(Stopped):
     """A running Slurm of a cluster's shape.
 
     Args:
@@ -102,14 +102,6 @@ class SlurmTwin:
             self.stop()
             raise
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def run(self, *argv: str, stdin: str = "") -> CompletedProcess[str]:
         """Run a command with this twin's environment."""

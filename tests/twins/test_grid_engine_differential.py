@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
-from grid_engine_twin import GridEngineTwin, started, why_not
+from grid_engine_twin import GridEngineTwin
 from slurm_requests import requests_for
 
-from teho.clusters.catalogue import load_cluster
+from support import SOAK
 from teho.model.cluster import Cluster
 from teho.model.plan import Option, Refusal
 from teho.model.request import Request
@@ -24,7 +24,7 @@ from teho.planner.answer import answer, option_of
 from teho.planner.shape import case_of
 from teho.schedulers.script.write import write_script
 
-REQUESTS = 320
+REQUESTS = 320 if SOAK else 160
 
 pytestmark = pytest.mark.xdist_group("grid_engine")
 
@@ -40,22 +40,13 @@ class Judged(msgspec.Struct):
     """Grid Engine's refusal; empty: it takes the script."""
 
 
-@pytest.fixture(scope="module")
-def twin() -> Iterator[GridEngineTwin]:
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
-    with started(load_cluster("arc4", {})) as one:
-        yield one
-
-
-def test_plan_and_grid_engine_agree(twin: GridEngineTwin) -> None:
-    cluster = twin.cluster
+def test_plan_and_grid_engine_agree(arc4: GridEngineTwin) -> None:
+    cluster = arc4.cluster
     requests = itertools.islice(_requests(cluster), REQUESTS)
     judged = [one for request in requests for one in _judged(request, cluster)]
     scripts = dict.fromkeys(one.script for one in judged)
     with ThreadPoolExecutor(4) as threads:  # an answer is mostly waiting
-        answers = threads.map(lambda numbered: _ask(twin, *numbered), enumerate(scripts))
+        answers = threads.map(lambda numbered: _ask(arc4, *numbered), enumerate(scripts))
         said = dict(zip(scripts, answers, strict=True))
     for one in judged:
         one.answer = said[one.script]

@@ -11,15 +11,13 @@ import re
 import subprocess
 import tarfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
-from grid_engine_twin import GridEngineTwin, started, why_not
+from grid_engine_twin import GridEngineTwin
 
-from teho.clusters.catalogue import load_cluster
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.script.write import ScriptOptions, write_script
@@ -132,19 +130,10 @@ OTHERS = {
 
 
 @pytest.fixture(scope="module")
-def twin() -> Iterator[GridEngineTwin]:
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
-    with started(load_cluster("arc4", {})) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def ended(twin: GridEngineTwin) -> dict[str, Ended]:
+def ended(arc4: GridEngineTwin) -> dict[str, Ended]:
     every = {**CASES, **OTHERS}
     with ThreadPoolExecutor(len(every)) as threads:
-        runs = threads.map(lambda item: _run(twin, *item), every.items())
+        runs = threads.map(lambda item: _run(arc4, *item), every.items())
         return dict(zip(every, runs, strict=True))
 
 
@@ -249,59 +238,59 @@ def test_the_log_is_where_it_was_asked_for(ended: dict[str, Ended]) -> None:
     ],
 )
 def test_the_accounting_has_what_was_asked_for(
-    name: str, queue: str, slots: str, asked: str, twin: GridEngineTwin, ended: dict[str, Ended]
+    name: str, queue: str, slots: str, asked: str, arc4: GridEngineTwin, ended: dict[str, Ended]
 ) -> None:
-    (record,) = _accounting(twin, ended[name].number)
+    (record,) = _accounting(arc4, ended[name].number)
     assert record["qname"] in queue.split("|")
     assert (record["slots"], record["granted_pe"]) == (slots, "smp")
     assert asked in record["category"]
     assert (record["failed"], record["exit_status"]) == ("0", "0")
 
 
-def test_every_task_of_an_array_runs(twin: GridEngineTwin, ended: dict[str, Ended]) -> None:
+def test_every_task_of_an_array_runs(arc4: GridEngineTwin, ended: dict[str, Ended]) -> None:
     job = ended["array"]
     assert job.code == 0, job.said
     tasks = sorted(re.findall(r"SGE_TASK_ID=(\d+)", "\0".join(job.records("environment"))))
     assert tasks == ["1", "3", "5"]
-    assert sorted(one["taskid"] for one in _accounting(twin, job.number, 3)) == tasks
+    assert sorted(one["taskid"] for one in _accounting(arc4, job.number, 3)) == tasks
 
 
-def test_exit_code_99_runs_the_job_again(twin: GridEngineTwin, ended: dict[str, Ended]) -> None:
+def test_exit_code_99_runs_the_job_again(arc4: GridEngineTwin, ended: dict[str, Ended]) -> None:
     job = ended["again"]
     assert job.code == 0, job.said
-    assert [one["exit_status"] for one in _accounting(twin, job.number, 2)] == ["99", "0"]
+    assert [one["exit_status"] for one in _accounting(arc4, job.number, 2)] == ["99", "0"]
 
 
 def test_a_program_that_is_told_in_time_runs_again(
-    twin: GridEngineTwin, ended: dict[str, Ended]
+    arc4: GridEngineTwin, ended: dict[str, Ended]
 ) -> None:
     job = ended["told"]
     assert job.code == 0, job.said
     (output,) = job.folder.glob("*.o*")
     assert output.read_text().split() == ["told", "again"]
-    assert [one["exit_status"] for one in _accounting(twin, job.number, 2)] == ["99", "0"]
+    assert [one["exit_status"] for one in _accounting(arc4, job.number, 2)] == ["99", "0"]
 
 
-def test_the_exit_code_is_the_programs(twin: GridEngineTwin, ended: dict[str, Ended]) -> None:
+def test_the_exit_code_is_the_programs(arc4: GridEngineTwin, ended: dict[str, Ended]) -> None:
     assert ended["failing"].code == 3
-    (record,) = _accounting(twin, ended["failing"].number)
+    (record,) = _accounting(arc4, ended["failing"].number)
     assert record["exit_status"] == "3"
 
 
-def test_a_job_waits_for_another_and_is_found_by_its_comment(twin: GridEngineTwin) -> None:
-    folder = _prepared(twin, "waiting")
-    first = _submit(twin, folder, Case(_cores(1, "sleep", "60")))
+def test_a_job_waits_for_another_and_is_found_by_its_comment(arc4: GridEngineTwin) -> None:
+    folder = _prepared(arc4, "waiting")
+    first = _submit(arc4, folder, Case(_cores(1, "sleep", "60")))
     comment = "4f0c6b8e-5a33-4a5e-9d6e-000000000001"
     options = ScriptOptions(after=(first,))
-    second = _submit(twin, folder, Case(_cores(1, *PYTHON), options), "-ac", f"teho={comment}")
-    shown = twin.ask("qstat", "-j", "*").stdout
+    second = _submit(arc4, folder, Case(_cores(1, *PYTHON), options), "-ac", f"teho={comment}")
+    shown = arc4.ask("qstat", "-j", "*").stdout
     (found,) = [
         job for job in re.split(r"^=+\n", shown, flags=re.MULTILINE) if f"teho={comment}" in job
     ]
     assert re.search(rf"^job_number:\s+{second}$", found, re.MULTILINE)
     assert re.search(rf"^jid_predecessor_list\b.*\s{first}$", found, re.MULTILINE)
-    assert re.search(rf"^\s*{second} .* hqw ", twin.ask("qstat").stdout, re.MULTILINE)
-    twin.ask("qdel", second, first)
+    assert re.search(rf"^\s*{second} .* hqw ", arc4.ask("qstat").stdout, re.MULTILINE)
+    arc4.ask("qdel", second, first)
 
 
 def _submit(twin: GridEngineTwin, folder: Path, case: Case, *options: str) -> str:

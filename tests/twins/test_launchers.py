@@ -10,13 +10,11 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pytest
-from launched import PROGRAMS, Launched, Stage, jax_gradient, train_alone
+from launched import PROGRAMS, Launched, Stage, jax_gradient
 from slurm_twin import SlurmTwin
 
 from support import lacks_framework
@@ -84,18 +82,6 @@ def _why_not(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def stage(torch_python: Path) -> Iterator[Stage]:
-    # A short path, for Open MPI's sockets.
-    with tempfile.TemporaryDirectory(prefix="launch-") as folder:
-        yield Stage(Path(folder), torch_python)
-
-
-@pytest.fixture(scope="module")
-def expected(stage: Stage) -> np.ndarray:
-    return train_alone(stage).gradients[0]
-
-
-@pytest.fixture(scope="module")
 def ended(slurm: None, stage: Stage) -> dict[str, Launched]:
     """Run all jobs, one after the other: else chance would choose the GPUs of those beside."""
     with (
@@ -131,13 +117,12 @@ def test_the_command_is_a_documented_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_rank_has_the_gradient_of_one_process(
-    name: str, ended: dict[str, Launched], expected: np.ndarray
+    name: str, ended: dict[str, Launched], alone: Launched
 ) -> None:
     if reason := _why_not(name):
         pytest.skip(reason)
     case = CASES[name]
-    if case.framework == "jax":
-        expected = jax_gradient()
+    expected = jax_gradient() if case.framework == "jax" else alone.gradients[0]
     ended[name].check_gradients(case.nodes * case.ranks, expected)
 
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 from grid_engine_twin import PROGRAMS as GRID_ENGINE
 from grid_engine_twin import GridEngineTwin, started, why_not
-from launched import PROGRAMS, Launched, Stage, train_alone
+from launched import PROGRAMS, Launched, Stage
 from node_namespaces import why_no_nodes
 
 from teho.clusters.catalogue import load_cluster
@@ -58,17 +56,6 @@ export NOTES={notes}
 
 
 @pytest.fixture(scope="module")
-def stage(torch_python: Path) -> Iterator[Stage]:
-    with tempfile.TemporaryDirectory(prefix="launch-") as folder:
-        yield Stage(Path(folder), torch_python)
-
-
-@pytest.fixture(scope="module")
-def expected(stage: Stage) -> np.ndarray:
-    return train_alone(stage).gradients[0]
-
-
-@pytest.fixture(scope="module")
 def twin() -> Iterator[GridEngineTwin]:
     reason = why_not() or why_no_nodes()
     if not (reason or shutil.which("mpirun")):
@@ -87,11 +74,11 @@ def test_the_command_is_a_documented_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_ranks_in_a_parallel_environment(
-    name: str, stage: Stage, twin: GridEngineTwin, expected: np.ndarray
+    name: str, stage: Stage, twin: GridEngineTwin, alone: Launched
 ) -> None:
     case = CASES[name]
     launched = Launched(stage, name, _run(twin, stage, name, case))
-    launched.check_gradients(case.nodes * case.ranks, expected)
+    launched.check_gradients(case.nodes * case.ranks, alone.gradients[0])
     launched.check_ranks(case.nodes, case.ranks)
     launched.check_golden(name)
 

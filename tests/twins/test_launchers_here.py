@@ -12,29 +12,16 @@ import re
 import shutil
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from launched import PROGRAMS, Launched, Stage, jax_gradient, train_alone
+from launched import PROGRAMS, Launched, Stage, jax_gradient
 
 from support import FRAMEWORKS, lacks_framework
 from teho.launch.variables import rank_variables
 from teho.schedulers.task import Task, read_task
 
 _OF_A_RANK = ("_RANK", "_SIZE")
-
-
-@pytest.fixture(scope="module")
-def stage(torch_python: Path) -> Iterator[Stage]:
-    with tempfile.TemporaryDirectory(prefix="launch-") as folder:
-        yield Stage(Path(folder), torch_python)
-
-
-@pytest.fixture(scope="module")
-def alone(stage: Stage) -> Launched:
-    return train_alone(stage)
 
 
 def test_a_program_alone_is_told_so(alone: Launched) -> None:

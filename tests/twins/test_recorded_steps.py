@@ -6,18 +6,15 @@ import json
 import os
 import signal
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from launched import PROGRAMS
-from slurm_twin import SlurmTwin
+from recording_site import RecordingSite, recording_site
 
 from memory_group import EAT, memory_group
 from support import lacks_framework
-from teho.clusters.catalogue import load_cluster
 from teho.model.run import Run, RunState
 from teho.store.read import read_run, run_state
 
@@ -33,15 +30,11 @@ srun {before}{teho} run --every 500ms --quiet -- {command}
 WAIT = "python3 -c 'import time; time.sleep(120)'"
 
 
-class Site:
-    """The twin, with a home for recordings that all nodes share."""
+class Site(RecordingSite):
+    """The twin, with jobs of one step."""
 
-    def __init__(self, twin: SlurmTwin, folder: Path) -> None:
-        self.twin = twin
-        self.folder = folder
-        self.home = folder / "home"
-        self.limited = ""
-        """A job of a minute, submitted first: the others run while its limit comes."""
+    limited = ""
+    """A job of a minute, submitted first: the others run while its limit comes."""
 
     def submit(self, command: str, *, tasks: int = 2, minutes: int = 5, before: str = "") -> str:
         script = SCRIPT.format(
@@ -49,24 +42,10 @@ class Site:
             tasks=tasks,
             minutes=minutes,
             before=before,
-            output=self.folder / "job-%j.out",
+            output=self.folder / "%j.out",
             teho=f"{sys.executable} -m teho",
         )
-        sent = self.twin.run("sbatch", "--parsable", f"--chdir={PROGRAMS}", stdin=script)
-        assert sent.returncode == 0, sent.stderr
-        return sent.stdout.strip()
-
-    def until(self, what: str, holds: Callable[[], bool], patience_s: float = 180) -> None:
-        end_s = time.monotonic() + patience_s
-        while not holds():
-            assert time.monotonic() < end_s, what
-            time.sleep(0.2)
-
-    def has_left(self, job: str) -> bool:
-        return not self.twin.run("squeue", "-h", "-j", job).stdout.strip()
-
-    def wait(self, job: str) -> None:
-        self.until(f"the end of job {job}", lambda: self.has_left(job))
+        return self.send(script, PROGRAMS)
 
     def directory(self, job: str) -> Path:
         link = self.home / "steps" / f"slurm-puhti-{job}.0"
@@ -83,34 +62,17 @@ class Site:
         return read_run(self.directory(job))
 
     def report(self, job: str, form: str = "text") -> str:
-        answer = self.twin.run(sys.executable, "-m", "teho", "report", job, "--format", form)
+        answer = self.teho("report", job, "--format", form)
         assert answer.returncode == 0, answer.stderr
         return answer.stdout
-
-    def said(self, job: str) -> str:
-        return (self.folder / f"job-{job}.out").read_text()
 
 
 @pytest.fixture(scope="module")
 def site(slurm: None) -> Iterator[Site]:
-    with (
-        tempfile.TemporaryDirectory(prefix="steps-") as folder,
-        tempfile.TemporaryDirectory(prefix="twin-") as place,
-        SlurmTwin(
-            load_cluster("puhti", {}), Path(place), live={"gpu": NODES}, asleep=False
-        ) as twin,
-    ):
-        made = Site(twin, Path(folder))
-        twin.environment.update(
-            {
-                "TEHO_HOME": str(made.home),
-                "PATH": os.environ["PATH"],
-                "XDG_CONFIG_HOME": folder,
-                "XDG_CACHE_HOME": folder,
-            }
-        )
-        made.limited = made.submit(WAIT, minutes=1)
-        yield made
+    with recording_site(NODES) as started:
+        site = Site(started.twin, started.folder)
+        site.limited = site.submit(WAIT, minutes=1)
+        yield site
 
 
 def check_whole(run: Run, tasks: int) -> None:

@@ -16,12 +16,14 @@ from msgspec.structs import replace
 from slurm_requests import Judged, judged_by_plan, requests_for
 from slurm_twin import SlurmTwin, several
 
+from support import SOAK
 from teho.clusters.catalogue import load_cluster
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.script.write import write_script
 
-REQUESTS = 500
+REQUESTS = 500 if SOAK else 200
+"""Of each cluster."""
 CLUSTERS = ("aire", "fir", "lumi", "narval", "nibi", "roihu", "rorqual", "trillium")
 
 

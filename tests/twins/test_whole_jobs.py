@@ -8,17 +8,15 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from slurm_twin import SlurmTwin
+from recording_site import RecordingSite, recording_site
 
 from support import TEHO
-from teho.clusters.catalogue import load_cluster
 from teho.model.run import Run
 from teho.store.read import read_run, rows_of_node
 
@@ -49,40 +47,12 @@ LINES = {
 }
 
 
-class Site:
-    """The twin, and the recordings that its nodes share."""
-
-    def __init__(self, twin: SlurmTwin, folder: Path) -> None:
-        self.twin = twin
-        self.folder = folder
-        self.home = folder / "home"
+class Site(RecordingSite):
+    """The twin, with jobs of one recording."""
 
     def submit(self, lines: str, *, nodes: int = 3) -> str:
         script = SCRIPT.format(lines=lines, nodes=nodes, output=self.folder / "%j.out")
-        sent = self.twin.run("sbatch", "--parsable", f"--chdir={self.folder}", stdin=script)
-        assert sent.returncode == 0, sent.stderr
-        return sent.stdout.strip()
-
-    def until(self, what: str, holds: Callable[[], bool], patience_s: float = 90) -> None:
-        end_s = time.monotonic() + patience_s
-        while not holds():
-            assert time.monotonic() < end_s, what
-            time.sleep(0.2)
-
-    def state(self, job: str) -> str:
-        return self.twin.run("squeue", "-h", "-j", job, "-o", "%T").stdout
-
-    def teho(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.twin.run(*TEHO, *arguments)
-
-    def has_left(self, job: str) -> bool:
-        return not self.twin.run("squeue", "-h", "-j", job).stdout.strip()
-
-    def wait(self, job: str) -> None:
-        self.until(f"the end of job {job}", lambda: self.has_left(job))
-
-    def said(self, job: str) -> str:
-        return (self.folder / f"{job}.out").read_text()
+        return self.send(script, self.folder)
 
     def runs(self, job: str) -> list[Path]:
         """Return what was recorded of a job, oldest first."""
@@ -130,23 +100,8 @@ def _is_of(run: Path, job: str, node: Path) -> bool:
 
 @pytest.fixture(scope="module")
 def site(slurm: None) -> Iterator[Site]:
-    with (
-        tempfile.TemporaryDirectory(prefix="whole-") as folder,
-        tempfile.TemporaryDirectory(prefix="twin-") as place,
-        SlurmTwin(
-            load_cluster("puhti", {}), Path(place), live={"gpu": 3}, asleep=False, apart=True
-        ) as twin,
-    ):
-        made = Site(twin, Path(folder))
-        twin.environment.update(
-            {
-                "TEHO_HOME": str(made.home),
-                "PATH": os.environ["PATH"],
-                "XDG_CONFIG_HOME": folder,
-                "XDG_CACHE_HOME": folder,
-            }
-        )
-        yield made
+    with recording_site(3, apart=True) as started:
+        yield Site(started.twin, started.folder)
 
 
 @pytest.fixture(scope="module")
