@@ -32,7 +32,7 @@ test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
 	$(MAKE) --no-print-directory check
 	$(BIN)/python -m compileall -q src tests # the tests start Teho a thousand times
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: .venv/dev  ## Style, types, layers, and Python 3.8 where it is needed: seconds.
 	$(BIN)/ruff check

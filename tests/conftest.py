@@ -16,12 +16,16 @@ from hypothesis import settings
 from support import FRAMEWORKS, SOAK, TEHO, lacks_framework
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
     from xdist.scheduler import LoadFileScheduling
 
 # A shell that started us in the background has told us, and thereby all that we start, to ignore
 # Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+# PyTorch's threads wait in a loop, which takes the cores from the tests beside this one.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Shared machines stall; a slow example is not a wrong one.
 settings.register_profile("teho", deadline=None, max_examples=100 if SOAK else 40)
@@ -47,13 +51,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist, all files run in their order
-def pytest_xdist_make_scheduler(config: pytest.Config) -> LoadFileScheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
     """Give each worker its next file by what it needs most: time or a core."""
     if config.getvalue("dist") != "loadfile":
         return None
     from files_of_workers import FilesOfWorkers
 
-    return FilesOfWorkers(config)
+    return FilesOfWorkers(config, log)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ With two such files and two that compute, four workers keep two cores in use.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xdist.scheduler import LoadFileScheduling
@@ -19,12 +18,54 @@ __all__ = ["COMPUTING", "WAITING", "FilesOfWorkers", "next_file"]
 
 WAITING = (
     "experiment/test_scale.py",
-)  # fmt: skip
-"""Files that wait for more than half of their time, the longest first."""
+    "experiment/test_tune.py",
+    "twins/test_recorded_steps.py",
+    "twins/test_submit_twins.py",
+    "twins/test_whole_jobs.py",
+    "experiment/test_compare.py",
+    "test_run.py",
+    "experiment/test_compare_gpus.py",
+    "cli/test_energy_command.py",
+    "observe/test_steps.py",
+    "observe/test_whole_job.py",
+    "launch/test_check_collective.py",
+    "test_nodes.py",
+    "observe/test_stack_sampler.py",
+    "twins/test_slurm_jobs.py",
+    "experiment/test_window.py",
+    "launch/test_check.py",
+    "experiment/test_imposed.py",
+    "twins/test_grid_engine_jobs.py",
+    "observe/test_stdout_capture.py",
+    "store/test_merge.py",
+    "test_run_energy.py",
+    "twins/test_doctor_twin.py",
+    "test_kills.py",
+)
+"""Files that wait for half of their time or more, the longest first."""
 COMPUTING = (
     "twins/test_launchers.py",
-)  # fmt: skip
-"""Other files of half a minute or more, the longest first: they must not be the last to begin."""
+    "bench/test_bench_images.py",
+    "test_benchmarks.py",
+    "probe/test_probe_torch.py",
+    "twins/test_launchers_grid_engine.py",
+    "test_gpu_day.py",
+    "twins/test_slurm_differential.py",
+    "software/test_env_wheelhouse.py",
+    "bench/test_bench_measure.py",
+    "sites/test_random_sites.py",
+    "software/test_env_modules.py",
+    "unwind/test_code.py",
+    "bench/test_bench_regression.py",
+    "probe/test_probe_torch_loaders.py",
+    "test_readme.py",
+    "test_learn.py",
+    "test_imports.py",
+    "test_interpreter_suite.py",
+    "software/test_env_check.py",
+)
+"""Other files of ten seconds of a core or more, the longest first: begun last, they would leave
+cores unused at the end."""
 
 
 class FilesOfWorkers(LoadFileScheduling):
@@ -44,7 +85,7 @@ def next_file(files: Iterable[str], *, prefers_waiting: bool) -> str:
         files: their paths, as `tests/test_run.py`; at least one.
         prefers_waiting: whether this worker begins with files that wait; others end with them.
     """
-    left = {Path(path).relative_to("tests").as_posix(): path for path in files}
+    left = {path.removeprefix("tests/"): path for path in files}
     listed = {*WAITING, *COMPUTING}
     others = [name for name in left if name not in listed]
     order = [*WAITING, *COMPUTING, *others] if prefers_waiting else [*COMPUTING, *others, *WAITING]
