@@ -16,7 +16,6 @@ import pytest
 from grid_engine_twin import GridEngineTwin
 from slurm_requests import requests_for
 
-from support import SOAK
 from teho.model.cluster import Cluster
 from teho.model.plan import Option, Refusal
 from teho.model.request import Request
@@ -24,7 +23,7 @@ from teho.planner.answer import answer, option_of
 from teho.planner.shape import case_of
 from teho.schedulers.script.write import write_script
 
-REQUESTS = 320 if SOAK else 160
+REQUESTS = 320
 
 pytestmark = pytest.mark.xdist_group("grid_engine")
 
