@@ -72,7 +72,7 @@ class FilesOfWorkers(LoadFileScheduling):
     """Hand out whole files: to every second worker those that wait, as long as there are some."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        prefers_waiting = int(node.gateway.id.removeprefix("gw")) % 2 == 0
+        prefers_waiting = self.nodes.index(node) % 2 == 0
         chosen = next_file(self.workqueue, prefers_waiting=prefers_waiting)
         self.workqueue.move_to_end(chosen, last=False)
         super()._assign_work_unit(node)
