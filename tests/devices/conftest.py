@@ -29,8 +29,8 @@ def closed_sources(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def bench(stub_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    bench = Bench(stub_folder, tmp_path, monkeypatch)
+def bench(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    bench = Bench(nvml_library, tmp_path, monkeypatch)
     yield bench
     for source in bench.sources:
         source.close()

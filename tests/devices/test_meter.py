@@ -19,8 +19,8 @@ from teho.model.missing import Missing, Reason
 
 
 @pytest.fixture(scope="session")
-def library(stub_folder: Path) -> ctypes.CDLL:
-    return ctypes.CDLL(str(stub_folder / "libnvidia-ml.so.1"))
+def library(nvml_library: Path) -> ctypes.CDLL:
+    return ctypes.CDLL(str(nvml_library / "libnvidia-ml.so.1"))
 
 
 class Bench:

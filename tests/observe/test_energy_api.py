@@ -17,8 +17,8 @@ from teho.observe import energy as module
 
 
 @pytest.fixture(scope="session")
-def library(stub_folder: Path) -> ctypes.CDLL:
-    return ctypes.CDLL(str(stub_folder / "libnvidia-ml.so.1"))
+def library(nvml_library: Path) -> ctypes.CDLL:
+    return ctypes.CDLL(str(nvml_library / "libnvidia-ml.so.1"))
 
 
 class Node:

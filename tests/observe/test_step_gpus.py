@@ -32,9 +32,9 @@ def _await_gpus(home: Path, expected: Sequence[int]) -> None:
 
 
 def test_the_gpus_of_all_tasks_are_recorded_also_of_one_that_comes_late(
-    tmp_path: Path, stub_folder: Path
+    nvml_library: Path, tmp_path: Path
 ) -> None:
-    gpus = nvml_stub.environment(stub_folder, nvml_stub.SCENARIOS / "h100x8_busy.txt")
+    gpus = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / "h100x8_busy.txt")
 
     def start(rank: int, visible: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

@@ -236,10 +236,10 @@ def test_real_pytorch(torch_python: Path, teho) -> None:
 
 @pytest.mark.parametrize(("scenario", "too_old"), [("v100x4", True), ("h200x4", False)])
 def test_against_this_nodes_driver(
-    scenario: str, nvml: Path, tmp_path: Path, teho, *, too_old: bool
+    scenario: str, nvml_library: Path, tmp_path: Path, teho, *, too_old: bool
 ) -> None:
     (tmp_path / "freeze.txt").write_text("torch==2.14.0+cu126\n")
-    environment = nvml_stub.environment(nvml, nvml_stub.SCENARIOS / f"{scenario}.txt")
+    environment = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / f"{scenario}.txt")
     done = teho("env", "check", tmp_path / "freeze.txt", "--format", "json", env=environment)
     found = json.loads(done.stdout)
     assert found["driver"]["where"] == "this node"
@@ -247,9 +247,11 @@ def test_against_this_nodes_driver(
     assert done.returncode == too_old
 
 
-def test_without_a_driver_nothing_is_claimed_of_it(nvml: Path, tmp_path: Path, teho) -> None:
+def test_without_a_driver_nothing_is_claimed_of_it(
+    nvml_library: Path, tmp_path: Path, teho
+) -> None:
     (tmp_path / "freeze.txt").write_text("torch==2.14.0+cu126\n")
-    environment = nvml_stub.environment(nvml, nvml_stub.SCENARIOS / "no_driver.txt")
+    environment = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / "no_driver.txt")
     done = teho("env", "check", tmp_path / "freeze.txt", env=environment)
     assert done.returncode == 0
     assert "? Driver: not known for the compute nodes" in done.stdout
@@ -257,10 +259,10 @@ def test_without_a_driver_nothing_is_claimed_of_it(nvml: Path, tmp_path: Path, t
 
 
 def test_on_a_login_node_it_is_the_clusters_nodes_that_count(
-    nvml: Path, tmp_path: Path, teho
+    nvml_library: Path, tmp_path: Path, teho
 ) -> None:
     (tmp_path / "freeze.txt").write_text("torch==2.9.0+rocm6.4\n")
-    environment = nvml_stub.environment(nvml, nvml_stub.SCENARIOS / "no_driver.txt")
+    environment = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / "no_driver.txt")
     narval = load_cluster("narval", {}).recognised_by
     for around, kinds in (({}, []), (narval, ["wrong_vendor"])):
         words = ("env", "check", tmp_path / "freeze.txt", "--format", "json")

@@ -279,11 +279,11 @@ print(json.dumps([before_s, after_s, energy_j]))
 """
 
 
-def test_another_process_finds_the_library_and_agrees_on_the_time(stub_folder, tmp_path):
+def test_another_process_finds_the_library_and_agrees_on_the_time(nvml_library, tmp_path):
     scenario = Scenario.load("h100x8_busy")
     path = scenario.write(tmp_path / "scenario.txt")
     epoch_s = time.monotonic() - 100
-    variables = nvml_stub.environment(stub_folder, path, epoch_s)
+    variables = nvml_stub.environment(nvml_library, path, epoch_s)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={**os.environ, **variables, "CUDA_VISIBLE_DEVICES": "6,1"},
