@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from teho.bench.examples import EXAMPLES, BenchExample, grouped
+from teho.bench.example import BenchExample, grouped
+from teho.bench.examples import EXAMPLES
 from teho.bench.judge import Samples, crossover_of, key_of, pay_off_of, timing_of
 from teho.bench.verdict import notes_of, verdict_of
 from teho.model.bench import Agreement, Bench, Left, Measured, Participant, Timing

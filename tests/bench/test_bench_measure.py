@@ -12,15 +12,8 @@ import pytest
 from standins import GPU, on_cpu, on_gpu, with_cupy
 
 from support import FRAMEWORKS, lacks_framework
-from teho.bench.examples import (
-    BANDWIDTH,
-    EXAMPLES,
-    LIBRARIES,
-    MATMUL,
-    SOLVE,
-    OutputCheck,
-    told_group,
-)
+from teho.bench.example import OutputCheck, told_group
+from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE
 from teho.bench.measure import Effort, measure
 from teho.bench.worker import PROGRAMS, Worker
 from teho.model.bench import Point
@@ -254,6 +247,7 @@ class cuda:
 def get_default_memory_pool():
     class pool:
         free_all_blocks = staticmethod(lambda: None)
+        total_bytes = staticmethod(lambda: 0)
     return pool
 """
 

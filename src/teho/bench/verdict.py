@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from statistics import median
 
-from teho.bench.examples import LIBRARIES, told_group
+from teho.bench.example import told_group
+from teho.bench.examples import LIBRARIES
 from teho.bench.judge import key_of
 from teho.model.bench import Bench, Crossover, Measured, Timing
 from teho.model.document import VerdictSeverity

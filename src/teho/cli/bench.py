@@ -21,7 +21,7 @@ from teho.errors import InputError
 from teho.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from teho.bench.examples import BenchExample
+    from teho.bench.example import BenchExample
     from teho.experiment.placement import Machine, Placement
     from teho.model.bench import Bench
 

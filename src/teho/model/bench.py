@@ -93,6 +93,12 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum during the measurement; null if the device does not report it, or is a CPU."""
     power_throttle_percent: Union[float, None] = None
     """The same for the power cap."""
+    busy_percent: Union[float, None] = None
+    """Mean share of time with a kernel running; null if the device does not report it, the phase
+    took less than a second, or the device is a CPU."""
+    memory_bytes: Union[int, None] = None
+    """Most memory during the phase. GPU: what the library allocated. CPU: resident memory of the
+    process, without the data loader's workers. Null if unknown."""
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
