@@ -329,7 +329,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
             clock.now += 3.0 if self.placement.gpus else 30.0
             yield {
                 "at": "times", "phase": "host memory", "first_s": 1.0, "samples_s": [1.0] * 10,
-                "calls": 1, "flop": None, "bytes": None, "items": 1.0,
+                "calls": 1, "flop": None, "bytes": None, "items": 1.0, "memory_bytes": None,
             }  # fmt: skip
             yield {"at": "done"}
 

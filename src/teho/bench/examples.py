@@ -48,11 +48,9 @@ def with_sizes(example: BenchExample, asked: AskedSizes, kinds: Iterable[str]) -
     for kind in kinds:
         sizes = sized(example.sizes[kind], asked)
         points, left_out = points_of(sizes)
-        example = example._replace(
-            **{kind: points},
-            sizes={**example.sizes, kind: sizes},
-            left_out=(*example.left_out, *(one for one in left_out if one not in example.left_out)),
-        )
+        changed: dict[str, Any] = {kind: points, "sizes": {**example.sizes, kind: sizes}}
+        left_out = tuple(dict.fromkeys((*example.left_out, *left_out)))
+        example = example._replace(**changed, left_out=left_out)
     return example
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Iterable
 from math import ceil
 from typing import NamedTuple
 
@@ -76,7 +76,9 @@ def effective(point: Point, phase: str = LOADER) -> tuple[object, ...]:
 
 def _batches_in(point: Point) -> int:
     """Return the number of batches in an epoch."""
-    return ceil(point["images"] / point["batch"])
+    images: int = point["images"]
+    batch: int = point["batch"]
+    return ceil(images / batch)
 
 
 def settings_text(point: Point) -> str:
@@ -92,27 +94,30 @@ def points_of(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[str, ...]]:
     if not left:
         return points, ()
     settings = joined(list(dict.fromkeys(map(settings_text, left))))
-    return points, (
-        f"Left out: {settings}. An epoch has only {_epoch(left[0])}, so each would be the same run "
-        "as one that is shown.",
+    why = (
+        f"An epoch has only {_epoch(left[0])}, so each would be the same run as one that is shown."
     )
+    return points, (f"Left out: {settings}. {why}",)
 
 
 def _points(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
     """Return the points, and those whose settings have no effect of their own."""
-    workers, prefetch = sizes.workers[0], sizes.prefetches[0]
+    workers, (prefetch, *prefetches) = sizes.workers[0], sizes.prefetches
     needed = max(workers * prefetch, 1)
     enough = [size for size in sizes.batches if ceil(sizes.images / size) >= needed]
     batches = enough or [max(sizes.images // needed, 1)]
     most = max(max(sizes.workers) * prefetch, workers * max(sizes.prefetches))
-    at = max((size for size in batches if ceil(sizes.images / size) >= most), default=batches[0])
-    own = {"images": sizes.images, "workers": workers, "prefetch": prefetch}
+    at = max((size for size in batches if ceil(sizes.images / size) >= most), default=min(batches))
+    own: Point = {"images": sizes.images, "workers": workers, "prefetch": prefetch}
     kept: dict[tuple[object, ...], Point] = {}
-    left = []
-    for point in chain(
-        ({"batch": size, **own} for size in batches),
-        ({"batch": at, **own, "workers": one, "only": LOADER} for one in sizes.workers[1:]),
-        ({"batch": at, **own, "prefetch": one, "only": LOADER} for one in sizes.prefetches[1:]),
+    left: list[Point] = []
+    for point in (
+        *({"batch": size, **own} for size in batches),
+        *({"batch": at, **own, "workers": one, "only": LOADER} for one in sizes.workers[1:]),
+        *(
+            {"batch": at, **own, "prefetch": one, "only": LOADER}
+            for one in (prefetches if workers else ())
+        ),
     ):
         if point["workers"] > _batches_in(point) or effective(point) in kept:
             left.append(point)
@@ -131,15 +136,22 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
         *(theirs or mine for mine, theirs in zip(own, asked, strict=True))  # type: ignore[arg-type]
     )
     if asked.prefetches and not found.workers[0]:
+        more = [count for count in found.workers if count] or [4]
+        listed = [more[0], 0, *more[1:]] if len(found.workers) > 1 else more
         raise InputError(
-            f"--prefetch {','.join(map(str, asked.prefetches))} with 0 workers: only workers "
-            "prefetch batches", "a first number of workers from 1 on", "`--workers 4`",
+            f"--prefetch {_listed(asked.prefetches)} with 0 workers: only workers prefetch batches",
+            "a first number of workers from 1 on", f"`--workers {_listed(listed)}`",
         )  # fmt: skip
     first = {"images": found.images, "workers": found.workers[0], "prefetch": found.prefetches[0]}
     needed = max(first["workers"] * first["prefetch"], 1)
     for size in asked.batches:
         point = {"batch": size, **first}
-        if size > found.images or _batches_in(point) < needed:
+        if size > found.images:
+            raise InputError(
+                f"--batch {size}: an epoch has only {format_count(found.images)} images",
+                "at most this batch size", _way_out(point, needed)[1],
+            )  # fmt: skip
+        if _batches_in(point) < needed:
             raise InputError(
                 f"--batch {size}: an epoch has only {_epoch(point)}, too few for "
                 f"{settings_text(point)}", *_way_out(point, needed),
@@ -151,18 +163,24 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
             continue
         key = "workers" if is_workers else "prefetch"
         same = next((one for one in points if effective(one) == effective(point)), None)
+        needed = max(one["workers"] * one["prefetch"] for one in (point, same or point))
         raise InputError(
             f"--{key} {point[key]}: an epoch has only {_epoch(point)}, "
             + (f"the same run as {settings_text(same)}" if same else "too few for every worker"),
-            *_way_out(point, max(point["workers"] * point["prefetch"], 1)),
+            *_way_out(point, max(needed, 1)),
         )
     return found
 
 
 def _epoch(point: Point) -> str:
     """Return the number of batches: `8 batches of 1,024 images`."""
-    size = format_count(min(point["batch"], point["images"]))
-    return f"{counted(_batches_in(point), 'batch')} of {size} images"
+    size = min(point["batch"], point["images"])
+    images = f"{format_count(size)} image{'' if size == 1 else 's'}"
+    return f"{counted(_batches_in(point), 'batch')} of {images}"
+
+
+def _listed(values: Iterable[int]) -> str:
+    return ",".join(map(str, values))
 
 
 def _way_out(point: Point, needed: int) -> tuple[str, str]:

@@ -219,6 +219,7 @@ def notes_of(measured: Measured) -> list[str]:
     """Return sentences about missing results, noise and throttling."""
     return [
         *_absent(measured),
+        *_feeds(measured),
         *_agreement(measured),
         *_ends(measured),
         *_noise(measured.timings),
@@ -234,6 +235,15 @@ def _absent(measured: Measured) -> Iterable[str]:
             absent.setdefault((one.library, one.text), []).append(of_placement(one.placement))
     for (library, text), placements in absent.items():
         yield f"{LIBRARIES[library]} on {', '.join(placements)} is not compared: {text}."
+
+
+def _feeds(measured: Measured) -> Iterable[str]:
+    timed = {one.phase for one in measured.timings}
+    if "host memory" in timed and "on the device" in {*measured.phases} - timed:
+        yield (
+            "The third feed, on the device, needs a GPU: a CPU's memory is both host memory and "
+            "device memory."
+        )
 
 
 def _agreement(measured: Measured) -> Iterable[str]:

@@ -53,8 +53,6 @@ class Watch:
     def seen(self) -> Seen:
         """Return what was read since the last call."""
         read, self._read = self._read, defaultdict(list)
+        heat, power = (max(read[name], default=None) for name in _THROTTLES)
         busy = read[_BUSY]
-        return Seen(
-            *(max(read[name], default=None) for name in _THROTTLES),
-            fmean(busy) if len(busy) >= _FEWEST_READINGS else None,
-        )
+        return Seen(heat, power, fmean(busy) if len(busy) >= _FEWEST_READINGS else None)

@@ -1,8 +1,8 @@
 """data[i] + constant, for all elements: is it faster on a CPU or a GPU?
 
 All additions are independent, so a GPU can do thousands at once. A GPU needs some µs to start, so a
-CPU is faster for few elements. If the data have to be copied to the GPU first, the copy takes longer
-than all additions.
+CPU is faster for few elements. If the data have to be copied to the GPU first, the copy takes
+longer than all additions.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def _add(data: Any) -> Any:
 
 def make_data(point: Point) -> np.ndarray:
     """Return random numbers float32 [elements]."""
-    return np.random.default_rng(1).random(point["elements"], np.float32)
+    found: np.ndarray = np.random.default_rng(1).random((point["elements"],), np.float32)
+    return found
 
 
 if __name__ == "__main__":

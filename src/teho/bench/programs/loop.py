@@ -77,7 +77,6 @@ class Loop:
 def _fused_loop(jax: Any) -> Callable[..., Any]:
     """Return the loop, compiled: the device does all steps without Python."""
 
-    @jax.jit
     def loop(data: Any, flags: Any, others: Any) -> Any:
         def step(before: Any, row: Any) -> Any:
             own, flag, other = row
@@ -87,7 +86,8 @@ def _fused_loop(jax: Any) -> Callable[..., Any]:
         _, rest = jax.lax.scan(step, data[0], (data[1:], flags[1:], others[1:]))
         return jax.numpy.concatenate((data[:1], rest))
 
-    return loop
+    compiled: Callable[..., Any] = jax.jit(loop)
+    return compiled
 
 
 def make_data(point: Point) -> Arrays:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from teho.bench.examples import AXES, LIBRARIES
+from teho.bench.images import ALL_IMAGES, LOADER
 from teho.bench.judge import key_of
 from teho.bench.verdict import (
     UNITS,
@@ -16,6 +19,7 @@ from teho.bench.verdict import (
     place_text,
     whose_peak,
 )
+from teho.explain.wording import joined
 from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
 from teho.model.document import Cell, Column, Table
 from teho.show.build.layout import ColumnOf, column, table
@@ -62,6 +66,8 @@ def tables_of(measured: Measured) -> list[Table]:
     shown = shown_phases(measured)
     of_phases = [[phase] for phase in shown] if measured.figure in {"time", "flop"} else [shown]
     found = [_figures(measured, phases) for phases in of_phases if phases]
+    if measured.figure == "items":
+        found += _uses(measured, shown)
     return [*found, *_crossovers(measured), *_pay_offs(measured)]
 
 
@@ -73,27 +79,67 @@ def shown_phases(measured: Measured) -> list[str]:
 
 def _figures(measured: Measured, phases: Sequence[str]) -> Table:
     scale = scale_of(measured)
+    title = phases[0].capitalize() if len(phases) == 1 else measured.title
+    what = f"{scale.unit}, more is better" if scale.unit else "median time of a run, less is better"
+    return msgspec.structs.replace(
+        _grid(measured, phases, lambda timing: _cell(timing, scale)),
+        key=phases[0] if len(phases) == 1 else "phases",
+        title=f"{title}: {what}",
+        note=_epochs(measured) or _peaks(measured, phases),
+    )
+
+
+def _uses(measured: Measured, phases: Sequence[str]) -> Iterator[Table]:
+    """Yield how much memory each phase needed, and how busy the GPU was."""
+    memory = _grid(
+        measured, phases,
+        lambda one: None if one.memory_bytes is None else format_bytes(one.memory_bytes),
+    )  # fmt: skip
+    if memory.rows:
+        yield msgspec.structs.replace(
+            memory, key="memory", title="Most memory",
+            note="On a GPU: what the library allocated. On a CPU: the process, with the library "
+            "and the images, but without the loader's workers",
+        )  # fmt: skip
+    use = _grid(
+        measured, phases,
+        lambda one: None if one.busy_percent is None else f"{one.busy_percent:.0f} %",
+    )  # fmt: skip
+    if use.rows:
+        yield msgspec.structs.replace(
+            use, key="use", title="GPU use: share of time with a kernel running",
+            note="A dash: the phase took less than a second, or the driver does not report it",
+        )  # fmt: skip
+
+
+def _grid(
+    measured: Measured, phases: Sequence[str], cell: Callable[[Timing], Cell]
+) -> Table:  # fmt: skip
+    """Return a table without a title: a row for each phase and point, a column for each side."""
     timings = {
-        (key_of(one.point), one.phase, one.placement, one.library): one for one in measured.timings
+        (key_of(one.point), one.phase, one.placement, one.library): cell(one)
+        for one in measured.timings
+        if one.phase in phases
     }
     sides = [
         (one.placement, one.library)
         for one in measured.participants
-        if any(key[1] in phases and key[2:] == (one.placement, one.library) for key in timings)
+        if any(
+            key[2:] == (one.placement, one.library) and value is not None
+            for key, value in timings.items()
+        )
     ]
     points = [point for group in measured.groups.values() for point in group]
-    keys = [key for key in points[0] if key != measured.axis]
+    keys = [key for key in points[0] if key not in {measured.axis, "images"}]
     rows: list[dict[str, Cell]] = []
     for phase in phases:
         for point in points:
-            cells: dict[str, Cell] = {
-                f"{placement} {library}": _cell(
-                    timings.get((key_of(point), phase, placement, library)), scale
-                )
+            cells = {
+                f"{placement} {library}": timings.get((key_of(point), phase, placement, library))
                 for placement, library in sides
             }
-            if any(cell is not None for cell in cells.values()):
-                rows.append({"phase": phase, **_point_cells(point, measured.axis), **cells})
+            if any(value is not None for value in cells.values()):
+                rows.append({"phase": phase, **_point_cells(point, measured.axis, phase), **cells})
     columns = [
         *([Column(key="phase", label="")] if len(phases) > 1 else []),
         *(Column(key=key, label=key) for key in keys),
@@ -108,15 +154,23 @@ def _figures(measured: Measured, phases: Sequence[str]) -> Table:
             for placement, library in sides
         ),
     ]
-    title = phases[0].capitalize() if len(phases) == 1 else measured.title
-    what = f"{scale.unit}, more is better" if scale.unit else "median time of a run, less is better"
-    return Table(
-        key=phases[0] if len(phases) == 1 else "phases",
-        title=f"{title}: {what}",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        note=_peaks(measured, phases),
-    )
+    return Table(key="", title="", columns=tuple(columns), rows=tuple(rows))
+
+
+def _epochs(measured: Measured) -> str:
+    """Return the number of images on which each placement was trained."""
+    of: dict[int, dict[str, None]] = {}
+    for one in measured.timings:
+        if "images" in one.point:
+            of.setdefault(one.point["images"], {})[of_placement(one.placement)] = None
+    told = [
+        f"{format_count(images)} image{'s' if images != 1 else ''} on {joined(list(places))}"
+        for images, places in of.items()
+    ]
+    if not told:
+        return ""
+    more = "; all 50,000 with `--images 50000`" if min(of) < ALL_IMAGES else ""
+    return f"An epoch has {', and '.join(told)}{more}"
 
 
 def _peaks(measured: Measured, phases: Sequence[str]) -> str:
@@ -130,8 +184,8 @@ def _peaks(measured: Measured, phases: Sequence[str]) -> str:
     )
 
 
-def _point_cells(point: Point, axis: str) -> dict[str, Cell]:
-    return {
+def _point_cells(point: Point, axis: str, phase: str) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {
         key: format_bytes(value)
         if key == "bytes"
         else format_count(value)
@@ -139,15 +193,17 @@ def _point_cells(point: Point, axis: str) -> dict[str, Cell]:
         else str(value)
         for key, value in point.items()
     }
+    if "images" in point:  # of which only the loader has settings
+        cells["workers"] = cells["workers"] if phase == LOADER else None
+        cells["prefetch"] = cells["prefetch"] if phase == LOADER and point["workers"] else None
+    return cells
 
 
-def _cell(timing: Timing | None, scale: Scale) -> Cell:
-    value = scale.value(timing) if timing else None
+def _cell(timing: Timing, scale: Scale) -> Cell:
+    value = scale.value(timing)
     if value is None:
         return None
-    if not scale.unit:
-        return format_time(value)
-    return format_pace(value)
+    return format_pace(value) if scale.unit else format_time(value)
 
 
 def _crossovers(measured: Measured) -> list[Table]:
