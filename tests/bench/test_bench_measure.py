@@ -422,3 +422,20 @@ def test_memory_is_not_called_a_disk() -> None:
     )
     phases = {one.phase for one in found.timings}
     assert phases == {"memory to memory", "cached file to memory"}
+
+
+def test_a_cpu_that_trains_on_fewer_images_is_compared_by_its_rate(
+    asked: list[tuple[str, Point]],
+) -> None:
+    """Every epoch takes one second here: 8,192 images on the CPU, and 50,000 on the GPU."""
+    example = EXAMPLES["cnn"]._replace(checks=())
+    effort = Effort(is_quick=False, seconds=0.001, most_s=0.01, samples=2)
+    found = measure(example, ["torch"], [on_cpu(), on_gpu()], "", {}, effort, 1e5)
+    images = {(place, point["images"]) for place, point in asked}
+    assert images == {("cpu:1", 8192), ("gpu:1", 50_000)}
+    (host,) = [one for one in found.crossovers if one.phase == "host memory"]
+    assert host.last == 1024  # the CPU's largest batch
+    assert host.times == pytest.approx(50_000 / 8192)
+    assert host.outcome == "always"
+    batches = [point["batch"] for point in found.groups["4 workers with prefetch 2"]]
+    assert batches == [64, 128, 256, 512, 1024, 2048, 4096]

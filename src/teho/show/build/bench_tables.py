@@ -169,7 +169,7 @@ def _epochs(measured: Measured) -> str:
     ]
     if not told:
         return ""
-    more = "; all 50,000 with `--images 50000`" if min(of) < ALL_IMAGES else ""
+    more = "; for the whole of CIFAR-10: `--images 50000`" if min(of) < ALL_IMAGES else ""
     return f"An epoch has {', and '.join(told)}{more}"
 
 
