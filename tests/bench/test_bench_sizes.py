@@ -188,3 +188,15 @@ def test_pytorchs_loader_does_what_is_said_of_the_settings() -> None:
     for one, (workers, requested) in zip(settings, json.loads(done.stdout), strict=True):
         point = dict(zip(keys, one, strict=True))
         assert effective(point, LOADER)[2:] == (workers, requested), point
+
+
+def test_the_settings_of_the_guide_are_taken() -> None:
+    """Batches of 4,096 images, 10 workers, prefetch 2: 13 batches, of which each worker has one."""
+    asked = AskedSizes(50_000, (4096,), (10,), (2,))
+    for kind in ("full", "on_gpu"):
+        (point,) = getattr(with_sizes(CNN, asked, [kind]), kind)
+        assert point == {"batch": 4096, "images": 50_000, "workers": 10, "prefetch": 2}
+    changed = with_sizes(CNN, asked._replace(prefetches=()), ["full"])
+    assert changed.left_out[0].startswith(
+        "Left out: 10 workers with prefetch 4 and 10 workers with prefetch 8. An epoch has only 13"
+    )

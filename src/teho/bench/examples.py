@@ -264,7 +264,7 @@ CNN = BenchExample(
     **_with_images(
         {
             "quick": ImageSizes(512, (16, 64, 256), workers=(0, 1), prefetches=(2,)),
-            # On a CPU, an epoch of all images takes 10 s and more for each row.
+            # On a core, an epoch of all images takes 9 s and more, and each row needs two.
             "full": ImageSizes(8192, _doubled(64, 1024)),
             "on_gpu": ImageSizes(ALL_IMAGES, _doubled(64, 4096)),
         }
@@ -284,8 +284,8 @@ RESNET152 = CNN._replace(
     **_with_images(
         {
             "quick": ImageSizes(8, (4, 8), workers=(0,), prefetches=(2,)),
-            # On a CPU, an epoch of all images takes an hour and more.
-            "full": ImageSizes(512, _doubled(16, 64)),
+            # On a core, an epoch of all images takes 45 minutes and more.
+            "full": ImageSizes(256, _doubled(8, 32)),
             "on_gpu": ImageSizes(ALL_IMAGES, _doubled(16, 1024)),
         }
     ),

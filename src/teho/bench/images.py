@@ -103,9 +103,7 @@ def points_of(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[str, ...]]:
 def _points(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
     """Return the points, and those whose settings have no effect of their own."""
     workers, (prefetch, *prefetches) = sizes.workers[0], sizes.prefetches
-    needed = max(workers * prefetch, 1)
-    enough = [size for size in sizes.batches if ceil(sizes.images / size) >= needed]
-    batches = enough or [max(sizes.images // needed, 1)]
+    batches = sizes.batches
     most = max(max(sizes.workers) * prefetch, workers * max(sizes.prefetches))
     at = max((size for size in batches if ceil(sizes.images / size) >= most), default=min(batches))
     own: Point = {"images": sizes.images, "workers": workers, "prefetch": prefetch}
@@ -135,6 +133,11 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
     found = ImageSizes(
         *(theirs or mine for mine, theirs in zip(own, asked, strict=True))  # type: ignore[arg-type]
     )
+    first = {"images": found.images, "workers": found.workers[0], "prefetch": found.prefetches[0]}
+    needed = max(first["workers"] * first["prefetch"], 1)
+    if not asked.batches:
+        enough = (size for size in own.batches if found.images // size >= needed)
+        found = found._replace(batches=tuple(enough) or (max(found.images // needed, 1),))
     if asked.prefetches and not found.workers[0]:
         more = [count for count in found.workers if count] or [4]
         listed = [more[0], 0, *more[1:]] if len(found.workers) > 1 else more
@@ -142,8 +145,6 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
             f"--prefetch {_listed(asked.prefetches)} with 0 workers: only workers prefetch batches",
             "a first number of workers from 1 on", f"`--workers {_listed(listed)}`",
         )  # fmt: skip
-    first = {"images": found.images, "workers": found.workers[0], "prefetch": found.prefetches[0]}
-    needed = max(first["workers"] * first["prefetch"], 1)
     for size in asked.batches:
         point = {"batch": size, **first}
         if size > found.images:
@@ -151,14 +152,14 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
                 f"--batch {size}: an epoch has only {format_count(found.images)} images",
                 "at most this batch size", _way_out(point, needed)[1],
             )  # fmt: skip
-        if _batches_in(point) < needed:
+        if _batches_in(point) < first["workers"]:
             raise InputError(
                 f"--batch {size}: an epoch has only {_epoch(point)}, too few for "
-                f"{settings_text(point)}", *_way_out(point, needed),
+                f"{counted(point['workers'], 'worker')}", *_way_out(point, needed),
             )  # fmt: skip
     points, left = _points(found)
     for point in left:
-        is_workers = not asked.prefetches or point["workers"] != found.workers[0]
+        is_workers = point["prefetch"] == found.prefetches[0]
         if not (asked.workers if is_workers else asked.prefetches):
             continue
         key = "workers" if is_workers else "prefetch"

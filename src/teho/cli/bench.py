@@ -43,7 +43,7 @@ Examples:
   teho bench
   teho bench solve --quick
   teho bench matmul --on cpu:all,gpu:1 --library numpy,torch --plot matmul.svg
-  teho bench cnn --images 50000 --batch 4096 --workers 10,4 --prefetch 2,4
+  teho bench cnn --images 50000 --batch 1024,4096 --workers 10,4
   teho bench regression cnn --for 20min -o bench.html
   teho bench --from solve.json --plot solve.svg""",
 )
@@ -63,10 +63,10 @@ Examples:
               "[default: 10min, or 50s with --quick]")  # fmt: skip
 @click.option("--images", "images", metavar="N", default="",
               help="Train on N images in an epoch (cnn, resnet152).  "
-              "[default: 50000 on a GPU; 8192 and 512 on CPUs; fewer with --quick]")  # fmt: skip
+              "[default: 50000 on a GPU; 8192 and 256 on CPUs; fewer with --quick]")  # fmt: skip
 @click.option("--batch", "batches", metavar="N,…", default="",
               help="Compare these batch sizes (cnn, resnet152).  "
-              "[default: from 64 or 16 on, as far as the images suffice]")  # fmt: skip
+              "[default: from 64, 16 or 8 on, as far as the images suffice]")  # fmt: skip
 @click.option("--workers", "workers", metavar="N,…", default="",
               help="Compare these numbers of loader workers; the first for all batch sizes.  "
               "[default: 4,0,1,2,8,16]")  # fmt: skip
