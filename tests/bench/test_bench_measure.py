@@ -35,6 +35,9 @@ def measured(example, libraries, placements, environment=None, python=sys.execut
 
 
 POINTS = {
+    "add": ({"elements": 1}, {"elements": 1000}),
+    "loop": ({"elements": 1}, {"elements": 100}),
+    "sum": ({"elements": 1}, {"elements": 1000}),
     "solve": ({"systems": 2, "rows": 3}, {"systems": 20, "rows": 3}),
     "matmul": tuple({"size": 16, "precision": name} for name in ("FP64", "FP32", "TF32", "BF16")),
     "bandwidth": ({"bytes": 65536},),
@@ -74,6 +77,9 @@ def test_the_form_for_cupy_agrees_with_numpy(name: str, tmp_path: Path) -> None:
     assert (
         phases
         >= {
+            "add": {"kernel", "copy in", "copy out", "end to end"},
+            "loop": {"step by step", "running sum"},
+            "sum": {"kernel", "copy in", "end to end"},
             "solve": {"kernel", "copy in", "copy out", "end to end, generated on the device"},
             "matmul": {"kernel", "copy in", "copy out", "end to end"},
             "bandwidth": {"host to device, pinned", "device to host, pinned"},

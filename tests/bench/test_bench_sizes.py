@@ -200,3 +200,17 @@ def test_the_settings_of_the_guide_are_taken() -> None:
     assert changed.left_out[0].startswith(
         "Left out: 10 workers with prefetch 4 and 10 workers with prefetch 8. An epoch has only 13"
     )
+
+
+def test_a_batch_size_that_only_a_gpu_can_have_is_left_out_on_cpus() -> None:
+    changed = with_sizes(CNN, AskedSizes(batches=(256, 4096)), ["full", "on_gpu"])
+    batches = [
+        {point["batch"] for point in changed.points(is_quick=False, on_gpu=on_gpu)}
+        for on_gpu in (False, True)
+    ]
+    assert batches == [{256}, {256, 4096}]
+    assert changed.left_out == (
+        "CPUs have no batches of 4,096 images, because an epoch has only 8,192 there.",
+    )
+    with pytest.raises(InputError, match="--batch 4096: an epoch has only 2 batches"):
+        with_sizes(CNN, AskedSizes(batches=(256, 4096)), ["full"])

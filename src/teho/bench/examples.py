@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from teho.bench.example import BenchExample, OutputCheck
-from teho.bench.images import ALL_IMAGES, LOADER, AskedSizes, ImageSizes, points_of, sized
+from teho.bench.images import ALL_IMAGES, LOADER, AskedSizes, ImageSizes, fitting, points_of, sized
 from teho.errors import InputError
 from teho.model.bench import Point
 
@@ -26,7 +26,7 @@ AXES = {
 """Key of a point that is swept -> name of the axis."""
 
 
-def with_sizes(example: BenchExample, asked: AskedSizes, kinds: Iterable[str]) -> BenchExample:
+def with_sizes(example: BenchExample, asked: AskedSizes, kinds: Collection[str]) -> BenchExample:
     """Return an example with images, with the sizes that a user chose.
 
     Args:
@@ -46,11 +46,17 @@ def with_sizes(example: BenchExample, asked: AskedSizes, kinds: Iterable[str]) -
             "effect", " or ".join(having), f"`teho bench {having[0]}` with the same options",
         )  # fmt: skip
     for kind in kinds:
-        sizes = sized(example.sizes[kind], asked)
-        points, left_out = points_of(sizes)
+        own, batches = example.sizes[kind], asked.batches
+        left_out: list[str] = []
+        if kind == "full" and "on_gpu" in kinds and not asked.images:
+            # A GPU can have batches that are too large for the fewer images of a CPU.
+            batches, left_out = fitting(own, asked)
+        sizes = sized(own, asked._replace(batches=batches))
+        points, same_runs = points_of(sizes)
+        left_out += same_runs
         changed: dict[str, Any] = {kind: points, "sizes": {**example.sizes, kind: sizes}}
-        left_out = tuple(dict.fromkeys((*example.left_out, *left_out)))
-        example = example._replace(**changed, left_out=left_out)
+        said = tuple(dict.fromkeys((*example.left_out, *left_out)))
+        example = example._replace(**changed, left_out=said)
     return example
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "AskedSizes",
     "ImageSizes",
     "effective",
+    "fitting",
     "points_of",
     "settings_text",
     "sized",
@@ -122,6 +123,19 @@ def _points(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
         else:
             kept[effective(point)] = point
     return tuple(kept.values()), tuple(left)
+
+
+def fitting(own: ImageSizes, asked: AskedSizes) -> tuple[tuple[int, ...], list[str]]:
+    """Return the chosen batch sizes for which a CPU has images, and a sentence about the others."""
+    least = max((asked.workers or own.workers)[0], 1)
+    found = tuple(size for size in asked.batches if own.images // size >= least)
+    large = [format_count(size) for size in asked.batches if size not in found]
+    if not large:
+        return found, []
+    images = format_count(own.images)
+    return found, [
+        f"CPUs have no batches of {joined(large)} images, because an epoch has only {images} there."
+    ]
 
 
 def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
