@@ -49,7 +49,7 @@ def crossings_of(
                 names = (phase, slow.name, fast.name, example.axis, told)
                 slow_phase = "" if slow.gpus else on_cpu.get(phase, "")
                 crossovers.append(crossover_of(own, *names, slow_phase))
-            if fast.gpus:
+            if fast.gpus and kernels:
                 of_pair = (fast.name, slow.name, told_group(group, kernels[0], points[0]))
                 pay_offs += pay_off_of(own, kernels, *of_pair, cpu_kernels)
     return [one for one in crossovers if one is not None], pay_offs
