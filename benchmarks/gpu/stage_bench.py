@@ -18,7 +18,7 @@ EXAMPLES = {
 }  # fmt: skip
 """In this order, and what each may take [s]."""
 SIZES = {
-    "cnn": ["--batch", "256,1024,4096", "--workers", "8,0,4", "--prefetch", "2"],
+    "cnn": ["--batch", "256,1024,4096", "--workers", "4,0,8", "--prefetch", "2"],
     # An epoch on a CPU takes minutes.
     "resnet152": ["--batch", "512", "--workers", "8,0", "--prefetch", "2", "--on", "gpu:1"],
 }

@@ -13,7 +13,10 @@ from teho.bench.verdict import notes_of
 from teho.bench.watch import Seen, Watch
 from teho.model.bench import Measured, Participant
 from teho.model.missing import Missing, Reason
+from teho.show.build.bench import bench_document
 from teho.show.build.bench_tables import tables_of
+from teho.show.html.page import render_html
+from teho.show.text.document import render_text
 
 OTHER = msgspec.structs.replace(GPU, id="GPU-1", index=1)
 
@@ -124,4 +127,15 @@ def test_that_the_third_feed_needs_a_gpu_is_said_without_one() -> None:
     assert not any("third feed" in note for note in notes_of(scene))
     own = tuple(one for one in scene.timings if one.placement == "cpu:2")
     found = notes_of(msgspec.structs.replace(scene, timings=own))
-    assert any("The third feed, on the device, needs a GPU" in note for note in found)
+    assert any("Without a GPU there is no third feed" in note for note in found)
+
+
+def test_all_faces_show_memory_and_use_within_their_width() -> None:
+    bench = msgspec.structs.replace(made_up(), results=(measured(),))
+    document = bench_document(bench)
+    text = render_text(document, width=80, color=False)
+    assert max(map(len, text.splitlines())) <= 80
+    page = render_html(document, [])
+    for title in ("Most memory", "GPU use: share of time with a kernel running"):
+        assert title in text
+        assert title in page

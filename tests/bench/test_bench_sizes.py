@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 from itertools import product
@@ -10,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pages import ROOT
 from support import FRAMEWORKS, lacks_framework
 from teho.bench.example import BenchExample
 from teho.bench.examples import CNN, EXAMPLES, RESNET152, with_sizes
 from teho.bench.images import ALL_IMAGES, LOADER, AskedSizes, ImageSizes, effective, points_of
+from teho.cli.bench import _asked_sizes
 from teho.errors import InputError
 from teho.model.bench import Point
 
@@ -214,3 +217,22 @@ def test_a_batch_size_that_only_a_gpu_can_have_is_left_out_on_cpus() -> None:
     )
     with pytest.raises(InputError, match="--batch 4096: an epoch has only 2 batches"):
         with_sizes(CNN, AskedSizes(batches=(256, 4096)), ["full"])
+
+
+def test_the_sizes_of_a_day_on_a_gpu_are_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make gpu` has little time, and would lose an example to a mistake in its options."""
+    for folder in ("benchmarks", "benchmarks/gpu"):
+        monkeypatch.syspath_prepend(ROOT / folder)
+    stage = importlib.import_module("stage_bench")
+    assert set(stage.EXAMPLES) <= set(EXAMPLES)
+    for name, words in stage.SIZES.items():
+        options = dict(zip(words[::2], words[1::2], strict=True))
+        kinds = ["on_gpu"] if options.pop("--on", "") == "gpu:1" else ["full", "on_gpu"]
+        names = ("--images", "--batch", "--workers", "--prefetch")
+        asked = _asked_sizes(*(options.pop(name, "") for name in names))
+        changed = with_sizes(EXAMPLES[name], asked, kinds)
+        assert options == {}
+        for kind in kinds:
+            assert_all_differ(changed, getattr(changed, kind))
+            settings = [one["workers"] * one["prefetch"] for one in getattr(changed, kind)]
+            assert settings == [effective(one)[3] for one in getattr(changed, kind)]

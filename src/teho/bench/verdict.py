@@ -241,8 +241,8 @@ def _feeds(measured: Measured) -> Iterable[str]:
     timed = {one.phase for one in measured.timings}
     if "host memory" in timed and "on the device" in {*measured.phases} - timed:
         yield (
-            "The third feed, on the device, needs a GPU: a CPU's memory is both host memory and "
-            "device memory."
+            "Without a GPU there is no third feed, on the device, and no GPU use: a CPU's memory "
+            "is both host memory and device memory."
         )
 
 
