@@ -85,7 +85,7 @@ def _rates(measured: Measured) -> str:
     best: dict[str, Timing] = {}
     groups = _groups(measured)
     for timing in measured.timings:
-        if timing.phase not in measured.phases or _rate(measured, timing) is None:
+        if timing.phase not in measured.phases or _rate(measured, timing) < 0:
             continue
         name = groups[key_of(timing.point)] if measured.figure == "flop" else timing.phase
         if name not in best or _rate(measured, timing) > _rate(measured, best[name]):

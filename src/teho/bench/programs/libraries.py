@@ -6,6 +6,8 @@ PyTorch calls AMD GPUs `cuda` too.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import importlib
 import importlib.util
 import os
@@ -91,6 +93,10 @@ class Library:
     def forget_peak(self) -> None:
         """Begin a new measurement of the most memory."""
         self._is_peak_new = False
+        gc.collect()
+        # Otherwise memory that earlier work has freed would count. Only glibc has this function.
+        with contextlib.suppress(AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
         with contextlib.suppress(OSError):
             with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
                 file.write("5")
