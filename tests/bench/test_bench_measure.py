@@ -343,7 +343,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
             pass
 
     monkeypatch.setattr("teho.bench.measure.Worker", Slow)
-    monkeypatch.setattr("teho.bench.measure.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr("teho.bench.measure.time", SimpleNamespace(
+        monotonic=lambda: clock.now, clock=clock
+    ))  # fmt: skip
     return points
 
 
@@ -354,6 +356,28 @@ def test_a_slow_program_leaves_the_others_their_time(asked: list[tuple[str, Poin
     assert [place for place, _ in asked].count("gpu:1") == len(sweep)
     assert [place for place, _ in asked].count("cpu:1") == 2  # the second ends after its half
     assert [(one.placement, one.why) for one in found.left] == [("cpu:1", "time")]
+
+
+def test_a_program_that_does_not_answer_leaves_the_others_half_of_the_time(
+    asked: list[tuple[str, Point]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("teho.bench.measure")
+
+    class Hangs(module.Worker):
+        def ask(self, command, limit_s, look=None):
+            if command is None or self.placement.gpus:
+                yield from super().ask(command, limit_s, look)
+                return
+            module.time.clock.now += limit_s
+            yield {"at": "gone", "why": "time", "text": "no answer"}
+
+    monkeypatch.setattr(module, "Worker", Hangs)
+    sweep = [{"batch": batch, "images": 8, "workers": 0, "prefetch": 2} for batch in range(1, 11)]
+    example = small(EXAMPLES["resnet152"], *sweep, checks=())
+    found = measure(example, ["torch"], [on_cpu(), on_gpu()], "", {}, EFFORT, 100.0)
+    assert [place for place, _ in asked] == ["gpu:1"] * len(sweep)  # 30 s in all
+    assert [(one.placement, one.why) for one in found.left] == [("cpu:1", "time")]
+    assert found.elapsed_s == pytest.approx(50 + 3 * len(sweep))
 
 
 def test_only_a_feed_with_settings_is_shown_with_them(asked: list[tuple[str, Point]]) -> None:

@@ -261,7 +261,10 @@ class _Bench:
         }
         gpus = worker.placement.gpus
         look = partial(self._watch.look, gpus) if gpus else _no_look
-        for answer in worker.ask(command, self._left_s, look):
+        # A point that takes too long leaves time for the other processes.
+        own_s = self._share_s - self._used_s[worker.name]
+        limit_s = min(self._left_s, max(own_s, self._left_s / 2))
+        for answer in worker.ask(command, limit_s, look):
             if answer["at"] == "times":
                 look()  # a phase may be shorter than the time between two readings
                 timing = self._timing(worker, point, answer)
