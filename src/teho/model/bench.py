@@ -157,7 +157,7 @@ class PayOff(msgspec.Struct, frozen=True, kw_only=True):
     run_s: float
     """Median time of one later run on the GPU."""
     against_s: float
-    """Median time of one run on the other placement."""
+    """Median time of one run on the other placement, for the same number of images."""
     runs: float
     """`first_s / (against_s - run_s)`."""
 
