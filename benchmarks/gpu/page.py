@@ -14,10 +14,12 @@ sys.path[:0] = [str(_HERE)]
 
 from result import STAGES, Piece, Result, Row, StageState, read_result  # noqa: E402
 
-__all__ = ["PAGE", "RESULTS", "page", "section", "write_page"]
+__all__ = ["BENCHES", "PAGE", "RESULTS", "page", "section", "write_page"]
 
 RESULTS = _HERE / "results"
 """The results that were brought back, one file a stage."""
+BENCHES = RESULTS / "bench"
+"""What `teho bench --format json` printed for each example. The lessons show it."""
 PAGE = _HERE.parents[1] / "docs" / "gpu.md"
 _TITLES = {
     "signals": "What the driver gives",
