@@ -92,7 +92,7 @@ the command refuses them.
 | problem | result |
 |---|---|
 | there is no GPU, or the driver hangs | each part that needs a GPU is skipped, with the reason |
-| the peak speed of this GPU is not known | the page shows the measured speed, but does not compare it with the peak speed |
+| the peak speed of this GPU is not known | the page has only the measured speed |
 | MIG, or no permission for GPM | some signals are missing, with the driver's reason |
 | PyTorch, Lightning or Transformers is missing | the parts that need this library are skipped |
 | the time or the disk space is used up | the remaining parts are listed as not begun |

@@ -45,8 +45,13 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
     """Show the states of jobs, their cost until now, and their log and recordings.
 
     JOB is the number or name of a job, or last. Without JOB: all jobs that `teho submit` submitted
-    in the last week. Reads TEHO_HOME/jobs, and runs the commands of the scheduler, such as squeue.
-    Exit code: 1 if a scheduler did not answer, otherwise 0.
+    in the last week. Exit code: 1 if a scheduler did not answer, otherwise 0.
+
+    Reads: TEHO_HOME/jobs, and the recordings of the jobs.
+
+    Writes: TEHO_HOME/jobs.
+
+    Network: only through commands of the scheduler, such as squeue.
     """
     from teho.cli.jobs import all_with_account, files_of, follow_to_end, look_up, print_job
 

@@ -40,8 +40,13 @@ def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str,
 
     Teho changes the data loader and the threads from outside; the files of COMMAND stay as they
     are. Each run ends when its step rate is known. COMMAND runs about 20 times, and writes its
-    files each time. Teho itself writes no recordings, and does not use the network. Exit code: 0 if
-    there is a verdict, 1 if more time is needed.
+    files each time. Exit code: 0 if there is a verdict, 1 if more time is needed.
+
+    Reads: the notes of the probe about COMMAND.
+
+    Writes: no recordings; only the -o file, and temporary files in TMPDIR.
+
+    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     for_s, window_s = read_times(for_, window)
     if window_s < _SHORTEST_WINDOW_S:
