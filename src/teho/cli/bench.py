@@ -74,8 +74,8 @@ def command(
 ) -> None:
     """Time worked examples on cores and a GPU, and find the size from which one is faster.
 
-    Without NAME, lists the examples. The results of all libraries are compared before they are
-    timed. Exit code: 0 if the results agree, 1 if they differ or no library could be timed.
+    Without NAME, lists the examples. Before Teho times the libraries, it compares their results.
+    Exit code: 0 if the results agree, 1 if they differ or no library could be timed.
 
     Reads: the libraries of the Python, the GPU drivers, the --from file, CIFAR10_PATH.
 

@@ -100,7 +100,7 @@ def plan(
     output: Output,
     **given: Any,
 ) -> None:
-    """Print a script that installs the newest GPU build of a framework that fits, and say why.
+    """Print a script that installs the newest GPU build that fits, and say why it fits.
 
     The build fits the cluster's GPUs, their driver and the site's rules. `teho plan --env FILE`
     puts the output of --format json into the script of a job. Exit code: 0 if a build fits, 1 if

@@ -65,8 +65,8 @@ def command(
 ) -> None:
     """Set the rank, cores, threads and caches of this task of a job, then run COMMAND.
 
-    Runs once per task: with srun, mpirun or torchrun, or without. COMMAND replaces the process of
-    Teho.
+    Start it once per task, for example with srun, mpirun or torchrun. COMMAND replaces the process
+    of Teho.
 
     Reads: the environment, and the catalogue.
 

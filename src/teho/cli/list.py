@@ -62,7 +62,7 @@ def command(
 ) -> None:
     """List the recorded runs, newest last.
 
-    Text shows the newest 30, without the runs of `teho compare` and `teho scale`. JSON has all
+    Text shows the newest 30 runs, without the runs of `teho compare` and `teho scale`. JSON has all
     runs, unless --last, --since or --tag limits them. The verdict is the first finding of the
     report; a list of more than 30 runs has no verdicts.
 

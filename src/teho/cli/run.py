@@ -264,7 +264,7 @@ def _record_it(
     leader = None
     if is_step(task) and task.local_size > 1:
         leader = _protected(
-            supervisor, "this task records for itself", lambda: _find_leader(task, wanted)
+            supervisor, "this task makes its own recording", lambda: _find_leader(task, wanted)
         )
     supervisor.start_recorder(
         partial(_record, leader=leader, own=supervisor.own_pids),

@@ -44,8 +44,8 @@ Examples:
 def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
     """Show the states of jobs, their cost until now, and their log and recordings.
 
-    JOB is the number or name of a job, or last. Without JOB: all jobs that `teho submit` submitted
-    in the last week. Exit code: 1 if a scheduler did not answer, otherwise 0.
+    JOB is the number or name of a job, or last. Without JOB, shows all jobs that `teho submit`
+    submitted in the last week. Exit code: 1 if a scheduler did not answer, otherwise 0.
 
     Reads: TEHO_HOME/jobs, and the recordings of the jobs.
 

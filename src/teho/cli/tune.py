@@ -36,7 +36,7 @@ Examples:
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
 def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str, ...]) -> None:
-    """Run COMMAND several times with other settings, and say which make it faster.
+    """Run COMMAND several times with other settings, and say which settings make it faster.
 
     Teho changes the data loader and the threads from outside; the files of COMMAND stay as they
     are. Each run ends when its step rate is known. COMMAND runs about 20 times, and writes its

@@ -17,7 +17,7 @@ RANK = 100
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "used_percent": chosen(
-        80.0, "%", "a program that leaves a fifth of its cores idle has enough cores"
+        80.0, "%", "if a program leaves a fifth of its cores idle, it has enough cores"
     ),
     "threads_per_core": Threshold(1.25, "threads", "same as in too_many_threads"),
 }
@@ -32,7 +32,7 @@ MUTES = Mutes(
         "cores_unused",
         "python_bound",
     ),
-    because="with all its cores the program may behave differently",
+    because="if the program can use all its cores, other findings may disappear",
 )
 
 

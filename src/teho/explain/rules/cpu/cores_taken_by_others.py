@@ -30,7 +30,7 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     ("cpu_busy_gpu_idle", "serial_program", "cores_unused"),
-    because="the program could not use the cores that others used",
+    because="the program could not use the cores that other programs used",
 )
 
 

@@ -29,8 +29,8 @@ THRESHOLDS = {
     "gpu_busy_percent": Threshold(
         50.0,
         "%",
-        "same as in gpu_low_use; a busier GPU gets its data in time, and unused cores "
-        "are not needed",
+        "same as in gpu_low_use; if a GPU is busier, it gets its data in time without the unused "
+        "cores",
     ),
     "cores_per_gpu": Threshold(12.0, "cores", "Jobstats: more than 12 cores for each GPU"),
 }

@@ -24,7 +24,7 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow"),
-    because="threads that take turns are slow in all that they do",
+    because="if threads compete for cores, all other work takes longer too",
 )
 
 

@@ -14,7 +14,9 @@ from teho.model.missing import Missing
 RANK = 560
 SEVERITY = "remark"
 THRESHOLDS = {
-    "apart_percent": chosen(5.0, "%", "if two sensors of a board differ by more, one is wrong"),
+    "apart_percent": chosen(
+        5.0, "%", "if two sensors of a board differ by more than this, one of them is wrong"
+    ),
 }
 
 
@@ -54,7 +56,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
             f"The energy counter{'' if len(gpus) == 1 else 's'} and the power of {name_all(gpus)} "
             f"disagree by {span([abs(percent) for _, percent in differing], '%')}.",
             evidence=(
-                *per_place("excess of the counter over power times time", "%", differing),
+                *per_place("energy from the counter minus power times time", "%", differing),
                 *_both(gpus),
             ),
             judged_by=["apart_percent"],

@@ -19,7 +19,7 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     (*STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM),
-    because="a GPU without work of the program does not wait for anything",
+    because="if the program gives a GPU no work, this GPU waits for nothing",
 )
 
 

@@ -16,8 +16,8 @@ THRESHOLDS = {
     "busy_max_percent": Threshold(
         1.0,
         "%",
-        "Jobstats marks a GPU at exactly 0 %; Teho also counts less than 1 %, because "
-        "other users may cause it",
+        "Jobstats marks a GPU at exactly 0 %; Teho also counts a GPU below 1 %, because other "
+        "users may cause this use",
     ),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
@@ -31,7 +31,7 @@ MUTES = Mutes(
         *DEEP_GPU,
         *GPU_PROGRAM,
     ),
-    because="a GPU that is never used also has low use, and does not wait for anything",
+    because="if a GPU is never used, it also has low use, and it waits for nothing",
 )
 
 

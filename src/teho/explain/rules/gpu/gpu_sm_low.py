@@ -21,7 +21,7 @@ THRESHOLDS = {
         50.0, "%", "DCGM's manual: SM activity below 50 % is likely ineffective use of the GPU"
     ),
 }
-MUTES = Mutes(("gpu_low_occupancy",), because="multiprocessors without work have no warps either")
+MUTES = Mutes(("gpu_low_occupancy",), because="idle multiprocessors have no warps")
 
 
 def judge(context: RuleContext) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ THRESHOLDS = {
         "if few threads run on many cores, the running threads are counted instead of the cores",
     ),
 }
-MUTES = Mutes(("communication_bound", "batch_small"), because="storage explains the waiting")
+MUTES = Mutes(("communication_bound", "batch_small"), because="storage explains why the GPU waits")
 
 
 def judge(context: RuleContext) -> Iterator[Finding]:

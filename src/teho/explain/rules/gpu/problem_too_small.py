@@ -40,7 +40,7 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
         yield context.finding(
             Severity.WARNING,
             f"A step takes only {step_ms:.2g} ms, and the GPU is busy {busy:.0f} % of the time: "
-            "the problem is too small for it.",
+            "the problem is too small for a GPU.",
             evidence=(
                 Evidence("step, mean", step_ms / 1000, "s"),
                 Evidence("model's parameters", float(size), "bytes"),

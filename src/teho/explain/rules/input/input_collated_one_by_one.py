@@ -11,10 +11,10 @@ from teho.model.program import Part
 
 RANK = 150
 SEVERITY = "critical, warning"
-THRESHOLDS = {"collating_percent": chosen(50.0, "%", "most of the loading")}
+THRESHOLDS = {"collating_percent": chosen(50.0, "%", "most of the loading time")}
 MUTES = Mutes(
     ("input_in_main_process", "input_slow", "python_bound", *STARVED),
-    because="the slow part of loading is not needed",
+    because="the advice of this finding removes the slow part of loading",
 )
 
 

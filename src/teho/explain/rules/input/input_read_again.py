@@ -13,7 +13,9 @@ from teho.units import format_bytes
 RANK = 110
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "read_times": chosen(1.5, "times", "1.5 times the data that memory could have kept"),
+    "read_times": chosen(
+        1.5, "times", "the run read 1.5 times the data that memory could have kept"
+    ),
 }
 MUTES = Mutes(
     (*input_causes_after("input_read_again"), *STARVED), because="the storage limits the speed"

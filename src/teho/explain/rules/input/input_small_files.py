@@ -19,7 +19,7 @@ THRESHOLDS = {
     ),
 }
 MUTES = Mutes(
-    (*input_causes_after("input_small_files"), *STARVED), because="the files limit the speed"
+    (*input_causes_after("input_small_files"), *STARVED), because="small files limit the speed"
 )
 
 

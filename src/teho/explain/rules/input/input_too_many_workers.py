@@ -20,7 +20,7 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED),
-    because="this finding says which threads are too many",
+    because="the workers explain the high number of threads",
 )
 
 

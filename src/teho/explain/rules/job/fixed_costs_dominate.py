@@ -14,7 +14,7 @@ RANK = 290
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "fixed_percent": chosen(50.0, "%", "most of the time"),
-    "wall_min_s": chosen(30.0, "s", "normal in a shorter run"),
+    "wall_min_s": chosen(30.0, "s", "in a shorter run, such costs are normal"),
     "compiles_max": chosen(5.0, "times", "a few shapes are usual, such as a last, smaller batch"),
 }
 MUTES = Mutes(("batch_small",), because="most of the time was not spent on batches")
@@ -49,7 +49,8 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
             judged_by=["fixed_percent", "wall_min_s", *(["compiles_max"] if again else [])],
             action=(
                 f"{same_shapes}Do more in one run: several parts of the work one after the other, "
-                "in one process. Keep what was compiled: `TORCHINDUCTOR_CACHE_DIR`, "
+                "in one process. Store the compiled code for the next run: "
+                "`TORCHINDUCTOR_CACHE_DIR`, "
                 "`JAX_COMPILATION_CACHE_DIR`. Importing and compiling took "
                 f"{format_duration(fixed_s)} in this run."
             ),

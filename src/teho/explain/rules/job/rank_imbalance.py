@@ -168,9 +168,9 @@ def _uneven(
         judged_by=["time_percent", signal.limit, "working_percent"],
         action=(
             "Give all ranks the same amount of work, with samples of similar length: "
-            "`DistributedSampler(dataset, drop_last=True)`. Check what the odd process does: "
-            f"`py-spy top --pid PID` on {nodes}. The other ranks wait for a rank with more work. A "
-            "rank with less work waits for the others, or for its data."
+            "`DistributedSampler(dataset, drop_last=True)`. Check what this process does: "
+            f"`py-spy top --pid PID` on {nodes}. If a rank has more work, the other ranks wait "
+            "for it. If a rank has less work, it waits for the other ranks, or for its data."
         ),
         subjects=odd,
     )  # fmt: skip

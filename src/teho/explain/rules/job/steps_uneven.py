@@ -13,7 +13,7 @@ from teho.model.watched import Wait
 RANK = 280
 SEVERITY = "remark"
 THRESHOLDS = {
-    "times_longer": chosen(4.0, "times", "4 times the median is not jitter"),
+    "times_longer": chosen(4.0, "times", "if a step takes 4 times the median, this is not noise"),
     "long_steps": Threshold(
         10.0, "steps", "SageMaker's profiler rules, StepOutlier: more than 10 times"
     ),

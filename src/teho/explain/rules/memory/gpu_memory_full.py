@@ -14,7 +14,7 @@ from teho.model.finding import Finding, Severity
 RANK = 550
 SEVERITY = "remark"
 THRESHOLDS = {
-    "used_percent": chosen(95.0, "%", "a CUDA context and fragmentation need the rest"),
+    "used_percent": chosen(95.0, "%", "a CUDA context and fragmentation need the remaining memory"),
 }
 
 
