@@ -1,8 +1,8 @@
 """Slowdown: a program under `teho run`, while the recorder runs and while it is stopped.
 
 One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts its work.
-*compute* runs Python and NumPy on every core. *loader* also runs on every core. It reads small
-files from the page cache, unpacks these files and lists their directory.
+*compute* runs Python and NumPy on every core. *loader* also runs on every core. The program
+*loader* reads small files from the page cache, unpacks these files and lists their directory.
 
 The cost of one sample per second is smaller than the noise of a shared machine. So the recorder
 takes ten samples per second, and the loss is divided by ten. The program stops the recorder
@@ -15,10 +15,10 @@ result.
 
 Teho's figure shows how much less work the program did in awake windows than in the stopped windows
 around them. Teho's figure is the mean over the middle half of the windows, in per cent, divided by
-ten, with its 95 % interval (bootstrap). *Itself* is the same figure for the windows in which the
-recorder was stopped again. The true value of *itself* is 0, so the interval of *itself* shows how
-exactly this machine can measure. The answer is neither yes nor no in two cases: the interval of
-*itself* reaches the budget, or Teho's interval contains the budget.
+ten, with its 95 % interval (bootstrap). *Itself* is computed in the same way as Teho's figure, but
+for the windows in which the recorder was stopped again. The true value of *itself* is 0, so the
+interval of *itself* shows how exactly this machine can measure. The answer is neither yes nor no in
+two cases: the interval of *itself* reaches the budget, or Teho's interval contains the budget.
 
 When the stopped recorder continues, it takes one sample at once. So the recorder takes eleven
 samples in a second instead of ten. For this reason, Teho's figure may be too high, but not too low.

@@ -59,7 +59,8 @@ python3 -m pip list --format freeze > has.txt
 make gpu-wheels FRAMEWORKS=no PY=3.12 HAS=has.txt    # PY: the version of that Python
 ```
 
-**2. Submit a job of 30 minutes.** This is the script for Slurm. Use your own account and partition:
+**2. Submit a job of 30 minutes.** The following script is for Slurm. Use your own account and
+partition:
 
 ```bash
 #!/bin/bash
@@ -84,8 +85,8 @@ python3 benchmarks/gpu/keep.py build/gpu/results
 ```
 
 This command copies the results to `benchmarks/gpu/results/`, and the recordings of the faults to
-`benchmarks/faults/recordings/`. Then it writes `docs/gpu.md`. If the results are from a rehearsal,
-the command refuses them.
+`benchmarks/faults/recordings/`. Then the command writes `docs/gpu.md`. If the results are from a
+rehearsal, the command refuses them.
 
 ## What may be missing
 

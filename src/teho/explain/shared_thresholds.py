@@ -20,7 +20,7 @@ _EVERY_RULE = {
     "at_work_percent": Threshold(
         50.0,
         "%",
-        "same as in gpu_low_use: a GPU that is less busy in a time bin waits for something",
+        "threshold of gpu_low_use: a GPU that is less busy in a time bin waits for something",
     ),
     "at_work_time_percent": Threshold(
         50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
@@ -38,7 +38,7 @@ _EVERY_RULE = {
         2.0, "s", "Teho's own choice: the start and end of any program take this long"
     ),
     "work_min_s": Threshold(
-        60.0, "s", "same as in job_too_short: shares of a minute or less are not reliable"
+        60.0, "s", "threshold of job_too_short: shares of a minute or less are not reliable"
     ),
     "batches_min": Threshold(10.0, "batches", "nvbench: at least 10 samples before a verdict"),
 }

@@ -19,7 +19,7 @@ THRESHOLDS = {
     "used_percent": chosen(
         80.0, "%", "if a program leaves a fifth of its cores idle, it has enough cores"
     ),
-    "threads_per_core": Threshold(1.25, "threads", "same as in too_many_threads"),
+    "threads_per_core": Threshold(1.25, "threads", "threshold of too_many_threads"),
 }
 MUTES = Mutes(
     (

@@ -25,7 +25,7 @@ THRESHOLDS = {
     "full_percent": Threshold(
         90.0,
         "%",
-        "same as in cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy",
+        "threshold of cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy",
     ),
 }
 MUTES = Mutes(

@@ -23,7 +23,7 @@ THRESHOLDS = {
         50.0, "%", "if copies fill the link for half of the time, they delay the run"
     ),
     "active_percent": Threshold(
-        80.0, "%", "same as in gpu_sm_low: above this limit, the GPU worked during the copies"
+        80.0, "%", "threshold of gpu_sm_low: above this limit, the GPU worked during the copies"
     ),
 }
 MUTES = Mutes(

@@ -14,7 +14,7 @@ SEVERITY = "warning"
 THRESHOLDS = {
     "step_ms": chosen(5.0, "ms", "the time to start about 500 kernels, 10 µs each"),
     "model_mib": chosen(10.0, "MiB", "a model of this size fits into the caches of a CPU"),
-    "busy_percent": Threshold(50.0, "%", "same as in gpu_low_use"),
+    "busy_percent": Threshold(50.0, "%", "threshold of gpu_low_use"),
 }
 MUTES = Mutes(
     ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small"),

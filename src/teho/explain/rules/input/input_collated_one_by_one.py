@@ -11,7 +11,7 @@ from teho.model.program import Part
 
 RANK = 150
 SEVERITY = "critical, warning"
-THRESHOLDS = {"collating_percent": chosen(50.0, "%", "most of the loading time")}
+THRESHOLDS = {"collating_percent": chosen(50.0, "%", "this takes most of the loading time")}
 MUTES = Mutes(
     ("input_in_main_process", "input_slow", "python_bound", *STARVED),
     because="the advice of this finding removes the slow part of loading",

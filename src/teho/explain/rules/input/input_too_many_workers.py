@@ -12,7 +12,7 @@ RANK = 170
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "without_core_percent": Threshold(
-        10.0, "%", "same as lost_percent: a warning if a tenth of the time is lost"
+        10.0, "%", "threshold of lost_percent: a warning if a tenth of the time is lost"
     ),
     "mostly_waiting_percent": Threshold(
         50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"

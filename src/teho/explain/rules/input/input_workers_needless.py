@@ -12,7 +12,7 @@ from teho.model.program import Part
 RANK = 130
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "collating_percent": chosen(50.0, "%", "most of the workers' work"),
+    "collating_percent": chosen(50.0, "%", "most of the workers' time is for this work"),
 }
 MUTES = Mutes(
     (*input_causes_after("input_workers_needless"), *STARVED), because="the workers are not needed"

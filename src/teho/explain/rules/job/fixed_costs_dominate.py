@@ -13,7 +13,7 @@ from teho.units import format_duration
 RANK = 290
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "fixed_percent": chosen(50.0, "%", "most of the time"),
+    "fixed_percent": chosen(50.0, "%", "importing and compiling take most of the time"),
     "wall_min_s": chosen(30.0, "s", "in a shorter run, such costs are normal"),
     "compiles_max": chosen(5.0, "times", "a few shapes are usual, such as a last, smaller batch"),
 }

@@ -21,7 +21,7 @@ THRESHOLDS = {
     "working_percent": Threshold(
         25.0,
         "%",
-        "same as in gpu_one_idle: if all GPUs of the run are below this limit, all GPUs are idle",
+        "threshold of gpu_one_idle: if all GPUs of the run are below this limit, all GPUs are idle",
     ),
     "power_percent": Threshold(
         20.0, "%", "TraceML: 20 % of a step is critical; GPUs of one model differ by less"

@@ -18,7 +18,9 @@ RANK = 440
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "elapsed_min_s": Threshold(
-        60.0, "s", "same as in job_too_short: in a shorter run a program still loads what it needs"
+        60.0,
+        "s",
+        "threshold of job_too_short: in a shorter run a program still loads what it needs",
     ),
     "warm_up_percent": chosen(
         20.0, "%", "in the first fifth of the run, a program still imports, loads and allocates"
