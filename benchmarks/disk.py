@@ -5,8 +5,8 @@ are all values except the time, the node and the device of a row. The *recorded*
 real recording: a small program ran with eight stub GPUs. The *generated* rows are from recordings
 of generated samples, one sample per second. Teho's own code made these recordings from the samples.
 The samples are for 8 GPUs and 40 cores, and every sample has noise. If a row of the month covers
-more than 32 samples, the benchmark generates only 32 samples. So such a row has more noise than a
-real row. For comparison, the documentation of Prometheus gives 1 to 2 bytes per sample.
+more than 32 samples, the benchmark generates only 32 samples. So a row of the month has more noise
+than a real row. For comparison, the documentation of Prometheus gives 1 to 2 bytes per sample.
 """
 
 from __future__ import annotations

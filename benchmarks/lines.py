@@ -2,11 +2,12 @@
 
 The programs in `benchmarks/lines/programs` were written without knowledge of Teho. Each program
 runs a loop of two to five marked lines and measures the time of each line. The benchmark compares
-these shares with the shares that Teho, py-spy and scalene find, each in a separate run. *Largest
-error* is the largest difference from the program's own clocks, in percentage points, over all lines
-of all programs. *Top line right* is the number of programs for which the tool found the most
-expensive line. If the share of a line is within 5 points of the most expensive line, this line also
-counts as the most expensive line. *Loaded* means that two other processes use all cores.
+the shares from the program's own clocks with the shares that Teho, py-spy and scalene find, each in
+a separate run. *Largest error* is the largest difference from the program's own clocks, in
+percentage points, over all lines of all programs. *Top line right* is the number of programs for
+which the tool found the most expensive line. If the share of a line is within 5 points of the most
+expensive line, this line also counts as the most expensive line. *Loaded* means that two other
+processes use all cores.
 
 If a program uses neither PyTorch nor NumPy, it runs under every installed CPython. If a program
 uses PyTorch or NumPy, it runs under the Python in `.frameworks`. py-spy and scalene use this Python

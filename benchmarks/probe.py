@@ -10,19 +10,20 @@ and the loss is divided by ten. The program stops the sampler (SIGSTOP) for half
 it continue for half a second, and so on. In every second window, the sampler is *stopped*. The
 windows between them are of two kinds, chosen at random. In one half of these windows, the sampler
 is *awake*. In the other half, the program stops the sampler *again*. Teho's figure shows how much
-longer a step took in awake windows than in the stopped windows around them. This figure is the mean
-over the middle half of the windows, divided by ten, with its 95 % interval (bootstrap). *Itself* is
-computed in the same way as Teho's figure, but for the windows in which the sampler was stopped
-again. The true value of *itself* is 0. The answer is neither yes nor no in two cases: the interval
-of *itself* reaches the budget, or Teho's interval contains the budget.
+longer a step took in awake windows than in the stopped windows around them. Teho's figure is the
+mean over the middle half of the windows, divided by ten, with its 95 % interval (bootstrap).
+*Itself* is computed in the same way as Teho's figure, but for the windows in which the sampler was
+stopped again. The true value of *itself* is 0. The answer is neither yes nor no in two cases: the
+interval of *itself* reaches the budget, or Teho's interval contains the budget.
 
-The probe also wraps *PyTorch's functions*. The benchmark cannot switch off this wrapping during a
-run. So the benchmark measures the cost of the wrapping separately, and adds it to Teho's figure for
-*training*. To measure this cost, processes with and without the probe run a loader of numbers and
-an optimizer with one parameter. The benchmark takes the difference between their shortest times per
-batch. The benchmark multiplies this difference by the batches per second in *training*. The probe
-and the sampler measure the row *CPU time of probe and sampler* themselves, from the start of a run.
-Only the last two rows include the cost at the start and the end of a program.
+The probe also wraps *PyTorch's functions*. The benchmark cannot switch off the wrapped functions
+during a run. So the benchmark measures the cost of the wrapping separately, and adds it to Teho's
+figure for *training*. To measure the cost of the wrapping, processes with and without the probe run
+a loader of numbers and an optimizer with one parameter. The benchmark takes the difference between
+their shortest times per batch. The benchmark multiplies the difference of the times by the batches
+per second in *training*. The probe and the sampler measure the row *CPU time of probe and sampler*
+themselves, from the start of a run. Only the last two rows include the cost at the start and the
+end of a program.
 
 Other profilers are measured as whole processes. Runs with a profiler and runs without a profiler
 alternate. The figure shows how much longer a step took after a warm-up of two seconds. The figure

@@ -21,9 +21,9 @@ interval of *itself* shows how exactly this machine can measure. The answer is n
 two cases: the interval of *itself* reaches the budget, or Teho's interval contains the budget.
 
 When the stopped recorder continues, it takes one sample at once. So the recorder takes eleven
-samples in a second instead of ten. For this reason, Teho's figure may be too high, but not too low.
-The supervisor sleeps all the time. The costs at the start and at the end of a run are in the
-sections *Start* and *Recorder*.
+samples in a second instead of ten. Because of the eleventh sample, Teho's figure may be too high,
+but not too low. The supervisor sleeps all the time. The costs at the start and at the end of a run
+are in the sections *Start* and *Recorder*.
 """
 
 from __future__ import annotations

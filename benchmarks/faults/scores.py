@@ -221,9 +221,9 @@ The latency of fault 9 is added outside the program, in `open` (`slow_open.c`). 
 fault 10 is a real control group. When fault 10 starts, its data are not in the page cache. In cases
 whose number begins with `m`, the signal that shows the fault is missing.
 
-Each program also runs once with TraceML, in a separate environment. For this, the program makes the
-calls that TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not name
-causes, but classes of problems. There are four classes: bound by input, bound by compute, time
+Each program also runs once with TraceML, in a separate environment. For TraceML, each program makes
+the calls that TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not
+name causes, but classes of problems. There are four classes: bound by input, bound by compute, time
 outside the phases of a step, and a rank that is late for its input. If TraceML's class fits the
 fault, TraceML is right. For a control, TraceML is right if it names no class. If TraceML has no
 class for the fault, or cannot trace the program, its column is empty. For fault 10, the column is

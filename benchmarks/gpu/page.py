@@ -86,7 +86,7 @@ python3 benchmarks/gpu/keep.py build/gpu/results
 
 This command copies the results to `benchmarks/gpu/results/`, and the recordings of the faults to
 `benchmarks/faults/recordings/`. Then the command writes `docs/gpu.md`. If the results are from a
-rehearsal, the command refuses them.
+rehearsal, `keep.py` refuses these results.
 
 ## What may be missing
 
