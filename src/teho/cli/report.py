@@ -76,7 +76,7 @@ def command(run: str, others: tuple[str, ...], output: Output) -> None:
         for problem in loaded.problems:
             say(
                 f"{problem}. Next: `teho show {loaded.run.id} --path` prints the directory of "
-                f"the other files"
+                "the recording"
             )
         raise click.exceptions.Exit(2)
 

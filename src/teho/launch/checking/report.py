@@ -143,7 +143,7 @@ def _details(result: Result) -> Iterator[str]:
     if count > _MOST_NODES:
         yield (
             f"The table has the {_MOST_NODES} of {count} nodes with the slowest links; "
-            "--json has all."
+            "--json has all nodes."
         )
     if result.met_s is not None and result.last is not None and len(result.hellos) > 1:
         last = result.name(result.last)

@@ -13,8 +13,8 @@
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
 #   2025-08-15); tykky packs them into one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.
-# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this
-#   command. In ~/.bashrc, it would hide that a node has no GPU.
+# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
+#   this command. In ~/.bashrc, it would hide that a node has no GPU.
 # Source: CSC python-usage-guide.md 2026-06-29; tykky.md 2026-07-31
 # Also possible here: --kind module or --kind venv.
 set -e
@@ -39,7 +39,7 @@ EOF
 mkdir -p "/projappl/project_2001234/jax-gpu"
 CONDA_OVERRIDE_CUDA=13.2 conda-containerize new --mamba --prefix "/projappl/project_2001234/jax-gpu" jax-gpu.yml
 
-# 4. List what was installed, to install the same again.
+# 4. List the installed packages, so that you can install them again.
 { echo @EXPLICIT; "/projappl/project_2001234/jax-gpu/bin/python" -c 'import json, pathlib, sys; records = pathlib.Path(sys.prefix, "conda-meta").glob("*.json"); print(*sorted(json.loads(one.read_text())["url"] for one in records), sep="\n")'; } > jax-gpu.lock.txt
 
 # 5. Check if it is a GPU build that works with the driver.

@@ -27,7 +27,7 @@ pip install --upgrade pip
 pip install uv
 uv pip install --torch-backend=cu132 'torch==2.14.*'
 
-# 4. List what was installed, to install the same again.
+# 4. List the installed packages, so that you can install them again.
 pip freeze > pytorch-gpu.lock.txt
 
 # 5. Check if it is a GPU build that works with the driver.
