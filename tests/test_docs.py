@@ -7,11 +7,13 @@ import json
 import re
 from pathlib import Path
 
+import click
 import jsonschema
 import msgspec
 import pytest
 
 from teho.cli import COMMANDS
+from teho.cli.group import teho
 from teho.clusters.catalogue import cluster_files
 from teho.config.toml import read_toml
 
@@ -81,3 +83,34 @@ def test_nothing_shipped_names_an_outside_place() -> None:
         if path.is_file() and path.suffix in {".py", ".toml", ".js", ".css", ".json"}:
             found = set(re.findall(r"https?://[\w./-]+", path.read_text(errors="replace")))
             assert found <= allowed, (path, found - allowed)
+
+
+def leaf_commands(command: click.Command, name: str, parent: click.Context):
+    """Yield the context of each command that does something itself."""
+    context = click.Context(command, info_name=name, parent=parent)
+    inner = getattr(command, "commands", {})
+    if not inner or getattr(command, "invoke_without_command", False):
+        yield context
+    for one in inner.values():
+        yield from leaf_commands(one, one.name, context)
+
+
+GROUP = click.Context(teho, info_name="teho", **teho.context_settings)
+ALL_COMMANDS = [
+    context
+    for name in COMMANDS
+    for context in leaf_commands(teho.get_command(GROUP, name), name, GROUP)
+]
+
+
+@pytest.mark.parametrize("context", ALL_COMMANDS, ids=lambda context: context.command_path)
+def test_every_command_says_what_it_reads_writes_and_asks_of_the_network(context) -> None:
+    with context:
+        printed = context.command.get_help(context)
+    says = re.findall(r"^  (Reads|Writes|Network): \S", printed, re.MULTILINE)
+    assert says == ["Reads", "Writes", "Network"]
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    (section,) = re.findall(
+        rf"^## {re.escape(context.command_path)}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL
+    )
+    assert re.findall(r"^  (Reads|Writes|Network): \S", section, re.MULTILINE) == says

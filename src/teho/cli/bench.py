@@ -87,9 +87,14 @@ def command(
 ) -> None:
     """Time worked examples on cores and a GPU, and find the size from which one is faster.
 
-    Without NAME, lists the examples. The results of all libraries are compared before they are
-    timed. Writes only the -o and --plot files, and does not use the network. Exit code: 0 if the
-    results agree, 1 if they differ or no library could be timed.
+    Without NAME, lists the examples. Before Teho times the libraries, it compares their results.
+    Exit code: 0 if the results agree, 1 if they differ or no library could be timed.
+
+    Reads: the libraries of the Python, the GPU drivers, the --from file, CIFAR10_PATH.
+
+    Writes: only the -o and --plot files, and temporary files in TMPDIR.
+
+    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     from teho.bench.examples import EXAMPLES, LIBRARIES
     from teho.bench.verdict import is_sound

@@ -33,12 +33,17 @@ _SHORTEST_WINDOW_S = 0.5
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
 def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str, ...]) -> None:
-    """Run COMMAND several times with other settings, and say which make it faster.
+    """Run COMMAND several times with other settings, and say which settings make it faster.
 
     Teho changes the data loader and the threads from outside; the files of COMMAND stay as they
     are. Each run ends when its step rate is known. COMMAND runs about 20 times, and writes its
-    files each time. Teho itself writes no recordings, and does not use the network. Exit code: 0 if
-    there is a verdict, 1 if more time is needed.
+    files each time. Exit code: 0 if there is a verdict, 1 if more time is needed.
+
+    Reads: the notes of the probe about COMMAND.
+
+    Writes: no recordings; only the -o file, and temporary files in TMPDIR.
+
+    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     for_s, window_s = read_times(for_, window)
     if window_s < _SHORTEST_WINDOW_S:

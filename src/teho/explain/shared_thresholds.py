@@ -35,7 +35,7 @@ _EVERY_RULE = {
     "at_work_percent": Threshold(
         50.0,
         "%",
-        "same as in gpu_low_use: a GPU that is less busy in a time bin waits for something",
+        "threshold of gpu_low_use: a GPU that is less busy in a time bin waits for something",
     ),
     "at_work_time_percent": MOST_OF_THE_TIME,
     "lost_percent": Threshold(
@@ -49,7 +49,7 @@ _EVERY_RULE = {
     ),
     "lost_min_s": chosen(2.0, "s", "the start and end of any program take this long"),
     "work_min_s": Threshold(
-        60.0, "s", "same as in job_too_short: shares of a minute or less are not reliable"
+        60.0, "s", "threshold of job_too_short: shares of a minute or less are not reliable"
     ),
     "batches_min": Threshold(10.0, "batches", "nvbench: at least 10 samples before a verdict"),
 }
