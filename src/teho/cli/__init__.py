@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "clusters": ("Choose", "clusters", "List the known clusters, and the source of each limit."),
     "plan": ("Choose", "plan", "Find out what to request, on which cluster, at what cost."),
     "submit": ("Submit", "submit", "Plan a job, write its script, submit it, follow it."),
+    "stage": ("Submit", "stage", "Copy data to a file system or a cluster, and check the copy."),
     "status": ("Submit", "status", "Show the states of submitted jobs, and their cost."),
     "cancel": ("Submit", "cancel", "End jobs."),
     "launch": ("Record", "launch", "Set rank, binding and threads of a task, then run COMMAND."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.model.finding import Threshold
 
-__all__ = ["EVERY_RULE", "OUTLIERS", "ROOFLINE", "SHARED"]
+__all__ = ["EVERY_RULE", "OUTLIERS", "ROOFLINE", "SHARED", "SMALL_FILES"]
 
 EVERY_RULE = "every_rule"
 """Section of thresholds that all rules share."""
@@ -12,6 +12,8 @@ OUTLIERS = "outliers"
 """Section for sorting tables of many devices; rules do not read it."""
 ROOFLINE = "roofline"
 """Section of the roofline plot; rules do not read it."""
+SMALL_FILES = "small_files"
+"""Section for data on network file systems: `teho doctor --data` and `teho stage` read it."""
 
 _EVERY_RULE = {
     "covered_percent_min": Threshold(
@@ -69,4 +71,17 @@ _OUTLIERS = {
     ),
     "time_min_s": Threshold(10.0, "s", "Teho's own choice: tasks start and end some seconds apart"),
 }
-SHARED = {EVERY_RULE: _EVERY_RULE, ROOFLINE: _ROOFLINE, OUTLIERS: _OUTLIERS}
+_SMALL_FILES = {
+    "files_min": Threshold(
+        1000.0, "files", "Teho's own choice: fewer files are opened within seconds"
+    ),
+    "size_kib": Threshold(
+        1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a smaller file is on only one server"
+    ),
+}
+SHARED = {
+    EVERY_RULE: _EVERY_RULE,
+    ROOFLINE: _ROOFLINE,
+    OUTLIERS: _OUTLIERS,
+    SMALL_FILES: _SMALL_FILES,
+}
