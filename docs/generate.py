@@ -33,6 +33,7 @@ from teho.model.doctor import Examination
 from teho.model.metric import METRICS
 from teho.model.scaled import Scaled
 from teho.model.software import Checked, EnvironmentPlan
+from teho.model.staged import Staged
 from teho.model.tuned import Tuned
 from teho.schedulers.registry import cluster_schedulers
 from teho.schedulers.script.launch_site import launch_site
@@ -322,6 +323,7 @@ SHIPPED = {
     PACKAGE / "show" / "env-plan.schema.json": lambda: _schema(schema_of(EnvironmentPlan)),
     PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),
+    PACKAGE / "show" / "stage.schema.json": lambda: _schema(schema_of(Staged)),
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
     PACKAGE / "launch" / "sites.py": launch_sites,
     gpu_page.PAGE: gpu_page.write_page,

@@ -32,7 +32,7 @@ _AGAIN = "Run the same command again: it continues."
     epilog="""\b
 Examples:
   teho stage images /scratch/ada --dry-run
-  teho stage images ada@puhti.csc.fi:/scratch/project_1
+  teho stage images ada@roihu.csc.fi:/scratch/project_1
   teho stage images /scratch/ada --archive --checksums all"""
 )
 @click.argument("source", metavar="SRC")

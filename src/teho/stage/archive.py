@@ -73,6 +73,10 @@ class Archive:
         """Return the offset of the content of each file."""
         return {one.entry.name: one.data_offset for one in self._members if one.entry.kind == "f"}
 
+    def headers(self) -> list[tuple[str, int, bytes]]:
+        """Return name, offset and content of the header of each member."""
+        return [(one.entry.name, one.offset, one.header) for one in self._members]
+
     def stream(self, folder: Path, begin: int) -> Iterator[bytes]:
         """Yield the bytes of the archive from an offset on.
 

@@ -50,6 +50,7 @@ def copy_files(
     folder: str,
     machine: Machine,
     destination: str,
+    unfinished: str,
     progress: Callable[[int], None],
     *,
     replace: bool,
@@ -61,6 +62,7 @@ def copy_files(
         folder: has the source.
         machine: of the destination.
         destination: the folder there.
+        unfinished: a folder there, for the file that rsync is writing.
         progress: called with the number of bytes that are copied.
         replace: whether the files replace those that are there; otherwise no file is replaced.
 
@@ -69,6 +71,7 @@ def copy_files(
     """
     argv: list[str | bytes] = ["rsync", *_OPTIONS, "--info=progress2", "--no-human-readable"]
     argv += [] if replace else ["--ignore-existing"]
+    argv.append(b"--temp-dir=" + as_bytes(unfinished))
     target = as_bytes(destination)
     if machine.host:
         argv += ["-e", machine.remote_shell]

@@ -245,7 +245,9 @@ def main() -> None:
             sums(path, request["ranges"])
         elif request["do"] == "make":
             os.makedirs(path, exist_ok=True)
-        else:
+        elif request["do"] == "clean" and path.endswith(PART.encode()):
+            shutil.rmtree(path, ignore_errors=True)
+        elif request["do"] == "receive":
             receive(
                 path, _bytes(request["name"]), request["mark"].encode(), request["size"],
                 request["mtime_ns"], request["replace"],

@@ -10,15 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
-from teho.doctor.files import read_quotas
-from teho.doctor.snapshot import Folder
 from teho.errors import InputError
-from teho.model.finding import Evidence, Finding, Severity, Threshold
-from teho.model.staged import FileSystem, Problem, Staged
+from teho.model.finding import Finding, Threshold
+from teho.model.staged import Problem, Staged
 from teho.stage import copy, verify
 from teho.stage.archive import Archive
+from teho.stage.findings import many_small_files, over_quota
+from teho.stage.look import look
 from teho.stage.machine import Machine, Place, shown
 from teho.stage.plan import (
     Entry,
@@ -28,6 +26,7 @@ from teho.stage.plan import (
     is_many_small,
     plan_copy,
 )
+from teho.stage.side import PART
 from teho.store.staged import load_staged, save_staged
 from teho.units import counted, format_bytes
 
@@ -76,11 +75,11 @@ class Staging:
         self._wanted, self._here, self._there, self._home = wanted, here, there, home
         self._many, self._small = limits["files_min"], limits["size_kib"]
         self._started_s: float | None = None
-        self._source_place = _look(here, wanted.source)
-        self._place = _look(there, wanted.destination.path, quotas=True)
+        self._source_place = look(here, wanted.source)
+        self._place = look(there, wanted.destination.path, quotas=True)
         self._folder, self._name = os.path.split(self._source_place.path)
         self._check_places()
-        self._source = entries(here.ask("list", self._folder, name=self._name))
+        self._source = entries(self._list_here())
         self._target_name = f"{self._name}.tar" if self.is_archive else self._name
         self._target = os.path.join(self._place.path, self._target_name)  # noqa: PTH118 - not only here
         self._copy_key = f"{self._source_place.path}\0{there.host}\0{self._target}"
@@ -110,6 +109,9 @@ class Staging:
             raise InputError(
                 f"{to}: you cannot write to {shown(place.folder.path)}", "a folder that you can use"
             )
+
+    def _list_here(self) -> list[Any]:
+        return self._here.ask("list", self._folder, name=self._name)
 
     def _list_there(self) -> list[Entry]:
         return entries(self._there.ask("list", self._place.path, name=self._target_name))
@@ -171,8 +173,8 @@ class Staging:
             copy_count=sum(one.kind == "f" for one in plan.to_copy),
             copy_link_count=sum(one.kind == "l" for one in plan.to_copy),
             copy_bytes=plan.copy_bytes,
-            source_system=_system(self._source_place.folder),
-            destination_system=_system(self._place.folder),
+            source_system=self._source_place.system,
+            destination_system=self._place.system,
             findings=tuple(self._findings()),
             conflicts=plan.conflicts,
             unreadable=plan.unreadable,
@@ -186,45 +188,11 @@ class Staging:
 
     def _findings(self) -> Iterator[Finding]:
         if self._are_many_small:
-            kind = self._place.folder.file_system or "a file system that is not known"
-            mean = format_bytes(self._total_bytes / len(self._files))
-            yield Finding(
-                kind="many_small_files",
-                severity=Severity.WARNING,
-                sentence=f"{counted(len(self._files), 'file')} with a mean size of {mean} go to "
-                f"{kind}: there, each file takes requests to a server that all users share.",
-                evidence=(
-                    Evidence("files", len(self._files)),
-                    Evidence("mean size", self._total_bytes / len(self._files), "bytes"),
-                ),
-                thresholds=(self._many, self._small),
-                action="They are packed into one archive. To copy them as they are: `--no-archive`."
-                if self.is_archive
-                else "Leave out `--no-archive`: then they are packed into one archive.",
-            )
-        yield from self._quota_findings()
-
-    def _quota_findings(self) -> Iterator[Finding]:
-        places = {self._place.folder.mounted_on, self._place.device}
-        for quota in (quota for text in self._place.quotas for quota in read_quotas(text)):
-            if quota.file_system not in places:
-                continue
-            for what, used, limit, more, unit in (
-                ("space", quota.used_bytes, quota.limit_bytes, self.plan.copy_bytes, "bytes"),
-                ("files", quota.used_files, quota.limit_files, len(self.plan.to_copy), ""),
-            ):
-                if not limit or used + more <= limit:
-                    continue
-                left = max(0, limit - used)
-                yield Finding(
-                    kind="quota",
-                    severity=Severity.WARNING,
-                    sentence=f"The copy exceeds your quota of {what} on {quota.file_system}: it "
-                    f"needs {_amount(more, unit)}, and {_amount(left, unit)} are left.",
-                    evidence=(Evidence("used", used, unit), Evidence("allowed", limit, unit)),
-                    thresholds=(),
-                    action="Delete files there, or choose another DEST.",
-                )
+            yield many_small_files(
+                len(self._files), self._total_bytes, self._place.folder.file_system,
+                (self._many, self._small), is_archive=self.is_archive,
+            )  # fmt: skip
+        yield from over_quota(self._place, self.plan.copy_bytes, len(self.plan.to_copy))
 
     def _commands(self) -> tuple[str, ...]:
         path = shlex.quote(shown(self._target))
@@ -269,7 +237,9 @@ class Staging:
         if not self.is_archive:
             copy.needs_rsync()
         self._started_s = time.monotonic()
-        self._there.ask("make", self._place.path)
+        # The file that rsync is writing: if it is killed, no other file name is left behind.
+        unfinished = f"{self._place.path.rstrip('/')}/.{self._target_name}{PART}"
+        self._there.ask("make", self._place.path if self.is_archive else unfinished)
         # Before the copy: an interrupted copy knows its files. Those that will be replaced are
         # recorded as they are until they have been replaced.
         self._record(self.plan.new)
@@ -289,9 +259,12 @@ class Staging:
                 )  # fmt: skip
             else:
                 said += copy.copy_files(
-                    part, self._folder, self._there, self._place.path, show, replace=replace
-                )
+                    part, self._folder, self._there, self._place.path, unfinished, show,
+                    replace=replace,
+                )  # fmt: skip
             done += sum(one.size for one in part)
+        if not self.is_archive:
+            self._there.ask("clean", unfinished)
         self._record(self.plan.newer)
         return said
 
@@ -313,7 +286,7 @@ class Staging:
         """
         elapsed_s = time.monotonic() - self._started_s if self._started_s is not None else None
         wanted = self.plan.wanted
-        found = differences(wanted, self._list_there())
+        found = self._changed(differences(wanted, self._list_there()))
         bad = {one.path for one in found}
         archived = None
         files = [one for one in wanted if one.kind == "f" and shown(one.name) not in bad]
@@ -330,67 +303,34 @@ class Staging:
             archived,
             lambda done: progress("comparing checksums", done, total),
         )
+        if archived:
+            chosen = {part.name for part in parts}
+            headers = self._archive.headers()
+            if self._wanted.checksums is not None:
+                headers = [header for header in headers if header[0] in chosen]
+            there = (self._there, self._place.path)
+            found += verify.compare_headers(headers, there, self._target_name)
         return self._described(
             "copied",
-            differences=tuple(self._explained(found)),
+            differences=tuple(found),
             checked_count=len(wanted),
             checksum_count=len(parts),
             messages=tuple(messages),
             elapsed_s=elapsed_s,
         )
 
-    def _explained(self, found: list[Problem]) -> Iterator[Problem]:
-        """Add to each difference whether the file has changed here meanwhile."""
-        if not found:
-            return
-        before = {shown(one.name): one for one in self._source}
-        now = {
-            shown(one.name): one
-            for one in entries(self._here.ask("list", self._folder, name=self._name))
-        }
-        for one in found:
-            if before.get(one.path) != now.get(one.path):
-                yield Problem(path=one.path, why="it changed here while it was copied")
-            else:
-                yield one
-
-
-class _Looked(NamedTuple):
-    path: str
-    kind: str
-    folder: Folder
-    device: str
-    quotas: list[str]
-
-
-def _look(machine: Machine, path: str, *, quotas: bool = False) -> _Looked:
-    """Return what a path is; on this machine, the shell has replaced `~` already.
-
-    Raises:
-        TehoError: it cannot be looked at.
-    """
-    if not machine.host:
-        path = os.path.abspath(path)  # noqa: PTH100 - the path may not be a text
-    (found,) = machine.ask("look", path, quotas=quotas)
-    folder = found["folder"] | {"path": shown(found["folder"]["path"])}
-    folder["mounted_on"] = shown(folder["mounted_on"])
-    return _Looked(
-        path=found["path"],
-        kind=found["kind"],
-        folder=msgspec.convert(folder, Folder),
-        device=found["device"],
-        quotas=found["quotas"],
-    )
-
-
-def _system(folder: Folder) -> FileSystem:
-    return FileSystem(
-        kind=folder.file_system,
-        mounted_on=folder.mounted_on,
-        free_bytes=folder.free_bytes,
-        free_files=folder.free_files if folder.total_files else None,
-    )
-
-
-def _amount(value: float, unit: str) -> str:
-    return format_bytes(value) if unit else counted(int(value), "file")
+    def _changed(self, found: list[Problem]) -> list[Problem]:
+        """Return the differences, with those of files that have changed here meanwhile."""
+        if self._started_s is None:
+            return found
+        now = {one.name: one for one in entries(self._list_here())}
+        changed = [
+            shown(one.name)
+            for one in self._source
+            if one.kind in {"f", "l"} and now.get(one.name) != one
+        ]
+        why = "it changed here while it was copied"
+        return [
+            *(one for one in found if one.path not in changed),
+            *(Problem(path=name, why=why) for name in changed),
+        ]

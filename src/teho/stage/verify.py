@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from teho.stage.machine import Machine, shown
 from teho.stage.plan import Entry
 from teho.units import MIB
 
-__all__ = ["Part", "choose", "compare"]
+__all__ = ["Part", "choose", "compare", "compare_headers"]
 
 _PART_BYTES = 64 * MIB
 """Of a larger file, a sample has a random part of this size: a whole file may take hours."""
@@ -84,3 +85,22 @@ def compare(
             if why:
                 found.append(Problem(path=shown(part.name), why=why))
     return found
+
+
+def compare_headers(
+    headers: Sequence[tuple[str, int, bytes]], there: tuple[Machine, str], archive: str
+) -> list[Problem]:
+    """Name each member of an archive whose header is not as it should be.
+
+    Args:
+        headers: name, offset and content of the headers.
+        there: the machine and folder of the archive.
+        archive: its name.
+    """
+    ranges = [[archive, offset, len(header)] for _, offset, header in headers]
+    sums = there[0].ask("sums", there[1], ranges=ranges)
+    return [
+        Problem(path=shown(name), why=why or "its header in the archive is damaged")
+        for (name, _, header), (found, why) in zip(headers, sums, strict=True)
+        if found != hashlib.sha256(header).hexdigest()
+    ]

@@ -88,11 +88,12 @@ def _verdict(staged: Staged) -> tuple[VerdictSeverity, str]:
     many = _counted(staged.file_count, "file")
     size = format_bytes(staged.total_bytes)
     to = _to(staged)
+    are = "is" if staged.file_count == 1 else "are"
     stays = f" {_counted(len(staged.conflicts), 'file')} of yours there will not be changed."
     if staged.state == "planned":
         kept = stays if staged.conflicts else ""
         if not _copies(staged):
-            all_there = f"Nothing to copy: {many}, {size}, are in {to} already."
+            all_there = f"Nothing to copy: {many}, {size}, {are} in {to} already."
             return ("warning", f"Nothing to copy.{kept}") if kept else ("good", all_there)
         if staged.is_archive:
             verdict = f"{many}, {size}, will be packed into {to}."
@@ -107,7 +108,7 @@ def _verdict(staged: Staged) -> tuple[VerdictSeverity, str]:
     took = f" in {format_duration(staged.elapsed_s)}" if staged.elapsed_s is not None else ""
     sums = f" and the checksums of {_counted(staged.checksum_count, 'file')}"
     agree = f"All sizes{sums if staged.checksum_count else ''} agree."
-    done = f"{many}, {size}, {'are' if staged.file_count != 1 else 'is'} in {to}{took}."
+    done = f"{many}, {size}, {are} in {to}{took}."
     return "good", f"{done} {agree}"
 
 
