@@ -47,10 +47,7 @@ PLANNED = Staged(
         ),
     ),
     skipped=(Problem("images/<socket>", "a socket"),),
-    commands=(
-        "To unpack the archive on each node at the start of a job on ada@roihu: `teho submit "
-        "--stage /scratch/ada/images.tar -- python train.py`",
-    ),
+    commands=('To unpack it: `tar -xf /scratch/ada/images.tar -C "$TMPDIR"`',),
 )
 COPIED = msgspec.structs.replace(
     PLANNED, state="copied", checked_count=1, checksum_count=16, elapsed_s=70.0
