@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -65,11 +66,11 @@ def test_a_cell_is_recorded_like_a_run() -> None:
     assert cell.outputs[1].data["text/plain"] == "6"
     report = cell.outputs[2].data
     assert "srcdoc=" in report["text/html"]
-    assert "In[3]" in report["text/plain"]
+    assert "cell-3" in report["text/plain"]
     loaded = teho.load("busy")
     end = loaded.run.end
     assert loaded.state is RunState.FINISHED
-    assert loaded.run.command == ("In[3]", "busy(3)")
+    assert loaded.run.command == ("cell-3", "busy(3)")
     assert loaded.run.troubles == ()
     assert end is not None
     assert end.exit_code == 0
@@ -80,7 +81,21 @@ def test_a_cell_is_recorded_like_a_run() -> None:
     assert node.sealed
     rows = loaded.table("node").to_pylist()
     assert max(row["job_processes"] for row in rows if row["job_processes"] is not None) == 1
-    assert sum(row["job_cpu_s"] or 0 for row in rows) <= end.cpu_s + 1
+    assert abs(rows[-1]["job_cpu_s"] - end.cpu_s) < 1  # it is the total so far
+
+
+def test_what_was_used_before_the_cell_does_not_count() -> None:
+    run(
+        "busy(4)\nopen('/dev/null', 'w').write('x' * 50_000_000)",
+        "%%teho --name idle\ntime.sleep(3)",
+    )
+    end = teho.load("idle").run.end
+    assert end is not None
+    assert end.cpu_s is not None
+    assert end.cpu_s < 1
+    rows = teho.load("idle").table("node").to_pylist()
+    assert rows[-1]["job_cpu_s"] < 1
+    assert rows[-1]["job_write_calls_bytes"] < 1_000_000
 
 
 def test_processes_that_the_cell_starts_count() -> None:
@@ -158,7 +173,7 @@ def test_a_terminal_gets_text(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "80"},
     )  # fmt: skip
     assert "<iframe" not in said.stdout
-    assert "In[" in said.stdout
+    assert "cell-" in said.stdout
     assert all(len(line) <= 80 for line in said.stdout.splitlines())
     assert teho.load("term").run.end is not None
 
@@ -167,3 +182,27 @@ def test_teho_alone_does_not_import_ipython() -> None:
     text = "import sys, teho, teho.show.notebook; print('IPython' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"
+
+
+def test_a_killed_kernel_leaves_a_recording(home: Path) -> None:
+    text = (
+        "import os, time\n"
+        "from teho.config.settings import load_settings\n"
+        "from teho.observe.from_inside import RecordedProcess\n"
+        "from teho.observe.wanted import Wanted\n"
+        "recorded = RecordedProcess(Wanted(load_settings(), ('In[1]',), 'killed', {}, 0.2))\n"
+        "print(recorded.directory, recorded._recorder.pid, flush=True)\n"
+        "time.sleep(3)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert said.returncode == -9, said.stderr
+    pid = said.stdout.split()[-1]
+    until_s = time.monotonic() + 60
+    while Path("/proc", pid).exists():
+        assert time.monotonic() < until_s
+        time.sleep(0.1)
+    loaded = teho.load("killed")
+    assert loaded.state is RunState.INTERRUPTED
+    assert loaded.table("node").num_rows > 0
+    assert loaded.run.nodes[0].sealed

@@ -450,6 +450,10 @@ def test_a_quota_that_is_too_small_is_a_warning(teho: Call, tmp_path: Path) -> N
     folder = program(tmp_path / "bin", "quota", f"echo 'a title'; echo '{line}'; exit 1")
     env = {"PATH": f"{folder}:{os.environ['PATH']}"}
     found = result(teho("stage", data, to, "--dry-run", "--format", "json", env=env).stdout)
+    assert (found["quota_bytes"], found["quota_files"]) == (5 * 1024, 12)
+    assert "Quota allows 5.00 KiB (12 more files)" in teho(
+        "stage", data, to, "--dry-run", env=env
+    ).stdout  # fmt: skip
     space, files = found["findings"]
     assert "it needs 18.6 KiB, and 5.00 KiB more fit" in space["sentence"]
     assert "it needs 33 files, and 12 files more fit" in files["sentence"]

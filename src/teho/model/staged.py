@@ -59,6 +59,10 @@ class Staged(msgspec.Struct, frozen=True, kw_only=True):
     copy_bytes: int
     source_system: FileSystem
     destination_system: FileSystem
+    quota_bytes: Union[int, None] = None
+    """Bytes that your quota at the destination still allows; null: no quota is known."""
+    quota_files: Union[int, None] = None
+    """The same for files."""
     findings: tuple[Finding, ...] = ()
     conflicts: tuple[Problem, ...] = ()
     """Files of the user at the destination. They were not changed."""

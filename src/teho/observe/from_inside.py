@@ -18,7 +18,9 @@ from typing import IO, cast
 
 import msgspec
 
+from teho.devices.host.proctree import METRICS, ProcessTree
 from teho.errors import TehoError
+from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import End, Run, Trouble
 from teho.observe.plan import RecordingPlan
 from teho.observe.recorder import Recorder
@@ -77,6 +79,7 @@ class RecordedProcess:
         self._messages = LineReader(cast("IO[bytes]", self._recorder.stdout).fileno())
         try:
             self._await_start()
+            used_before = _used(self._recorder.pid)
             self._started_s = time.monotonic()
             self._cpu_s = _cpu_s()
             self._run = describe(wanted, self._started_s)
@@ -90,6 +93,7 @@ class RecordedProcess:
                 started_s=self._started_s,
                 started_at=self._run.started_at,
                 supervisor_pid=os.getpid(),
+                used_before=used_before,
             )
             send_all(self._control, plan=msgspec.to_builtins(plan))
         except BaseException:
@@ -164,6 +168,18 @@ def _start() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=environment, start_new_session=True,
     )  # fmt: skip
+
+
+def _used(recorder: int) -> dict[str, float]:
+    """Return what this process and its children have used of each counter until now."""
+    tree = ProcessTree(frozenset({recorder}))
+    tree.add(os.getpid(), recorder)
+    counters = {name for name in METRICS if METRICS_BY_NAME[name].kind == "counter"}
+    return {
+        name: float(value)
+        for name, value in tree.read().items()
+        if name in counters and isinstance(value, (int, float))
+    }
 
 
 def _cpu_s() -> float:

@@ -39,6 +39,8 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Children of the supervisor that do not belong to the program."""
     cores: tuple[int, ...] = ()
     """Logical CPUs of the allocation; empty: the recorder's."""
+    used_before: dict[str, float] = {}
+    """What a program that ran already had used of each counter; see `ProcessTree`."""
     spool: str = ""
     """Folder on each node in which the probes of the program write; empty: without probes."""
 

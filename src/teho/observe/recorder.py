@@ -108,7 +108,9 @@ class Recorder:
         self._sampler = SignalSampler(plan.node, plan.started_at, plan.period_s)
         self._troubles: dict[str, Trouble] = {}
         members = JobProcesses(plan.job, plan.mark) if plan.job else None
-        self._tree = ProcessTree(frozenset({os.getpid(), *plan.apart}), members)
+        self._tree = ProcessTree(
+            frozenset({os.getpid(), *plan.apart}), members, used_before=plan.used_before
+        )
         if program_pid is not None and plan.supervisor_pid is not None:
             self._tree.add(program_pid, plan.supervisor_pid)
         self._wait_for_peers()

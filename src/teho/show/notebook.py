@@ -67,8 +67,9 @@ def _run(shell: InteractiveShell, line: str, cell: str) -> None:
         raise UsageError("%%teho: --name last: `last` is the newest run, so use another name")
     first = next((text for text in cell.splitlines() if text.strip()), "").strip()
     title = masked_text(first)[:_LINE]
-    number = shell.execution_count
-    wanted = Wanted(settings, (f"In[{number}]", title), given.name, {}, settings.period_s)
+    # Not `execution_count`: some versions of IPython have already counted the next cell.
+    number = max(0, len(shell.user_ns.get("In", ())) - 1)
+    wanted = Wanted(settings, (f"cell-{number}", title), given.name, {}, settings.period_s)
     recorded = None
     try:
         recorded = RecordedProcess(wanted)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.doctor.files import read_quotas
+from teho.doctor.snapshot import DiskQuota
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.stage.look import Looked
 from teho.units import counted, format_bytes
 
-__all__ = ["many_small_files", "over_quota"]
+__all__ = ["many_small_files", "over_quota", "quotas_of"]
 
 
 def many_small_files(
@@ -44,6 +45,13 @@ def many_small_files(
     )
 
 
+def quotas_of(place: Looked) -> list[DiskQuota]:
+    """Return the user's quotas on the file system of a place."""
+    names = {place.folder.mounted_on, place.device}
+    found = (quota for text in place.quotas for quota in read_quotas(text))
+    return [quota for quota in found if quota.file_system in names]
+
+
 def over_quota(place: Looked, more_bytes: int, more_files: int) -> Iterator[Finding]:
     """Yield a warning for each quota that the copy exceeds.
 
@@ -52,9 +60,7 @@ def over_quota(place: Looked, more_bytes: int, more_files: int) -> Iterator[Find
         more_bytes: size of the copy.
         more_files: number of files and links that it makes.
     """
-    for quota in (quota for text in place.quotas for quota in read_quotas(text)):
-        if quota.file_system not in {place.folder.mounted_on, place.device}:
-            continue
+    for quota in quotas_of(place):
         for what, used, limit, more, unit in (
             ("space", quota.used_bytes, quota.limit_bytes, more_bytes, "bytes"),
             ("files", quota.used_files, quota.limit_files, more_files, ""),

@@ -105,22 +105,28 @@ def _mount_of(real: bytes) -> Tuple[bytes, str, str]:
 
 
 def _quotas(path: bytes, file_system: str) -> List[str]:
-    """Return what the commands for quotas print; a command that is slow or missing is left out."""
-    commands = [[b"quota", b"-wp"]]
-    if file_system == "lustre":
-        user = str(os.getuid()).encode()
-        commands = [[b"lfs", b"quota", b"-q", b"-u", user, path]]
-    texts = []
-    for command in commands:
-        try:
-            said = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, timeout=_QUOTA_S,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        texts.append(said.stdout.decode("utf-8", "replace"))
+    """Return what the commands for quotas print."""
+    if file_system != "lustre":
+        return [_said([b"quota", b"-wp"])]
+    quota = [b"lfs", b"quota", b"-q"]
+    texts = [_said([*quota, b"-u", str(os.getuid()).encode(), path])]
+    # If a folder belongs to a project, the project has the limit.
+    project = _said([b"lfs", b"project", b"-d", path]).split()[:1]
+    if project and project[0].isdigit() and project[0] != "0":
+        texts.append(_said([*quota, b"-p", project[0].encode(), path]))
     return texts
+
+
+def _said(command: List[bytes]) -> str:
+    """Return what a command prints; empty if it is missing or slow."""
+    try:
+        said = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, timeout=_QUOTA_S,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return said.stdout.decode("utf-8", "replace")
 
 
 def list_all(path: bytes, name: bytes) -> None:

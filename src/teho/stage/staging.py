@@ -15,7 +15,7 @@ from teho.model.finding import Finding, Threshold
 from teho.model.staged import Problem, Staged
 from teho.stage import copy, verify
 from teho.stage.archive import Archive
-from teho.stage.findings import many_small_files, over_quota
+from teho.stage.findings import many_small_files, over_quota, quotas_of
 from teho.stage.look import look
 from teho.stage.machine import Machine, Place, shown
 from teho.stage.plan import (
@@ -158,7 +158,9 @@ class Staging:
         return self._described("planned")
 
     def _described(self, state: str, **more: Any) -> Staged:
-        plan = self.plan
+        plan, quotas = self.plan, quotas_of(self._place)
+        of_bytes = [one.limit_bytes - one.used_bytes for one in quotas if one.limit_bytes]
+        of_files = [one.limit_files - one.used_files for one in quotas if one.limit_files]
         return Staged(
             state="different" if state == "copied" and self._is_different(more) else state,  # type: ignore[arg-type]
             source=shown(self._source_place.path),
@@ -175,6 +177,8 @@ class Staging:
             copy_bytes=plan.copy_bytes,
             source_system=self._source_place.system,
             destination_system=self._place.system,
+            quota_bytes=max(0, min(of_bytes)) if of_bytes else None,
+            quota_files=max(0, min(of_files)) if of_files else None,
             findings=tuple(self._findings()),
             conflicts=plan.conflicts,
             unreadable=plan.unreadable,

@@ -34,6 +34,7 @@ def stage_document(staged: Staged) -> Document:
             Fact("mean_bytes", "Mean size", staged.mean_bytes, "bytes"),
             Fact("copy_bytes", "To copy" if staged.state == "planned" else "Copied",
                  staged.copy_bytes, "bytes", note=_to_copy(staged)),
+            Fact("quota_bytes", "Quota allows", staged.quota_bytes, "bytes", note=_files(staged)),
             Fact("elapsed_s", "Took", staged.elapsed_s, "s"),
         ),
         findings=staged.findings,
@@ -61,6 +62,12 @@ def stage_document(staged: Staged) -> Document:
         commands=staged.commands,
         teho_version=__version__,
     )  # fmt: skip
+
+
+def _files(staged: Staged) -> str:
+    if staged.quota_files is None:
+        return ""
+    return _counted(staged.quota_files, "more file")
 
 
 def _free_files(side: tuple[str, FileSystem]) -> int | None:
