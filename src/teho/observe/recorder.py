@@ -235,11 +235,15 @@ class Recorder:
 
     def _finish(self) -> None:
         now = self._elapsed()
-        # The program has ended: its memory is not 0 but has no value.
-        readings = {
-            device: {name: value for name, value in values.items() if not _ends_with_program(name)}
-            for device, values in self._read(ends=True).items()
-        }
+        readings = self._read(ends=True)
+        if not (self._plan.goes_on and _is_alive(self._program_pid or 0)):
+            # The program has ended: its memory is not 0 but has no value.
+            readings = {
+                device: {
+                    name: value for name, value in values.items() if not _ends_with_program(name)
+                }
+                for device, values in readings.items()
+            }
         self._journal.append(self._sampler.add(readings, now))
         self._journal.append(self._sampler.finish(now))
         if self._stacks:
