@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _SAMPLE = 16
+_PROGRESS_S = 0.1
 _AGAIN = "Run the same command again: it continues."
 
 
@@ -136,8 +138,13 @@ def _copied(staging: Staging) -> Staged:
         Exit: a signal ended it.
     """
     line = StatusLine()
+    next_s = 0.0
 
     def progress(what: str, done: int, of: int) -> None:
+        nonlocal next_s
+        if (now_s := time.monotonic()) < next_s:
+            return
+        next_s = now_s + _PROGRESS_S
         percent = f", {100 * done / of:.0f} %" if of else ""
         line(f"teho: {what}, {format_bytes(done)} of {format_bytes(of)}{percent}")
 

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, cast
 
@@ -27,6 +27,7 @@ _OPTIONS = (
 )  # fmt: skip
 _DONE = re.compile(rb"\s*([\d,.]+)\s+\d+%")
 _END_S = 10.0
+_SEND_BYTES = 1 << 20
 _PARTLY = (23, 24)
 """rsync(1): some files were not copied, or have vanished. The check names them."""
 
@@ -125,6 +126,20 @@ def _read(stream: IO[bytes]) -> bytes:
     return stream.read1(1 << 16)  # type: ignore[attr-defined,no-any-return] # it is buffered
 
 
+def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Join small parts, because sending each of them alone is slow."""
+    waiting: list[bytes] = []
+    size = 0
+    for part in parts:
+        waiting.append(part)
+        size += len(part)
+        if size >= _SEND_BYTES:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
 def copy_archive(
     archive: Archive,
     folder: str,
@@ -155,7 +170,7 @@ def copy_archive(
     ) as talk:  # fmt: skip
         answers = talk.answers()
         done: int = next(answers)["had"]
-        for data in archive.stream(Path(folder), done):
+        for data in _gathered(archive.stream(Path(folder), done)):
             talk.send(data)
             done += len(data)
             progress(done)
