@@ -206,3 +206,17 @@ def test_a_killed_kernel_leaves_a_recording(home: Path) -> None:
     assert loaded.state is RunState.INTERRUPTED
     assert loaded.table("node").num_rows > 0
     assert loaded.run.nodes[0].sealed
+
+
+def test_an_interrupt_ends_the_cell_and_not_the_recording() -> None:
+    cell = run(
+        "%%teho --name stopped\nimport os, signal, threading\n"
+        "threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()\ntime.sleep(60)",
+        fails=True,
+    )[0]
+    assert cell.outputs[-1].ename == "KeyboardInterrupt"
+    loaded = teho.load("stopped")
+    assert loaded.run.end is not None
+    assert (loaded.run.end.exit_code, loaded.run.end.signal) == (None, 2)
+    assert loaded.run.end.elapsed_s < 50
+    assert loaded.run.nodes[0].sealed
