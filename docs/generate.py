@@ -33,6 +33,7 @@ from teho.model.document import Report
 from teho.model.metric import METRICS
 from teho.model.scaled import Scaled
 from teho.model.software import Checked, EnvironmentPlan
+from teho.model.staged import Staged
 from teho.model.tuned import Tuned
 from teho.schedulers.registry import cluster_schedulers
 from teho.schedulers.script.launch_site import launch_site
@@ -353,6 +354,7 @@ SHIPPED = {
     PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
     PACKAGE / "show" / "report.schema.json": lambda: _schema(schema_of(Report)),
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),
+    PACKAGE / "show" / "stage.schema.json": lambda: _schema(schema_of(Staged)),
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
     PACKAGE / "launch" / "sites.py": launch_sites,
     HERE / "report-json.md": lambda: NOTE + report_page(),

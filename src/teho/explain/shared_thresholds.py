@@ -10,6 +10,7 @@ __all__ = [
     "OUTLIERS",
     "ROOFLINE",
     "SHARED",
+    "SMALL_FILES",
     "chosen",
 ]
 
@@ -29,6 +30,8 @@ OUTLIERS = "outliers"
 """Section for sorting tables of many devices; rules do not read it."""
 ROOFLINE = "roofline"
 """Section of the roofline plot; rules do not read it."""
+SMALL_FILES = "small_files"
+"""Section for data on network file systems: `teho doctor --data` and `teho stage` read it."""
 
 _EVERY_RULE = {
     "covered_percent_min": chosen(50.0, "%", "a signal must be recorded for half of the run"),
@@ -72,4 +75,15 @@ _OUTLIERS = {
     "memory_min_gib": chosen(1.0, "GiB", "libraries and logs need less memory"),
     "time_min_s": chosen(10.0, "s", "tasks start and end some seconds apart"),
 }
-SHARED = {EVERY_RULE: _EVERY_RULE, ROOFLINE: _ROOFLINE, OUTLIERS: _OUTLIERS}
+_SMALL_FILES = {
+    "files_min": chosen(1000.0, "files", "fewer files are opened within seconds"),
+    "size_kib": Threshold(
+        1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a smaller file is on only one server"
+    ),
+}
+SHARED = {
+    EVERY_RULE: _EVERY_RULE,
+    ROOFLINE: _ROOFLINE,
+    OUTLIERS: _OUTLIERS,
+    SMALL_FILES: _SMALL_FILES,
+}
