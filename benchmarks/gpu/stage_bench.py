@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from result import Row
+
 from stage import LackingError, Rows, Stage
 
 EXAMPLES = {
