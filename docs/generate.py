@@ -47,6 +47,7 @@ from notebooks import LESSONS, notebook  # noqa: E402 - the path above leads to 
 sys.path.append(str(HERE.parent / "benchmarks" / "gpu"))
 
 import page as gpu_page  # noqa: E402
+import sources_page  # noqa: E402
 
 PACKAGE = HERE.parent / "src" / "teho"
 NOTE = "<!-- Made by docs/generate.py; a test holds it in step. -->\n\n"
@@ -323,6 +324,7 @@ SHIPPED = {
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
     PACKAGE / "launch" / "sites.py": launch_sites,
+    HERE / "sources.md": lambda: NOTE + sources_page.page(),
     gpu_page.PAGE: gpu_page.write_page,
     RULES_PAGE: rules_page,
     SCRIPTS_PAGE: scripts_page,
