@@ -19,7 +19,8 @@ from test_docs import generator
 MODULE = generator()
 SOURCES = MODULE.sources_page.read_sources()
 lines_of = MODULE.sources_page.lines_of
-REASONS = {"needs a job", "needs a GPU", "runs a program for more than 3 s"}
+NOTEBOOK = "needs a notebook"
+REASONS = {"needs a job", "needs a GPU", "runs a program for more than 3 s", NOTEBOOK}
 DOCUMENTS = {document.name: document for document in SOURCES.document}
 
 
@@ -28,7 +29,7 @@ def names(rows: list) -> list[str]:
 
 
 RUN = [row for row in SOURCES.row if not row.not_run]
-PARSED = [row for row in SOURCES.row if row.not_run]
+PARSED = [row for row in SOURCES.row if row.not_run and row.not_run != NOTEBOOK]
 
 
 def test_the_page_is_in_step() -> None:
@@ -53,6 +54,7 @@ def test_rows_are_different_and_complete() -> None:
         lines = lines_of(row.lines)
         assert lines == sorted(set(lines)), row
         assert row.not_run in {"", *REASONS}
+        assert row.command.startswith("%" if row.not_run == NOTEBOOK else "teho ")
         assert bool(row.not_run) != bool(row.prints or row.writes), row
 
 
