@@ -314,6 +314,7 @@ NOTEBOOKS = {
     for lesson in LESSONS
 }
 SHIPPED = {
+    HERE / "sources.md": lambda: NOTE + sources_page.page(),
     PACKAGE / "clusters" / "cluster.schema.json": lambda: _schema(cluster_schema()),
     PACKAGE / "show" / "bench.schema.json": lambda: _schema(schema_of(Bench)),
     PACKAGE / "show" / "compare.schema.json": lambda: _schema(schema_of(Compared)),
@@ -324,7 +325,6 @@ SHIPPED = {
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
     PACKAGE / "launch" / "sites.py": launch_sites,
-    HERE / "sources.md": lambda: NOTE + sources_page.page(),
     gpu_page.PAGE: gpu_page.write_page,
     RULES_PAGE: rules_page,
     SCRIPTS_PAGE: scripts_page,

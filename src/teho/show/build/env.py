@@ -35,7 +35,7 @@ def checked_document(checked: Checked) -> Document:
     unchecked = [Item(text=text, severity="unknown") for text in checked.not_checked]
     driver_text = None
     if driver:
-        driver_text = f"{driver.version} for CUDA {driver.cuda or 'that is not known'}".lstrip()
+        driver_text = f"{driver.version} for CUDA {driver.cuda or 'that is not known'}"
     return Document(
         title="teho env check",
         verdict=verdict,
@@ -47,7 +47,12 @@ def checked_document(checked: Checked) -> Document:
             Fact("cudnn", "cuDNN", checked.cudnn or None),
             Fact("nccl", "NCCL", checked.nccl or None),
             Fact("gpu", "GPU", checked.gpu or None),
-            Fact("driver", "Driver", driver_text, note=driver.where if driver else ""),
+            Fact(
+                "driver",
+                "Driver",
+                driver_text and driver_text.lstrip(),
+                note=driver.where if driver else "",
+            ),
         ),
         findings=tuple(
             Finding(
