@@ -134,7 +134,7 @@ def test_a_dcgmi_that_falls_silent(engine, opened, monkeypatch) -> None:
     monkeypatch.setattr(dcgm_monitor, "_SILENT_S", 0.5)
     dcgm = opened(FIRST, **engine.has(quiet_after=3))
     figures(dcgm)
-    wait_for(dcgm, lambda found: failed(found, "has been silent"))
+    wait_for(dcgm, lambda found: failed(found, "has printed no row"))
 
 
 def test_a_gpu_without_rows(engine, opened, monkeypatch) -> None:
