@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from teho.config.privacy import masked_command
 from teho.experiment.attempt import Attempt
+from teho.experiment.batches import samples_per_step
 from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_LOOKS, first_look, second_look
 from teho.experiment.search_space import WAITED, Coordinate, Room, coordinates, merged
 from teho.experiment.unmeasurable import no_baseline, no_pace
@@ -125,7 +126,7 @@ class _Tuning:
         """Return steps per second, in steps of the unchanged program's size."""
         if run.pace is None:
             return 0.0
-        return run.pace.steps_per_s * _samples_per_step(run) / _samples_per_step(self.base or run)
+        return run.pace.steps_per_s * samples_per_step(run) / samples_per_step(self.base or run)
 
     # ---- search ----
 
@@ -227,27 +228,6 @@ class _Tuning:
                 for place, speed in speeds.items():
                     found[place].append(speed)
         return found
-
-
-def _samples_per_step(run: Attempt) -> float:
-    """Return the samples of a step; without a loader, 1."""
-    size = (run.loader.settings.get("batch_size") if run.loader else 0) or 1
-    return float(size * _batches_per_step(run))
-
-
-def _batches_per_step(run: Attempt) -> float:
-    """Return the batches of a step, as a whole number or the inverse of one.
-
-    It is 1 unless the program accumulates gradients, has several optimizers, or calls `teho.step`
-    once an epoch. It is rounded, because the ends of a window are cut off anywhere.
-    """
-    if run.pace is None or run.loader is None:
-        return 1.0
-    given = sum(run.pace.from_s < one.at_s <= run.pace.until_s for one in run.loader.given)
-    if not given:
-        return 1.0
-    batches = given / run.pace.steps
-    return float(round(batches)) if batches >= 1 else 1 / round(1 / batches)
 
 
 def _is_no_better(speeds: Sequence[float], simpler: Sequence[float]) -> bool:
