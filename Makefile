@@ -32,7 +32,7 @@ test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
 	$(MAKE) --no-print-directory check
 	$(BIN)/python -m compileall -q src tests # the tests start Teho a thousand times
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: .venv/dev  ## Style, types, layers, and Python 3.8 where it is needed: seconds.
 	$(BIN)/ruff check
@@ -45,7 +45,8 @@ check: .venv/dev  ## Style, types, layers, and Python 3.8 where it is needed: se
 
 soak: .venv/dev  ## Plans on random sites against a real SCHEDULER; SITES, REQUESTS, SEED: an hour.
 	sh tests/debian-packages.sh
-	TEHO_KILLS=200 $(BIN)/pytest -q tests/test_kills.py
+	TEHO_SOAK=1 $(BIN)/pytest -q tests/test_kills.py tests/twins/test_slurm_differential.py
+	TEHO_SOAK=1 $(BIN)/pytest -q -m hypothesis
 	$(BIN)/python tests/sites/$(if $(filter grid_engine,$(SCHEDULER)),grid_engine_)soak.py --sites $(SITES) --requests $(REQUESTS) --seed $(SEED)
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.

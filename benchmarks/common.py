@@ -30,6 +30,7 @@ _BOOTSTRAPS = 2000
 
 
 _T = TypeVar("_T")
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,13 @@ def interleave(calls: Mapping[str, Callable[[], _T]], rounds: int) -> dict[str, 
         for name in calls if turn % 2 == 0 else reversed(calls):
             results[name].append(calls[name]())
     return results
+
+
+def wall_ms_of(ended: Mapping[_Key, Sequence[Ended]]) -> dict[_Key, Figures]:
+    """Return the wall times of processes in ms, by what was run."""
+    return {
+        key: Figures.of(*(one.wall_s * 1000 for one in several)) for key, several in ended.items()
+    }
 
 
 def slower_by(

@@ -13,7 +13,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from common import ROOT, SCRIPTS, Figures, Row, interleave, measure_process, stub_environment
+from common import ROOT, SCRIPTS, Row, interleave, measure_process, stub_environment, wall_ms_of
 
 sys.path.insert(0, str(ROOT / "tests" / "doctor"))
 
@@ -44,9 +44,7 @@ def measure(*, quick: bool) -> list[Row]:
         if not quick:
             interleave(calls, 2)  # byte code and the file system's cache
         ended = interleave(calls, 1 if quick else 15)
-    wall_ms = {
-        name: Figures.of(*(one.wall_s * 1000 for one in several)) for name, several in ended.items()
-    }
+    wall_ms = wall_ms_of(ended)
     rows = [
         Row(
             what="`teho doctor` in a job with 8 GPUs",

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from common import ROOT, SCRIPTS, Figures, Row, environment, interleave, measure_process
+from common import ROOT, SCRIPTS, Figures, Row, environment, interleave, measure_process, wall_ms_of
 
 _TEHO = (str(SCRIPTS / "teho"), "launch", "--", "true")
 _LEAST = (sys.executable, "-S", "-c", "pass")
@@ -51,9 +51,7 @@ def measure(*, quick: bool) -> list[Row]:
             interleave({**short, **long}, 2)  # byte code and the file system's cache
         ended = {**interleave(short, rounds), **interleave(long, 1 if quick else 7)}
         last_s = interleave(together, 1 if quick else 5)
-    wall_ms = {
-        name: Figures.of(*(one.wall_s * 1000 for one in several)) for name, several in ended.items()
-    }
+    wall_ms = wall_ms_of(ended)
     return [
         Row(
             what="`teho launch -- true`, in times of `python -S -c pass`",

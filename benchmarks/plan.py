@@ -14,7 +14,16 @@ import sys
 import time
 from functools import partial
 
-from common import SCRIPTS, Figures, Row, interleave, measure_process, say, stub_environment
+from common import (
+    SCRIPTS,
+    Figures,
+    Row,
+    interleave,
+    measure_process,
+    say,
+    stub_environment,
+    wall_ms_of,
+)
 
 _MANY = 10_000
 
@@ -34,9 +43,7 @@ def measure(*, quick: bool) -> list[Row]:
         if not quick:
             interleave(calls, 2)  # byte code and the file system's cache
         ended = interleave(calls, 1 if quick else 21)
-    wall_ms = {
-        name: Figures.of(*(one.wall_s * 1000 for one in several)) for name, several in ended.items()
-    }
+    wall_ms = wall_ms_of(ended)
     budgets = {"teho plan": 150, "teho plan --format json": 150}
     rows = [
         Row(

@@ -60,6 +60,7 @@ from common import (
     measure_process,
     say,
     slower_by,
+    wall_ms_of,
 )
 
 from teho.observe import stack_sampler
@@ -288,10 +289,7 @@ def _start(
         },
         rounds,
     )
-    wall_ms = {
-        probed: Figures.of(*(one.wall_s * 1000 for one in several))
-        for probed, several in ended.items()
-    }
+    wall_ms = wall_ms_of(ended)
     return Row(
         what=f'`python -c "{program}"` with the probe, wall time',
         unit="ms",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from common import SCRIPTS, Figures, Row, interleave, measure_process, stub_environment
+from common import SCRIPTS, Figures, Row, interleave, measure_process, stub_environment, wall_ms_of
 
 _PEERS: dict[str, list[str]] = {
     "gpustat --version": [str(SCRIPTS / "gpustat"), "--version"],
@@ -31,9 +31,7 @@ def measure(*, quick: bool) -> list[Row]:
         if not quick:
             interleave(calls, 2)  # byte code and the file system's cache
         ended = interleave(calls, 1 if quick else 21)
-    wall_ms = {
-        name: Figures.of(*(one.wall_s * 1000 for one in several)) for name, several in ended.items()
-    }
+    wall_ms = wall_ms_of(ended)
     rows = [
         Row(
             what="`teho --help`, wall time",

@@ -7,20 +7,28 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nvml_stub
 import pytest
 from hypothesis import settings
 
-from support import FRAMEWORKS, TEHO, lacks_framework
+from support import FRAMEWORKS, SOAK, TEHO, lacks_framework
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
 
 # A shell that started us in the background has told us, and thereby all that we start, to ignore
 # Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
+# PyTorch's threads wait in a loop, which takes the cores from the tests beside this one.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # Shared machines stall; a slow example is not a wrong one.
-settings.register_profile("teho", deadline=None, max_examples=100)
+settings.register_profile("teho", deadline=None, max_examples=100 if SOAK else 40)
 settings.load_profile("teho")
 
 
@@ -42,31 +50,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-_LONG = (
-    "test_launchers.py",
-    "test_kills.py",
-    "test_launchers_grid_engine.py",
-    "test_recorded_steps.py",
-    "test_submit_twins.py",
-    "test_tune.py",
-    "test_benchmarks.py",
-    "test_compare.py",
-    "test_scale.py",
-    "test_imposed.py",
-    "test_probe_torch.py",
-    "test_bench_images.py",
-    "test_slurm_differential.py",
-    "test_env_modules.py",
-    "test_env_wheelhouse.py",
-    "test_whole_jobs.py",
-)
-"""Files that take a minute or more: begun last, they would leave workers idle at the end."""
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist, all files run in their order
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """Give each worker its next file by what it needs most: time or a core."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from files_of_workers import FilesOfWorkers
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest; all others keep their order."""
-    places = {name: place for place, name in enumerate(_LONG)}
-    items.sort(key=lambda item: places.get(item.path.name, len(_LONG)))
+    return FilesOfWorkers(config, log)
 
 
 @pytest.fixture
@@ -94,17 +85,17 @@ def teho() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the stand-in for NVIDIA's library; skip if there is no C compiler."""
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
-
-
-@pytest.fixture(scope="session")
 def torch_python() -> Path:
     """Return a Python that has PyTorch; skip, and say why, where there is none."""
     if reason := lacks_framework("torch"):
         pytest.skip(reason)
     return FRAMEWORKS / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the stand-in for `libnvidia-ml.so.1`; skip if nothing compiles it."""
+    try:
+        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
+    except nvml_stub.NoCompilerError as error:
+        pytest.skip(str(error))

@@ -12,8 +12,8 @@ import pytest
 
 __all__ = ["EAT", "memory_group"]
 
-EAT = "import time; a = [bytearray(b'x' * 20_000_000) for _ in range(100) if not time.sleep(0.05)]"
-"""A program that takes 2 GB within 5 s, if it may."""
+EAT = "import time; a = [bytearray(b'x' * 20_000_000) for _ in range(50) if not time.sleep(0.05)]"
+"""A program that takes 1 GB within 3 s, if it may."""
 
 
 @contextmanager

@@ -13,6 +13,9 @@ TEHO = [sys.executable, "-m", "teho"]
 FRAMEWORKS = Path(__file__).parents[1] / ".frameworks"
 """A Python with PyTorch and others, where tests/frameworks.sh could install them."""
 
+SOAK = os.environ.get("TEHO_SOAK") == "1"
+"""Whether random tests run with their full numbers, as `make soak` asks for."""
+
 
 def lacks_framework(name: str) -> str:
     """Return why the tests of a framework cannot run here; empty where they can."""

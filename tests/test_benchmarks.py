@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nvml_stub
 import pytest
 
 RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
@@ -28,11 +27,8 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("big_report", "`teho report --format html`, peak memory"),
     ],
 )
+@pytest.mark.usefixtures("nvml_library")  # the benchmarks compile it too
 def test_quick_form_prints_its_rows(name: str, row: str, tmp_path: Path) -> None:
-    try:
-        nvml_stub.build(tmp_path)
-    except nvml_stub.NoCompilerError as error:
-        pytest.skip(str(error))
     done = subprocess.run(
         [sys.executable, str(RUN), "--quick", "--only", name, "--write", str(tmp_path / "page.md")],
         env={**os.environ, "TMPDIR": str(tmp_path)},

@@ -11,14 +11,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from support import TEHO
+from support import SOAK, TEHO
 from teho.config.settings import Settings
 from teho.model.run import RunState
 from teho.show.loaded import LoadedRun
 from teho.store.read import read_run
 
-KILLS = int(os.environ.get("TEHO_KILLS", "50"))
-"""Each process is killed once in the first five; `make soak` asks for 200."""
+KILLS = 200 if SOAK else 25
+"""Each process is killed once in the first five."""
 SEED = random.randrange(10**6)
 WHO = ("program", "recorder", "supervisor", "all", "both")
 PERIOD_S = 0.1

@@ -56,14 +56,6 @@ KINDS = (
 )
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
-
-
 def gpus_of(home: Path) -> tuple[GpuSummary, ...]:
     (directory,) = (home / "runs").glob("[!.]*")
     return LoadedRun(directory, Settings()).summary.gpus
@@ -78,9 +70,9 @@ def answers(survey: dict, vendor: str) -> dict:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.scenario)
-def test_nvidia(kind: Kind, teho, library: Path, home: Path) -> None:
+def test_nvidia(kind: Kind, teho, nvml_library: Path, home: Path) -> None:
     scenario = Scenario.load(kind.scenario)
-    env = nvml_stub.environment(library, nvml_stub.SCENARIOS / f"{kind.scenario}.txt")
+    env = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / f"{kind.scenario}.txt")
 
     told = answers(json.loads(teho("devices", "--format", "json", env=env).stdout), "nvidia")
     assert len(told["devices"]) == kind.gpus
@@ -116,10 +108,10 @@ def test_nvidia(kind: Kind, teho, library: Path, home: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.scenario)
 def test_nvidia_energy_is_the_drivers_to_a_thousandth(
-    kind: Kind, teho, library: Path, home: Path
+    kind: Kind, teho, nvml_library: Path, home: Path
 ) -> None:
     scenario = Scenario.load(kind.scenario)
-    env = nvml_stub.environment(library, nvml_stub.SCENARIOS / f"{kind.scenario}.txt")
+    env = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / f"{kind.scenario}.txt")
     saved = teho("energy", "--save", env={**env, "TEHO_STUB_NVML_NOW": "10"})
     if kind.has_instances:
         assert saved.returncode == 2

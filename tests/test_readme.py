@@ -24,7 +24,9 @@ def shape(text: str) -> list[str]:
     return text.replace("N min N s", "N s").split()
 
 
-def test_commands_and_their_output() -> None:
+def test_commands_and_their_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two threads of OpenBLAS wait for each other in a loop: beside other tests, 15 times the work.
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     text = README.read_text()
     fresh = text
     for block, printed in played(text):

@@ -21,25 +21,16 @@ from support import TEHO
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 
 
-@pytest.fixture(scope="session")
-def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The stand-in for libnvidia-ml.so.1, built once."""
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
+def under(nvml_library: Path, scenario: str) -> dict[str, str]:
+    return nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / scenario)
 
 
-def under(stub: Path, scenario: str) -> dict[str, str]:
-    return nvml_stub.environment(stub, nvml_stub.SCENARIOS / scenario)
-
-
-def test_eight_gpus_in_all_four_formats(teho, stub: Path, tmp_path: Path) -> None:
+def test_eight_gpus_in_all_four_formats(teho, nvml_library: Path, tmp_path: Path) -> None:
     scenario = nvml_stub.Scenario.load("h100x8_one_idle")
     example = Path(__file__).parents[1] / "examples" / "train_digits.py"
     ran = teho(
         "run", "--every", "200ms", "--name", "eight", "--", sys.executable, example,
-        "--epochs", "1", "--seconds", "5", env=under(stub, "h100x8_one_idle.txt"),
+        "--epochs", "1", "--seconds", "5", env=under(nvml_library, "h100x8_one_idle.txt"),
     )  # fmt: skip
     assert ran.returncode == 0
     assert "test accuracy" in ran.stdout
@@ -77,8 +68,8 @@ def test_eight_gpus_in_all_four_formats(teho, stub: Path, tmp_path: Path) -> Non
     assert len(set(table["device"].to_pylist())) == 8
 
 
-def test_a_gpu_that_is_lost_in_mid_run(teho, stub: Path) -> None:
-    environment = under(stub, "h100x4_one_lost.txt")
+def test_a_gpu_that_is_lost_in_mid_run(teho, nvml_library: Path) -> None:
+    environment = under(nvml_library, "h100x4_one_lost.txt")
     lost_after = float(
         re.search(r"^lost \d+ (\S+)", (nvml_stub.SCENARIOS / "h100x4_one_lost.txt").read_text(),
                   re.MULTILINE)[1]
@@ -96,12 +87,12 @@ def test_a_gpu_that_is_lost_in_mid_run(teho, stub: Path) -> None:
 
 
 def test_what_the_driver_reports_of_a_gpu_is_told_while_it_runs(
-    teho, stub: Path, tmp_path: Path
+    teho, nvml_library: Path, tmp_path: Path
 ) -> None:
     # Again and again, for 15 s: on a busy machine the recorder may be late.
     often = [f"error {turn / 4} 1 xid 31" for turn in range(60)]
     scenario = nvml_stub.Scenario.load("h100x4_one_lost").plus(*often)
-    environment = nvml_stub.environment(stub, scenario.write(tmp_path / "xid.txt"))
+    environment = nvml_stub.environment(nvml_library, scenario.write(tmp_path / "xid.txt"))
     teho("run", "-q", "--every", "200ms", "--", "sleep", "3", env=environment)
     run = library.load("last")
     (trouble,) = run.run.nodes[0].troubles
@@ -114,15 +105,17 @@ def test_what_the_driver_reports_of_a_gpu_is_told_while_it_runs(
 @pytest.mark.parametrize(
     ("scenario", "words"), [("no_driver.txt", "driver"), ("no_permission.txt", "permission")]
 )
-def test_no_gpu_is_said_with_its_reason(teho, stub: Path, scenario: str, words: str) -> None:
-    assert teho("run", "-q", "--", "true", env=under(stub, scenario)).returncode == 0
+def test_no_gpu_is_said_with_its_reason(
+    teho, nvml_library: Path, scenario: str, words: str
+) -> None:
+    assert teho("run", "-q", "--", "true", env=under(nvml_library, scenario)).returncode == 0
     notes = " ".join(library.load("last").view.notes)
     assert "No GPU" in notes
     assert words in notes.lower()
 
 
-def test_only_visible_gpus_count(teho, stub: Path) -> None:
-    environment = under(stub, "h100x8_busy.txt") | {"CUDA_VISIBLE_DEVICES": "2,5"}
+def test_only_visible_gpus_count(teho, nvml_library: Path) -> None:
+    environment = under(nvml_library, "h100x8_busy.txt") | {"CUDA_VISIBLE_DEVICES": "2,5"}
     teho("run", "-q", "--every", "100ms", "--", "sleep", "1", env=environment)
     devices = library.load("last").run.nodes[0].devices
     assert [device.index for device in devices] == [2, 5]

@@ -10,8 +10,8 @@ import pytest
 from nvml_stub import Scenario
 
 
-def reported(teho, nvml: Path, tmp_path: Path, scenario: Scenario, **more: str) -> dict:
-    environment = nvml_stub.environment(nvml, scenario.write(tmp_path / "scenario.txt"))
+def reported(teho, nvml_library: Path, tmp_path: Path, scenario: Scenario, **more: str) -> dict:
+    environment = nvml_stub.environment(nvml_library, scenario.write(tmp_path / "scenario.txt"))
     done = teho("run", "-q", "--every", "500ms", "--", "sleep", "3", env=environment)
     assert done.returncode == 0
     return json.loads(teho("report", "--format", "json", env=more).stdout)
@@ -29,10 +29,12 @@ def energy_rows(report: dict) -> list[dict]:
 STEADY = Scenario(("gpus 2", "processes 0 parent", "0 * 50 1000 400", "0 1 50 1000 250"))
 
 
-def test_counter_and_power_agree_and_carbon_is_the_files(teho, nvml, tmp_path: Path) -> None:
+def test_counter_and_power_agree_and_carbon_is_the_files(
+    teho, nvml_library, tmp_path: Path
+) -> None:
     file = tmp_path / "electricity.toml"
     file.write_text("carbon_g_per_kwh = 100\nprice_per_kwh = 0.3\ncurrency = 'EUR'\n")
-    report = reported(teho, nvml, tmp_path, STEADY, TEHO_ELECTRICITY=str(file))
+    report = reported(teho, nvml_library, tmp_path, STEADY, TEHO_ELECTRICITY=str(file))
     for row, power_w in zip(energy_rows(report), (400, 250), strict=True):
         assert row["source"] == "counter"
         assert row["gross"] == pytest.approx(row["integrated"], rel=0.05)
@@ -46,9 +48,9 @@ def test_counter_and_power_agree_and_carbon_is_the_files(teho, nvml, tmp_path: P
     assert "energy_disagrees" not in {finding["kind"] for finding in report["findings"]}
 
 
-def test_without_a_counter_it_is_power_times_time(teho, nvml, tmp_path: Path) -> None:
+def test_without_a_counter_it_is_power_times_time(teho, nvml_library, tmp_path: Path) -> None:
     scenario = STEADY.plus("fail nvmlDeviceGetTotalEnergyConsumption * NOT_SUPPORTED")
-    report = reported(teho, nvml, tmp_path, scenario)
+    report = reported(teho, nvml_library, tmp_path, scenario)
     for row, power_w in zip(energy_rows(report), (400, 250), strict=True):
         assert row["source"] == "power"
         # The recorder's own start-up is not covered.
@@ -57,8 +59,10 @@ def test_without_a_counter_it_is_power_times_time(teho, nvml, tmp_path: Path) ->
         assert row["apart"]["reason"] == "unsupported"
 
 
-def test_a_module_counter_is_explained_and_not_called_wrong(teho, nvml, tmp_path: Path) -> None:
-    report = reported(teho, nvml, tmp_path, Scenario.load("gh200x2"))
+def test_a_module_counter_is_explained_and_not_called_wrong(
+    teho, nvml_library, tmp_path: Path
+) -> None:
+    report = reported(teho, nvml_library, tmp_path, Scenario.load("gh200x2"))
     (table,) = [table for table in report["tables"] if table["key"] == "gpu_energy"]
     assert "for the whole module, with its CPU cores" in table["note"]
     for row in table["rows"]:

@@ -140,21 +140,22 @@ def test_a_build_only_for_cpus_is_named(library: str) -> None:
     assert {one.placement for one in found.timings} == {"cpu:1"}
 
 
-def test_a_library_that_is_not_installed_takes_no_part() -> None:
-    found = measured(small(SOLVE, *POINTS["solve"]), ["numpy", "cupy"], [on_cpu(), on_gpu()])
+def beside_numpy(environment=None):
+    """Solve systems with NumPy and CuPy; return the measurement and what is said of CuPy."""
+    places = [on_cpu(), on_gpu()]
+    found = measured(small(SOLVE, *POINTS["solve"]), ["numpy", "cupy"], places, environment)
     (own,) = [one for one in found.participants if one.library == "cupy"]
+    return found, own
+
+
+def test_a_library_that_is_not_installed_takes_no_part() -> None:
+    _, own = beside_numpy()
     assert (own.why, own.text) == ("not_installed", "CuPy is not installed")
 
 
 def test_a_library_that_does_not_load_is_broken(tmp_path: Path) -> None:
     (tmp_path / "cupy.py").write_text("import nowhere_at_all")
-    found = measured(
-        small(SOLVE, *POINTS["solve"]),
-        ["numpy", "cupy"],
-        [on_cpu(), on_gpu()],
-        {"PYTHONPATH": str(tmp_path)},
-    )
-    (own,) = [one for one in found.participants if one.library == "cupy"]
+    _, own = beside_numpy({"PYTHONPATH": str(tmp_path)})
     assert own.why == "broken"
     assert "nowhere_at_all" in own.text
 
@@ -260,13 +261,7 @@ def get_default_memory_pool():
 
 def test_who_computes_something_else_is_not_timed(tmp_path: Path) -> None:
     (tmp_path / "cupy.py").write_text(WRONG)
-    found = measured(
-        small(SOLVE, *POINTS["solve"]),
-        ["numpy", "cupy"],
-        [on_cpu(), on_gpu()],
-        {"PYTHONPATH": str(tmp_path)},
-    )
-    (own,) = [one for one in found.participants if one.library == "cupy"]
+    found, own = beside_numpy({"PYTHONPATH": str(tmp_path)})
     assert own.why == "disagrees"
     assert not all(one.agrees for one in found.agreements)
     assert {one.library for one in found.timings} == {"numpy"}
@@ -281,13 +276,7 @@ def test_a_library_that_talks_and_one_that_dies(tmp_path: Path) -> None:
             "        return numpy.linalg.solve(a, b)\n    def unused(a, b):",
         )
     )
-    found = measured(
-        small(SOLVE, *POINTS["solve"]),
-        ["numpy", "cupy"],
-        [on_cpu(), on_gpu()],
-        {"PYTHONPATH": str(tmp_path)},
-    )
-    (own,) = [one for one in found.participants if one.library == "cupy"]
+    found, own = beside_numpy({"PYTHONPATH": str(tmp_path)})
     assert own.why == "died"
     assert "SIGKILL" in own.text
     timed = {(one.library, one.point["systems"]) for one in found.timings}

@@ -32,8 +32,13 @@ GPU_METRICS = [metric.name for metric in metrics_of("gpu")]
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def on(nvml: Path, scenario: str, **more: str) -> dict[str, str]:
-    return nvml_stub.environment(nvml, nvml_stub.SCENARIOS / f"{scenario}.txt") | more
+@pytest.fixture(scope="session")
+def stub(nvml_library: Path) -> Path:
+    return nvml_library
+
+
+def on(stub: Path, scenario: str, **more: str) -> dict[str, str]:
+    return nvml_stub.environment(stub, nvml_stub.SCENARIOS / f"{scenario}.txt") | more
 
 
 def survey_of(teho: Teho, env: dict[str, str]) -> Survey:
@@ -69,8 +74,8 @@ def test_a_machine_without_a_gpu(teho: Teho, tmp_path: Path) -> None:
     assert isinstance(survey.node.signals["node"]["cpu_busy_percent"], (int, float))
 
 
-def test_a_node_of_eight_h100(teho: Teho, nvml: Path) -> None:
-    survey = survey_of(teho, on(nvml, "h100x8_busy"))
+def test_a_node_of_eight_h100(teho: Teho, stub: Path) -> None:
+    survey = survey_of(teho, on(stub, "h100x8_busy"))
     answers = nvidia(survey)
     assert [device.index for device in answers.devices] == list(range(8))
     assert answers.others == ()
@@ -83,14 +88,14 @@ def test_a_node_of_eight_h100(teho: Teho, nvml: Path) -> None:
         assert signals["gpu_busy_percent"] in loads
         # Rates have figures too: it was read more than once.
         assert not isinstance(signals["gpu_pcie_receive_bytes_per_s"], Missing)
-    lines = page(teho, on(nvml, "h100x8_busy"))
+    lines = page(teho, on(stub, "h100x8_busy"))
     assert lines[0][2:].startswith("8 NVIDIA H100 80GB HBM3")
     assert "energy by counter" in " ".join(lines[:3])
 
 
-def test_gpus_that_are_not_the_jobs_are_named(teho: Teho, nvml: Path) -> None:
+def test_gpus_that_are_not_the_jobs_are_named(teho: Teho, stub: Path) -> None:
     job = {"CUDA_VISIBLE_DEVICES": "0,2", "SLURM_JOB_ID": "4711", "SLURM_JOB_GPUS": "0,2"}
-    env = on(nvml, "h100x4_three_used", **job)
+    env = on(stub, "h100x4_three_used", **job)
     answers = nvidia(survey_of(teho, env))
     assert [device.index for device in answers.devices] == [0, 2]
     assert [device.index for device in answers.others] == [1, 3]
@@ -100,32 +105,32 @@ def test_gpus_that_are_not_the_jobs_are_named(teho: Teho, nvml: Path) -> None:
     assert "Job Slurm 4711" in text
 
 
-def test_a_job_without_a_gpu_on_a_node_that_has_some(teho: Teho, nvml: Path) -> None:
-    env = on(nvml, "h100x4_three_used", CUDA_VISIBLE_DEVICES="")
+def test_a_job_without_a_gpu_on_a_node_that_has_some(teho: Teho, stub: Path) -> None:
+    env = on(stub, "h100x4_three_used", CUDA_VISIBLE_DEVICES="")
     answers = nvidia(survey_of(teho, env))
     assert answers.state == "absent"
     assert len(answers.others) == 4
     assert page(teho, env)[0].startswith("! No GPU is visible here: none of the 4 NVIDIA GPUs")
 
 
-def test_instances_of_mig_and_a_whole_gpu(teho: Teho, nvml: Path) -> None:
-    answers = nvidia(survey_of(teho, on(nvml, "a100_mig")))
+def test_instances_of_mig_and_a_whole_gpu(teho: Teho, stub: Path) -> None:
+    answers = nvidia(survey_of(teho, on(stub, "a100_mig")))
     assert [device.parent_id is None for device in answers.devices] == [False, False, True]
     instance = answers.signals[nvml_stub.mig_uuid(0, 0)]
     assert isinstance(instance["gpu_energy_j"], Missing)
-    lines = page(teho, on(nvml, "a100_mig"))
+    lines = page(teho, on(stub, "a100_mig"))
     assert any(line.split()[:1] == ["0:1"] for line in lines)
     # The GPU that is divided is not one that somebody else has.
     assert "not visible" not in " ".join(lines)
 
 
-def test_dcgm_tells_what_an_old_driver_does_not(teho: Teho, nvml: Path, tmp_path: Path) -> None:
+def test_dcgm_tells_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path: Path) -> None:
     uuids = {str(3 - gpu): nvml_stub.gpu_uuid(gpu) for gpu in range(4)}
     rows = {f"GPU {3 - gpu}": {"1002": [f"0.{gpu + 1}00"]} for gpu in range(4)}
     scenario = tmp_path / "dcgm.json"
     scenario.write_text(json.dumps({"gpus": uuids, "rows": rows, "period_s": 0.05}))
     path = f"{ROOT / 'tests/stubs/dcgm'}:{os.environ['PATH']}"
-    env = on(nvml, "v100x4", PATH=path, TEHO_STUB_DCGM=str(scenario))
+    env = on(stub, "v100x4", PATH=path, TEHO_STUB_DCGM=str(scenario))
     lines = page(teho, env)
     assert "SM activity is available" in lines[0]
     (activity,) = (line.split(maxsplit=2)[2] for line in lines if line.startswith("SM activity"))
@@ -133,7 +138,7 @@ def test_dcgm_tells_what_an_old_driver_does_not(teho: Teho, nvml: Path, tmp_path
     assert "read with `dcgmi dmon`" in " ".join(" ".join(lines).split())
 
 
-def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, nvml: Path) -> None:
+def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, stub: Path) -> None:
     uuids = map(nvml_stub.gpu_uuid, range(4))
     text = "".join(f'DCGM_FI_PROF_SM_ACTIVE{{UUID="{uuid}"}} 0.5\n' for uuid in uuids)
 
@@ -150,7 +155,7 @@ def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, nvml: P
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         url = f"127.0.0.1:{server.server_port}"
-        lines = page(teho, on(nvml, "v100x4", DCGM_EXPORTER_URL=url))
+        lines = page(teho, on(stub, "v100x4", DCGM_EXPORTER_URL=url))
     finally:
         server.shutdown()
         server.server_close()
@@ -227,10 +232,10 @@ def test_a_mistake_of_ours_is_a_line_too(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "an answer that nobody expected" in answers.why
 
 
-def test_nothing_secret_is_on_the_page(teho: Teho, nvml: Path) -> None:
+def test_nothing_secret_is_on_the_page(teho: Teho, stub: Path) -> None:
     secret = "s3cr3t-value"
     env = on(
-        nvml, "h100x8_busy", MY_TOKEN=secret, DCGM_EXPORTER_URL=f"127.0.0.1:9/{secret}",
+        stub, "h100x8_busy", MY_TOKEN=secret, DCGM_EXPORTER_URL=f"127.0.0.1:9/{secret}",
         CUDA_VISIBLE_DEVICES="0,1", SLURM_JOB_ACCOUNT=secret,
     )  # fmt: skip
     for form in ("text", "json"):

@@ -26,11 +26,16 @@ STEADY = Scenario(("gpus 4", "0 * 50 1000 36000", "0 3 50 1000 72000"))
 """Of so much power that a hundredth of a Wh is less than 0.1 % of 10 s."""
 
 
+@pytest.fixture(scope="session")
+def library(nvml_library: Path) -> Path:
+    return nvml_library
+
+
 @pytest.fixture
-def under(nvml: Path, tmp_path: Path) -> Callable[..., dict[str, str]]:
+def under(library: Path, tmp_path: Path) -> Callable[..., dict[str, str]]:
     def variables(scenario: Scenario, now_s: float | None = None) -> dict[str, str]:
         path = scenario.write(tmp_path / "scenario.txt")
-        found = nvml_stub.environment(nvml, path, epoch_s=0.0)
+        found = nvml_stub.environment(library, path, epoch_s=0.0)
         return found if now_s is None else {**found, "TEHO_STUB_NVML_NOW": repr(now_s)}
 
     return variables
@@ -298,10 +303,10 @@ def test_without_a_gpu_the_program_runs_all_the_same(teho: Teho, under) -> None:
 
 
 @pytest.fixture
-def hanging(nvml: Path, tmp_path: Path) -> dict[str, str]:
+def hanging(library: Path, tmp_path: Path) -> dict[str, str]:
     """A driver that never answers: its scenario is a pipe that nobody writes to."""
     os.mkfifo(tmp_path / "pipe")
-    return nvml_stub.environment(nvml, tmp_path / "pipe")
+    return nvml_stub.environment(library, tmp_path / "pipe")
 
 
 def test_a_driver_that_hangs_does_not_hold_the_program(teho: Teho, hanging) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import nvml_stub
 import pytest
 from nvml_bench import Bench
 
@@ -29,17 +28,9 @@ def closed_sources(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             source.close()
 
 
-@pytest.fixture(scope="session")
-def stub_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture
-def bench(stub_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    bench = Bench(stub_folder, tmp_path, monkeypatch)
+def bench(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    bench = Bench(nvml_library, tmp_path, monkeypatch)
     yield bench
     for source in bench.sources:
         source.close()

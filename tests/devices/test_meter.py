@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
-import nvml_stub
 import pynvml
 import pytest
 from nvml_stub import Scenario, gpu_uuid
@@ -20,12 +19,8 @@ from teho.model.missing import Missing, Reason
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    try:
-        folder = nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
-    return ctypes.CDLL(str(folder / "libnvidia-ml.so.1"))
+def library(nvml_library: Path) -> ctypes.CDLL:
+    return ctypes.CDLL(str(nvml_library / "libnvidia-ml.so.1"))
 
 
 class Bench:

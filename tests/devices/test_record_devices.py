@@ -48,10 +48,10 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
 
 @pytest.fixture(scope="module")
 def recorded(
-    original: Scenario, stub_folder: Path, tmp_path_factory: pytest.TempPathFactory
+    original: Scenario, nvml_library: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Scenario:
     folder = tmp_path_factory.mktemp("record")
-    return record_from(stub_folder, original.write(folder / "original.txt"), folder)
+    return record_from(nvml_library, original.write(folder / "original.txt"), folder)
 
 
 def test_labels_and_refusals_are_those_of_the_machine(recorded: Scenario) -> None:
@@ -78,9 +78,9 @@ def test_steps_are_what_the_gpus_did(original: Scenario, recorded: Scenario) -> 
 
 
 def test_a_replay_that_is_recorded_says_the_same(
-    recorded: Scenario, stub_folder: Path, tmp_path: Path
+    recorded: Scenario, nvml_library: Path, tmp_path: Path
 ) -> None:
-    again = record_from(stub_folder, recorded.write(tmp_path / "recorded.txt"), tmp_path)
+    again = record_from(nvml_library, recorded.write(tmp_path / "recorded.txt"), tmp_path)
     assert facts(again) == facts(recorded)
     for gpu in range(4):
         assert again.steps(gpu)[0].power_w == recorded.steps(gpu)[0].power_w

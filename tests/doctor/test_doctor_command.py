@@ -33,8 +33,13 @@ GPU_CHECKS = "gpus-allocated,cpu-only-build,driver-too-old,compute-capability,fr
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def on(nvml: Path, scenario: str, **more: str) -> dict[str, str]:
-    return nvml_stub.environment(nvml, nvml_stub.SCENARIOS / f"{scenario}.txt") | JOB | more
+@pytest.fixture(scope="session")
+def stub(nvml_library: Path) -> Path:
+    return nvml_library
+
+
+def on(stub: Path, scenario: str, **more: str) -> dict[str, str]:
+    return nvml_stub.environment(stub, nvml_stub.SCENARIOS / f"{scenario}.txt") | JOB | more
 
 
 def gpu_python(folder: Path) -> Path:
@@ -51,9 +56,9 @@ def checks_of(result: subprocess.CompletedProcess[str]) -> dict[str, dict]:
     return {one["id"]: one for one in told["checks"]}
 
 
-def test_a_sound_job(teho: Teho, nvml: Path, tmp_path: Path) -> None:
+def test_a_sound_job(teho: Teho, stub: Path, tmp_path: Path) -> None:
     python = gpu_python(tmp_path / "env")
-    env = on(nvml, "h100x8_busy")
+    env = on(stub, "h100x8_busy")
     words = ("--python", python, "--only", GPU_CHECKS)
     result = teho("doctor", *words, "--format", "json", env=env)
     states = {id_: one["state"] for id_, one in checks_of(result).items()}
@@ -67,19 +72,19 @@ def test_a_sound_job(teho: Teho, nvml: Path, tmp_path: Path) -> None:
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
 
 
-def test_the_whole_page_judges_everything_once(teho: Teho, nvml: Path, tmp_path: Path) -> None:
+def test_the_whole_page_judges_everything_once(teho: Teho, stub: Path, tmp_path: Path) -> None:
     python = gpu_python(tmp_path / "env")
-    result = teho("doctor", "--python", python, "--format", "json", env=on(nvml, "h100x8_busy"))
+    result = teho("doctor", "--python", python, "--format", "json", env=on(stub, "h100x8_busy"))
     assert list(checks_of(result)) == [check.id for check in CHECKS]
-    page = teho("doctor", "--why", "--python", python, env=on(nvml, "h100x8_busy"))
+    page = teho("doctor", "--why", "--python", python, env=on(stub, "h100x8_busy"))
     assert all(page.stdout.count(check.id) >= 1 for check in CHECKS)
     assert page.returncode == result.returncode
 
 
-def test_a_driver_that_is_too_old_dooms_the_job(teho: Teho, nvml: Path, tmp_path: Path) -> None:
+def test_a_driver_that_is_too_old_dooms_the_job(teho: Teho, stub: Path, tmp_path: Path) -> None:
     python = gpu_python(tmp_path / "env")
     result = teho("doctor", "--in-job", "--python", python, "--only", GPU_CHECKS,
-                  env=on(nvml, "v100x4"))  # fmt: skip
+                  env=on(stub, "v100x4"))  # fmt: skip
     assert result.returncode == 3
     assert result.stdout == ""
     lines = result.stderr.splitlines()
@@ -89,18 +94,18 @@ def test_a_driver_that_is_too_old_dooms_the_job(teho: Teho, nvml: Path, tmp_path
     assert [line.rpartition("[")[2] for line in lines] == ["driver-too-old]", "compute-capability]"]
 
 
-def test_a_build_for_cpus_dooms_the_job(teho: Teho, nvml: Path, torch_python: Path) -> None:
+def test_a_build_for_cpus_dooms_the_job(teho: Teho, stub: Path, torch_python: Path) -> None:
     result = teho("doctor", "--python", torch_python, "--only", "cpu-only-build",
-                  env=on(nvml, "h100x8_busy"))  # fmt: skip
+                  env=on(stub, "h100x8_busy"))  # fmt: skip
     assert result.returncode == 1
     head = " ".join(result.stdout.split())
     assert head.startswith("✗ A job started like this will fail: ")
     assert re.search(r"torch 2[\w.+]* is a build for CPUs only", head)
 
 
-def test_a_job_whose_gpus_are_not_there(teho: Teho, nvml: Path, tmp_path: Path) -> None:
+def test_a_job_whose_gpus_are_not_there(teho: Teho, stub: Path, tmp_path: Path) -> None:
     python = small_python(tmp_path / "env")
-    env = on(nvml, "no_driver")
+    env = on(stub, "no_driver")
     result = teho("doctor", "--in-job", "--python", python, env=env)
     assert result.returncode == 3
     assert "The job was allocated 1 GPU on this node, but none can be used: " in result.stderr
@@ -109,10 +114,10 @@ def test_a_job_whose_gpus_are_not_there(teho: Teho, nvml: Path, tmp_path: Path) 
     assert teho("doctor", "--in-job", "--python", python, env=outside).returncode == 0
 
 
-def test_what_dooms_no_job_ends_none(teho: Teho, nvml: Path, tmp_path: Path) -> None:
+def test_what_dooms_no_job_ends_none(teho: Teho, stub: Path, tmp_path: Path) -> None:
     python = gpu_python(tmp_path / "env")
     words = ("--python", python, "--only", "threads,openmp-hints")
-    env = on(nvml, "h100x8_busy", OMP_NUM_THREADS="900", GOMP_CPU_AFFINITY="0-3")
+    env = on(stub, "h100x8_busy", OMP_NUM_THREADS="900", GOMP_CPU_AFFINITY="0-3")
     quiet = teho("doctor", "--in-job", *words, env=env)
     assert quiet.returncode == 0
     assert [line.partition(": ")[2][:8] for line in quiet.stderr.splitlines()] == ["warning:"] * 2
@@ -180,30 +185,30 @@ def test_mistakes(teho: Teho, words: tuple[str, ...], says: str) -> None:
 
 @pytest.mark.parametrize("python", ["/no/such/python", "~nosuchuser/python"])
 def test_a_python_that_is_not_there_is_a_mistake_and_ends_no_job(
-    teho: Teho, nvml: Path, python: str
+    teho: Teho, stub: Path, python: str
 ) -> None:
     words = ("--python", python, "--only", "cpu-only-build")
-    result = teho("doctor", *words, env=on(nvml, "h100x8_busy"))
+    result = teho("doctor", *words, env=on(stub, "h100x8_busy"))
     assert result.returncode == 2
     assert result.stderr.startswith(f"teho: --python {python}: no such program")
     # In a job, this does not end it.
-    assert teho("doctor", "--in-job", *words, env=on(nvml, "h100x8_busy")).returncode == 0
+    assert teho("doctor", "--in-job", *words, env=on(stub, "h100x8_busy")).returncode == 0
 
 
 def test_the_python_of_a_container_is_not_this_nodes(
-    teho: Teho, nvml: Path, torch_python: Path
+    teho: Teho, stub: Path, torch_python: Path
 ) -> None:
-    env = on(nvml, "h100x8_busy", PATH=f"{torch_python.parent}:{os.environ['PATH']}")
+    env = on(stub, "h100x8_busy", PATH=f"{torch_python.parent}:{os.environ['PATH']}")
     only = ("--only", GPU_CHECKS)
     assert teho("doctor", "--in-job", *only, env=env).returncode == 3  # it is for CPUs
     told = teho("doctor", "--in-job", *only, "--python", "-", env=env)
     assert (told.returncode, told.stderr) == (0, "")
 
 
-def test_secrets_are_not_shown(teho: Teho, nvml: Path, tmp_path: Path) -> None:
+def test_secrets_are_not_shown(teho: Teho, stub: Path, tmp_path: Path) -> None:
     secret = "s3cr3t-value"
     env = on(
-        nvml, "h100x8_busy", MY_TOKEN=secret, https_proxy=f"http://ada:{secret}@127.0.0.1:9",
+        stub, "h100x8_busy", MY_TOKEN=secret, https_proxy=f"http://ada:{secret}@127.0.0.1:9",
         SLURM_JOB_ACCOUNT=secret,
     )  # fmt: skip
     python = gpu_python(tmp_path / "env")

@@ -174,14 +174,10 @@ def test_a_size_with_other_results_is_named_unless_it_has_more_work(tmp_path: Pa
 
 
 @pytest.fixture
-def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def two_gpus(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have two GPUs here, by a stand-in for the driver."""
-    try:
-        library = nvml_stub.build(tmp_path)
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
     scenario = Scenario(("gpus 2", "0 * 90 1000 500")).write(tmp_path / "scenario.txt")
-    for name, text in nvml_stub.environment(library, scenario).items():
+    for name, text in nvml_stub.environment(nvml_library, scenario).items():
         monkeypatch.setenv(name, text)
 
 

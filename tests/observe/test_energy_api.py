@@ -6,7 +6,6 @@ import ctypes
 import gc
 from pathlib import Path
 
-import nvml_stub
 import pynvml
 import pytest
 from nvml_stub import Scenario, gpu_uuid
@@ -18,12 +17,8 @@ from teho.observe import energy as module
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    try:
-        folder = nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
-    return ctypes.CDLL(str(folder / "libnvidia-ml.so.1"))
+def library(nvml_library: Path) -> ctypes.CDLL:
+    return ctypes.CDLL(str(nvml_library / "libnvidia-ml.so.1"))
 
 
 class Node:

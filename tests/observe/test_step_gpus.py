@@ -31,12 +31,10 @@ def _await_gpus(home: Path, expected: Sequence[int]) -> None:
     pytest.fail(f"GPUs {found} are known after {_PATIENCE_S:g} s, expected were {expected}")
 
 
-def test_the_gpus_of_all_tasks_are_recorded_also_of_one_that_comes_late(tmp_path: Path) -> None:
-    try:
-        stub = nvml_stub.build(tmp_path / "nvml")
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
-    gpus = nvml_stub.environment(stub, nvml_stub.SCENARIOS / "h100x8_busy.txt")
+def test_the_gpus_of_all_tasks_are_recorded_also_of_one_that_comes_late(
+    nvml_library: Path, tmp_path: Path
+) -> None:
+    gpus = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / "h100x8_busy.txt")
 
     def start(rank: int, visible: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

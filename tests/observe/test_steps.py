@@ -149,13 +149,19 @@ def test_a_killed_recorder_leaves_the_programs_and_the_other_node_alone(tmp_path
     assert any("SIGKILL" in trouble.what for task in run.tasks for trouble in task.troubles)
 
 
-def test_tasks_that_are_killed_outright_tell_no_end(tmp_path: Path) -> None:
-    tasks = start(tmp_path, [SLEEP.format(seconds=30)] * 4, nodes=2)
+def start_and_signal(home: Path, number: int) -> list[subprocess.Popen[str]]:
+    """Start four tasks on two nodes, and send each a signal when both nodes have written rows."""
+    tasks = start(home, [SLEEP.format(seconds=30)] * 4, nodes=2)
     deadline = time.monotonic() + 20
-    while len(list(tmp_path.glob("runs/*/live/*"))) < 2 and time.monotonic() < deadline:
+    while len(list(home.glob("runs/*/live/*"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     for task in tasks:
-        os.killpg(task.pid, signal.SIGKILL)
+        os.killpg(task.pid, number)
+    return tasks
+
+
+def test_tasks_that_are_killed_outright_tell_no_end(tmp_path: Path) -> None:
+    tasks = start_and_signal(tmp_path, signal.SIGKILL)
     wait(tasks)
     directory = only_run(tmp_path)
     run = read_run(directory)
@@ -166,12 +172,7 @@ def test_tasks_that_are_killed_outright_tell_no_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_all_ends_all_and_the_recording_is_whole(tmp_path: Path, number: int) -> None:
-    tasks = start(tmp_path, [SLEEP.format(seconds=30)] * 4, nodes=2)
-    deadline = time.monotonic() + 20
-    while len(list(tmp_path.glob("runs/*/live/*"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    for task in tasks:
-        os.killpg(task.pid, number)
+    tasks = start_and_signal(tmp_path, number)
     codes, _ = wait(tasks)
     assert codes == [-number] * 4
     run = read_run(only_run(tmp_path))

@@ -24,6 +24,18 @@ def spin(seconds):
         sum(range(500))
 """
 
+SLOW_DATA = """
+import copy, pickle, sys, time, torch
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, TensorDataset
+class Slow(Dataset):
+    def __init__(self, samples=10): self.samples = samples
+    def __len__(self): return self.samples
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        return torch.zeros(3), index
+"""
+"""A PyTorch data set whose samples take 20 ms each."""
+
 
 class Probed:
     """A program that is run with the probe in it, and without."""

@@ -112,7 +112,7 @@ def test_pips_tensorflow_is_advised_where_it_has_gpu_builds_alone() -> None:
 def test_other_gpus_of_the_cluster_are_named(teho) -> None:
     freeze = "torch==2.12.0+cu130\n"
     done = teho("env", "check", "-", "--cluster", "graham", stdin=freeze)
-    assert "? GPU: the check is for T4; graham also has a100, a5000, v100:" in done.stdout
+    assert "? GPU: the check is for P100 12 GB; graham also has a100, a5000, t4, v100:" in done.stdout
     done = teho("env", "check", "-", "--cluster", "graham", "--gpu-type", "v100", stdin=freeze)
     assert done.returncode == 1
     assert "also has" not in done.stdout
@@ -236,10 +236,10 @@ def test_real_pytorch(torch_python: Path, teho) -> None:
 
 @pytest.mark.parametrize(("scenario", "too_old"), [("v100x4", True), ("h200x4", False)])
 def test_against_this_nodes_driver(
-    scenario: str, nvml: Path, tmp_path: Path, teho, *, too_old: bool
+    scenario: str, nvml_library: Path, tmp_path: Path, teho, *, too_old: bool
 ) -> None:
     (tmp_path / "freeze.txt").write_text("torch==2.14.0+cu126\n")
-    environment = nvml_stub.environment(nvml, nvml_stub.SCENARIOS / f"{scenario}.txt")
+    environment = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / f"{scenario}.txt")
     done = teho("env", "check", tmp_path / "freeze.txt", "--format", "json", env=environment)
     found = json.loads(done.stdout)
     assert found["driver"]["where"] == "this node"
@@ -247,9 +247,11 @@ def test_against_this_nodes_driver(
     assert done.returncode == too_old
 
 
-def test_without_a_driver_nothing_is_claimed_of_it(nvml: Path, tmp_path: Path, teho) -> None:
+def test_without_a_driver_nothing_is_claimed_of_it(
+    nvml_library: Path, tmp_path: Path, teho
+) -> None:
     (tmp_path / "freeze.txt").write_text("torch==2.14.0+cu126\n")
-    environment = nvml_stub.environment(nvml, nvml_stub.SCENARIOS / "no_driver.txt")
+    environment = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / "no_driver.txt")
     done = teho("env", "check", tmp_path / "freeze.txt", env=environment)
     assert done.returncode == 0
     assert "? Driver: not known for the compute nodes" in done.stdout
@@ -257,10 +259,10 @@ def test_without_a_driver_nothing_is_claimed_of_it(nvml: Path, tmp_path: Path, t
 
 
 def test_on_a_login_node_it_is_the_clusters_nodes_that_count(
-    nvml: Path, tmp_path: Path, teho
+    nvml_library: Path, tmp_path: Path, teho
 ) -> None:
     (tmp_path / "freeze.txt").write_text("torch==2.9.0+rocm6.4\n")
-    environment = nvml_stub.environment(nvml, nvml_stub.SCENARIOS / "no_driver.txt")
+    environment = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / "no_driver.txt")
     narval = load_cluster("narval", {}).recognised_by
     for around, kinds in (({}, []), (narval, ["wrong_vendor"])):
         words = ("env", "check", tmp_path / "freeze.txt", "--format", "json")

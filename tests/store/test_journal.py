@@ -212,6 +212,15 @@ def test_sealing_that_fails_keeps_the_live_rows(run: Path, monkeypatch: pytest.M
     assert seconds(run) == [1]
 
 
+def flushed_each_second(run: Path, seconds: int) -> Journal:
+    journal = Journal(run, "n1")
+    for second in range(seconds):
+        journal.append([row(second)])
+        journal.flush()
+    journal.close()
+    return journal
+
+
 def test_packing_that_fails_costs_room_and_no_rows(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,11 +229,7 @@ def test_packing_that_fails_costs_room_and_no_rows(
 
     monkeypatch.setattr(journal_module, "_ROTATE_BYTES", 30_000)
     monkeypatch.setattr(journal_module, "pack_part", refuse)
-    journal = Journal(run, "n1")
-    for second in range(40):
-        journal.append([row(second)])
-        journal.flush()
-    journal.close()
+    journal = flushed_each_second(run, 40)
     assert journal.problem is None
     assert {path.suffix for path in live_parts(run, "n1")} == {".arrows"}
     assert seal(run, "n1")
@@ -239,11 +244,7 @@ def test_no_process_for_packing_costs_room_and_no_rows(
 
     monkeypatch.setattr(journal_module, "_ROTATE_BYTES", 30_000)
     monkeypatch.setattr(os, "fork", refuse)
-    journal = Journal(run, "n1")
-    for second in range(40):
-        journal.append([row(second)])
-        journal.flush()
-    journal.close()
+    flushed_each_second(run, 40)
     assert seconds(run) == list(range(40))
 
 

@@ -23,8 +23,12 @@ import pytest
 
 from stubs.amd_models import MI100, MI210, MI250X, MI300A, MI300X, Model
 from stubs.amd_table import Firmware
+from teho.devices.amd.source import AmdSource
 from teho.model.device import Reading, Readings
 from teho.model.missing import Missing, Reason
+
+NOBODY: frozenset[int] = frozenset()
+"""The program's processes, if it has none."""
 
 CPU_NODES = 4
 """KFD counts the processors' NUMA nodes first."""
@@ -113,6 +117,10 @@ class RefusingKernel:
         if name in self.refused_read:
             raise OSError(self.refused_read[name], "refused")
         return self._pread(descriptor, size, offset)
+
+
+def open_amd(tree: AmdTree, **environment: str) -> AmdSource:
+    return AmdSource(environment, root=tree.root)
 
 
 def reason_of(value: Reading) -> Reason:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from teho.devices.host.proctree import ProcessTree
+
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+REAPER, ROOT, RECORDER = 10, 20, 30
+"""Pids: the supervisor, its program, and its recorder."""
 
 
 def plant(root: Path, files: dict[str, str]) -> Path:
@@ -54,7 +62,7 @@ class FakeProcess:
 class FakeProc:
     """A /proc in which the test is the kernel."""
 
-    def __init__(self, path: Path, reaper: int = 10, root: int = 20) -> None:
+    def __init__(self, path: Path, reaper: int = REAPER, root: int = ROOT) -> None:
         self.path = path
         self.processes: dict[int, FakeProcess] = {}
         self._births = 0
@@ -120,3 +128,10 @@ def _io_text(amount: int) -> str:
         f"rchar: {amount}\nwchar: {2 * amount}\nsyscr: 1\nsyscw: 1\n"
         f"read_bytes: {3 * amount}\nwrite_bytes: {4 * amount}\ncancelled_write_bytes: 0\n"
     )
+
+
+def follow(fake: FakeProc) -> ProcessTree:
+    """Return a tree of the fake's program."""
+    tree = ProcessTree(proc=str(fake.path))
+    tree.add(ROOT, REAPER, frozenset({RECORDER}))
+    return tree

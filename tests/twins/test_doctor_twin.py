@@ -61,13 +61,9 @@ def test_a_job_whose_gpus_are_not_there_ends_at_once(twin: SlurmTwin, tmp_path: 
     assert "trained" not in said
 
 
-def test_a_job_with_its_gpu_runs(twin: SlurmTwin, tmp_path: Path) -> None:
-    try:
-        stub = nvml_stub.build(tmp_path / "nvml")
-    except nvml_stub.NoCompilerError as reason:
-        pytest.skip(str(reason))
+def test_a_job_with_its_gpu_runs(twin: SlurmTwin, nvml_library: Path, tmp_path: Path) -> None:
     scenario = nvml_stub.SCENARIOS / "h100x4_three_used.txt"
-    variables = nvml_stub.environment(stub, scenario)
+    variables = nvml_stub.environment(nvml_library, scenario)
     lines = [f"export {name}={value}" for name, value in variables.items()]
     state, said = run(twin, tmp_path, *lines, gpus=1)
     assert state == "COMPLETED|0:0", said

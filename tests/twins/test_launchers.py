@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 from launched import PROGRAMS, Launched, Stage, jax_gradient
 from slurm_twin import SlurmTwin
@@ -118,13 +117,12 @@ def test_the_command_is_a_documented_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_rank_has_the_gradient_of_one_process(
-    name: str, ended: dict[str, Launched], expected: np.ndarray
+    name: str, ended: dict[str, Launched], alone: Launched
 ) -> None:
     if reason := _why_not(name):
         pytest.skip(reason)
     case = CASES[name]
-    if case.framework == "jax":
-        expected = jax_gradient()
+    expected = jax_gradient() if case.framework == "jax" else alone.gradients[0]
     ended[name].check_gradients(case.nodes * case.ranks, expected)
 
 

@@ -15,18 +15,13 @@ import tarfile
 from collections.abc import Callable, Iterator
 
 import pytest
-from launched import PROGRAMS, Launched, Stage, jax_gradient, train_alone
+from launched import PROGRAMS, Launched, Stage, jax_gradient
 
 from support import FRAMEWORKS, lacks_framework
 from teho.launch.variables import rank_variables
 from teho.schedulers.task import Task, read_task
 
 _OF_A_RANK = ("_RANK", "_SIZE")
-
-
-@pytest.fixture(scope="module")
-def alone(stage: Stage) -> Launched:
-    return train_alone(stage)
 
 
 def test_a_program_alone_is_told_so(alone: Launched) -> None:

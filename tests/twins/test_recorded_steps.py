@@ -6,18 +6,15 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from batch_jobs import BatchJobs
 from launched import PROGRAMS
-from slurm_twin import SlurmTwin
+from recording_site import RecordingSite, recording_site
 
 from memory_group import EAT, memory_group
 from support import lacks_framework
-from teho.clusters.catalogue import load_cluster
 from teho.model.run import Run, RunState
 from teho.store.read import read_run, run_state
 
@@ -33,15 +30,11 @@ srun {before}{teho} run --every 500ms --quiet -- {command}
 WAIT = "python3 -c 'import time; time.sleep(120)'"
 
 
-class Site(BatchJobs):
-    """The twin, with a home for recordings that all nodes share."""
+class Site(RecordingSite):
+    """The twin, with jobs of one step."""
 
-    patience_s = 180.0
-
-    def __init__(self, twin: SlurmTwin, folder: Path) -> None:
-        super().__init__(twin, folder)
-        self.limited = ""
-        """A job of a minute, submitted first: the others run while its limit comes."""
+    limited = ""
+    """A job of a minute, submitted first: the others run while its limit comes."""
 
     def submit(self, command: str, *, tasks: int = 2, minutes: int = 5, before: str = "") -> str:
         script = SCRIPT.format(
@@ -49,7 +42,7 @@ class Site(BatchJobs):
             tasks=tasks,
             minutes=minutes,
             before=before,
-            output=self.folder / "job-%j.out",
+            output=self.folder / "%j.out",
             teho=f"{sys.executable} -m teho",
         )
         return self.send(script, PROGRAMS)
@@ -69,34 +62,17 @@ class Site(BatchJobs):
         return read_run(self.directory(job))
 
     def report(self, job: str, form: str = "text") -> str:
-        answer = self.twin.run(sys.executable, "-m", "teho", "report", job, "--format", form)
+        answer = self.teho("report", job, "--format", form)
         assert answer.returncode == 0, answer.stderr
         return answer.stdout
-
-    def said(self, job: str) -> str:
-        return (self.folder / f"job-{job}.out").read_text()
 
 
 @pytest.fixture(scope="module")
 def site(slurm: None) -> Iterator[Site]:
-    with (
-        tempfile.TemporaryDirectory(prefix="steps-") as folder,
-        tempfile.TemporaryDirectory(prefix="twin-") as place,
-        SlurmTwin(
-            load_cluster("puhti", {}), Path(place), live={"gpu": NODES}, asleep=False
-        ) as twin,
-    ):
-        made = Site(twin, Path(folder))
-        made.limited = made.submit(WAIT, minutes=1)
-        yield made
-
-
-def check_terminated(run: Run) -> None:
-    """All nodes have their part, complete, and the step ended by SIGTERM."""
-    check_whole(run, 2)
-    assert all(node.sealed for node in run.nodes)
-    assert run.end is not None
-    assert run.end.signal == signal.SIGTERM
+    with recording_site(NODES) as started:
+        site = Site(started.twin, started.folder)
+        site.limited = site.submit(WAIT, minutes=1)
+        yield site
 
 
 def check_whole(run: Run, tasks: int) -> None:
@@ -148,7 +124,10 @@ def test_the_job_is_cancelled(site: Site) -> None:
     site.twin.run("scancel", job)
     site.wait(job)
     run = site.run(job)
-    check_terminated(run)
+    check_whole(run, 2)
+    assert all(node.sealed for node in run.nodes)
+    assert run.end is not None
+    assert run.end.signal == signal.SIGTERM
     facts = {fact["key"]: fact["value"] for fact in json.loads(site.report(job, "json"))["facts"]}
     assert facts["scheduler_state"].startswith("cancelled")
     assert facts["task_count"] == NODES * 2
@@ -195,6 +174,9 @@ def test_the_time_limit_comes(site: Site) -> None:
     job = site.limited
     site.wait(job)
     run = site.run(job)
-    check_terminated(run)
+    check_whole(run, 2)
+    assert all(node.sealed for node in run.nodes)
+    assert run.end is not None
+    assert run.end.signal == signal.SIGTERM
     assert 50 < run.end.elapsed_s < 90
     assert "ended at its time limit" in " ".join(site.report(job).split())

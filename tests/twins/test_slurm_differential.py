@@ -16,13 +16,15 @@ from msgspec.structs import replace
 from slurm_requests import Judged, judged_by_plan, requests_for
 from slurm_twin import SlurmTwin, several
 
+from support import SOAK
 from teho.clusters.catalogue import load_cluster
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.script.write import write_script
 
-REQUESTS = 500
 CLUSTERS = ("aire", "fir", "lumi", "narval", "nibi", "roihu", "rorqual", "trillium")
+REQUESTS = dict.fromkeys(CLUSTERS, 500 if SOAK else 200) | {"narval": 500}
+"""For each cluster. Of Narval's, only one in fifty is refused by the plan alone."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def twins(slurm: None) -> Iterator[dict[str, SlurmTwin]]:
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_plan_and_slurm_agree(name: str, twins: dict[str, SlurmTwin]) -> None:
     cluster, twin = load_cluster(name, {}), twins[name]
-    requests = itertools.islice(requests_for(cluster, seed=1), REQUESTS)
+    requests = itertools.islice(requests_for(cluster, seed=1), REQUESTS[name])
     judged = [one for request in requests for one in judged_by_plan(request, cluster)]
     with ThreadPoolExecutor(3) as threads:
         answers = list(threads.map(lambda one: twin.judge(one.script), judged))
@@ -53,7 +55,7 @@ def test_plan_and_slurm_agree(name: str, twins: dict[str, SlurmTwin]) -> None:
             counts.update({f"  {kind}" for kind in {refusal.kind for refusal in one.refusals}})
             if not _cited(one, set(cluster.sources)):
                 wrong.setdefault("plan alone refuses, without a source", []).append(_told(one))
-    print(f"\n{name}: {REQUESTS} requests, {len(judged)} scripts")
+    print(f"\n{name}: {REQUESTS[name]} requests, {len(judged)} scripts")
     print("\n".join(f"  {what}: {count}" for what, count in sorted(counts.items())))
     assert not wrong, "\n\n".join(
         f"{len(cases)} times: {what}\n{cases[0]}" for what, cases in wrong.items()

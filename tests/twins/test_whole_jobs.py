@@ -8,18 +8,15 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from batch_jobs import BatchJobs
-from slurm_twin import SlurmTwin
+from recording_site import RecordingSite, recording_site
 
 from support import TEHO
-from teho.clusters.catalogue import load_cluster
 from teho.model.run import Run
 from teho.store.read import read_run, rows_of_node
 
@@ -50,21 +47,12 @@ LINES = {
 }
 
 
-class Site(BatchJobs):
-    """The twin, and the recordings that its nodes share."""
+class Site(RecordingSite):
+    """The twin, with jobs of one recording."""
 
     def submit(self, lines: str, *, nodes: int = 3) -> str:
         script = SCRIPT.format(lines=lines, nodes=nodes, output=self.folder / "%j.out")
         return self.send(script, self.folder)
-
-    def state(self, job: str) -> str:
-        return self.twin.run("squeue", "-h", "-j", job, "-o", "%T").stdout
-
-    def teho(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.twin.run(*TEHO, *arguments)
-
-    def said(self, job: str) -> str:
-        return (self.folder / f"{job}.out").read_text()
 
     def runs(self, job: str) -> list[Path]:
         """Return what was recorded of a job, oldest first."""
@@ -112,14 +100,8 @@ def _is_of(run: Path, job: str, node: Path) -> bool:
 
 @pytest.fixture(scope="module")
 def site(slurm: None) -> Iterator[Site]:
-    with (
-        tempfile.TemporaryDirectory(prefix="whole-") as folder,
-        tempfile.TemporaryDirectory(prefix="twin-") as place,
-        SlurmTwin(
-            load_cluster("puhti", {}), Path(place), live={"gpu": 3}, asleep=False, apart=True
-        ) as twin,
-    ):
-        yield Site(twin, Path(folder))
+    with recording_site(3, apart=True) as started:
+        yield Site(started.twin, started.folder)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from teho.unwind.code import Code, _number, _signed, read_code
 from teho.unwind.layout import layout_of
-from teho.unwind.memory import UnwindError
+from teho.unwind.memory import Memory, UnwindError
 from unwind.programs import EACH, NAMES
 
 MODULES = ("textwrap", "argparse", "asyncio.base_events", "dataclasses", "json.encoder")
@@ -278,7 +278,7 @@ def test_an_empty_table_gives_the_first_line(version: tuple[int, int]) -> None:
     assert code_of(b"", 7, version).place(0) == (7, None, None)
 
 
-class Garbage:
+class Garbage(Memory):
     """A memory with the same bytes again and again."""
 
     def __init__(self, data: bytes) -> None:
@@ -287,15 +287,6 @@ class Garbage:
     def some(self, address: int, most_bytes: int) -> bytes:
         begin = address % 4096
         return self.data[begin : begin + most_bytes]
-
-    def read(self, address: int, size: int) -> bytes:
-        data = self.some(address, size)
-        if len(data) < size:
-            raise UnwindError("its memory has no such place")
-        return data
-
-    def pointer(self, address: int) -> int:
-        return int.from_bytes(self.read(address, 8), "little")
 
 
 @given(st.sampled_from([*VERSIONS[:5]]), st.binary(min_size=1, max_size=200), st.data())
@@ -312,7 +303,7 @@ def test_what_is_no_code_object_is_refused(
     code.place(more.draw(st.integers(-2, 500)))
 
 
-class Objects:
+class Objects(Memory):
     """A memory in which strings and tables can be put."""
 
     def __init__(self) -> None:
@@ -325,15 +316,6 @@ class Objects:
 
     def some(self, address: int, most_bytes: int) -> bytes:
         return bytes(self.data[address : address + most_bytes])
-
-    def read(self, address: int, size: int) -> bytes:
-        data = self.some(address, size)
-        if len(data) < size:
-            raise UnwindError("its memory has no such place")
-        return data
-
-    def pointer(self, address: int) -> int:
-        return int.from_bytes(self.read(address, 8), "little")
 
 
 def type_in(memory: Objects, name: bytes) -> int:
@@ -392,7 +374,7 @@ def test_names_and_tables_of_any_length_are_read(
     at = code_in(memory, version, texts, table_in(memory, version, table))
     code = read_code(memory, layout_of(version, memory, 0), at, version)
     assert (code.file, code.function, code.first_line) == (file, name, 42)
-    assert code._table == table
+    assert code.table == table
 
 
 @pytest.mark.parametrize("version", VERSIONS[:5])

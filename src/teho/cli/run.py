@@ -326,14 +326,15 @@ def _end(
     outcome: Outcome,
     kept: bytes | None,
 ) -> None:
-    from teho.observe.recording import end_recording, end_task, ended, keep_output
+    from teho.observe.recording import end_recording, end_task, ended
+    from teho.store.layout import output_file, replace_file
 
     def keep(directory: Path | None) -> None:
         if directory and kept is not None:
             _protected(
                 supervisor,
                 "the output of the program is not stored",
-                partial(keep_output, directory, kept),
+                partial(replace_file, output_file(directory), kept),
             )
 
     if is_step(task):

@@ -66,12 +66,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return parse_period(self.every, "every")
 
 
-def _read(path: Path) -> Settings:
-    from teho.config.toml import read_toml, to_noun
-
-    return to_noun(read_toml(path), Settings, path)
-
-
 def parse_period(text: str, what: str) -> float:
     """Read a sampling period and return seconds.
 
@@ -135,7 +129,9 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         path = None  # a user without a home directory has no settings file
     # os.path.exists: no error if another user's home cannot be read.
     if path is not None and os.path.exists(path):  # noqa: PTH110
-        settings = _read(path)
+        from teho.config.toml import read_toml, to_noun
+
+        settings = to_noun(read_toml(path), Settings, path)
     changes = {
         name: environment[variable]
         for name in Settings.__struct_fields__

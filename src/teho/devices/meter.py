@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from teho.devices.sources import VENDORS
+from teho.devices.sources import VENDORS, open_each
 from teho.devices.vendor import EnergyCounters, Vendor
 from teho.errors import DeviceError
 from teho.model.device import Device, DeviceSource, Reading
@@ -50,13 +50,7 @@ class Meter:
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ, root: Path = Path("/")) -> None:
-        self._counters: list[EnergyCounters] = []
-        refusals: list[DeviceError] = []
-        for vendor in VENDORS.values():
-            try:
-                self._counters.append(_open(vendor, environment, root))
-            except DeviceError as error:
-                refusals.append(error)
+        self._counters, refusals = open_each(lambda vendor: _open(vendor, environment, root))
         if not self._counters:
             raise DeviceError(
                 "no GPU whose energy could be read: " + "; ".join(it.found for it in refusals),

@@ -1,4 +1,4 @@
-"""Files in /proc and /sys that are read repeatedly, and sums of counters.
+"""Files in /proc and /sys that are read repeatedly.
 
 Opening a file in /proc takes longer than reading it. If a file stays open, the kernel creates its
 content again at every `pread` from offset 0.
@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from teho.model.missing import Missing, Reason
 
 __all__ = [
+    "KeptFile",
     "ProcFile",
-    "Total",
     "has_host_pids",
     "missing_because",
     "names_in",
+    "number_in",
+    "optional_number",
+    "parse_number",
     "read_text",
+    "slurp",
     "unescape",
     "words_of",
 ]
 
 _CHUNK = 1 << 16
+_PAGE_BYTES = 4096
+_MOST_DIGITS = 18
+"""Numbers with this many digits fit a signed 64-bit column. Real values are smaller."""
 _HOST_PIDS = "pid:[4026531836]"
 """The host's PID namespace: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 _REASONS = {
@@ -94,49 +100,86 @@ def unescape(word: str) -> str:
     return word
 
 
-class ProcFile:
+def slurp(path: str) -> bytes:
+    """Return a file's first 4 KiB: one page, which is all that the kernel writes to most files."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.pread(descriptor, _PAGE_BYTES, 0)
+    finally:
+        os.close(descriptor)
+
+
+def parse_number(answer: bytes) -> int:
+    """Return the whole number in a file's content.
+
+    Raises:
+        ValueError: the content is not a number, or has too many digits.
+    """
+    text = answer.strip()
+    if not text.isdigit() or len(text) > _MOST_DIGITS:
+        words = text.decode("ascii", "backslashreplace")
+        raise ValueError(f"'{words}' is not a number in range")
+    return int(text)
+
+
+def number_in(path: str) -> int:
+    """Open, read and close a file with one whole number.
+
+    Raises:
+        OSError: the kernel refuses.
+        ValueError: the content is not a number.
+    """
+    return parse_number(slurp(path))
+
+
+def optional_number(path: str) -> int | None:
+    """Return the whole number in a file; None if it cannot be read."""
+    try:
+        return number_in(path)
+    except (OSError, ValueError):
+        return None
+
+
+class KeptFile:
     """One kernel file, opened at the first read and kept open."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = path
-        self._fd = -1
+        self._descriptor = -1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was opened, and not closed since."""
+        return self._descriptor >= 0
+
+    def page(self, size: int = _PAGE_BYTES) -> bytes:
+        """Return the first bytes of the present content; by default one page.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
+        if self._descriptor < 0:
+            self._descriptor = os.open(self.path, os.O_RDONLY)
+        return os.pread(self._descriptor, size, 0)
+
+    def close(self) -> None:
+        """Close the file; the next read opens it again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class ProcFile(KeptFile):
+    """A file that may be longer than a page."""
 
     def read(self) -> bytes | Missing:
         """Return the whole present content, or why it cannot be read."""
         try:
-            if self._fd < 0:
-                self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            data = os.pread(self._fd, _CHUNK, 0)
+            data = self.page(_CHUNK)
             # For a file with many records, one read returns about a page, whatever its size.
-            while more := os.pread(self._fd, _CHUNK, len(data)):
+            while more := os.pread(self._descriptor, _CHUNK, len(data)):
                 data += more
         except OSError as error:
             self.close()
             return missing_because(error, self.path)
         return data
-
-    def close(self) -> None:
-        """Close the file; the next read opens it again."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-
-class Total:
-    """The sum of counters that may appear, disappear and start again from 0. It never falls."""
-
-    def __init__(self) -> None:
-        self._sum = 0
-        self._last: dict[str, int] = {}
-
-    def add(self, counters: Mapping[str, int]) -> int:
-        """Add the present state of the counters, and return the sum.
-
-        A counter that fell has started again (a reset, a new mount). A counter that is gone keeps
-        its count.
-        """
-        for key, value in counters.items():
-            last = self._last.get(key, 0)
-            self._sum += value - last if value >= last else value
-            self._last[key] = value
-        return self._sum

@@ -7,25 +7,28 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from teho import devices
 from teho.devices.vendor import Vendor
 from teho.errors import DeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from teho.model.device import Device, DeviceSource
 
 __all__ = [
     "VENDORS",
+    "open_each",
     "open_gpus",
     "other_devices",
     "selection",
     "versions_of",
     "visible_variables",
 ]
+
+T = TypeVar("T")
 
 
 def _find_vendors() -> dict[str, Vendor]:
@@ -48,14 +51,19 @@ def open_gpus(
     environment: Mapping[str, str], root: Path = Path("/")
 ) -> tuple[list[DeviceSource], list[DeviceError]]:
     """Open all GPUs of the job. Also return an error for each vendor without GPUs of the job."""
-    sources: list[DeviceSource] = []
+    return open_each(lambda vendor: vendor.open_source(environment, root))
+
+
+def open_each(open_one: Callable[[Vendor], T]) -> tuple[list[T], list[DeviceError]]:
+    """Return what a function opens for each vendor, and the errors of the other vendors."""
+    opened: list[T] = []
     refusals: list[DeviceError] = []
     for vendor in VENDORS.values():
         try:
-            sources.append(vendor.open_source(environment, root))
+            opened.append(open_one(vendor))
         except DeviceError as error:
             refusals.append(error)
-    return sources, refusals
+    return opened, refusals
 
 
 def other_devices(vendor: str, root: Path, known: Sequence[Device]) -> tuple[Device, ...]:

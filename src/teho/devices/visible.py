@@ -6,11 +6,12 @@ position 0 of the result is the program's first GPU.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 from teho.model.device import Device
 
-__all__ = ["Chosen", "Visible", "all_of_job", "device_at", "named_by_prefix", "unmatched"]
+__all__ = ["Chosen", "Visible", "all_of_job", "device_at", "named_by_prefix", "selected"]
 
 Visible = tuple[tuple[Device, ...], tuple[str, ...]]
 """Devices, and notes for the report."""
@@ -31,8 +32,9 @@ def all_of_job(environment: Mapping[str, str], devices: Sequence[Device]) -> Cho
     return [], [f"this Slurm job has no GPU; the {len(devices)} GPUs of the node are not recorded"]
 
 
-def device_at(devices: Sequence[Device], index: int) -> Device | None:
-    """Return the device at this index; None if the index is out of range."""
+def device_at(devices: Sequence[Device], number: re.Match[str] | None) -> Device | None:
+    """Return the device at an index that was found in a text; None if there is no such device."""
+    index = int(number[0]) if number else -1
     return devices[index] if 0 <= index < len(devices) else None
 
 
@@ -46,16 +48,34 @@ def named_by_prefix(entry: str, kind: str, by_name: Mapping[str, Device]) -> Dev
     return matches.pop() if len(matches) == 1 else None
 
 
-def unmatched(variable: str, text: str, entry: str, reader: str) -> list[str]:
-    """Return a note about an entry that selects no GPU.
+def selected(
+    variable: str,
+    text: str,
+    reader: str,
+    find: Callable[[str], Device | None],
+    *,
+    most: int | None = None,
+    once: bool = False,
+) -> Chosen:
+    """Return the devices that a variable selects, up to the first entry that selects none.
 
     Args:
         variable: such as `CUDA_VISIBLE_DEVICES`.
         text: the value of the variable.
-        entry: the entry in it.
         reader: the runtime that reads the variable.
+        find: returns the device of an entry.
+        most: how many entries the runtime reads; None: all.
+        once: whether an entry that occurs again selects no device.
     """
-    if text.strip() in _NONE or entry.strip().startswith("-"):
-        return []  # intended
-    trouble = f"{entry.strip()!r} is not a GPU here, or was named before; {reader} ignores the rest"
-    return [f"{variable}={text}: {trouble}"]
+    found: list[Device] = []
+    for entry in text.split(",")[:most]:
+        device = find(entry)
+        if device is not None and not (once and device in found):
+            found.append(device)
+            continue
+        word = entry.strip()
+        if text.strip() in _NONE or word.startswith("-"):
+            return found, []  # intended
+        trouble = f"{word!r} is not a GPU here, or was named before; {reader} ignores the rest"
+        return found, [f"{variable}={text}: {trouble}"]
+    return found, []

@@ -29,7 +29,6 @@ from teho.store.layout import (
     create_run_directory,
     new_run_id,
     node_file,
-    output_file,
     replace_file,
     run_file,
     safe_name,
@@ -52,7 +51,6 @@ __all__ = [
     "end_recording",
     "end_task",
     "ended",
-    "keep_output",
     "node_name",
 ]
 
@@ -223,15 +221,6 @@ def end_task(
     if run is not None:
         write_missing_description(directory, msgspec.json.encode(run))
     return directory
-
-
-def keep_output(directory: Path, printed: bytes) -> None:
-    """Write the first part of the program's output.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    replace_file(output_file(directory), printed)
 
 
 def await_others(recording: Recording, outcome: Outcome) -> None:

@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from teho.process.child import spawn_with_pipe
 from teho.process.json_lines import LineReader, send
 
 __all__ = ["RemoteRecorders"]
@@ -72,26 +73,11 @@ class RemoteRecorders:
         self._tries += 1
         command, environment = self._command(hosts)
         to_read, self._to = os.pipe()
-        from_read, from_write = os.pipe()
-        self._from = LineReader(from_read)
         try:
-            self.pid = os.posix_spawnp(
-                command[0],
-                list(command),
-                dict(environment),
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, to_read, 0),
-                    (os.POSIX_SPAWN_DUP2, from_write, 1),
-                    (os.POSIX_SPAWN_DUP2, from_write, 2),
-                ],
-                setsid=True,
-                setsigmask=(),
-                # Python ignores these two signals from its start.
-                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
-            )
+            self.pid, output = spawn_with_pipe(command, environment, to_read)
         finally:
             os.close(to_read)
-            os.close(from_write)
+        self._from = LineReader(output)
         send(self._to, orders=self._orders)
 
     @property

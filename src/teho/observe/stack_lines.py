@@ -156,16 +156,13 @@ class StackLines:
             descriptor = os.open(self._path, flags, 0o600)
         except OSError:
             return
-        try:
-            if os.pwrite(descriptor, data, self._size) == len(data):
-                self._size += len(data)
-                self._waiting = []
-            else:  # the disk is full
-                os.ftruncate(descriptor, self._size)
-        except OSError:
-            os.ftruncate(descriptor, self._size)
-        finally:
-            os.close(descriptor)
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            with contextlib.suppress(OSError):
+                file.seek(self._size)
+                if file.write(data) == len(data):
+                    self._size += len(data)
+                    self._waiting = []
+            file.truncate(self._size)  # if the disk is full
 
     def _ask_for_texts(self) -> None:
         """Ask each process for the text of its lines, in its `.seen` file."""

@@ -163,9 +163,9 @@ def _signals(source: DeviceSource, scope: Scope) -> dict[str, dict[str, Signal]]
 
 
 def _signal(reading: object) -> Signal:
-    if isinstance(reading, (int, float)) and math.isfinite(reading):
-        return reading
-    if isinstance(reading, Missing):
+    if isinstance(reading, Missing) or (
+        isinstance(reading, (int, float)) and math.isfinite(reading)
+    ):
         return reading
     return Missing(Reason.FAILED, "not a number")
 

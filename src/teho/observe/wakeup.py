@@ -16,26 +16,14 @@ __all__ = ["Core", "IdleTime", "Timer", "request_short_slices"]
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _TIMER = struct.Struct("@llll")
 """`struct itimerspec`: period and first time, each in s and ns."""
+_SCHED_ATTR = struct.Struct("@IIQiIQQQ")
+"""The first version of `struct sched_attr` of sched_setattr(2): size, policy, flags, nice,
+priority, runtime, deadline, period."""
 _ABSOLUTE = 1
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 _PR_SET_TIMERSLACK = 29
 _SLICE_NS = 100_000
 """The kernel's minimum (sched(7), EEVDF)."""
-
-
-class _SchedAttr(ctypes.Structure):
-    """The first version of `struct sched_attr` of sched_setattr(2)."""
-
-    _fields_ = (
-        ("size", ctypes.c_uint32),
-        ("policy", ctypes.c_uint32),
-        ("flags", ctypes.c_uint64),
-        ("nice", ctypes.c_int32),
-        ("priority", ctypes.c_uint32),
-        ("runtime", ctypes.c_uint64),
-        ("deadline", ctypes.c_uint64),
-        ("period", ctypes.c_uint64),
-    )
 
 
 def request_short_slices() -> None:
@@ -49,11 +37,9 @@ def request_short_slices() -> None:
     number = _SCHED_SETATTR.get(platform.machine())
     if number is not None:
         nice = os.getpriority(os.PRIO_PROCESS, 0)
-        wanted = _SchedAttr(
-            size=ctypes.sizeof(_SchedAttr), policy=os.sched_getscheduler(0), nice=nice,
-            runtime=_SLICE_NS,
-        )  # fmt: skip
-        _LIBC.syscall(number, 0, ctypes.byref(wanted), 0)
+        policy = os.sched_getscheduler(0)
+        wanted = _SCHED_ATTR.pack(_SCHED_ATTR.size, policy, 0, nice, 0, _SLICE_NS, 0, 0)
+        _LIBC.syscall(number, 0, wanted, 0)
 
 
 class Timer:

@@ -7,11 +7,19 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from teho.errors import TehoError
 
-__all__ = ["Child", "close_descriptors", "detach_streams", "fork_child", "wait_for_exit"]
+__all__ = [
+    "Child",
+    "close_descriptors",
+    "detach_streams",
+    "fork_child",
+    "silence_streams",
+    "spawn_with_pipe",
+    "wait_for_exit",
+]
 
 _PAUSE_S = 0.001
 _LONGEST_PROBLEM_BYTES = 4096
@@ -41,6 +49,47 @@ def fork_child(work: Callable[[], object]) -> int:
         os._exit(status)
 
 
+def spawn_with_pipe(
+    command: Sequence[str], environment: Mapping[str, str], stdin: int | None = None
+) -> tuple[int, int]:
+    """Start a command in its own session: return its process id, and a pipe with all it prints.
+
+    The command does not inherit how this process handles signals: it ends if the pipe breaks.
+
+    Args:
+        command: the program, which is searched on the PATH, and its arguments.
+        environment: the command's.
+        stdin: descriptor of its input; None: it has no input.
+
+    Raises:
+        OSError: it cannot be started.
+        NotImplementedError: this system cannot start it in its own session.
+    """
+    no_input = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+    read_end, write_end = os.pipe()
+    try:
+        pid = os.posix_spawnp(
+            command[0],
+            list(command),
+            dict(environment),
+            file_actions=[
+                no_input if stdin is None else (os.POSIX_SPAWN_DUP2, stdin, 0),
+                (os.POSIX_SPAWN_DUP2, write_end, 1),
+                (os.POSIX_SPAWN_DUP2, write_end, 2),
+            ],
+            setsid=True,
+            setsigmask=(),
+            # Python ignores these two signals from its start.
+            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+        )
+    except (OSError, NotImplementedError):
+        os.close(read_end)
+        raise
+    finally:
+        os.close(write_end)
+    return pid, read_end
+
+
 def wait_for_exit(pid: int, until_s: float) -> int | None:
     """Wait until a child ends, and return its wait status; None if it has not ended in time.
 
@@ -62,10 +111,17 @@ def wait_for_exit(pid: int, until_s: float) -> int | None:
 
 def detach_streams(keep: Collection[int]) -> None:
     """Close the user's streams and files. Then a pipe ends when the program closes it."""
+    silence_streams()
+    close_descriptors(keep)
+
+
+def silence_streams() -> None:
+    """Close the user's streams; what is read from them is empty, what is written is lost."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
-    close_descriptors(keep)
+    if null > 2:
+        os.close(null)
 
 
 def close_descriptors(keep: Collection[int]) -> None:

@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 
 from teho.errors import InputError, TehoError
-from teho.process.child import fork_child, wait_for_exit
+from teho.process.child import fork_child, silence_streams, wait_for_exit
 
 __all__ = ["IsolatedCall", "NoAnswer", "answering", "executing"]
 
@@ -169,9 +169,7 @@ def _ask(
     os.setpgid(0, 0)
     # Text that a driver's library prints is not a part of the answer. A hung process must not keep
     # the terminal or a pipe open.
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in range(3):
-        os.dup2(nowhere, descriptor)
+    silence_streams()
     error_end = os.dup(write_end)
     try:
         ask(write_end)

@@ -18,11 +18,11 @@ from typing import Any
 import msgspec
 
 from teho.config.settings import expanded, in_utf8
-from teho.errors import InputError, RecordingError, RunNotFoundError, UnreadableError
+from teho.errors import InputError, RecordingError, RunNotFoundError
 from teho.model.job import Submission
 from teho.model.run import Node, Run, RunState
 from teho.store.layout import is_ours, replace_file, run_file, runs_directory
-from teho.store.read import how_to_share, read_run, run_state
+from teho.store.read import read_run, run_state, unreadable
 
 __all__ = [
     "change_tags",
@@ -124,9 +124,7 @@ def _directory_of_run(path: Path) -> Path:
             )
         return in_utf8(path.resolve())
     except OSError as error:
-        raise UnreadableError(
-            f"{path}: {error.strerror}", "a run that you can read", how_to_share(path)
-        ) from error
+        raise unreadable(path, path, error) from error
 
 
 def _ids(runs: Path) -> list[str]:
@@ -136,9 +134,7 @@ def _ids(runs: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except PermissionError as error:
-        raise UnreadableError(
-            f"{runs}: {error.strerror}", "a directory that you can read", how_to_share(runs)
-        ) from error
+        raise unreadable(runs, runs, error, "a directory that you can read") from error
     except OSError as error:
         raise RunNotFoundError(
             f"{runs}: {error.strerror}",
@@ -306,21 +302,16 @@ def remove_run(directory: Path) -> None:
     Raises:
         RecordingError: it cannot be deleted, or it has files that Teho did not write.
     """
-    try:
-        strange = sorted(path.name for path in directory.iterdir() if not is_ours(path.name))
-    except OSError as error:
-        raise RecordingError(
-            f"{directory}: {error.strerror}", "a directory that you own"
-        ) from error
-    if strange:
-        raise RecordingError(
-            f"{directory}: has files that Teho did not write: {', '.join(strange[:3])}",
-            "only the files of a recording",
-            "move them away first",
-        )
     import shutil
 
     try:
+        strange = sorted(path.name for path in directory.iterdir() if not is_ours(path.name))
+        if strange:
+            raise RecordingError(
+                f"{directory}: has files that Teho did not write: {', '.join(strange[:3])}",
+                "only the files of a recording",
+                "move them away first",
+            )
         shutil.rmtree(directory)
     except OSError as error:
         raise RecordingError(

@@ -85,7 +85,7 @@ class Journal:
     def close(self) -> None:
         """Flush, finish the stream and wait until all parts are packed. May be called twice."""
         self.flush()
-        self._end_part()
+        self._release(_END_OF_STREAM)
         for child in self._packing:
             child.join()
         self._packing = []
@@ -93,20 +93,16 @@ class Journal:
     def _failed(self, error: OSError) -> None:
         self.problem = f"{error.strerror or error} ({self._path})"
 
-    def _end_part(self) -> None:
-        if self._descriptor is not None:
-            try:
-                os.write(self._descriptor, _END_OF_STREAM)
-            except OSError as error:
-                self._failed(error)
-            self._release()
+    def _release(self, last: bytes = b"") -> None:
+        """Write the last bytes, and close the file.
 
-    def _release(self) -> None:
-        """Close the file. Network file systems may report a full disk only here."""
+        Network file systems may report a full disk only when a file is closed.
+        """
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             try:
-                os.close(descriptor)
+                with os.fdopen(descriptor, "wb", buffering=0) as file:
+                    file.write(last)
             except OSError as error:
                 self._failed(error)
 
@@ -137,7 +133,7 @@ class Journal:
         If packing fails, the stream stays, which needs more disk space. Sealing can read it.
         """
         path = self._path
-        self._end_part()
+        self._release(_END_OF_STREAM)
         self._number += 1
         with contextlib.suppress(OSError):
             self._packing.append(Child(partial(pack_part, path)))

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NodeRows",
-    "how_to_share",
     "in_order",
     "read_part",
     "read_run",
     "rows_of_node",
     "run_state",
     "supervisor_stamp",
+    "unreadable",
     "with_parts",
     "with_places",
 ]
@@ -58,9 +58,7 @@ def read_run(directory: Path) -> Run:
     try:
         content = path.read_bytes()
     except PermissionError as error:
-        raise UnreadableError(
-            f"{path}: {error.strerror}", "a run that you can read", how_to_share(directory)
-        ) from error
+        raise unreadable(path, directory, error) from error
     except OSError as error:
         raise DamagedError(
             f"{path}: {error.strerror}",
@@ -85,13 +83,26 @@ def read_run(directory: Path) -> Run:
     return with_parts(run, directory)
 
 
-def how_to_share(directory: Path) -> str:
-    """Return what to ask the owner of a recording for: Teho opens recordings only to its user."""
+def unreadable(
+    path: Path, directory: Path, error: OSError, expected: str = "a run that you can read"
+) -> UnreadableError:
+    """Return an error with what to ask the owner for: Teho opens recordings only to its user.
+
+    Args:
+        path: the file or directory that this user may not read.
+        directory: the recording.
+        error: the kernel's answer.
+        expected: what the user should give instead.
+    """
     # Teho makes `HOME/runs` and `HOME` too, and closes all three.
     directory = directory.absolute()
     above, run = (shlex.quote(str(path)) for path in (directory.parent, directory))
     home = shlex.quote(str(directory.parent.parent))
-    return f"ask its owner for `chmod go+x {home} {above} && chmod -R go+rX {run}`"
+    return UnreadableError(
+        f"{path}: {error.strerror}",
+        expected,
+        f"ask its owner for `chmod go+x {home} {above} && chmod -R go+rX {run}`",
+    )
 
 
 def with_parts(run: Run, directory: Path) -> Run:
@@ -136,11 +147,7 @@ def _read_all(directory: Path, noun: type[_Noun]) -> Iterator[_Noun]:
         try:
             yield msgspec.json.decode(path.read_bytes(), type=noun)
         except PermissionError as error:
-            raise UnreadableError(
-                f"{path}: {error.strerror}",
-                "a run that you can read",
-                how_to_share(directory.parent),
-            ) from error
+            raise unreadable(path, directory.parent, error) from error
         except (OSError, *_DAMAGE) as error:
             raise DamagedError(
                 f"{path}: {error}", "the JSON that `teho run` writes", "move that file away"
@@ -160,10 +167,9 @@ def run_state(run: Run, directory: Path) -> RunState:
     if run.end is not None:
         return RunState.FINISHED
     if not run.has_tasks and run.host == os.uname().nodename and run.supervisor_pid is not None:
-        alive = run.supervisor_stamp and run.supervisor_stamp == supervisor_stamp(
-            run.supervisor_pid
-        )
-        return RunState.RUNNING if alive else RunState.INTERRUPTED
+        stamp = run.supervisor_stamp
+        is_alive = stamp and stamp == supervisor_stamp(run.supervisor_pid)
+        return RunState.RUNNING if is_alive else RunState.INTERRUPTED
     if run.step is not None and run.nodes and all(node.sealed for node in run.nodes):
         # All recorders have ended. Tasks without an end were killed.
         return RunState.INTERRUPTED

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from teho.unwind.layout import Layout
 from teho.unwind.memory import Memory, UnwindError
 
-__all__ = ["Code", "read_code"]
+__all__ = ["LONGEST_CODE_BYTES", "Code", "head_bytes", "mark_of", "read_code"]
 
 _POINTER = struct.Struct("<Q")
 _INT = struct.Struct("<i")
 _LONGEST_TEXT = 4096
-_MOST_BYTES = 1 << 24
+LONGEST_CODE_BYTES = 1 << 24
+"""Limit for the offset of an instruction."""
 _LONGEST_TABLE = 1 << 22
 # State of `str`: bits 2 to 4 are the bytes per character, bit 6 is set if all are ASCII.
 _ASCII = 1 << 6
@@ -26,34 +28,22 @@ _MARK_BYTES = 128
 """Bytes of a name that are compared: its length, its hash and the beginning of its text."""
 
 
+@dataclass(eq=False, slots=True)  # compared by identity
 class Code:
-    """A code object of another process.
+    """A code object of another process."""
 
-    Attributes:
-        file: path, as the program names it.
-        function: qualified name from Python 3.11 on, else the name.
-        first_line: number of its first line.
-        instructions: address of its first instruction.
-    """
-
-    __slots__ = (
-        "_table", "_version", "file", "first_line", "function", "instructions", "length", "mark",
-    )  # fmt: skip
-
-    def __init__(
-        self, file: str, function: str, first_line: int, table: bytes, version: tuple[int, int],
-        instructions: int, mark: bytes,
-    ) -> None:  # fmt: skip
-        self.file = file
-        self.function = function
-        self.first_line = first_line
-        self.instructions = instructions
-        self.mark = mark
-        """Bytes that identify it, because its address may be used again."""
-        self.length = _MOST_BYTES
-        """Limit for the offset of its last instruction."""
-        self._table = table
-        self._version = version
+    file: str
+    """Path, as the program names it."""
+    function: str
+    """Qualified name from Python 3.11 on, else the name."""
+    first_line: int
+    table: bytes
+    """Lines and columns of its instructions."""
+    version: tuple[int, int]
+    instructions: int
+    """Address of its first instruction."""
+    mark: bytes
+    """Bytes that identify it, because its address may be used again."""
 
     def place(self, offset: int) -> tuple[int, int | None, int | None]:
         """Return the line of an instruction, and its columns in bytes if Python knows them.
@@ -61,11 +51,11 @@ class Code:
         Args:
             offset: offset of the instruction, in bytes.
         """
-        if self._version >= (3, 11):
-            return _place_3_11(self._table, self.first_line, offset)
-        if self._version == (3, 10):
-            return _line_3_10(self._table, self.first_line, offset), None, None
-        return _line_3_8(self._table, self.first_line, offset), None, None
+        if self.version >= (3, 11):
+            return _place_3_11(self.table, self.first_line, offset)
+        if self.version == (3, 10):
+            return _line_3_10(self.table, self.first_line, offset), None, None
+        return _line_3_8(self.table, self.first_line, offset), None, None
 
 
 def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, int]) -> Code:
@@ -138,8 +128,7 @@ def _bytes(memory: Memory, layout: Layout, address: int) -> bytes:
     size = _POINTER.unpack_from(head, layout.bytes_size)[0]
     if size > _LONGEST_TABLE:
         raise UnwindError("a table of lines is too long")
-    data = head[layout.bytes_data : layout.bytes_data + size]
-    return data if len(data) == size else memory.read(address + layout.bytes_data, size)
+    return _part(memory, head, address, layout.bytes_data, size)
 
 
 def _text(memory: Memory, layout: Layout, address: int) -> str:
@@ -157,10 +146,13 @@ def _text(memory: Memory, layout: Layout, address: int) -> str:
         if width not in _CODINGS:
             raise UnwindError("a name is not a string")
         at, length, coding = layout.str_other, size * width, _CODINGS[width]
-    data = head[at : at + length]
-    if len(data) < length:
-        data = memory.read(address + at, length)
-    return data.decode(coding, "replace")
+    return _part(memory, head, address, at, length).decode(coding, "replace")
+
+
+def _part(memory: Memory, head: bytes, address: int, at: int, size: int) -> bytes:
+    """Return a part of an object, of which the first bytes were read before."""
+    data = head[at : at + size]
+    return data if len(data) == size else memory.read(address + at, size)
 
 
 def _line_3_8(table: bytes, first_line: int, offset: int) -> int:

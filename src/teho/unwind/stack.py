@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
+from collections.abc import Iterator
 
-from teho.unwind.code import Code, head_bytes, mark_of, read_code
+from teho.unwind.code import LONGEST_CODE_BYTES, Code, head_bytes, mark_of, read_code
 from teho.unwind.elf import addresses_of
 from teho.unwind.layout import Layout, layout_of
 from teho.unwind.memory import Memory, UnwindError, read_file
@@ -83,27 +85,32 @@ class Unwinder:
         interpreter = self._last(runtime + layout.interpreters, layout.interpreter_next)
         if layout.thread_native_id is None:
             return self._last(interpreter + layout.threads, layout.thread_next)
-        thread = self._memory.pointer(interpreter + layout.threads)
         # In a container with a PID namespace, the thread has the number of that namespace.
         own = innermost_pid(pid)
-        for _ in range(_MOST_LISTED):
-            if not thread:
-                break
+        for thread in self._list(interpreter + layout.threads, layout.thread_next):
             if self._memory.pointer(thread + layout.thread_native_id) in {pid, own}:
                 return thread
-            thread = self._memory.pointer(thread + layout.thread_next)
         raise UnwindError("its main thread is not known to Python")
 
     def _last(self, begin: int, following: int) -> int:
+        listed = list(self._list(begin, following))
+        if not listed:
+            raise UnwindError("its Python has not begun yet")
+        return listed[-1]
+
+    def _list(self, begin: int, following: int) -> Iterator[int]:
+        """Yield the addresses in a linked list.
+
+        Args:
+            begin: where the address of the first one is.
+            following: where, in each of them, the address of the next one is.
+        """
         one = self._memory.pointer(begin)
         for _ in range(_MOST_LISTED):
-            after = self._memory.pointer(one + following) if one else 0
-            if not after:
-                break
-            one = after
-        if not one:
-            raise UnwindError("its Python has not begun yet")
-        return one
+            if not one:
+                return
+            yield one
+            one = self._memory.pointer(one + following)
 
     @property
     def memory(self) -> Memory:
@@ -120,13 +127,10 @@ class Unwinder:
             UnwindError: the process has ended or executes another program, or no attempt gave a
                 consistent stack.
         """
-        for attempt in range(_TRIES):
-            try:
-                return self._look(is_last=attempt == _TRIES - 1)
-            except UnwindError:
-                if attempt == _TRIES - 1:
-                    raise
-        raise AssertionError
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(UnwindError):
+                return self._look(is_last=False)
+        return self._look(is_last=True)
 
     def innermost(self) -> tuple[int, bytes]:
         """Return the address and content of the innermost frame. They change while Python runs.
@@ -161,7 +165,7 @@ class Unwinder:
         except UnwindError:
             return None
         offset = fields[2] - code.instructions
-        is_whole = -2 <= offset < code.length and code.file not in _HELPERS
+        is_whole = -2 <= offset < LONGEST_CODE_BYTES and code.file not in _HELPERS
         return (code, offset) if is_whole else None
 
     def _innermost(self) -> int:
@@ -199,7 +203,7 @@ class Unwinder:
                 continue
             used.add(address)
             offset = instruction * unit if is_object else instruction - code.instructions
-            if not -2 <= offset < code.length:
+            if not -2 <= offset < LONGEST_CODE_BYTES:
                 raise UnwindError("an instruction is not in its function")
             places.append((code, offset))
         if root != self._root:

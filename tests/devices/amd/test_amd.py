@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stubs.amd_tree import (
+    NOBODY,
     AmdTree,
     RefusingKernel,
     build_mi100,
@@ -16,28 +17,12 @@ from stubs.amd_tree import (
     build_mi250x,
     build_mi300a,
     build_mi300x,
+    open_amd,
     reason_of,
 )
-from teho.devices.amd.files import number_in, parse_number
-from teho.devices.amd.source import AmdSource
+from teho.devices.procfile import number_in, parse_number
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing, Reason
-
-NOBODY: frozenset[int] = frozenset()
-
-
-@pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch) -> RefusingKernel:
-    return RefusingKernel(monkeypatch)
-
-
-@pytest.fixture
-def mi210(tmp_path: Path) -> AmdTree:
-    return build_mi210(tmp_path, count=1)
-
-
-def open_amd(tree: AmdTree, **environment: str) -> AmdSource:
-    return AmdSource(environment, root=tree.root)
 
 
 def open_file_count() -> int:

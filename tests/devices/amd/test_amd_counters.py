@@ -8,6 +8,7 @@ import pytest
 from stubs.amd_models import MI210
 from stubs.amd_table import TICK_J, Firmware
 from stubs.amd_tree import (
+    NOBODY,
     AmdTree,
     GpuTree,
     build_amd,
@@ -16,13 +17,12 @@ from stubs.amd_tree import (
     build_mi250x,
     build_mi300a,
     build_mi300x,
+    open_amd,
     reason_of,
 )
-from teho.devices.amd.source import AmdSource
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
-NOBODY: frozenset[int] = frozenset()
 Build = Callable[[Path], AmdTree]
 
 
@@ -31,7 +31,7 @@ class One:
 
     def __init__(self, tree: AmdTree) -> None:
         self.gpu: GpuTree = tree.gpus[0]
-        self.source = AmdSource({}, root=tree.root)
+        self.source = open_amd(tree)
 
     def read(self) -> dict[str, Reading]:
         return self.gpu.of(self.source.read(NOBODY))
@@ -175,7 +175,7 @@ def test_counter_at_zero_is_a_failure_but_on_a_silent_die(tmp_path: Path) -> Non
     whole.gpus[0].write_table()
     assert reason_of(One(whole).read()["gpu_energy_j"]) is Reason.FAILED
     dies = build_mi250x(tmp_path / "b")
-    readings = AmdSource({}, root=dies.root).read(NOBODY)
+    readings = open_amd(dies).read(NOBODY)
     silent = dies.gpus[1].of(readings)["gpu_energy_j"]
     assert isinstance(silent, Missing)
     assert silent.reason is Reason.UNSUPPORTED

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from stubs.amd_tree import AmdTree, RefusingKernel, build_mi210, reason_of
+from stubs.amd_tree import NOBODY, AmdTree, RefusingKernel, build_mi210, open_amd, reason_of
 from teho.devices.amd.source import AmdSource
 from teho.model.device import Reading
 from teho.model.missing import Reason
-
-NOBODY: frozenset[int] = frozenset()
 
 
 @pytest.fixture
@@ -28,13 +26,13 @@ def errors(tree: AmdTree, source: AmdSource, reads: int = 1) -> tuple[Reading, R
 
 
 def test_counts_of_the_memory(mi210: AmdTree) -> None:
-    source = AmdSource({}, root=mi210.root)
+    source = open_amd(mi210)
     assert errors(mi210, source) == (12, 0)
     assert source.alerts() == []
 
 
 def test_counts_are_asked_once_a_minute(mi210: AmdTree, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = AmdSource({}, root=mi210.root)
+    source = open_amd(mi210)
     kernel = RefusingKernel(monkeypatch)
     errors(mi210, source, reads=120)
     assert kernel.opened.count("umc_err_count") == 2
@@ -42,7 +40,7 @@ def test_counts_are_asked_once_a_minute(mi210: AmdTree, monkeypatch: pytest.Monk
 
 def test_errors_that_ecc_could_not_put_right_are_said_once(mi210: AmdTree) -> None:
     mi210.gpus[0].write_errors(corrected=12, uncorrected=1)  # of another job
-    source = AmdSource({}, root=mi210.root)
+    source = open_amd(mi210)
     assert source.alerts() == []
     mi210.gpus[0].write_errors(corrected=15, uncorrected=3)
     assert errors(mi210, source, reads=60) == (15, 3)
@@ -57,7 +55,7 @@ def test_errors_that_ecc_could_not_put_right_are_said_once(mi210: AmdTree) -> No
 )
 def test_lines_are_known_by_name(mi210: AmdTree, answer: str) -> None:
     (mi210.gpus[0].folder / "ras/umc_err_count").write_text(answer)
-    assert errors(mi210, AmdSource({}, root=mi210.root)) == (4, 1)
+    assert errors(mi210, open_amd(mi210)) == (4, 1)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +63,7 @@ def test_lines_are_known_by_name(mi210: AmdTree, answer: str) -> None:
 )
 def test_nonsense_is_never_a_count(mi210: AmdTree, answer: str) -> None:
     (mi210.gpus[0].folder / "ras/umc_err_count").write_text(answer)
-    source = AmdSource({}, root=mi210.root)
+    source = open_amd(mi210)
     for value in errors(mi210, source):
         assert reason_of(value) is Reason.FAILED
     mi210.gpus[0].write_errors(corrected=2, uncorrected=0)
@@ -76,7 +74,7 @@ def test_gpu_without_ras_is_not_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = build_mi210(tmp_path, count=1)
-    source = AmdSource({}, root=tree.root)
+    source = open_amd(tree)
     kernel = RefusingKernel(monkeypatch)
     for value in errors(tree, source, reads=130):
         assert reason_of(value) is Reason.ABSENT
@@ -91,5 +89,5 @@ def test_counts_that_do_not_read(
 ) -> None:
     kernel = RefusingKernel(monkeypatch)
     kernel.refused_open["umc_err_count"] = code
-    for value in errors(mi210, AmdSource({}, root=mi210.root)):
+    for value in errors(mi210, open_amd(mi210)):
         assert reason_of(value) is expected

@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stubs.amd_table import FIELDS, V1_6_OF_OLD, struct_of
-from stubs.amd_tree import RefusingKernel, build_mi210, build_mi250x, reason_of
+from stubs.amd_tree import NOBODY, RefusingKernel, build_mi210, build_mi250x, open_amd, reason_of
 from teho.devices.amd.metrics import decode
-from teho.devices.amd.source import AmdSource
 from teho.model.missing import Missing, Reason
 
-NOBODY: frozenset[int] = frozenset()
 REVISIONS = sorted(FIELDS)
 
 KERNEL_NAMES = {
@@ -130,7 +128,7 @@ def test_table_of_an_unknown_revision_is_said_for_each_metric_and_read_once(
     table.content_revision = 9
     tree.gpus[0].write_table(bytes(table))
     kernel = RefusingKernel(monkeypatch)
-    source = AmdSource({}, root=tree.root)
+    source = open_amd(tree)
     kernel.opened.clear()
     values = tree.gpus[0].of(source.read(NOBODY))
     for metric in ("gpu_energy_j", "gpu_thermal_throttle_percent", "gpu_power_throttle_percent"):
@@ -154,7 +152,7 @@ def test_table_that_does_not_open(
     tree = build_mi250x(tmp_path)
     kernel = RefusingKernel(monkeypatch)
     kernel.refused_open["gpu_metrics"] = code
-    readings = AmdSource({}, root=tree.root).read(NOBODY)
+    readings = open_amd(tree).read(NOBODY)
     for gpu in tree.gpus:
         assert reason_of(gpu.of(readings)["gpu_energy_j"]) is expected
     # Which die reports is known from the power.
@@ -166,7 +164,7 @@ def test_table_that_fails_for_a_while_comes_back(
 ) -> None:
     tree = build_mi210(tmp_path, count=1)
     gpu = tree.gpus[0]
-    source = AmdSource({}, root=tree.root)
+    source = open_amd(tree)
     kernel = RefusingKernel(monkeypatch)
     kernel.refused_read["gpu_metrics"] = errno.EBUSY
     assert reason_of(gpu.of(source.read(NOBODY))["gpu_energy_j"]) is Reason.FAILED

@@ -7,16 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from stubs.amd_tree import CPU_NODES, AmdTree, build_mi210, build_mi250x, reason_of
+from stubs.amd_tree import CPU_NODES, NOBODY, build_mi210, build_mi250x, open_amd, reason_of
 from teho.devices.amd.source import AmdSource
 from teho.model.missing import Reason
 
-NOBODY: frozenset[int] = frozenset()
 NEIGHBOURS = [(0, 1), (2, 3), (4, 5), (6, 7)]
-
-
-def open_amd(tree: AmdTree, **environment: str) -> AmdSource:
-    return AmdSource(environment, root=tree.root)
 
 
 def cards_of(source: AmdSource) -> set[frozenset[int]]:

@@ -14,26 +14,10 @@ from stubs.amd_tree import (
     build_amd,
     build_mi210,
     build_mi300a,
+    open_amd,
     reason_of,
 )
-from teho.devices.amd.source import AmdSource
 from teho.model.missing import Missing, Reason
-
-NOBODY: frozenset[int] = frozenset()
-
-
-@pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch) -> RefusingKernel:
-    return RefusingKernel(monkeypatch)
-
-
-@pytest.fixture
-def mi210(tmp_path: Path) -> AmdTree:
-    return build_mi210(tmp_path, count=1)
-
-
-def open_amd(tree: AmdTree, **environment: str) -> AmdSource:
-    return AmdSource(environment, root=tree.root)
 
 
 def test_processes_of_the_job_count_where_they_hold_memory(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from stubs.amd_models import GIB, MI210
 from stubs.amd_tree import (
     CPU_NODES,
+    NOBODY,
     AmdTree,
     build_amd,
     build_mi100,
@@ -15,23 +16,13 @@ from stubs.amd_tree import (
     build_mi250x,
     build_mi300a,
     build_mi300x,
+    open_amd,
     reason_of,
 )
 from teho.devices.amd.source import AmdSource
 from teho.errors import DeviceError
 from teho.model.device import DeviceSource
 from teho.model.missing import Reason
-
-NOBODY: frozenset[int] = frozenset()
-
-
-@pytest.fixture
-def mi210(tmp_path: Path) -> AmdTree:
-    return build_mi210(tmp_path, count=1)
-
-
-def open_amd(tree: AmdTree, **environment: str) -> AmdSource:
-    return AmdSource(environment, root=tree.root)
 
 
 def test_a_whole_mi250x_node(tmp_path: Path) -> None:

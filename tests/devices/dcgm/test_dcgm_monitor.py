@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,26 +14,9 @@ from dcgm_stub import FIRST, SECOND, SLICES, Engine, failed, figures, gpu, rows,
 
 from teho.devices.dcgm import monitor as dcgm_monitor
 from teho.devices.dcgm import page as dcgm_page
-from teho.devices.dcgm.client import Dcgm
 from teho.devices.dcgm.fields import METRICS
 from teho.errors import DeviceError
-from teho.model.device import Device
 from teho.model.missing import Missing, Reason
-
-
-@pytest.fixture
-def opened() -> Iterator[Callable[..., Dcgm]]:
-    """Open DCGM, and close it with the test."""
-    made: list[Dcgm] = []
-
-    def open_dcgm(*devices: Device, instances: dict[str, int] | None = None, **env: str) -> Dcgm:
-        made.append(Dcgm(devices, env, instances))
-        return made[-1]
-
-    yield open_dcgm
-    for dcgm in made:
-        dcgm.close()
-        dcgm.close()
 
 
 @pytest.fixture
@@ -230,7 +212,7 @@ def test_it_ends_when_its_owner_is_killed(engine) -> None:
         "import os\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n"
         "gpu = Device(id='GPU-aaaa', index=0, name='A100', vendor='nvidia')\n"
-        "dcgm = Dcgm([gpu], {**os.environ, 'DCGM_EXPORTER_URL': '127.0.0.1:9'})\n"
+        "dcgm = Dcgm([gpu], {**os.environ, 'DCGM_EXPORTER_URL': '127.0.0.1:9'}, {})\n"
         "while not dcgm.read()[gpu.id]: time.sleep(0.01)\n"
         "print('reads', flush=True)\n"
         "time.sleep(60)\n"

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from dcgm_stub import FIRST, SECOND, SLICES, Exporter, failed, figures, line, wait_for
 
 from teho.devices.dcgm import page as dcgm_page
-from teho.devices.dcgm.client import Dcgm
 from teho.devices.dcgm.fields import FIELDS, METRICS
 from teho.errors import DeviceError
-from teho.model.device import Device
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
-
-
-@pytest.fixture
-def opened() -> Iterator[Callable[..., Dcgm]]:
-    """Open DCGM, and close it with the test."""
-    made: list[Dcgm] = []
-
-    def open_dcgm(*devices: Device, instances: dict[str, int] | None = None, **env: str) -> Dcgm:
-        made.append(Dcgm(devices, env, instances))
-        return made[-1]
-
-    yield open_dcgm
-    for dcgm in made:
-        dcgm.close()
-        dcgm.close()
 
 
 def test_the_fields_are_metrics_of_a_gpu() -> None:

@@ -93,14 +93,19 @@ def with_cgroup(root: Path, path: str) -> Path:
     )
 
 
-@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "JOB_ID"])
-def test_the_jobs_own_cgroup_tells_its_memory(root: Path, variable: str):
+def source_in_cgroup(root: Path, environment: dict[str, str]) -> HostSource:
+    """Return the source of a node with one program, whose cgroup is that of job 77."""
     fake = FakeProc(root / "proc")
     with_cgroup(root, "some/77")
     plant(root, {"proc/meminfo": "MemTotal: 800 kB\n"})
     tree = ProcessTree(proc=str(fake.path))
     tree.add(20, 10)
-    source = HostSource(tree, (0,), {variable: "77"}, root)
+    return HostSource(tree, (0,), environment, root)
+
+
+@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "JOB_ID"])
+def test_the_jobs_own_cgroup_tells_its_memory(root: Path, variable: str):
+    source = source_in_cgroup(root, {variable: "77"})
     readings = source.read()["node"]
     assert readings["job_memory_bytes"] == 7100
     assert readings["oom_kills"] == 2
@@ -109,12 +114,7 @@ def test_the_jobs_own_cgroup_tells_its_memory(root: Path, variable: str):
 
 
 def test_without_a_cgroup_of_its_own_the_processes_tell(root: Path):
-    fake = FakeProc(root / "proc")
-    with_cgroup(root, "some/77")
-    plant(root, {"proc/meminfo": "MemTotal: 800 kB\n"})
-    tree = ProcessTree(proc=str(fake.path))
-    tree.add(20, 10)
-    source = HostSource(tree, (0,), {}, root)
+    source = source_in_cgroup(root, {})
     readings = source.read()["node"]
     assert readings["job_memory_bytes"] == 10 * os.sysconf("SC_PAGE_SIZE")
     assert readings["job_cache_bytes"].reason is Reason.ABSENT

@@ -15,7 +15,8 @@ from teho.devices import procfile
 from teho.devices.host.disks import Disks
 from teho.devices.host.netfs import NetworkFileSystems
 from teho.devices.host.network import Network
-from teho.devices.procfile import ProcFile, Total, missing_because
+from teho.devices.host.part import Traffic
+from teho.devices.procfile import ProcFile, missing_because
 from teho.model.missing import Reason
 
 # --- files and sums -----------------------------------------------------------------------
@@ -68,18 +69,23 @@ def test_reasons(error, reason):
 
 
 def test_a_sum_survives_resets_and_departures():
-    total = Total()
-    assert total.add({"a": 10, "b": 5}) == 15
-    assert total.add({"a": 12}) == 17
-    assert total.add({"a": 3, "b": 6}) == 21  # a began anew: 3 more; b went on: 1 more
-    assert total.add({}) == 21
+    traffic = Traffic(("in", "out"))
+    assert traffic.add({"a": (10, 1), "b": (5, 0)}) == {"in": 15, "out": 1}
+    assert traffic.add({"a": (12, 1)}) == {"in": 17, "out": 1}
+    # a's first counter began anew: 3 more; b's went on: 1 more
+    assert traffic.add({"a": (3, 4), "b": (6, 0)}) == {"in": 21, "out": 4}
+    assert traffic.add({}) == {"in": 21, "out": 4}
 
 
-@given(st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(0, 2**64)), max_size=8))
+counts = st.tuples(st.integers(0, 2**64), st.integers(0, 2**64))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), counts), max_size=8))
 def test_a_sum_never_falls(history):
-    total = Total()
-    sums = [total.add(counters) for counters in history]
-    assert sums == sorted(sums)
+    traffic = Traffic(("in", "out"))
+    sums = [traffic.add(counters) for counters in history]
+    for metric in ("in", "out"):
+        assert [one[metric] for one in sums] == sorted(one[metric] for one in sums)
 
 
 # --- disks --------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from teho.devices.amd.files import FOR_GOOD
 from teho.devices.amd.metrics import MetricsFile, Table
 from teho.devices.amd.packages import SILENT_DIE
@@ -32,6 +30,9 @@ _STILL = Missing(Reason.FAILED, "the energy counter does not change while the GP
 _BACKWARD = Missing(Reason.FAILED, "the energy counter decreased below its last value")
 _LEFT_OUT = Missing(Reason.UNSUPPORTED, "the driver does not report energy in gpu_metrics")
 _EMPTY = Missing(Reason.FAILED, "the energy counter reads 0")
+_NO_CAUSES = Missing(
+    Reason.UNSUPPORTED, "gpu_metrics reports reasons for reduced clocks only from version 1.3"
+)
 
 # Bits of the status that all GPUs share (SMU_THROTTLER_* in amdgpu_smu.h).
 _POWER_CAUSES = 0x0000_0000_00FF_00FF
@@ -181,38 +182,33 @@ class Activity:
         return min(mean, 100.0) if self._count >= _PROVING and agree else moment
 
 
-class Throttling(NamedTuple):
-    """Shares of time in which clocks were reduced, in percent."""
+def throttling(last: Table, now: Table) -> dict[str, Reading]:
+    """Return the shares of time in which clocks were reduced by heat and by power, in percent.
 
-    thermal: Reading
-    power: Reading
-
-
-def throttling(last: Table, now: Table) -> Throttling | None:
-    """Return how clocks were reduced: the mean if the firmware counts it, else the present state.
-
-    None at the first reading of a mean. Heat has several causes that may overlap, so the longest
-    is used.
+    It is the mean if the firmware counts it, else the present state: 0 or 100. The first reading of
+    a mean is empty. Heat has several causes that may overlap, so the longest is used.
     """
+    heat: Reading
+    power: Reading
     if "steps" in now:
-        heat = [mean_since(last, now, name) for name in _HEAT_RESIDENCIES]
-        known = [100 * mean for mean in heat if mean is not None]
-        power = mean_since(last, now, "power")
-        if not known or power is None:
-            return None
-        return Throttling(min(100.0, max(known)), min(100.0, 100 * power))
-    if "causes" in now:
-        return _at_this_moment(now["causes"], _HEAT_CAUSES, _POWER_CAUSES)
-    if "throttlers" in now:
-        return _at_this_moment(now["throttlers"], _HEAT_MI300, _POWER_MI300)
-    missing = Missing(
-        Reason.UNSUPPORTED, "gpu_metrics reports reasons for reduced clocks only from version 1.3"
-    )
-    return Throttling(missing, missing)
+        means = [mean_since(last, now, name) for name in _HEAT_RESIDENCIES]
+        known = [mean for mean in means if mean is not None]
+        limited = mean_since(last, now, "power")
+        if not known or limited is None:
+            return {}
+        heat, power = min(100.0, 100 * max(known)), min(100.0, 100 * limited)
+    elif "causes" in now:
+        heat, power = _shown(now["causes"], _HEAT_CAUSES), _shown(now["causes"], _POWER_CAUSES)
+    elif "throttlers" in now:
+        bits = now["throttlers"]
+        heat, power = _shown(bits, _HEAT_MI300), _shown(bits, _POWER_MI300)
+    else:
+        heat = power = _NO_CAUSES
+    return {"gpu_thermal_throttle_percent": heat, "gpu_power_throttle_percent": power}
 
 
-def _at_this_moment(bits: int, heat: int, power: int) -> Throttling:
-    return Throttling(100 if bits & heat else 0, 100 if bits & power else 0)
+def _shown(bits: int, causes: int) -> int:
+    return 100 if bits & causes else 0
 
 
 class Counters:
@@ -255,10 +251,7 @@ class Counters:
         for metric, activity in self._activities.items():
             values[metric] = activity.read(last, table, values[metric])
         values["gpu_energy_j"] = self.energy.read(table, values["gpu_power_w"])
-        reduced = throttling(last, table)
-        if reduced:
-            values["gpu_thermal_throttle_percent"] = reduced.thermal
-            values["gpu_power_throttle_percent"] = reduced.power
+        values.update(throttling(last, table))
 
     def read_energy(self) -> Reading:
         """Return the energy. Without the power, a stuck counter cannot be recognised.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from teho.devices.amd.files import FOR_GOOD, why_missing
+from teho.devices.procfile import slurp
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -15,7 +15,6 @@ _METRICS = ("gpu_ecc_corrected", "gpu_ecc_uncorrected")
 _EVERY = 60
 """Samples between two readings, because the driver asks all memory channels each time."""
 _COUNT = re.compile(rb"^(ue|ce): (\d{1,18})$", re.MULTILINE)
-_ANSWER_BYTES = 4096
 
 
 class MemoryErrors:
@@ -46,13 +45,9 @@ class MemoryErrors:
         return self._values
 
     def _ask(self) -> dict[str, Reading]:
-        # The driver creates the content at each read, so an open file would not be faster.
         try:
-            descriptor = os.open(self._path, os.O_RDONLY)
-            try:
-                answer = os.pread(descriptor, _ANSWER_BYTES, 0)
-            finally:
-                os.close(descriptor)
+            # The driver creates the content at each read, so an open file would not be faster.
+            answer = slurp(self._path)
         except OSError as error:
             missing = why_missing(error, "ras/umc_err_count")
             self._is_settled = missing.reason in FOR_GOOD

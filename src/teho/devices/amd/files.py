@@ -13,11 +13,7 @@ from teho.model.missing import Missing, Reason
 __all__ = [
     "FOR_GOOD",
     "hexadecimal_in",
-    "number_in",
-    "optional_number",
-    "parse_number",
     "properties_in",
-    "read_number",
     "why_missing",
 ]
 
@@ -32,55 +28,6 @@ _REASONS = {
 }
 _HEXADECIMAL = re.compile(r"(0x)?[0-9a-fA-F]{1,16}")
 _PROPERTY = re.compile(r"^(\w+) (\d{1,20})$", re.MULTILINE)
-_ANSWER_BYTES = 64
-"""Larger than any number, so that no number is cut."""
-_MOST_DIGITS = 18
-"""Numbers with this many digits fit a signed 64-bit column. Real values are smaller."""
-
-
-def parse_number(answer: bytes) -> int:
-    """Return the whole number in a file's content.
-
-    Raises:
-        ValueError: the content is not a number, or has too many digits.
-    """
-    text = answer.strip()
-    if not text.isdigit() or len(text) > _MOST_DIGITS:
-        words = text.decode("ascii", "backslashreplace")
-        raise ValueError(f"'{words}' is not a number in range")
-    return int(text)
-
-
-def read_number(descriptor: int) -> int:
-    """Read the whole number in an open file, from its beginning.
-
-    Raises:
-        OSError: the kernel refuses.
-        ValueError: the content is not a number.
-    """
-    return parse_number(os.pread(descriptor, _ANSWER_BYTES, 0))
-
-
-def number_in(path: str) -> int:
-    """Open, read and close a file with one whole number.
-
-    Raises:
-        OSError: the kernel refuses.
-        ValueError: the content is not a number.
-    """
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        return read_number(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def optional_number(path: str) -> int | None:
-    """Return the whole number in a file; None if it cannot be read."""
-    try:
-        return number_in(path)
-    except (OSError, ValueError):
-        return None
 
 
 def hexadecimal_in(path: str) -> int:
@@ -99,7 +46,9 @@ def properties_in(path: str) -> dict[str, int]:
     return {key: int(value) for key, value in _PROPERTY.findall(text)}
 
 
-def why_missing(error: OSError, what: str) -> Missing:
-    """Return a missing value that says why a file cannot be opened or read."""
+def why_missing(error: OSError | ValueError, what: str) -> Missing:
+    """Return a missing value that says why a file cannot be opened or read, or has no number."""
+    if isinstance(error, ValueError):
+        return Missing(Reason.FAILED, f"{what}: {error}")
     code = error.errno or 0
     return Missing(_REASONS.get(code, Reason.FAILED), f"{what}: {os.strerror(code)}")

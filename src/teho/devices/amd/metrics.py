@@ -7,11 +7,11 @@ fields. If all bits of a field are set, the driver left it out (smu_cmn.c).
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Mapping
 
 from teho.devices.amd.files import why_missing
+from teho.devices.procfile import KeptFile
 from teho.model.missing import Missing, Reason
 
 __all__ = ["MetricsFile", "Table", "decode"]
@@ -20,8 +20,6 @@ Table = Mapping[str, int]
 """The fields of one reading, by the names in `_LAYOUTS`, without those that the driver left out."""
 
 _HEADER = struct.Struct("<HBB")
-_PAGE_BYTES = 4096
-"""Longest content in sysfs. The longest layout has 3872 bytes."""
 
 # One word per field, in C's order. `name:type` is kept, a type without a name is skipped. H, I and
 # Q are unsigned numbers of 16, 32 and 64 bits. Only v1.6 lists the fields after the last name.
@@ -99,24 +97,12 @@ def decode(data: bytes) -> Table | Missing:
     return layout.read(data)
 
 
-class MetricsFile:
-    """The table of one GPU, in a file that stays open."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._descriptor = -1
+class MetricsFile(KeptFile):
+    """The table of one GPU, in a file that stays open. The longest layout has 3872 bytes."""
 
     def read(self) -> Table | Missing:
         """Return the present table, or why it cannot be read."""
         try:
-            if self._descriptor < 0:
-                self._descriptor = os.open(self._path, os.O_RDONLY)
-            return decode(os.pread(self._descriptor, _PAGE_BYTES, 0))
+            return decode(self.page())
         except OSError as error:
             return why_missing(error, "gpu_metrics")
-
-    def close(self) -> None:
-        """Close the file; the next reading opens it again."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1

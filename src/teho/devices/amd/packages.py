@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from teho.devices.amd.files import hexadecimal_in, optional_number, properties_in
+from teho.devices.amd.files import hexadecimal_in, properties_in
 from teho.devices.amd.metrics import MetricsFile
 from teho.devices.amd.topology import AmdGpu
-from teho.devices.procfile import names_in
+from teho.devices.procfile import names_in, optional_number
 from teho.model.missing import Missing, Reason
 
 __all__ = ["HIDDEN", "SILENT_DIE", "pair_dies"]
@@ -52,31 +52,28 @@ def pair_dies(
             "KFD's topology does not show which AMD GPUs (dies) share a card; Teho assumes that "
             "neighbours by PCI address share a card"
         )
-    reporting = {gpu.address for gpu in dies if _reports(gpu)}
-    paired = [_in_its_package(gpu, partners.get(gpu.address, ""), reporting) for gpu in gpus]
+    reporting = {gpu.node.address for gpu in dies if _reports(gpu)}
+    paired = [_in_its_package(gpu, partners.get(gpu.node.address, ""), reporting) for gpu in gpus]
     return paired, partners, notes
 
 
 def _in_its_package(gpu: AmdGpu, partner: str, reporting: set[str]) -> AmdGpu:
-    if not partner or {gpu.address, partner} <= reporting:
+    if not partner or {gpu.node.address, partner} <= reporting:
         return gpu  # each reports its own
-    package = min(address for address in (gpu.address, partner) if address != HIDDEN)
+    package = min(address for address in (gpu.node.address, partner) if address != HIDDEN)
     device = msgspec.structs.replace(
         gpu.device,
         package_id=package,
-        energy_of="package" if gpu.address in reporting else "device",
+        energy_of="package" if gpu.node.address in reporting else "device",
     )
     return gpu._replace(device=device)
 
 
 def _by_links(dies: Sequence[AmdGpu]) -> dict[str, str]:
     """Pair dies by KFD's links: the link within a card has the largest bandwidth."""
-    address_of = {os.path.basename(gpu.node): gpu.address for gpu in dies if gpu.node}  # noqa: PTH119
-    nearest = {
-        os.path.basename(gpu.node): _nearest(gpu.node, address_of)  # noqa: PTH119
-        for gpu in dies
-        if gpu.node
-    }
+    folders = {gpu.node.address: gpu.node.directory for gpu in dies if gpu.node.directory}
+    address_of = {os.path.basename(folder): address for address, folder in folders.items()}  # noqa: PTH119
+    nearest = {node: _nearest(folders[address], address_of) for node, address in address_of.items()}
     partners = {}
     for node, address in address_of.items():
         other = nearest[node]
@@ -113,7 +110,7 @@ def _is_hidden(node: str) -> bool:
 
 def _by_bus(dies: Sequence[AmdGpu], cards: Mapping[str, str]) -> dict[str, str]:
     """Pair all dies of the node by the order of their PCI addresses."""
-    seen = {gpu.address for gpu in dies}
+    seen = {gpu.node.address for gpu in dies}
     same = {hexadecimal_in(f"{gpu.directory}/device") for gpu in dies}
     addresses = sorted(
         seen | {at for at, folder in cards.items() if hexadecimal_in(f"{folder}/device") in same}

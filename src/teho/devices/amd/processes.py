@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from teho.devices.amd.files import number_in, why_missing
-from teho.devices.procfile import has_host_pids
+from teho.devices.amd.files import why_missing
+from teho.devices.procfile import has_host_pids, number_in
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -98,13 +98,10 @@ class Processes:
             for kfd_id in gpu.kfd_ids:
                 try:
                     size_bytes = number_in(f"{self._directory}/{pid}/vram_{kfd_id}")
-                except OSError as error:
-                    if error.errno in _IS_GONE:
+                except (OSError, ValueError) as error:
+                    if isinstance(error, OSError) and error.errno in _IS_GONE:
                         continue
                     missing = why_missing(error, "vram of a process")
-                    return of_job(missing, missing, missing)
-                except ValueError as error:
-                    missing = Missing(Reason.FAILED, f"vram of a process: {error}")
                     return of_job(missing, missing, missing)
                 tally.sizes[pid] = tally.sizes.get(pid, 0) + size_bytes
                 if size_bytes or not gpu.counts_memory:
@@ -133,7 +130,7 @@ class Processes:
             elif error.errno not in _IS_GONE:
                 tally.occupied = why_missing(error, "cu_occupancy")
         except ValueError as error:
-            tally.occupied = Missing(Reason.FAILED, f"cu_occupancy: {error}")
+            tally.occupied = why_missing(error, "cu_occupancy")
 
 
 def _share(occupied: Reading, compute_units: int) -> Reading:

@@ -8,19 +8,18 @@ and sysfs creates its content again at each read.
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from teho.devices.amd.counters import Counters
 from teho.devices.amd.errors import MemoryErrors
-from teho.devices.amd.files import FOR_GOOD, number_in, read_number, why_missing
+from teho.devices.amd.files import FOR_GOOD, why_missing
 from teho.devices.amd.packages import SILENT_DIE, pair_dies
 from teho.devices.amd.processes import NO_KFD, GpuOfJob, Processes, of_job
 from teho.devices.amd.topology import AmdGpu, amd_cards, find_amd_gpus
 from teho.devices.amd.visible import visible_rocm
-from teho.devices.procfile import read_text
+from teho.devices.procfile import KeptFile, number_in, parse_number, read_text
 from teho.errors import DeviceError
 from teho.model.device import Device, Reading, Readings
 from teho.model.missing import Missing, Reason
@@ -72,6 +71,8 @@ _SHARED_MEMORY = Missing(
     Reason.UNSUPPORTED,
     "the driver reports no separate GPU memory; an APU such as MI300A uses the node's memory",
 )
+_NUMBER_BYTES = 64
+"""More than any number has, so that no number is cut. A whole page would take longer."""
 _BANDWIDTH_FAMILY = ("gfx94", "gfx95")
 """Architectures from MI300 on. Their memory activity is `DramBandwidthUtilization`, the share of
 the bandwidth of all HBM stacks (smu_v13_0_6_ppt.c, smu_v13_0_12_ppt.c)."""
@@ -173,8 +174,8 @@ class _Gpu:
         has_memory = not _shares_memory(gpu.directory)
         self.of_job = GpuOfJob(
             id=self.id,
-            kfd_ids=tuple(part.kfd_id for part in parts if part.kfd_id),
-            compute_units=sum(part.compute_units for part in parts),
+            kfd_ids=tuple(part.node.kfd_id for part in parts if part.node.kfd_id),
+            compute_units=sum(part.node.compute_units for part in parts),
             counts_memory=has_memory,
         )
         self._settled = dict(_NEVER_READ)
@@ -182,9 +183,8 @@ class _Gpu:
         if not self.of_job.kfd_ids:
             self._settled |= of_job(NO_KFD, NO_KFD, NO_KFD)
         if not has_memory:
-            self._settled["gpu_job_processes"] = _SHARED_MEMORY
-            self._settled["gpu_job_memory_bytes"] = _SHARED_MEMORY
-            self._settled["gpu_memory_used_bytes"] = _SHARED_MEMORY
+            names = ("gpu_job_processes", "gpu_job_memory_bytes", "gpu_memory_used_bytes")
+            self._settled |= dict.fromkeys(names, _SHARED_MEMORY)
         if _memory_metric(gpu) == "gpu_dram_percent":
             self._settled["gpu_memory_busy_percent"] = _IS_SHARE_OF_BANDWIDTH
         else:
@@ -230,46 +230,33 @@ class _Gpu:
         self._counters.close()
 
 
-class _Signal:
+class _Signal(KeptFile):
     """One metric of one GPU: a file that stays open."""
 
-    __slots__ = ("_descriptor", "_name", "_path", "_spec", "metric")
-
     def __init__(self, path: str, spec: _Spec) -> None:
+        super().__init__(path)
         self.metric = spec.metric
-        self._path = path
         self._name = path.rpartition("/")[2]
         self._spec = spec
-        self._descriptor = -1
 
     def read(self) -> Reading:
         """Return the value in the metric's unit, or why it is missing."""
         try:
-            if self._descriptor < 0:
-                self._descriptor = os.open(self._path, os.O_RDONLY)
-            number = read_number(self._descriptor)
-        except OSError as error:
-            return self._refusal(error)
-        except ValueError as error:
-            return Missing(Reason.FAILED, f"{self._name}: {error}")
+            number = parse_number(self.page(_NUMBER_BYTES))
+        except (OSError, ValueError) as error:
+            # sysfs checks permissions when a file is opened. With EPERM at a later read, amdgpu
+            # reports that the GPU is being reset or is suspended (amdgpu_pm.c).
+            if isinstance(error, OSError) and error.errno == errno.EPERM and self.is_open:
+                return Missing(
+                    Reason.FAILED, f"{self._name}: the GPU is being reset or is suspended"
+                )
+            return why_missing(error, self._name)
         _, _, divisor, maximum, zero = self._spec
         if number == 0 and zero is not None:
             return zero
         if maximum is not None and number > maximum:
             return Missing(Reason.FAILED, f"{self._name}: {number} is above {maximum}")
         return number if divisor == 1 else number / divisor
-
-    def _refusal(self, error: OSError) -> Missing:
-        # sysfs checks permissions when a file is opened. With EPERM at a later read, amdgpu reports
-        # that the GPU is being reset or is suspended (amdgpu_pm.c).
-        if error.errno == errno.EPERM and self._descriptor >= 0:
-            return Missing(Reason.FAILED, f"{self._name}: the GPU is being reset or is suspended")
-        return why_missing(error, self._name)
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
 
 def _specs(gpu: AmdGpu) -> tuple[_Spec, ...]:
@@ -320,9 +307,9 @@ def _cautions(
 ) -> list[str]:
     """Return notes about cards that are not exactly one GPU."""
     notes = []
-    addresses = {gpus[0].address for gpus in parts}
+    addresses = {gpus[0].node.address for gpus in parts}
     alone = [
-        gpu for gpu, *_ in parts if gpu.two_dies and partners.get(gpu.address) not in addresses
+        gpu for gpu, *_ in parts if gpu.two_dies and partners.get(gpu.node.address) not in addresses
     ]
     if alone:
         notes.append(

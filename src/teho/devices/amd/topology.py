@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.devices.amd.files import hexadecimal_in, optional_number, properties_in
-from teho.devices.procfile import names_in, read_text
+from teho.devices.amd.files import hexadecimal_in, properties_in
+from teho.devices.procfile import names_in, optional_number, read_text
 from teho.model.device import Device
 
 __all__ = ["AmdGpu", "all_gpus", "amd_cards", "find_amd_gpus", "versions"]
@@ -36,35 +36,31 @@ _WITH_CPU = frozenset({0x74A0})
 _CARD = re.compile(r"card\d+")
 
 
+class KfdNode(NamedTuple):
+    """A GPU in KFD's topology; without KFD, only its address is known."""
+
+    address: str
+    """PCI address such as `0000:c1:00.0`."""
+    directory: str = ""
+    unique_id: int = 0
+    kfd_id: str = ""
+    """Id in KFD's process list."""
+    compute_units: int = 0
+    """Number that the program may use; 0 if not known."""
+    architecture: str = ""
+
+
 class AmdGpu(NamedTuple):
     """A GPU in sysfs."""
 
     device: Device
-    address: str
-    """PCI address such as `0000:c1:00.0`."""
+    node: KfdNode
     directory: str
     """Folder of its PCI device."""
     hwmon: str
     """Folder of its sensors."""
-    node: str
-    """Folder in KFD's topology; empty without KFD."""
-    kfd_id: str
-    """Id in KFD's process list; empty without KFD."""
-    compute_units: int
-    """Number that the program may use; 0 if not known."""
     two_dies: bool
     """Whether it is one of two GPUs on a card that reports power once for both."""
-
-
-class _Node(NamedTuple):
-    """A GPU in KFD's topology."""
-
-    address: str
-    directory: str = ""
-    unique_id: int = 0
-    kfd_id: str = ""
-    compute_units: int = 0
-    architecture: str = ""
 
 
 def all_gpus(root: Path) -> list[Device]:
@@ -92,7 +88,7 @@ def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], lis
     nodes, hidden_count = _kfd_nodes(top)
     notes = []
     if not nodes and not hidden_count and cards:
-        nodes = [_Node(address) for address in sorted(cards)]
+        nodes = [KfdNode(address) for address in sorted(cards)]
         notes.append(
             "KFD's topology is missing: AMD GPUs are counted in the order of their PCI "
             "addresses, which may not be the order of ROCR_VISIBLE_DEVICES"
@@ -110,7 +106,7 @@ def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], lis
     return gpus, notes
 
 
-def _describe(index: int, node: _Node, directory: str) -> AmdGpu:
+def _describe(index: int, node: KfdNode, directory: str) -> AmdGpu:
     product = hexadecimal_in(f"{directory}/device")
     name, architecture = _PRODUCTS.get(product, (f"AMD GPU 0x{product:04x}", ""))
     unique_id = node.unique_id or hexadecimal_in(f"{directory}/unique_id")
@@ -129,19 +125,10 @@ def _describe(index: int, node: _Node, directory: str) -> AmdGpu:
         architecture=node.architecture or architecture,
         energy_of="module" if product in _WITH_CPU else "device",
     )
-    return AmdGpu(
-        device=device,
-        address=node.address,
-        directory=directory,
-        hwmon=hwmon,
-        node=node.directory,
-        kfd_id=node.kfd_id,
-        compute_units=node.compute_units,
-        two_dies=product in _TWO_DIES,
-    )
+    return AmdGpu(device, node, directory, hwmon, two_dies=product in _TWO_DIES)
 
 
-def _kfd_nodes(top: str) -> tuple[list[_Node], int]:
+def _kfd_nodes(top: str) -> tuple[list[KfdNode], int]:
     """Return KFD's GPUs in its order, and the number of nodes that it hides from this process.
 
     KFD refuses (EPERM) to show a GPU that the process's device cgroup forbids (kfd_topology.c).
@@ -162,7 +149,7 @@ def _kfd_nodes(top: str) -> tuple[list[_Node], int]:
             continue  # a CPU
         simd_per_cu = properties.get("simd_per_cu", 0)
         nodes.append(
-            _Node(
+            KfdNode(
                 address=_address(properties),
                 directory=folder,
                 unique_id=properties.get("unique_id", 0),

@@ -7,15 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from teho.devices.visible import (
-    Chosen,
-    Visible,
-    all_of_job,
-    device_at,
-    named_by_prefix,
-    unmatched,
-)
+from teho.devices.visible import Visible, all_of_job, device_at, named_by_prefix, selected
 from teho.model.device import Device
 
 __all__ = ["visible_rocm"]
@@ -38,46 +32,35 @@ def visible_rocm(environment: Mapping[str, str], devices: Sequence[Device]) -> V
     names = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
     # An empty variable counts: then HIP shows no GPU, whatever the other variable is.
     hip = next((name for name in names if name in environment), None)
+    left, notes = list(devices), list[str]()
     if runtime is None and hip is None:
         left, notes = all_of_job(environment, devices)
-    else:
-        left, notes = list(devices), []
     if runtime is not None:
-        left, notes = _rocr(runtime, devices)
+        find = partial(_rocr_device, left, {device.id.upper(): device for device in left})
+        # ROCr reads as many entries as the node has GPUs.
+        left, notes = selected(
+            "ROCR_VISIBLE_DEVICES", runtime, "ROCr", find, most=len(left), once=True
+        )
     if hip is not None:
-        left, more = _hip(hip, environment[hip], left)
-        notes += more
+        find = partial(_hip_device, left, {device.id: device for device in left})
+        left, more = selected(hip, environment[hip], "HIP", find)
+        left, notes = list(dict.fromkeys(left)), [*notes, *more]
     return tuple(left), tuple(notes)
 
 
-def _rocr(text: str, devices: Sequence[Device]) -> Chosen:
-    by_name = {device.id.upper(): device for device in devices}
-    found: list[Device] = []
-    # ROCr reads as many entries as the node has GPUs.
-    for entry in text.split(",")[: len(devices)]:
-        token = entry.strip().upper()
-        if token.startswith("G"):
-            device = named_by_prefix(token, "GPU-", by_name)
-        else:
-            device = device_at(devices, int(token) if _NUMBER.fullmatch(token) else -1)
-        if device is None or device in found:
-            return found, unmatched("ROCR_VISIBLE_DEVICES", text, entry, "ROCr")
-        found.append(device)
-    return found, []
+def _rocr_device(
+    devices: Sequence[Device], by_name: Mapping[str, Device], entry: str
+) -> Device | None:
+    token = entry.strip().upper()
+    if token.startswith("G"):
+        return named_by_prefix(token, "GPU-", by_name)
+    return device_at(devices, _NUMBER.fullmatch(token))
 
 
-def _hip(name: str, text: str, devices: Sequence[Device]) -> Chosen:
-    by_name = {device.id: device for device in devices}
-    found: list[Device] = []
-    for entry in text.split(","):
-        if entry.startswith("GPU-"):
-            device = by_name.get(entry)
-        else:
-            # HIP accepts only plain decimals: " 1" and "01" end the list.
-            plain = _PLAIN_NUMBER.fullmatch(entry)
-            device = device_at(devices, int(entry) if plain else -1)
-        if device is None:
-            return found, unmatched(name, text, entry, "HIP")
-        if device not in found:
-            found.append(device)
-    return found, []
+def _hip_device(
+    devices: Sequence[Device], by_name: Mapping[str, Device], entry: str
+) -> Device | None:
+    if entry.startswith("GPU-"):
+        return by_name.get(entry)
+    # HIP accepts only plain decimals: " 1" and "01" end the list.
+    return device_at(devices, _PLAIN_NUMBER.fullmatch(entry))

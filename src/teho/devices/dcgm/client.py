@@ -7,8 +7,7 @@ them. If it hangs, ends or has old figures, these figures are missing, but no sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
 from teho.devices.dcgm.fields import Entity
 from teho.devices.dcgm.monitor import DcgmMonitor
@@ -17,15 +16,6 @@ from teho.errors import DeviceError
 from teho.model.device import Device, Reading
 
 __all__ = ["Dcgm"]
-
-
-class _Way(Protocol):
-    """A source of DCGM's figures."""
-
-    notes: tuple[str, ...]
-
-    def read(self) -> dict[Entity, dict[str, Reading]]: ...
-    def close(self) -> None: ...
 
 
 class Dcgm:
@@ -47,18 +37,29 @@ class Dcgm:
         self,
         devices: Sequence[Device],
         environment: Mapping[str, str],
-        gpu_instances: Mapping[str, int] | None = None,
+        gpu_instances: Mapping[str, int],
     ) -> None:
-        instances = gpu_instances or {}
         self._entities: dict[str, Entity] = {}
         for device in devices:
             if device.parent_id is None:
                 self._entities[device.id] = Entity(device.id)
-            elif device.id in instances:
-                self._entities[device.id] = Entity(device.parent_id, instances[device.id])
+            elif device.id in gpu_instances:
+                self._entities[device.id] = Entity(device.parent_id, gpu_instances[device.id])
         wanted = frozenset(self._entities.values())
-        self._way = _first((DcgmPage, DcgmMonitor), wanted, environment)
-        self.notes = self._way.notes
+        reasons = []
+        for way in (DcgmPage, DcgmMonitor):
+            try:
+                self._way: DcgmPage | DcgmMonitor = way(wanted, environment)
+            except DeviceError as error:
+                reasons.append(error.found)
+            else:
+                self.notes = self._way.notes
+                return
+        raise DeviceError(
+            "; ".join(reasons),
+            next_step="ask the administrator for a DCGM host engine or a dcgm-exporter on this "
+            "node",
+        )
 
     def read(self) -> dict[str, dict[str, Reading]]:
         """Return the newest figures by device id, without waiting.
@@ -71,20 +72,3 @@ class Dcgm:
     def close(self) -> None:
         """Close the source; can be called twice."""
         self._way.close()
-
-
-def _first(
-    ways: Sequence[Callable[[frozenset[Entity], Mapping[str, str]], _Way]],
-    wanted: frozenset[Entity],
-    environment: Mapping[str, str],
-) -> _Way:
-    reasons = []
-    for way in ways:
-        try:
-            return way(wanted, environment)
-        except DeviceError as error:
-            reasons.append(error.found)
-    raise DeviceError(
-        "; ".join(reasons),
-        next_step="ask the administrator for a DCGM host engine or a dcgm-exporter on this node",
-    )

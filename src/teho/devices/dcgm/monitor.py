@@ -30,6 +30,7 @@ from teho.devices.dcgm.fields import (
 from teho.errors import DeviceError
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
+from teho.process.child import spawn_with_pipe, wait_for_exit
 
 __all__ = ["DcgmMonitor"]
 
@@ -156,30 +157,11 @@ class DcgmMonitor:
         places = (name.replace("GPU-I ", "i:").replace("GPU ", "") for name in self._names)
         numbers = ",".join(str(field.number) for field in fields)
         command = [self._program, "dmon", "-e", numbers, "-i", ",".join(places), "-d", "1000"]
-        self._pipe, write_end = os.pipe()
-        os.set_blocking(self._pipe, False)
         try:
-            self._pid = os.posix_spawn(
-                self._program,
-                command,
-                self._environment,
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, write_end, 1),
-                    (os.POSIX_SPAWN_DUP2, write_end, 2),
-                ],
-                setsid=True,
-                # The recorder blocks signals, and Python ignores a broken pipe. The child must not
-                # inherit this, because it has to end with the recorder.
-                setsigmask=(),
-                setsigdef=(signal.SIGPIPE,),
-            )
+            self._pid, self._pipe = spawn_with_pipe(command, self._environment)
         except (OSError, NotImplementedError) as error:
-            os.close(self._pipe)
-            self._pipe = -1
             raise DeviceError(f"`dcgmi dmon` cannot be started: {error}") from None
-        finally:
-            os.close(write_end)
+        os.set_blocking(self._pipe, False)
 
     def read(self) -> dict[Entity, dict[str, Reading]]:
         """Return the means of the rows since the last call; without new rows, the newest row."""
@@ -250,11 +232,9 @@ class DcgmMonitor:
         self._pipe = -1
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
-        deadline_s = time.monotonic() + _END_S
         # A process that hangs in the driver cannot be ended. Then do not wait.
         with contextlib.suppress(ChildProcessError):
-            while not os.waitpid(self._pid, os.WNOHANG)[0] and time.monotonic() < deadline_s:
-                time.sleep(0.005)
+            wait_for_exit(self._pid, time.monotonic() + _END_S)
 
 
 def _mean(rows: Sequence[_Row], metric: str) -> Reading:

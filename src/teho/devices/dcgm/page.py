@@ -77,15 +77,12 @@ class DcgmPage:
         note += "every 30 s by default: the beginning of a run has no such figures"
         self.notes: tuple[str, ...] = (note,)
         threading.Thread(target=self._follow, name="dcgm-exporter", daemon=True).start()
-        first = self._await_first()
+        self._looked.wait(_FIRST_ANSWER_S)
+        first: _Page | None = self._first  # the thread has set it meanwhile
         if first is None or not first.figures:
             self.close()
             lacking = f"{self._name} has no DCGM_FI_PROF figure of these GPUs"
             raise DeviceError(lacking if first else self._problem)
-
-    def _await_first(self) -> _Page | None:
-        self._looked.wait(_FIRST_ANSWER_S)
-        return self._first
 
     def read(self) -> _Figures:
         """Return the newest figures; none until the page has changed for the first time."""

@@ -19,6 +19,7 @@ __all__ = ["MemoryCgroup", "cpu_quota"]
 # The kernel writes "no limit" as `max` (v2) or as the largest whole page count (v1).
 _NO_LIMIT = 1 << 60
 
+_NO_KILLS = Missing(Reason.UNSUPPORTED, "this kernel does not count out-of-memory kills")
 _V2_KERNEL = (
     b"kernel_stack",
     b"pagetables",
@@ -97,18 +98,10 @@ class MemoryCgroup(Part):
         """
         if self._files is None:
             return self._all(self._missing)
-        stat, kills = (_read_flat(file) for file in self._files)
-        used: Reading
-        cache: Reading
-        if isinstance(stat, Missing):
-            used = cache = stat
-        else:
-            used, cache = _used_and_cache(stat, self.version)
-        return {
-            "job_memory_bytes": used,
-            "job_cache_bytes": cache,
-            "oom_kills": kills if isinstance(kills, Missing) else _kill_count(kills),
-        }
+        stat, events = (_read_flat(file) for file in self._files)
+        used, cache = _used_and_cache(stat, self.version)
+        kills = events if isinstance(events, Missing) else events.get(b"oom_kill", _NO_KILLS)
+        return {"job_memory_bytes": used, "job_cache_bytes": cache, "oom_kills": kills}
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:
@@ -129,7 +122,11 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
     return min(shares, default=None)
 
 
-def _used_and_cache(stat: dict[bytes, int], version: int | None) -> tuple[Reading, Reading]:
+def _used_and_cache(
+    stat: dict[bytes, int] | Missing, version: int | None
+) -> tuple[Reading, Reading]:
+    if isinstance(stat, Missing):
+        return stat, stat
     try:
         if version == 2:
             # Older kernels report fewer parts of kernel memory.
@@ -143,12 +140,6 @@ def _used_and_cache(stat: dict[bytes, int], version: int | None) -> tuple[Readin
     except KeyError as error:
         missing = Missing(Reason.UNSUPPORTED, f"memory.stat has no line {error.args[0].decode()}")
         return missing, missing
-
-
-def _kill_count(events: dict[bytes, int]) -> Reading:
-    if b"oom_kill" in events:
-        return events[b"oom_kill"]
-    return Missing(Reason.UNSUPPORTED, "this kernel does not count out-of-memory kills")
 
 
 def _read_flat(file: ProcFile) -> dict[bytes, int] | Missing:
@@ -197,14 +188,10 @@ def _limit(directory: Path, version: int | None) -> int | None:
     texts = [read_text(directory / ("memory.max" if version == 2 else "memory.limit_in_bytes"))]
     if version == 1:
         # The kernel's minimum includes levels above the mounted ones.
-        match = re.search(r"^hierarchical_memory_limit (\d+)$", _stat_text(directory), re.MULTILINE)
-        texts.append(match.group(1) if match else "")
+        stat = read_text(directory / "memory.stat")
+        texts += re.findall(r"^hierarchical_memory_limit (\d+)$", stat, re.MULTILINE)
     limits = [int(text) for text in texts if text.isascii() and text.isdigit()]
     return min((limit for limit in limits if limit < _NO_LIMIT), default=None)
-
-
-def _stat_text(directory: Path) -> str:
-    return read_text(directory / "memory.stat")
 
 
 def _find(root: Path, wanted: str, files: tuple[str, str]) -> tuple[int | None, list[_Level]]:

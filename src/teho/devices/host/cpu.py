@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from teho.devices.host.part import Part
+from teho.devices.host.part import FilePart
 from teho.devices.procfile import words_of
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -17,7 +17,7 @@ _SHARES = ("cpu_busy_percent", "core_busy_percent", "cpu_iowait_percent")
 _FIELDS = 8
 
 
-class Cpu(Part):
+class Cpu(FilePart):
     """The job's cores, from /proc/stat (proc(5)).
 
     Args:
@@ -28,23 +28,20 @@ class Cpu(Part):
     metrics: tuple[str, ...] = (*_SHARES, "runnable_tasks", "context_switches")
 
     def __init__(self, root: Path, cores: tuple[int, ...]) -> None:
-        super().__init__()
-        self._file = self._open(root / "proc/stat")
+        super().__init__(root / "proc/stat")
         self._cores = cores
         self._before: list[list[int]] | None = None
 
-    def read(self) -> dict[str, Reading]:
+    def values_in(self, data: bytes) -> dict[str, Reading]:
         """Return the shares since the last call in %, and the node's run queue and switches.
 
         Busy is all time except idle and iowait. It includes time stolen by the hypervisor. The
         first call has no shares, nor has a call within a clock tick of the last one.
         """
-        data = self._file.read()
-        if isinstance(data, Missing):
-            return self._all(data)
         readings: dict[str, Reading] = {
             "context_switches": _number(data, b"ctxt"),
-            "runnable_tasks": _without_self(_number(data, b"procs_running")),
+            # Without this task, which always runs when the kernel counts.
+            "runnable_tasks": _number(data, b"procs_running", less=1),
         }
         now = [_core_ticks(data, core) for core in self._cores]
         ticks = [core for core in now if core is not None]
@@ -90,13 +87,8 @@ def _core_ticks(data: bytes, core: int) -> list[int] | None:
     return [int(word) for word in words[:_FIELDS]] if len(words) >= _FIELDS else None
 
 
-def _number(data: bytes, name: bytes) -> int | Missing:
+def _number(data: bytes, name: bytes, less: int = 0) -> int | Missing:
     words = words_of(data, name)
     if not words:
         return Missing(Reason.UNSUPPORTED, f"no {name.decode()} in /proc/stat")
-    return int(words[0])
-
-
-def _without_self(running: int | Missing) -> int | Missing:
-    """Subtract this task, which always runs when the kernel counts."""
-    return running if isinstance(running, Missing) else max(0, running - 1)
+    return max(0, int(words[0]) - less)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from teho.devices.host.part import Part
-from teho.devices.procfile import Total, names_in
+from teho.devices.host.part import Part, Traffic
+from teho.devices.procfile import names_in
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -26,14 +26,14 @@ class Disks(Part):
 
     def __init__(self, root: Path) -> None:
         super().__init__()
-        files = {name: self._open(root / "sys/block" / name / "stat") for name in _disks(root)}
-        self._files = files
-        self._read_bytes = Total()
-        self._write_bytes = Total()
+        self._traffic = Traffic(self.metrics)
+        self._files = {
+            name: self._open(root / "sys/block" / name / "stat") for name in _disks(root)
+        }
 
     def read(self) -> dict[str, Reading]:
         """Return `disk_read_bytes` and `disk_write_bytes`."""
-        read, written = {}, {}
+        counters = {}
         missing = Missing(Reason.ABSENT, "the node has no disk")
         for name, file in self._files.items():
             data = file.read()
@@ -41,12 +41,8 @@ class Disks(Part):
                 missing = data
                 continue
             words = data.split(None, 7)
-            read[name] = int(words[2]) * _SECTOR_BYTES
-            written[name] = int(words[6]) * _SECTOR_BYTES
-        if not read:
-            return self._all(missing)
-        values = self._read_bytes.add(read), self._write_bytes.add(written)
-        return dict(zip(self.metrics, values, strict=True))
+            counters[name] = (int(words[2]) * _SECTOR_BYTES, int(words[6]) * _SECTOR_BYTES)
+        return self._traffic.add(counters) if counters else self._all(missing)
 
 
 def _disks(root: Path) -> list[str]:

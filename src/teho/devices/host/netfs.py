@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
-from teho.devices.host.part import Part
-from teho.devices.procfile import ProcFile, Total, read_text
+from teho.devices.host.part import FilePart, Traffic
+from teho.devices.procfile import ProcFile, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -18,41 +18,32 @@ _UNCOUNTED = (b"beegfs", b"ceph", b"cifs", b"gpfs", b"pvfs2", b"smb3", b"wekafs"
 _SERVER_READ, _SERVER_WRITE = 4, 5
 
 
-class NetworkFileSystems(Part):
+class NetworkFileSystems(FilePart):
     """NFS from /proc/self/mountstats, Lustre from its clients' `stats` files."""
 
     metrics: tuple[str, ...] = ("netfs_read_bytes", "netfs_write_bytes")
 
     def __init__(self, root: Path) -> None:
-        super().__init__()
+        super().__init__(root / "proc/self/mountstats")
+        self._traffic = Traffic(self.metrics)
         self._root = root
-        self._mounts = self._open(root / "proc/self/mountstats")
         self._superblocks: dict[bytes, str] = {}
         self._lustre: list[ProcFile] = []
-        self._read_bytes = Total()
-        self._write_bytes = Total()
 
-    def read(self) -> dict[str, Reading]:
+    def values_in(self, data: bytes) -> dict[str, Reading]:
         """Return `netfs_read_bytes` and `netfs_write_bytes`.
 
         NFS: traffic with the server (nfs-utils, mountstats(8)), without page cache hits. If Lustre
         is mounted and its figures cannot be read, both are missing, because a sum without Lustre
         would mislead.
         """
-        data = self._mounts.read()
-        if isinstance(data, Missing):
-            return self._all(data)
         counters = self._nfs(data)
         if b" with fstype lustre" in data:
             lustre = self._read_lustre()
             if isinstance(lustre, Missing):
                 return self._all(lustre)
             counters.update(lustre)
-        if not counters:
-            return self._all(_nothing_to_count(data))
-        read = self._read_bytes.add({key: pair[0] for key, pair in counters.items()})
-        written = self._write_bytes.add({key: pair[1] for key, pair in counters.items()})
-        return dict(zip(self.metrics, (read, written), strict=True))
+        return self._traffic.add(counters) if counters else self._all(_nothing_to_count(data))
 
     def _nfs(self, data: bytes) -> dict[str, tuple[int, int]]:
         """Return bytes (read, written) of each NFS file system.

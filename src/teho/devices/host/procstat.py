@@ -8,6 +8,8 @@ import errno
 import os
 from typing import NamedTuple
 
+from teho.devices.procfile import slurp
+
 __all__ = [
     "GONE",
     "ProcStat",
@@ -63,15 +65,6 @@ def parse_stat(data: bytes) -> ProcStat:
         int(fields[17]),
         fields[19],
     )
-
-
-def slurp(path: str) -> bytes:
-    """Return a file's first 4 KiB, which is all that the kernel writes about one process."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(fd, 4096)
-    finally:
-        os.close(fd)
 
 
 def population(proc: str) -> bytes:

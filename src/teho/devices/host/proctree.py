@@ -12,7 +12,6 @@ import operator
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from teho.devices.host import procstat
 from teho.devices.host.procstat import GONE, ProcStat, read_io, read_stat, runnable_threads
@@ -49,14 +48,14 @@ METRICS = (
 )
 
 
-class _Use(NamedTuple):
-    """CPU time and I/O of processes."""
+_Use = tuple[int, ...]
+"""What processes used: CPU time in ticks, and the bytes of `_IO_METRICS`."""
+_NO_IO: _Use = (0,) * len(_IO_METRICS)
+_NOTHING: _Use = (0, *_NO_IO)
 
-    ticks: int = 0
-    io: tuple[int, ...] = (0,) * len(_IO_METRICS)
 
-    def plus(self, ticks: int, io: tuple[int, ...]) -> _Use:
-        return _Use(self.ticks + ticks, tuple(map(operator.add, self.io, io)))
+def _plus(one: _Use, other: _Use) -> _Use:
+    return tuple(map(operator.add, one, other))
 
 
 class _Counter:
@@ -90,17 +89,13 @@ class _Reaper:
 
     def __init__(self, pid: int, proc: str) -> None:
         self.pid = str(pid)
-        self.ticks = 0
-        self.io: tuple[int, ...] = (0, 0, 0, 0)
+        self.used = self._before = _NOTHING
         self.io_missing: Missing | None = None
         self.gone = False
         self._directory = f"{proc}/{pid}"
         self._start = b""
-        self._ticks_before = 0
-        self._io_before = self.io
         self.read()
-        self._ticks_before, self._io_before = self.ticks, self.io
-        self.ticks, self.io = 0, (0, 0, 0, 0)
+        self._before, self.used = self.used, _NOTHING
 
     def read(self) -> None:
         """Update the figures. After the end of the supervisor they do not change."""
@@ -110,7 +105,7 @@ class _Reaper:
             return
         self._start = stat.start
         self.io_missing = None
-        self.ticks = stat.children_ticks - self._ticks_before
+        io = self.used[1:]
         try:
             # The figures of the process include its children, those per thread do not.
             own = read_io(f"{self._directory}/task/{self.pid}")
@@ -118,11 +113,10 @@ class _Reaper:
         except OSError as error:
             # The process exists, because its stat was just read.
             self.io_missing = missing_because(error, f"{self._directory}/io")
-            return
-        self.io = tuple(
-            max(0, all_ - mine - before)
-            for all_, mine, before in zip(whole, own, self._io_before, strict=True)
-        )
+        else:
+            parts = zip(whole, own, self._before[1:], strict=True)
+            io = tuple(max(0, all_ - mine - before) for all_, mine, before in parts)
+        self.used = (stat.children_ticks - self._before[0], *io)
 
 
 class ProcessTree:
@@ -162,15 +156,14 @@ class ProcessTree:
         """Pid -> start; parents come before their children."""
         self._members: dict[str, _Use] = {}
         """Processes that `belongs` recognised -> their latest use."""
-        self._left = _Use()
+        self._left = _NOTHING
         """Use of ended members. No process of the tree waits for them."""
         self._foreign: set[str] = set(self._never)
         self._undecided: set[str] = set()
         self._population = b""
         """State of the node at the last listing; empty if a listing is due."""
         self._scans = 0
-        self._cpu = _Counter()
-        self._io = tuple(_Counter() for _ in _IO_METRICS)
+        self._counters = tuple(_Counter() for _ in _NOTHING)
         self._runnable_wait = 0
         self._open_files_wait = 0
 
@@ -264,7 +257,7 @@ class ProcessTree:
             if self._belongs and self._belongs(f"{self._proc}/{pid}"):
                 theirs = line[: len(line) - place]
                 self._known.update((one, new[one].start) for one in reversed(theirs))
-                self._members[pid] = _Use()
+                self._members[pid] = _NOTHING
                 return
             if self._belongs is None or _age_ticks(new[pid]) > _YOUNG_TICKS:
                 self._foreign.add(pid)
@@ -274,16 +267,16 @@ class ProcessTree:
         del self._known[pid]
         used = self._members.pop(pid, None)
         if used:
-            self._left = self._left.plus(used.ticks, used.io)
+            self._left = _plus(self._left, used)
 
     def _is_decided(self, pid: str) -> bool:
         return pid in self._known or pid in self._foreign
 
     def _sample(self) -> dict[str, Reading]:
         complete = True
-        total = _Use()
+        total = _NOTHING
         for reaper in self._reapers:
-            total = total.plus(reaper.ticks, reaper.io)
+            total = _plus(total, reaper.used)
         io_missing = next((one.io_missing for one in self._reapers if one.io_missing), None)
         live: dict[str, ProcStat] = {}
         resident: list[int] = []
@@ -298,7 +291,7 @@ class ProcessTree:
                 continue
             pids.append(int(pid))
             seen = self._members.get(pid)
-            used = _Use(stat.own_ticks + stat.children_ticks, seen.io if seen else _Use().io)
+            ticks, io = stat.own_ticks + stat.children_ticks, seen[1:] if seen else _NO_IO
             try:
                 if not stat.is_dead:
                     pages = procstat.slurp(directory + "/statm").split(None, 3)
@@ -306,7 +299,7 @@ class ProcessTree:
                     shared.append(int(pages[2]) * _PAGE_BYTES)
                     live[pid] = stat
                 if not io_missing:
-                    used = _Use(used.ticks, read_io(directory))
+                    io = read_io(directory)
             except PermissionError as error:
                 io_missing = missing_because(error, directory + "/io")
             except OSError as error:
@@ -314,25 +307,25 @@ class ProcessTree:
                     raise
                 complete = False
             if seen:
-                self._members[pid] = used
-            total = total.plus(used.ticks, used.io)
+                self._members[pid] = (ticks, *io)
+            total = _plus(total, (ticks, *io))
         self.pids = frozenset(pids)
         self.is_deserted = not live
-        total = total.plus(self._left.ticks, self._left.io)
-        self._cpu.update(total.ticks, complete=complete)
-        if not io_missing:
-            for counter, amount in zip(self._io, total.io, strict=True):
+        total = _plus(total, self._left)
+        cpu, *io_counters = self._counters
+        for counter, amount in zip(self._counters, total, strict=True):
+            if counter is cpu or not io_missing:
                 counter.update(amount, complete=complete)
         threads = sum(stat.threads for stat in live.values())
         readings: dict[str, Reading] = {
-            "job_cpu_s": self._cpu.value / _TICKS_PER_S,
+            "job_cpu_s": cpu.value / _TICKS_PER_S,
             "job_processes": len(live),
             "job_threads": threads,
             "job_memory_bytes": sum(resident) - sum(shared) + max(shared, default=0),
             "job_resident_bytes": sum(resident),
             "job_shared_bytes": sum(shared),
         }
-        for name, counter in zip(_IO_METRICS, self._io, strict=True):
+        for name, counter in zip(_IO_METRICS, io_counters, strict=True):
             readings[name] = io_missing or counter.value
         readings.update(self._now_and_then(live, threads))
         return readings

@@ -14,7 +14,7 @@ from teho.devices.host.disks import Disks
 from teho.devices.host.energy import open_host_energy
 from teho.devices.host.netfs import NetworkFileSystems
 from teho.devices.host.network import Network
-from teho.devices.host.part import Part
+from teho.devices.host.part import FilePart, Part
 from teho.devices.host.proctree import METRICS as JOB_METRICS
 from teho.devices.host.proctree import ProcessTree
 from teho.devices.procfile import read_text, words_of
@@ -82,8 +82,8 @@ class HostSource:
         # The cgroup is read after the tree, so its `job_memory_bytes` has priority.
         self._parts: tuple[Part, ...] = (
             Cpu(root, cores),
-            _Load(root),
-            _NodeMemory(root),
+            _Load(root / "proc/loadavg"),
+            _NodeMemory(root / "proc/meminfo"),
             cgroup,
             Disks(root),
             NetworkFileSystems(root),
@@ -128,37 +128,25 @@ class HostSource:
             part.close()
 
 
-class _Load(Part):
+class _Load(FilePart):
     """The load average of /proc/loadavg."""
 
     metrics: tuple[str, ...] = ("load_1min",)
 
-    def __init__(self, root: Path) -> None:
-        super().__init__()
-        self._file = self._open(root / "proc/loadavg")
-
-    def read(self) -> dict[str, Reading]:
-        data = self._file.read()
-        return {"load_1min": data if isinstance(data, Missing) else float(data.split(None, 1)[0])}
+    def values_in(self, data: bytes) -> dict[str, Reading]:
+        return {"load_1min": float(data.split(None, 1)[0])}
 
 
-class _NodeMemory(Part):
+class _NodeMemory(FilePart):
     """The node's memory, from /proc/meminfo (proc(5))."""
 
     metrics: tuple[str, ...] = ("node_memory_used_bytes", "node_cache_bytes")
 
-    def __init__(self, root: Path) -> None:
-        super().__init__()
-        self._file = self._open(root / "proc/meminfo")
-
-    def read(self) -> dict[str, Reading]:
+    def values_in(self, data: bytes) -> dict[str, Reading]:
         """Return used memory, `MemTotal - MemAvailable`, and cache, `Buffers + Cached - Shmem`.
 
         `Cached` includes tmpfs and shared memory, which the kernel cannot drop.
         """
-        data = self._file.read()
-        if isinstance(data, Missing):
-            return self._all(data)
         info = _meminfo(data)
         try:
             used = info[b"MemTotal"] - info[b"MemAvailable"]

@@ -2,58 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pynvml
 
+from teho.devices.procfile import optional_number
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 
-__all__ = ["Found", "Handle", "Instance", "find_gpus", "missing_for"]
+__all__ = ["Found", "Handle", "Instance", "ask", "find_gpus", "missing_for", "number", "nvml"]
 
 Handle = Any
 """NVML's handle of a GPU or MIG instance."""
 
-_ERRORS: dict[int, tuple[Reason, str]] = {
-    pynvml.NVML_ERROR_NOT_SUPPORTED: (
-        Reason.UNSUPPORTED,
-        "this GPU or its driver does not offer this figure",
+_NOT_AVAILABLE = frozenset({2**32 - 1, 2**64 - 1})
+"""NVML_VALUE_NOT_AVAILABLE of both widths: a successful call without a value."""
+
+_TOO_OLD = Missing(Reason.UNSUPPORTED, "the driver is too old to offer this figure")
+_ERRORS = {
+    pynvml.NVML_ERROR_NOT_SUPPORTED: Missing(
+        Reason.UNSUPPORTED, "this GPU or its driver does not offer this figure"
     ),
     # The question is the same for all devices, so the device does not support it: mostly MIG.
-    pynvml.NVML_ERROR_INVALID_ARGUMENT: (
-        Reason.UNSUPPORTED,
-        "this kind of device does not offer this figure",
+    pynvml.NVML_ERROR_INVALID_ARGUMENT: Missing(
+        Reason.UNSUPPORTED, "this kind of device does not offer this figure"
     ),
-    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: (
-        Reason.UNSUPPORTED,
-        "the driver is too old to offer this figure",
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: _TOO_OLD,
+    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: _TOO_OLD,
+    pynvml.NVML_ERROR_DEPRECATED: Missing(
+        Reason.UNSUPPORTED, "the driver no longer offers this figure"
     ),
-    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: (
-        Reason.UNSUPPORTED,
-        "the driver is too old to offer this figure",
+    pynvml.NVML_ERROR_NO_PERMISSION: Missing(
+        Reason.FORBIDDEN, "the driver does not show this figure to this user"
     ),
-    pynvml.NVML_ERROR_DEPRECATED: (Reason.UNSUPPORTED, "the driver no longer offers this figure"),
-    pynvml.NVML_ERROR_NO_PERMISSION: (
-        Reason.FORBIDDEN,
-        "the driver does not show this figure to this user",
-    ),
-    pynvml.NVML_ERROR_NO_DATA: (Reason.FAILED, "the driver answers 'not available'"),
-    pynvml.NVML_ERROR_GPU_IS_LOST: (
-        Reason.FAILED,
-        "the GPU is lost: it no longer answers on its bus",
+    pynvml.NVML_ERROR_NO_DATA: Missing(Reason.FAILED, "the driver answers 'not available'"),
+    pynvml.NVML_ERROR_GPU_IS_LOST: Missing(
+        Reason.FAILED, "the GPU is lost: it no longer answers on its bus"
     ),
 }
 """Meaning of NVML's errors for a reading. Any other error is a failure, in NVML's words."""
 
 
+@contextlib.contextmanager
+def nvml() -> Iterator[None]:
+    """Open NVML for a block.
+
+    Raises:
+        pynvml.NVMLError: it cannot be opened.
+    """
+    pynvml.nvmlInit()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
 def missing_for(error: int) -> Missing:
     """Return the value of a reading that failed with this NVML error."""
-    known = _ERRORS.get(error)
-    if known is None:
-        return Missing(Reason.FAILED, f"NVML says: {pynvml.NVMLError(error)}")
-    return Missing(*known)
+    if error in _ERRORS:
+        return _ERRORS[error]
+    return Missing(Reason.FAILED, f"NVML says: {pynvml.NVMLError(error)}")
+
+
+def number(value: int) -> int:
+    """Return the value; raise NVMLError if it is NVML's "not available"."""
+    if value in _NOT_AVAILABLE:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_DATA)
+    return value
+
+
+def ask(function: Callable[..., Any], *arguments: Any, otherwise: Any = None) -> Any:
+    """Call NVML; return `otherwise` if the call fails."""
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError:
+        return otherwise
 
 
 class Instance(NamedTuple):
@@ -100,7 +127,7 @@ def find_gpus(root: Path) -> Found:
             continue
         gpu = _describe(handle, index, root)
         found.handles[gpu] = handle
-        if _ask(pynvml.nvmlDeviceGetMigMode, handle, otherwise=(0, 0))[0]:
+        if ask(pynvml.nvmlDeviceGetMigMode, handle, otherwise=(0, 0))[0]:
             _add_instances(found, gpu, handle)
     if closed:
         numbers = ", ".join(map(str, closed))
@@ -109,14 +136,14 @@ def find_gpus(root: Path) -> Found:
 
 
 def _add_instances(found: Found, gpu: Device, handle: Handle) -> None:
-    for position in range(_ask(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle, otherwise=0)):
-        part = _ask(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, position)
+    for position in range(ask(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle, otherwise=0)):
+        part = ask(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, position)
         if part is None:
             continue  # positions may be empty
         device = Device(
-            id=_ask(pynvml.nvmlDeviceGetUUID, part) or f"{gpu.id}/{position}",
+            id=ask(pynvml.nvmlDeviceGetUUID, part) or f"{gpu.id}/{position}",
             index=position,
-            name=_ask(pynvml.nvmlDeviceGetName, part) or f"{gpu.name} MIG",
+            name=ask(pynvml.nvmlDeviceGetName, part) or f"{gpu.name} MIG",
             vendor="nvidia",
             memory_bytes=_memory_bytes(part),
             pci_bus_id=gpu.pci_bus_id,
@@ -125,27 +152,28 @@ def _add_instances(found: Found, gpu: Device, handle: Handle) -> None:
             architecture=gpu.architecture,
         )
         found.handles[device] = part
-        gpu_instance = _ask(pynvml.nvmlDeviceGetGpuInstanceId, part)
-        compute_instance = _ask(pynvml.nvmlDeviceGetComputeInstanceId, part)
+        gpu_instance = ask(pynvml.nvmlDeviceGetGpuInstanceId, part)
+        compute_instance = ask(pynvml.nvmlDeviceGetComputeInstanceId, part)
         found.instances[device.id] = Instance(handle, gpu.index, gpu_instance)
         found.legacy_names[f"MIG-{gpu.id}/{gpu_instance}/{compute_instance}"] = device.id
 
 
 def _describe(handle: Handle, index: int, root: Path) -> Device:
-    pci = _ask(pynvml.nvmlDeviceGetPciInfo, handle)
+    pci = ask(pynvml.nvmlDeviceGetPciInfo, handle)
     # sysfs writes the domain with four digits, NVML with eight.
     bus_id = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0" if pci else None
-    limit_mw = _ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
-    capability = _ask(pynvml.nvmlDeviceGetCudaComputeCapability, handle, otherwise=())
-    name = _ask(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
+    limit_mw = ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    capability = ask(pynvml.nvmlDeviceGetCudaComputeCapability, handle, otherwise=())
+    name = ask(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
     return Device(
-        id=_ask(pynvml.nvmlDeviceGetUUID, handle) or bus_id or f"nvidia-{index}",
+        id=ask(pynvml.nvmlDeviceGetUUID, handle) or bus_id or f"nvidia-{index}",
         index=index,
         name=name,
         vendor="nvidia",
         memory_bytes=_memory_bytes(handle),
         pci_bus_id=bus_id,
-        numa_node=_numa_node(root / f"sys/bus/pci/devices/{bus_id}/numa_node"),
+        # If the kernel does not know it, it writes -1, which is not read as a number.
+        numa_node=optional_number(f"{root}/sys/bus/pci/devices/{bus_id}/numa_node"),
         power_limit_w=None if limit_mw is None else limit_mw / 1000,
         architecture=".".join(map(str, capability)),
         # The counter of a GH200 includes its CPU: ml-energy/zeus, pull request 172.
@@ -154,22 +182,5 @@ def _describe(handle: Handle, index: int, root: Path) -> Device:
 
 
 def _memory_bytes(handle: Handle) -> int | None:
-    memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    memory = ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
     return None if memory is None else int(memory.total)
-
-
-def _numa_node(path: Path) -> int | None:
-    """Return a GPU's NUMA node; None if the kernel does not know it and writes -1."""
-    try:
-        node = int(path.read_text())
-    except (OSError, ValueError):
-        return None
-    return node if node >= 0 else None
-
-
-def _ask(function: Callable[..., Any], *arguments: Any, otherwise: Any = None) -> Any:
-    """Call NVML; return `otherwise` if the call fails."""
-    try:
-        return function(*arguments)
-    except pynvml.NVMLError:
-        return otherwise

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pynvml
 
-from teho.devices.nvidia.devices import Found, find_gpus
+from teho.devices.nvidia.devices import Found, find_gpus, nvml
 from teho.devices.nvidia.visible import visible_cuda
 from teho.errors import DeviceError
 from teho.model.device import Device
@@ -52,30 +52,23 @@ class NvidiaDriver:
     """
 
     def __init__(self, environment: Mapping[str, str], root: Path) -> None:
-        self._is_open = False
         try:
-            pynvml.nvmlInit()
-            self._is_open = True
-            self.found = find_gpus(root)
-            self.devices, notes = visible_cuda(
-                environment, list(self.found.handles), self.found.legacy_names
-            )
-            self.notes = (*self.found.notes, *notes, *_cautions(self.devices))
-            if not self.devices:
-                raise _no_gpu(self.found, environment, self.notes)
+            with contextlib.ExitStack() as opened:
+                opened.enter_context(nvml())
+                self.found = find_gpus(root)
+                self.devices, notes = visible_cuda(
+                    environment, list(self.found.handles), self.found.legacy_names
+                )
+                self.notes = (*self.found.notes, *notes, *_cautions(self.devices))
+                if not self.devices:
+                    raise _no_gpu(self.found, environment, self.notes)
+                self._opened = opened.pop_all()
         except pynvml.NVMLError as error:
-            self.close()
             raise _no_driver(error) from None
-        except DeviceError:
-            self.close()
-            raise
 
     def close(self) -> None:
         """Close the driver; can be called twice."""
-        if self._is_open:
-            self._is_open = False
-            with contextlib.suppress(pynvml.NVMLError):
-                pynvml.nvmlShutdown()
+        self._opened.close()
 
 
 def _no_driver(error: pynvml.NVMLError) -> DeviceError:

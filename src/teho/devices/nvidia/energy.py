@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pynvml
 
-from teho.devices.nvidia.devices import Handle, missing_for
+from teho.devices.nvidia.devices import Handle, missing_for, number
 from teho.devices.nvidia.driver import NvidiaDriver
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -42,9 +42,6 @@ class NvidiaEnergy:
 
 def _counted_j(handle: Handle) -> Reading:
     try:
-        counted_mj: int = pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
+        return number(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000
     except pynvml.NVMLError as error:
         return missing_for(error.value)
-    if counted_mj == 2**64 - 1:  # NVML_VALUE_NOT_AVAILABLE
-        return missing_for(pynvml.NVML_ERROR_NO_DATA)
-    return counted_mj / 1000

@@ -15,7 +15,7 @@ from typing import Any
 
 import pynvml
 
-from teho.devices.nvidia.devices import Handle, Instance, missing_for
+from teho.devices.nvidia.devices import Handle, Instance, ask, missing_for
 from teho.devices.nvidia.signals import HARDLY_EVER, Out, Signal, fields
 from teho.model.device import Device, Reading
 from teho.model.missing import Missing
@@ -52,10 +52,8 @@ _MOST_EVENTS = 1000
 
 def link_count(handle: Handle) -> int | None:
     """Return the number of a GPU's NVLinks; None if the driver does not report it."""
-    try:
-        return fields(handle, pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT)[0]
-    except pynvml.NVMLError:
-        return None
+    counts: list[int] = ask(fields, handle, pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT, otherwise=[])
+    return counts[0] if counts else None
 
 
 def error_signals(links: int | None) -> list[Signal]:

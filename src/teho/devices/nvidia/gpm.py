@@ -17,7 +17,7 @@ from typing import Any
 import pynvml
 
 from teho.devices.nvidia.devices import Handle, Instance, missing_for
-from teho.devices.nvidia.signals import PCIE_METRICS, Out, Signal, pace
+from teho.devices.nvidia.signals import Out, Signal, pace
 from teho.model.missing import Missing, Reason
 
 __all__ = ["ACTIVITY_METRICS", "NVLINK_METRICS", "Gpm", "why_no_gpm"]
@@ -36,13 +36,10 @@ _NVLINK = {
     "gpu_nvlink_receive_bytes_per_s": pynvml.NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC,
     "gpu_nvlink_send_bytes_per_s": pynvml.NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC,
 }
-_PCIE = dict(
-    zip(
-        PCIE_METRICS,
-        (pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC, pynvml.NVML_GPM_METRIC_PCIE_TX_PER_SEC),
-        strict=True,
-    )
-)
+_PCIE = {
+    "gpu_pcie_receive_bytes_per_s": pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC,
+    "gpu_pcie_send_bytes_per_s": pynvml.NVML_GPM_METRIC_PCIE_TX_PER_SEC,
+}
 ACTIVITY_METRICS = tuple(_PERCENT)
 NVLINK_METRICS = tuple(_NVLINK)
 

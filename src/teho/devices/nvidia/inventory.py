@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
 import pynvml
 
-from teho.devices.nvidia.devices import find_gpus
+from teho.devices.nvidia.devices import ask, find_gpus, nvml
 from teho.devices.procfile import read_text
 from teho.model.device import Device
 
 __all__ = ["all_gpus", "versions"]
 
 
-@contextlib.contextmanager
-def _driver() -> Iterator[None]:
-    pynvml.nvmlInit()
-    try:
-        yield
-    finally:
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-
-
 def all_gpus(root: Path) -> list[Device]:
     """Return every GPU and MIG instance that the driver shows; none if it does not answer."""
     try:
-        with _driver():
+        with nvml():
             return list(find_gpus(root).handles)
     except pynvml.NVMLError:
         return []
@@ -40,11 +30,8 @@ def versions(root: Path) -> Iterable[tuple[str, str]]:
     # The kernel reports this even if the library is missing, or is of another version.
     yield "NVIDIA driver", read_text(root / "sys/module/nvidia/version")
     yield "nvidia-ml-py", metadata.version("nvidia-ml-py")
-    with contextlib.suppress(pynvml.NVMLError), _driver():
-        with contextlib.suppress(pynvml.NVMLError):
-            yield "driver by NVML", pynvml.nvmlSystemGetDriverVersion()
-        with contextlib.suppress(pynvml.NVMLError):
-            yield "NVML", pynvml.nvmlSystemGetNVMLVersion()
-        with contextlib.suppress(pynvml.NVMLError):
-            number = pynvml.nvmlSystemGetCudaDriverVersion()
-            yield "CUDA of the driver", f"{number // 1000}.{number % 1000 // 10}"
+    with contextlib.suppress(pynvml.NVMLError), nvml():
+        yield "driver by NVML", ask(pynvml.nvmlSystemGetDriverVersion, otherwise="")
+        yield "NVML", ask(pynvml.nvmlSystemGetNVMLVersion, otherwise="")
+        number = ask(pynvml.nvmlSystemGetCudaDriverVersion)
+        yield "CUDA of the driver", f"{number // 1000}.{number % 1000 // 10}" if number else ""

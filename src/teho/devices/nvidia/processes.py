@@ -9,8 +9,8 @@ from typing import Any
 
 import pynvml
 
-from teho.devices.nvidia.devices import Handle
-from teho.devices.nvidia.signals import Out, Signal, number, pace
+from teho.devices.nvidia.devices import Handle, ask, number
+from teho.devices.nvidia.signals import Out, Signal, pace
 from teho.devices.procfile import has_host_pids
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
@@ -117,14 +117,11 @@ class JobBusy:
 
 def accounting_note(handles: Mapping[Device, Handle]) -> list[str]:
     """Return a sentence if the driver keeps accounts of ended processes on some GPUs."""
-    on = []
-    for device, handle in handles.items():
-        try:
-            mode = pynvml.nvmlDeviceGetAccountingMode(handle)
-        except pynvml.NVMLError:
-            continue
-        if mode == pynvml.NVML_FEATURE_ENABLED:
-            on.append(str(device.index))
+    on = [
+        str(device.index)
+        for device, handle in handles.items()
+        if ask(pynvml.nvmlDeviceGetAccountingMode, handle) == pynvml.NVML_FEATURE_ENABLED
+    ]
     if not on:
         return []
     query = "nvidia-smi --query-accounted-apps=pid,gpu_util,max_memory_usage,time --format=csv"

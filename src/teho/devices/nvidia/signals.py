@@ -9,7 +9,7 @@ from time import monotonic, thread_time
 
 import pynvml
 
-from teho.devices.nvidia.devices import Handle, missing_for
+from teho.devices.nvidia.devices import Handle, missing_for, number
 from teho.model.device import Reading
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
@@ -23,7 +23,6 @@ __all__ = [
     "Traffic",
     "Way",
     "fields",
-    "number",
     "pace",
     "plain_signals",
     "power_signals",
@@ -32,9 +31,6 @@ __all__ = [
 Out = dict[str, Reading]
 Way = Callable[[Handle, Out], None]
 """Writes the readings of some metrics to a dictionary, or raises NVMLError."""
-
-_NOT_AVAILABLE = frozenset({2**32 - 1, 2**64 - 1})
-"""NVML_VALUE_NOT_AVAILABLE of both widths: a successful call without a value."""
 
 _FIELD = struct.Struct("24xIi8s")
 """valueType, nvmlReturn and value of nvmlFieldValue_t. The binding needs 1 us for each."""
@@ -63,13 +59,6 @@ HARDLY_EVER = 30
 """Samples between two readings of a signal that almost never changes."""
 _SLOWLY = 5
 """Samples between two readings of a signal that needs seconds to change."""
-
-
-def number(value: int) -> int:
-    """Return the value; raise NVMLError if it is NVML's "not available"."""
-    if value in _NOT_AVAILABLE:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_DATA)
-    return value
 
 
 def fields(

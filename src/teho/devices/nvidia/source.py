@@ -47,7 +47,9 @@ _NOT_OF_INSTANCES = Missing(
 )
 _NOT_IN_MIG_MODE = Missing(Reason.UNSUPPORTED, "the driver does not report it in MIG mode")
 _NO_NVLINK = Missing(Reason.ABSENT, "this GPU has no NVLink")
-_NOT_IN_DCGM = Missing(Reason.FAILED, "DCGM has reported nothing about this GPU so far")
+_NOT_IN_DCGM: Out = dict.fromkeys(
+    _METRICS, Missing(Reason.FAILED, "DCGM has reported nothing about this GPU so far")
+)
 
 
 class _Gpu:
@@ -118,21 +120,14 @@ class _Gpu:
             detail = f"{self.no_gpm.detail}, and DCGM is not available: {why}"
             self._known |= dict.fromkeys(self._from_dcgm, Missing(self.no_gpm.reason, detail))
 
-    def add_dcgm(self, figures: Out | None, out: Out) -> None:
-        """Write DCGM's figures of this GPU to its readings."""
-        if figures is None:
-            out.update(dict.fromkeys(self._from_dcgm, _NOT_IN_DCGM))
-        else:
-            out.update({name: figures[name] for name in self._from_dcgm if name in figures})
+    def read(self, from_dcgm: Out, *, ends: bool) -> Out:
+        """Read every metric that is due; see `DeviceSource.read`.
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether the GPU has fallen off its bus. It does not come back."""
-        return bool(self._lost)
-
-    def read(self, *, ends: bool) -> Out:
-        """Read every metric that is due; see `DeviceSource.read`."""
-        if self._lost:
+        Args:
+            from_dcgm: DCGM's figures of this GPU; empty without DCGM.
+            ends: whether a run begins or ends now.
+        """
+        if self._lost:  # it has fallen off its bus, and does not come back
             return dict(self._lost)
         out = dict(self._known)
         try:
@@ -145,6 +140,7 @@ class _Gpu:
             self._lost = dict.fromkeys(_METRICS, missing_for(error.value))
             return dict(self._lost)
         self._turn += 1
+        out.update({name: from_dcgm[name] for name in self._from_dcgm if name in from_dcgm})
         return out
 
     def close(self) -> None:
@@ -210,12 +206,12 @@ class NvidiaSource:
         if self._xids is None:  # closed
             return {}
         self._pids.own = pids
-        readings = {gpu.device.id: gpu.read(ends=ends) for gpu in self._gpus}
-        if self._dcgm:
-            figures = self._dcgm.read()
-            for gpu in self._gpus:
-                if not gpu.is_lost:
-                    gpu.add_dcgm(figures.get(gpu.device.id), readings[gpu.device.id])
+        figures = self._dcgm.read() if self._dcgm else {}
+        otherwise = _NOT_IN_DCGM if self._dcgm else {}
+        readings = {
+            gpu.device.id: gpu.read(figures.get(gpu.device.id, otherwise), ends=ends)
+            for gpu in self._gpus
+        }
         # Also for a lost GPU, because its loss is an Xid error.
         for id_, count in self._xids.read().items():
             readings[id_][XID_ERRORS] = count

@@ -9,19 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from teho.devices.visible import (
-    Chosen,
-    Visible,
-    all_of_job,
-    device_at,
-    named_by_prefix,
-    unmatched,
-)
+from teho.devices.visible import Visible, all_of_job, device_at, named_by_prefix, selected
 from teho.model.device import Device
 
 __all__ = ["visible_cuda"]
 
-_LEADING_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,9})")
+_LEADING_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,9}")
+_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def visible_cuda(
@@ -39,15 +33,21 @@ def visible_cuda(
         legacy_names: `MIG-GPU-<uuid>/<gi>/<ci>` -> id of that instance.
     """
     gpus = [device for device in devices if device.parent_id is None]
-    text = environment.get("CUDA_VISIBLE_DEVICES")
+    text = environment.get(_VARIABLE)
     if text is None:
         chosen, notes = all_of_job(environment, gpus)
     elif text.lstrip()[:4] in {"GPU-", "MIG-"}:
         by_name = {device.id: device for device in devices}
         by_name.update((name, by_name[id_]) for name, id_ in (legacy_names or {}).items())
-        chosen, notes = _cuda_names(text, by_name)
+        kind = text.lstrip()[:4]
+        names = {name: device for name, device in by_name.items() if name.startswith(kind)}
+        chosen, notes = selected(
+            _VARIABLE, text, "CUDA", lambda entry: named_by_prefix(entry.strip(), kind, names)
+        )
     else:
-        chosen, notes = _cuda_indices(text, gpus)
+        chosen, notes = selected(
+            _VARIABLE, text, "CUDA", lambda entry: device_at(gpus, _LEADING_NUMBER.match(entry))
+        )
         if chosen and _order_is_unsure(environment, gpus):
             notes.append(
                 f"CUDA_VISIBLE_DEVICES={text} numbers the fastest GPU first, and the GPU models "
@@ -58,29 +58,6 @@ def visible_cuda(
         notes.append(f"CUDA_VISIBLE_DEVICES={text} names a GPU twice: CUDA then shows no GPU")
         chosen = []
     return _split(chosen, devices), tuple(notes)
-
-
-def _cuda_names(text: str, by_name: Mapping[str, Device]) -> Chosen:
-    kind = text.lstrip()[:4]
-    names = {name: device for name, device in by_name.items() if name.startswith(kind)}
-    found: list[Device] = []
-    for entry in text.split(","):
-        device = named_by_prefix(entry.strip(), kind, names)
-        if device is None:
-            return found, unmatched("CUDA_VISIBLE_DEVICES", text, entry, "CUDA")
-        found.append(device)
-    return found, []
-
-
-def _cuda_indices(text: str, gpus: Sequence[Device]) -> Chosen:
-    found: list[Device] = []
-    for entry in text.split(","):
-        number = _LEADING_NUMBER.match(entry)
-        device = device_at(gpus, int(number[1]) if number else -1)
-        if device is None:
-            return found, unmatched("CUDA_VISIBLE_DEVICES", text, entry, "CUDA")
-        found.append(device)
-    return found, []
 
 
 def _split(gpus: Sequence[Device], devices: Sequence[Device]) -> tuple[Device, ...]:

@@ -41,6 +41,8 @@ __all__ = ["plan_document"]
 _NEAREST = 4
 """If nothing fits, as many partitions are named with their limits."""
 _NOT_DOCUMENTED = frozenset({"limit_not_documented", "cost_not_documented"})
+_REMARKS = frozenset({"memory_is_share", "energy_is_shared"})
+"""Advice that is not a warning."""
 _MOST = 24
 """Number of ways in the table on a terminal."""
 
@@ -261,13 +263,19 @@ def _advice(advice: Advice) -> Iterator[Item]:
     if advice.kind in _NOT_DOCUMENTED:
         yield Item(text=advice.sentence)
     elif advice.kind != "time_not_said":
-        yield Item(text=advice.sentence, severity="warning", details=(advice.source,))
+        remark = advice.kind in _REMARKS
+        yield Item(
+            text=advice.sentence,
+            severity="" if remark else "warning",
+            details=(advice.source,),
+        )
 
 
 def _advice_words(advice: Advice) -> str:
     if advice.kind in _NOT_DOCUMENTED:
         return advice.sentence
-    return f"! {advice.sentence} · {advice.source}"
+    mark = "" if advice.kind in _REMARKS else "! "
+    return f"{mark}{advice.sentence} · {advice.source}"
 
 
 def _next_nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[Item]:

@@ -1,0 +1,214 @@
+"""What the probe notes of PyTorch's data loaders, however they are made and used."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from probe.probed import SLOW_DATA, WITH_FRAMEWORKS, Probed, loaders_of
+from support import lacks_framework
+from teho.explain.program import program_of
+from teho.model.watched import Loader
+
+pytestmark = pytest.mark.skipif(bool(lacks_framework("torch")), reason=lacks_framework("torch"))
+
+LOADERS = (
+    SLOW_DATA
+    + """
+from collections import UserDict
+class Stream(IterableDataset):
+    def __iter__(self): return iter(torch.arange(7.0))
+class Own(DataLoader):
+    def __init__(self, dataset, size): super().__init__(dataset, size, shuffle=True)
+class Equal(DataLoader):
+    def __eq__(self, other): return True  # and so it has no hash
+class Batch:
+    def __getattr__(self, name): raise RuntimeError(name)
+TINY = TensorDataset(torch.zeros(10, 3), torch.zeros(10, dtype=torch.int64))
+def go(loader, times=1):
+    for _ in range(times):
+        for batch in loader: pass
+def in_process(): go(DataLoader(Slow(), batch_size=2, drop_last=True), 2)
+def with_workers(): go(DataLoader(Slow(), batch_size=2, num_workers=2), 2)
+def with_lasting_workers():
+    go(DataLoader(Slow(), batch_size=2, num_workers=2, persistent_workers=True), 2)
+def of_a_stream(): go(DataLoader(Stream(), batch_size=2))
+def left_early():
+    loader = DataLoader(TINY, batch_size=2)
+    for _ in range(3):
+        for number, batch in enumerate(loader):
+            if number == 1: break
+def training():
+    return DataLoader(TINY, batch_size=2)
+def validation():
+    return DataLoader(TINY, batch_size=5)
+def at_once():
+    train, valid = training(), validation()
+    for batch in train: go(valid)
+def of_a_subclass(): go(Own(TINY, 5))
+def without_hash(): go(Equal(TINY, 5))
+def copied(): return DataLoader(TINY, batch_size=5)
+def in_a_loop():
+    for _ in range(3): go(DataLoader(TINY, batch_size=5))
+def of_batches_of_a_kind_of_its_own():
+    go(DataLoader(TINY, batch_size=5, collate_fn=lambda samples: Batch()))
+def tokens(samples): return UserDict(ids=torch.zeros(len(samples), 4, dtype=torch.int64))
+def of_tokens(): go(DataLoader(Slow(4), batch_size=2, collate_fn=tokens))
+def of_words(): go(DataLoader(Slow(4), batch_size=2, collate_fn=lambda samples: ["a", "b"]))
+def by_hand(): go(DataLoader(TINY, batch_size=None))
+def by_a_sampler(): go(DataLoader(TINY, batch_sampler=BatchSampler(range(10), 5, False)))
+class Kinds:
+    def __len__(self): return 2
+    def __iter__(self): return iter([[0, 2, 4, 6], [1, 3, 5, 7]])
+def by_a_sampler_of_its_own(): go(DataLoader(TINY, batch_sampler=Kinds()))
+in_process(); with_workers(); with_lasting_workers(); of_a_stream(); left_early(); at_once()
+of_a_subclass(); without_hash(); in_a_loop(); of_batches_of_a_kind_of_its_own()
+by_hand(); by_a_sampler(); by_a_sampler_of_its_own(); of_tokens(); of_words()
+go(pickle.loads(pickle.dumps(copied()))); go(copy.deepcopy(copied()))
+print("done")
+"""
+)
+
+
+def later(loader: Loader) -> int:
+    return sum(wait.count for wait in loader.waits.values())
+
+
+@pytest.fixture(scope="module")
+def loaders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Loader]:
+    probed = Probed(tmp_path_factory.mktemp("loaders"))
+    done = probed.run(LOADERS, "-W", "error", python=WITH_FRAMEWORKS)
+    assert (done.stdout, done.stderr, done.returncode) == (b"done\n", b"", 0)
+    process = next(one for one in probed.watched() if len(one.loaders) > 1)
+    return loaders_of(process)
+
+
+def test_a_loader_is_told_with_its_settings_and_its_line(loaders: dict[str, Loader]) -> None:
+    loader = loaders["in_process"]
+    assert loader.made_at
+    assert loader.made_at.text == "DataLoader(Slow(), batch_size=2, drop_last=True)"
+    assert loader.settings == {
+        "batch_size": 2,
+        "num_workers": 0,
+        "pin_memory": False,
+        "prefetch_factor": None,
+        "persistent_workers": False,
+        "drop_last": True,
+        "dataset": "__main__.Slow",
+        "is_iterable": False,
+        "samples": 10,
+        "collate": "default_collate",
+        "sampler": "SequentialSampler",
+    }
+    assert loader.batch == {
+        "bytes": 2 * 3 * 4 + 2 * 8,
+        "dtypes": ["float32", "int64"],
+        "samples": 2,
+    }
+    assert loaders["training"].settings["dataset_bytes"] == 10 * (3 * 4 + 8)
+
+
+def test_who_loads_in_the_process_waits_for_all_of_it(loaders: dict[str, Loader]) -> None:
+    loader = loaders["in_process"]
+    assert (loader.made, loader.epochs, loader.batches, later(loader)) == (1, 2, 10, 8)
+    assert loader.first_s >= 2 * 2 * 0.02
+    assert loader.wait_s >= 10 * 2 * 0.02
+
+
+@pytest.mark.parametrize("name", ["with_workers", "with_lasting_workers"])
+def test_waiting_for_workers_is_told_apart_from_their_start(
+    loaders: dict[str, Loader], name: str
+) -> None:
+    loader = loaders[name]
+    assert (loader.made, loader.epochs, loader.batches, later(loader)) == (1, 2, 10, 8)
+    assert loader.settings["num_workers"] == 2
+    assert loader.settings["persistent_workers"] is (name == "with_lasting_workers")
+    assert loader.first_s >= 2 * 2 * 0.02
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_workers_are_known_however_they_were_started(probed: Probed, method: str) -> None:
+    done = probed.run(
+        SLOW_DATA
+        + f"""
+if __name__ == "__main__":
+    for _ in DataLoader(Slow(40), num_workers=2, multiprocessing_context={method!r}): pass
+""",
+        python=WITH_FRAMEWORKS,
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    # Their files get the node's name when they are collected.
+    program = program_of([msgspec.structs.replace(one, node="n1") for one in probed.watched()])
+    assert program is not None
+    assert [main.feed.workers for main in program.mains] == [2]
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "epochs", "batches"),
+    [
+        ("of_a_stream", 1, 1, 4),
+        ("left_early", 1, 3, 6),
+        ("training", 1, 1, 5),
+        ("validation", 1, 5, 10),
+        ("Own.__init__", 1, 1, 2),
+        ("without_hash", 1, 1, 2),
+        ("in_a_loop", 3, 3, 6),
+        ("of_batches_of_a_kind_of_its_own", 1, 1, 2),
+        ("by_hand", 1, 1, 10),
+        ("by_a_sampler", 1, 1, 2),
+    ],
+)
+def test_batches_are_counted_however_a_loader_is_used(
+    loaders: dict[str, Loader], name: str, made: int, epochs: int, batches: int
+) -> None:
+    loader = loaders[name]
+    assert (loader.made, loader.epochs, loader.batches) == (made, epochs, batches)
+    assert later(loader) == batches - epochs
+
+
+def test_a_stream_has_no_number_of_samples(loaders: dict[str, Loader]) -> None:
+    assert loaders["of_a_stream"].settings["is_iterable"] is True
+    assert "samples" not in loaders["of_a_stream"].settings
+
+
+def test_the_size_of_a_batch_is_told_whoever_sets_it(loaders: dict[str, Loader]) -> None:
+    assert loaders["by_a_sampler"].settings["batch_size"] == 5
+    assert loaders["by_a_sampler_of_its_own"].settings["batch_size"] == 4
+    assert loaders["by_a_sampler_of_its_own"].settings["batch_sampler"] == "Kinds"
+    assert loaders["by_hand"].settings["batch_size"] is None
+
+
+def test_copies_of_a_loader_are_seen_where_they_are_gone_through(
+    loaders: dict[str, Loader],
+) -> None:
+    assert loaders["copied"].batches == 0
+    assert loaders["go"].batches == 4
+
+
+def test_what_a_batch_holds_is_told_of_a_tokenizers_too_and_never_as_nothing(
+    loaders: dict[str, Loader],
+) -> None:
+    assert loaders["of_tokens"].batch == {"bytes": 64, "dtypes": ["int64"], "samples": 2}
+    assert loaders["of_words"].batch == {"bytes": None, "dtypes": [], "samples": None}
+
+
+def test_a_dataset_is_asked_for_nothing_before_its_sampler_asks(probed: Probed) -> None:
+    """Files are opened in the workers, as HDF5 and LMDB want it; an open one is not pickled."""
+    probed.both(
+        SLOW_DATA
+        + """
+class Lazy(Slow):
+    file = None
+    def __len__(self):
+        if self.file is None: self.file = open(__file__)
+        return 4
+    def __getitem__(self, index): return index
+if __name__ == "__main__":
+    loader = DataLoader(Lazy(), batch_size=2, num_workers=1, multiprocessing_context="spawn")
+    print(loader.dataset.file)
+    for batch in loader: print(batch.tolist())
+""",
+        python=WITH_FRAMEWORKS,
+    )
+    told = [loader for one in probed.watched() for loader in one.loaders]
+    assert [loader.settings["samples"] for loader in told] == [4]
