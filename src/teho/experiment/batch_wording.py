@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from teho.experiment.attempt import Attempt
@@ -107,6 +109,10 @@ def _of_memory(found: BatchSizes, size: int) -> str:
         used_bytes, most_bytes, what = own.host_bytes, found.memory_limit_bytes, "memory"
     if used_bytes is None:
         return ""
+    each_bytes = own.process_limit_bytes
+    if what == "memory" and each_bytes and each_bytes < (most_bytes or math.inf):
+        limit = f"each process may use {format_bytes(each_bytes)}"
+        return f" ({format_bytes(used_bytes)} memory; {limit})"
     most = f"of {format_bytes(most_bytes)} " if most_bytes else ""
     return f" ({format_bytes(used_bytes)} {most}{what})"
 

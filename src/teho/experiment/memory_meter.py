@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from teho.devices.host.cgroup import MemoryCgroup
 from teho.devices.procfile import read_text
@@ -23,6 +26,9 @@ _LOOK_S = 1.0
 and PyTorch keeps the GPU memory that it has allocated, so peaks between two readings count too."""
 _NEAR = 0.95
 """Share of the host's memory above which a run is ended, before the kernel kills processes."""
+
+_LIMIT = re.compile(r"^Max (?:data size|address space) +(\d+)", re.MULTILINE)
+"""A limit in `/proc/PID/limits`; without one, there is a word instead of the number."""
 
 
 class MemoryMeter:
@@ -56,6 +62,7 @@ class MemoryMeter:
         self._looked_s = -math.inf
         self._now_bytes = 0
         self._host_bytes = 0
+        self._process_limits: set[int] = set()
         self._of_gpus: dict[str, tuple[int | None, int | None]] = {}
         self._kills = self._counted()
 
@@ -72,6 +79,9 @@ class MemoryMeter:
             sizes = [_memory_bytes(self._root, pid) for pid in pids]
             self._now_bytes = sum(now for now, _ in sizes)
             self._host_bytes = max(self._host_bytes, sum(peak for _, peak in sizes))
+            for pid in pids:
+                limits = read_text(self._root / "proc" / str(pid) / "limits")
+                self._process_limits.update(map(int, _LIMIT.findall(limits)))
             if pids:
                 self._read_gpus(frozenset(pids))
         return self._almost_full()
@@ -113,18 +123,21 @@ class MemoryMeter:
             on_gpu: whether the program computes on a GPU. If the driver does not report the memory
                 of each process, the figures of all programs are left out for other programs.
         """
-        host_bytes = self._host_bytes or None
+        of_host = MemoryUse(
+            host_bytes=self._host_bytes or None,
+            process_limit_bytes=min(self._process_limits, default=None),
+        )
         filled = [
             (own or used or 0, id_)
             for id_, (own, used) in self._of_gpus.items()
             if own or (own is None and used and on_gpu)
         ]
         if not filled:
-            return MemoryUse(host_bytes=host_bytes)
+            return of_host
         _, fullest = max(filled)
         own, used = self._of_gpus[fullest]
-        return MemoryUse(
-            host_bytes=host_bytes,
+        return msgspec.structs.replace(
+            of_host,
             gpu_bytes=own,
             gpu_used_bytes=used,
             gpu_total_bytes=self._sizes.get(fullest),

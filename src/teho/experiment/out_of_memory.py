@@ -20,6 +20,7 @@ _LACKS_MEMORY = re.compile(
 )
 _WAS_KILLED = re.compile(r"killed by signal: Killed|exitcode: -9\b|SIGKILL|Signal 9 ")
 """What PyTorch's loaders and launchers print about a process that got SIGKILL."""
+_KILLED = "the kernel killed a process because memory ran out"
 _BY_SIGKILL = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
 """A shell reports the signal of its program as 128 and the signal's number."""
 
@@ -52,8 +53,9 @@ def memory_failure(
     # If an exception is known, the lines before it may be about another problem. The probe leaves
     # out a message that may have a secret.
     said = [one for one in raised if ": " in one or _LACKS_MEMORY.search(one)] or lines
-    if lacking := next((line for line in said if _LACKS_MEMORY.search(line)), ""):
-        return shortened(lacking), ""
+    for line in said:
+        if match := _LACKS_MEMORY.search(line):
+            return _around(line, match), ""
     is_killed = exit_code in _BY_SIGKILL or any(map(_WAS_KILLED.search, [*said, *lines]))
     if not is_killed:
         return "", ""
@@ -64,4 +66,9 @@ def memory_failure(
     return "", "it was killed (SIGKILL), but the kernel did not report a lack of memory"
 
 
-_KILLED = "the kernel killed a process because memory ran out"
+def _around(line: str, match: re.Match[str]) -> str:
+    """Return the part of a long line that is about memory, after the name of the exception."""
+    short = shortened(line)
+    if short == line or match.end() < len(short):
+        return short
+    return shortened(f"{line.partition(':')[0]}: … {line[match.start() :]}")

@@ -29,6 +29,8 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
 
     host_bytes: Union[int, None] = None
     """Of all processes of the program together; files are not included."""
+    process_limit_bytes: Union[int, None] = None
+    """Limit for the memory of each process (`ulimit -d` or `ulimit -v`); null also without one."""
     gpu_bytes: Union[int, None] = None
     """Of the program's processes on one GPU: the GPU that they filled the most."""
     gpu_used_bytes: Union[int, None] = None
