@@ -20,7 +20,7 @@ from teho.experiment.batches import batches_per_step, samples_per_batch
 from teho.experiment.pace import FEWEST_STEPS
 from teho.experiment.tune import Run
 from teho.experiment.unmeasurable import no_baseline
-from teho.model.batch_sizes import BatchSizes, BatchTry, Ended, Limit
+from teho.model.batch_sizes import BatchSizes, BatchTry, Ended, Limit, MemoryUse
 from teho.model.watched import Loader
 from teho.units import counted, format_duration, format_pace
 
@@ -121,9 +121,9 @@ class _Search:
         rate = _rate(attempt._replace(loader=loader)) if ended == "fits" else None
         if ended == "fits" and rate is None:
             why = f"its speed is not known: it had no steady pace within {_took(attempt)}"
-        one = BatchTry(
-            batch_size=size, ended=ended, memory=attempt.memory, samples_per_s=rate, why=why
-        )
+        # A run that fails has often not reached its peak when the memory is read.
+        memory = attempt.memory if ended == "fits" else MemoryUse()
+        one = BatchTry(batch_size=size, ended=ended, memory=memory, samples_per_s=rate, why=why)
         self.tries.append(one)
         pace = f"{format_pace(rate)} samples/s" if rate else ""
         self._tell(f"batch_size={size}: {why or pace}")

@@ -78,7 +78,7 @@ def _largest(found: BatchSizes, largest: int) -> str:
         return f"{size} fits; {_number(next_one.batch_size)} failed, but not because of memory"
     why = {
         "time": "the time was over: increase `--for`",
-        "too_slow": "a step takes too long: increase `--for`",
+        "too_slow": "a step takes too long",
     }.get(found.ended_by, "it was ended early")
     if next_one and next_one.ended == "out_of_memory":
         return (

@@ -46,6 +46,7 @@ class BatchTry(msgspec.Struct, frozen=True, kw_only=True):
     """Of one process."""
     ended: Ended
     memory: MemoryUse
+    """Null figures if the batch does not fit: its peak is not known."""
     samples_per_s: Union[float, None] = None
     """Of all processes together; null if the run had no steady step rate."""
     why: str = ""

@@ -63,7 +63,7 @@ def _tried(found: BatchSizes) -> Table:
                band="GPU memory"),
         column("host", "host memory", lambda one: one.memory.host_bytes, unit="bytes"),
         only_known=True,
-        note="Memory is the peak. If a run fails, its peak may not be measured in time.",
+        note="Memory is the peak of a run. It is not known for runs that failed.",
     )  # fmt: skip
 
 
