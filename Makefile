@@ -42,6 +42,7 @@ check: .venv/dev  ## Style, types, layers, and Python 3.8 where it is needed: se
 	$(BIN)/vermin -q --violations -t=3.8- src/teho/probe/inject src/teho/bench/programs src/teho/doctor/programs \
 	  src/teho/software/what_is_installed.py src/teho/launch/check.py src/teho/launch/checking \
 	  src/teho/process/__init__.py src/teho/process/json_lines.py
+	$(BIN)/vermin -q --violations -t=3.6- src/teho/stage/side.py
 
 soak: .venv/dev  ## Plans on random sites against a real SCHEDULER; SITES, REQUESTS, SEED: an hour.
 	sh tests/debian-packages.sh

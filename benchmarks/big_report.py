@@ -1,9 +1,10 @@
 """The report of 64 nodes with 8 GPUs each over 3 days, as whole processes of `teho report`.
 
-The recording is generated (benchmarks/generate.py). The samples of one node go through Teho's
-sampler. If a run is long, the sampler merges samples. The rows of the other 63 nodes are variants
-of these rows. Each node's rows are sealed in the same way as by a recorder. The output goes to a
-file. The files are already in the file system's cache.
+The recording is generated (benchmarks/generate.py). The benchmark generates the samples of one
+node, and Teho's sampler makes rows from these samples. In a long run, the sampler merges samples.
+The benchmark then changes these rows slightly to get the rows of the 63 other nodes. The benchmark
+seals the rows of each node in the same way as a recorder. `teho report` writes its output to a
+file. The files of the recording are already in the file system's cache.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Size on disk: the bytes per value in sealed recordings, and the size of a month.
 
-A value is a cell of a row that is not null. The share of each core is one value. *Readings* are all
-values except those that identify the row (time, node, device). The *recorded* rows are from a real
-recording: a small program ran with eight stub GPUs. The *generated* rows are from recordings that
-Teho's sampler, journal and seal made from generated samples, one per second. These samples are for
-8 GPUs and 40 cores, and every sample has noise. If a row of the month covers more than 32 samples,
-only 32 samples are generated. So this row has more noise than a real row. For comparison, the
-documentation of Prometheus gives 1 to 2 bytes per sample.
+A value is a cell of a row that is not null. The busy share of each core is one value. *Readings*
+are all values except the time, the node and the device of a row. The *recorded* rows are from a
+real recording: a small program ran with eight stub GPUs. The *generated* rows are from recordings
+of generated samples, one sample per second. Teho's own code made these recordings from the samples.
+The samples are for 8 GPUs and 40 cores, and every sample has noise. If a row of the month covers
+more than 32 samples, the benchmark generates only 32 samples. So a row of the month has more noise
+than a real row. For comparison, the documentation of Prometheus gives 1 to 2 bytes per sample.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
 """Lines: whether the share of the time of each line is right. The programs measure their lines too.
 
 The programs in `benchmarks/lines/programs` were written without knowledge of Teho. Each program
-runs a loop of two to five marked lines and measures the time of each line. These shares are
-compared with the shares that Teho, py-spy and scalene find, each in a separate run. *Largest error*
-is the largest difference from the program's own clocks, in percentage points, over all lines of all
-programs. *Top line right* is the number of programs whose most expensive line was found. A line
-within 5 points of the most expensive line also counts as the most expensive line. *Loaded* means
-that two other processes use all cores.
+runs a loop of two to five marked lines and measures the time of each line. The benchmark compares
+the shares from the program's own clocks with the shares that Teho, py-spy and scalene find, each in
+a separate run. *Largest error* is the largest difference from the program's own clocks, in
+percentage points, over all lines of all programs. *Top line right* is the number of programs for
+which the tool found the most expensive line. If the share of a line is within 5 points of the most
+expensive line, this line also counts as the most expensive line. *Loaded* means that two other
+processes use all cores.
 
-Programs that do not use PyTorch or NumPy run under every CPython that is found. The other programs,
-and the other profilers, use the Python in `.frameworks`. A program runs for 20 s with Teho, and for
-10 s with another profiler. With 500 samples, one share in 40 differs by more than 5 points by
-chance. If a program has such a share, it runs three more times, and Teho's figure is the mean of
-these three runs. py-spy takes 100 samples per second, with `--idle`, and stops the program for each
-sample. scalene does not report inclusive time. So the benchmark adds the time of the functions in
-the same file that a line calls. *Right kind* is the number of lines for which Teho and the
+If a program uses neither PyTorch nor NumPy, it runs under every installed CPython. If a program
+uses PyTorch or NumPy, it runs under the Python in `.frameworks`. py-spy and scalene use this Python
+too. A program runs for 20 s with Teho, and for 10 s with another profiler. With 500 samples, one
+share in 40 differs by more than 5 points by chance. If a program has an error of more than 5
+points, it runs three more times, and Teho's figure is the mean of these three runs. py-spy takes
+100 samples per second, with `--idle`, and stops the program for each sample. scalene does not
+report inclusive time. So for scalene, the benchmark adds up the time of a line and of the functions
+in the same file that the line calls. *Right kind* is the number of lines for which Teho and the
 program's author agree on the activity of the main thread.
 """
 

@@ -1,10 +1,10 @@
 """Planning: one request on all clusters, in one process, and many requests in one process.
 
-Each `teho plan` is one process. It reads the files of all clusters, plans, and prints. With
-`--script`, it also loads the templates and writes a script. *10,000 plans* are requests of every
-size. Some of them fit, and others do not. One process plans each request on every cluster. None of
-the other tools plans a job, so the page compares `teho plan` only with the shortest Python program,
-`pass`.
+Each `teho plan` is one process. `teho plan` reads the files of all clusters, makes a plan, and
+prints the plan. With `--script`, `teho plan` also loads the templates and writes a script. *10,000
+plans* are plans for requests of every size. Some of these requests fit on a cluster, and other
+requests do not. One process plans each request on every cluster. No other tool plans a job, so this
+page compares `teho plan` only with the shortest Python program, `pass`.
 """
 
 from __future__ import annotations

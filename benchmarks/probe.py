@@ -7,32 +7,36 @@ plain Python. *numpy* multiplies matrices. Each program uses one thread, as with
 The cost of the sampler is smaller than the noise of a shared machine. On average, the sampler may
 use 0.4 % of a core in the first 150 s of a process. In this benchmark it may use ten times as much,
 and the loss is divided by ten. The program stops the sampler (SIGSTOP) for half a second, then lets
-it continue for half a second, and so on. Every second window is *stopped*. Half of the other
-windows are *awake*, chosen at random. In the other windows, the program stops the sampler once more
-(*again*). Teho's figure shows how much longer a step took in awake windows than in the stopped
-windows around them. It is the mean over the middle half of the windows, divided by ten, with its 95
-% interval (bootstrap). *Itself* is the same figure for the windows in which the sampler was stopped
-again. The true value of *itself* is 0. The answer is neither yes nor no in two cases: the interval
-of *itself* reaches the budget, or Teho's interval contains the budget.
+it continue for half a second, and so on. In every second window, the sampler is *stopped*. The
+windows between them are of two kinds, chosen at random. In one half of these windows, the sampler
+is *awake*. In the other half, the program stops the sampler *again*. Teho's figure shows how much
+longer a step took in awake windows than in the stopped windows around them. Teho's figure is the
+mean over the middle half of the windows, divided by ten, with its 95 % interval (bootstrap).
+*Itself* is computed in the same way as Teho's figure, but for the windows in which the sampler was
+stopped again. The true value of *itself* is 0. The answer is neither yes nor no in two cases: the
+interval of *itself* reaches the budget, or Teho's interval contains the budget.
 
-The probe also wraps *PyTorch's functions*. This part cannot be switched off during a run. So it is
-measured separately and added to Teho's figure for *training*. To measure it, processes with and
-without the probe run a loader of numbers and an optimizer with one parameter. The difference of
-their shortest times per batch is multiplied by the batches per second in *training*. The probe and
-the sampler measure the row *CPU time of probe and sampler* themselves, from the start of a run.
-Only the last two rows include the cost at the start and the end of a program.
+The probe also wraps *PyTorch's functions*. The benchmark cannot switch off the wrapped functions
+during a run. So the benchmark measures the cost of the wrapping separately, and adds it to Teho's
+figure for *training*. To measure the cost of the wrapping, processes with and without the probe run
+a loader of numbers and an optimizer with one parameter. The benchmark takes the difference between
+their shortest times per batch. The benchmark multiplies the difference of the times by the batches
+per second in *training*. The probe and the sampler measure the row *CPU time of probe and sampler*
+themselves, from the start of a run. Only the last two rows include the cost at the start and the
+end of a program.
 
-Other profilers are measured as whole processes. These runs and runs without a profiler alternate.
-The figure shows how much longer a step took after a warm-up of two seconds. It is the median over
-rounds, with the minimum and the maximum. Start and end are left out. *Another process* is a second
-run of the program without a profiler. If a figure is inside the range of *another process*, it is
-noise. *The probe, as a whole process* checks that the method above hides no cost.
+Other profilers are measured as whole processes. Runs with a profiler and runs without a profiler
+alternate. The figure shows how much longer a step took after a warm-up of two seconds. The figure
+is the median over rounds, with the minimum and the maximum. The start and the end of the program
+are not included. *Another process* is a second run of the program without a profiler. If a figure
+is inside the range of *another process*, it is noise. *The probe, as a whole process* checks that
+the method above hides no cost.
 
 torch.profiler records the CPU. *scheduled* repeats `schedule(wait=5, warmup=1, active=3)` and
 writes its traces. TraceML has `trace_step` around each step. scalene runs with `--cpu-only`. py-spy
-takes 100 samples per second, its default. The profilers are installed into separate environments.
-If a profiler does not work on this machine, the page says so. Without PyTorch
-(`tests/frameworks.sh`), *training* is left out.
+takes 100 samples per second, its default. Each profiler is installed into a separate environment.
+If a profiler does not work on this machine, the page says so. If PyTorch (`tests/frameworks.sh`) is
+missing, there is no row *training*.
 """
 
 from __future__ import annotations

@@ -1,27 +1,29 @@
 """Slowdown: a program under `teho run`, while the recorder runs and while it is stopped.
 
 One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts its work.
-*compute* runs Python and NumPy on every core. *loader* reads small files from the page cache,
-unpacks them and lists their directory, also on every core.
+*compute* runs Python and NumPy on every core. *loader* also runs on every core. The program
+*loader* reads small files from the page cache, unpacks these files and lists their directory.
 
 The cost of one sample per second is smaller than the noise of a shared machine. So the recorder
 takes ten samples per second, and the loss is divided by ten. The program stops the recorder
-(SIGSTOP) for one second, then lets it continue for one second, and so on. Every second window is
-*stopped*. Half of the other windows are *awake*, chosen at random. In the rest of the windows, the
-program stops the recorder *again*. All windows are in the same process with the same memory. Each
-window is compared with the windows before and after it, so slow changes of the machine do not
-change the comparison.
+(SIGSTOP) for one second, then lets it continue for one second, and so on. In every second window,
+the recorder is *stopped*. The windows between them are of two kinds, chosen at random. In one half
+of these windows, the recorder is *awake*. In the other half, the program stops the recorder
+*again*. All windows are in the same process with the same memory. The benchmark compares each
+window with the windows before and after it, so slow changes of the machine do not change the
+result.
 
 Teho's figure shows how much less work the program did in awake windows than in the stopped windows
-around them. It is the mean over the middle half of the windows, in per cent, divided by ten, with
-its 95 % interval (bootstrap). *Itself* is the same figure for the windows in which the recorder was
-stopped again. The true value of *itself* is 0, so its interval shows how exactly this machine can
-measure. The answer is neither yes nor no in two cases: the interval of *itself* reaches the budget,
-or Teho's interval contains the budget.
+around them. Teho's figure is the mean over the middle half of the windows, in per cent, divided by
+ten, with its 95 % interval (bootstrap). *Itself* is computed in the same way as Teho's figure, but
+for the windows in which the recorder was stopped again. The true value of *itself* is 0, so the
+interval of *itself* shows how exactly this machine can measure. The answer is neither yes nor no in
+two cases: the interval of *itself* reaches the budget, or Teho's interval contains the budget.
 
-When the recorder continues, it takes one sample at once. So it takes eleven samples in a second
-instead of ten, and Teho's figure is too high rather than too low. The supervisor sleeps all the
-time. The costs at the start and at the end are in the sections *Start* and *Recorder*.
+When the stopped recorder continues, it takes one sample at once. So the recorder takes eleven
+samples in a second instead of ten. Because of the eleventh sample, Teho's figure may be too high,
+but not too low. The supervisor sleeps all the time. The costs at the start and at the end of a run
+are in the sections *Start* and *Recorder*.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Tune: how much of a planted fault `teho tune` regains without a change to the program.
 
-These are the [planted faults](faults.md) that settings of the data loader can repair. Each program
-runs under `teho tune` with its fault, with windows of 3 s, for at most 5 min. Fault 3 runs for 10
-min, because its effect is small compared with the noise of a shared machine. In 5 min, three of
-three runs proved no gain. After that, three versions of the program run alternately, three times
-each. They use the settings of the fault, the settings that `teho tune` found, and the ideal
-settings. *Regained* compares the gain of the found settings with the gain of the ideal settings, in
-steps per second. It is 0 if no gain was proved. The goal is 80 %. Without PyTorch
-(`tests/frameworks.sh`), programs that need PyTorch are left out.
+This section has the [planted faults](faults.md) that settings of the data loader can repair. Each
+program runs with its fault under `teho tune`, with windows of 3 s, for at most 5 min. Fault 3 runs
+for 10 min, because its effect is small compared with the noise of a shared machine. For fault 3,
+three of three runs of 5 min proved no gain. After `teho tune`, three versions of the program run
+alternately, three times each. The first version has the settings of the fault. The second version
+has the settings that `teho tune` found, and the third version has the ideal settings. *Regained*
+compares the gain of the found settings with the gain of the ideal settings, in steps per second. If
+`teho tune` proved no gain, *regained* is 0. The goal is 80 %. If PyTorch (`tests/frameworks.sh`) is
+missing, programs that need PyTorch are left out.
 """
 
 from __future__ import annotations

@@ -34,11 +34,15 @@ from teho.model.document import Report
 from teho.model.metric import METRICS
 from teho.model.scaled import Scaled
 from teho.model.software import Checked, EnvironmentPlan
+from teho.model.staged import Staged
 from teho.model.tuned import Tuned
 from teho.schedulers.registry import cluster_schedulers
 from teho.schedulers.script.launch_site import launch_site
+from teho.show.build.bench import bench_document
 from teho.show.json import plan as plan_json
+from teho.show.json.bench import read_bench_json
 from teho.show.json.noun import schema_of
+from teho.show.text.document import render_text
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE)]
@@ -295,6 +299,34 @@ def scripts_page() -> str:
     return _with_tables(SCRIPTS_PAGE, {"launchers": _launchers})
 
 
+LESSON_PAGE = HERE / "learn" / "when-a-gpu.md"
+
+
+def lesson_page() -> str:
+    """Return the lesson about sizes as it is, with a GPU's columns if one was measured."""
+    return _with_tables(LESSON_PAGE, {"a GPU's columns": _on_a_gpu})
+
+
+def _on_a_gpu() -> list[str]:
+    """Return what `teho bench solve` measured on a GPU, or that no GPU was measured."""
+    stored = gpu_page.BENCHES / "solve.json"
+    bench = read_bench_json(stored) if stored.exists() else None
+    if bench is None or not any(
+        timing.placement.startswith("gpu") for one in bench.results for timing in one.timings
+    ):
+        return [
+            "**No GPU has been measured yet**, so this table has only columns for CPU cores.",
+            "[On a real GPU](../gpu.md) says how to measure one. When the result is kept, this",
+            "page shows the GPU's columns here.",
+        ]
+    shown = render_text(bench_document(bench), width=80, color=False)
+    command = f"teho bench --from {stored.relative_to(HERE.parent)}"
+    return [
+        f"The same example on a GPU ({', '.join(bench.gpus)}; see [On a real GPU](../gpu.md)):",
+        f"\n```console\n$ {command}\n{shown.rstrip()}\n```",
+    ]
+
+
 def _with_tables(page: Path, tables: dict[str, Callable[[], list[str]]]) -> str:
     text = page.read_text(encoding="utf-8")
     for name, table in tables.items():
@@ -324,12 +356,14 @@ SHIPPED = {
     PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
     PACKAGE / "show" / "report.schema.json": lambda: _schema(schema_of(Report)),
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),
+    PACKAGE / "show" / "stage.schema.json": lambda: _schema(schema_of(Staged)),
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
     PACKAGE / "launch" / "sites.py": launch_sites,
     HERE / "report-json.md": lambda: NOTE + report_page(),
     gpu_page.PAGE: gpu_page.write_page,
     RULES_PAGE: rules_page,
     SCRIPTS_PAGE: scripts_page,
+    LESSON_PAGE: lesson_page,
 }
 
 

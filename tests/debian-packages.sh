@@ -26,14 +26,16 @@ note mpirun openmpi-bin
 note ip iproute2
 note unshare util-linux
 note envml environment-modules
+note rsync rsync
+note sshd openssh-server
 [ -e /usr/share/lmod/lmod/init/bash ] || lacking="$lacking lmod"
 if [ -z "$lacking" ]; then exit 0; fi
 
 skipped="tests in a browser need chromium, those on a real Slurm slurmctld, slurmd, slurm-client,
 slurmdbd, munge and mariadb-server, those on a real Grid Engine gridengine-master, -exec and
 -client, one of scripts shellcheck, those of Open MPI openmpi-bin, those on two nodes of a Grid Engine
-iproute2 and util-linux too, those of modules environment-modules and lmod; they are skipped
-without them."
+iproute2 and util-linux too, those of modules environment-modules and lmod, those of teho stage rsync
+and openssh-server; they are skipped without them."
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "Not there, and no root on Debian to install it:$lacking. Of the tests, $skipped"
     exit 0

@@ -7,12 +7,14 @@ import json
 import re
 from pathlib import Path
 
+import click
 import jsonschema
 import msgspec
 import pytest
 
 from teho.cli import COMMANDS
-from teho.clusters.catalogue import cluster_files
+from teho.cli.group import teho
+from teho.clusters.catalogue import cluster_files, load_cluster
 from teho.config.toml import read_toml
 
 ROOT = Path(__file__).parents[1]
@@ -69,9 +71,17 @@ def test_every_page_is_in_the_site() -> None:
         assert str(page.relative_to(ROOT / "docs")) in site
 
 
+def links_of(cluster: str) -> set[str]:
+    """Return the pages in the file of a cluster."""
+    links = load_cluster(cluster, {"XDG_CONFIG_HOME": "/nonexistent"}).links
+    texts = (links.documentation, links.portal, links.acknowledgement) if links else ()
+    return {text for text in texts if text.startswith("https://")}
+
+
 def test_nothing_shipped_names_an_outside_place() -> None:
     # Facts carry sources in words; nothing that is installed fetches or links anything but uPlot's
-    # own home inside its licence, the TOML help, and the name of the schema's dialect.
+    # own home inside its licence, the TOML help, the name of the schema's dialect, and the pages of
+    # the sites in the clusters' files, which are only printed.
     allowed = {
         "https://toml.io",
         "https://github.com/leeoniya/uPlot",
@@ -80,4 +90,37 @@ def test_nothing_shipped_names_an_outside_place() -> None:
     for path in (ROOT / "src").rglob("*"):
         if path.is_file() and path.suffix in {".py", ".toml", ".js", ".css", ".json"}:
             found = set(re.findall(r"https?://[\w./-]+", path.read_text(errors="replace")))
+            if path.parent.name == "files":
+                found -= links_of(path.stem)
             assert found <= allowed, (path, found - allowed)
+
+
+def leaf_commands(command: click.Command, name: str, parent: click.Context):
+    """Yield the context of each command that does something itself."""
+    context = click.Context(command, info_name=name, parent=parent)
+    inner = getattr(command, "commands", {})
+    if not inner or getattr(command, "invoke_without_command", False):
+        yield context
+    for one in inner.values():
+        yield from leaf_commands(one, one.name, context)
+
+
+GROUP = click.Context(teho, info_name="teho", **teho.context_settings)
+ALL_COMMANDS = [
+    context
+    for name in COMMANDS
+    for context in leaf_commands(teho.get_command(GROUP, name), name, GROUP)
+]
+
+
+@pytest.mark.parametrize("context", ALL_COMMANDS, ids=lambda context: context.command_path)
+def test_every_command_says_what_it_reads_writes_and_asks_of_the_network(context) -> None:
+    with context:
+        printed = context.command.get_help(context)
+    says = re.findall(r"^  (Reads|Writes|Network): \S", printed, re.MULTILINE)
+    assert says == ["Reads", "Writes", "Network"]
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    (section,) = re.findall(
+        rf"^## {re.escape(context.command_path)}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL
+    )
+    assert re.findall(r"^  (Reads|Writes|Network): \S", section, re.MULTILINE) == says

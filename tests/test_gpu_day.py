@@ -27,11 +27,12 @@ import keep
 import nvml_stub
 import page
 import smi
-import stage as stage_module
 import stage_truth
 import wheels
 from install import InstallError, install
 from result import STAGES, Piece, Result, Row, read_result, write_result
+
+import stage as stage_module
 from stage import LackingError, OutOfTimeError, Stage
 
 PYTHON = FRAMEWORKS / "bin" / "python"

@@ -197,36 +197,37 @@ _PREFACE = """\
 
 This page shows how often `teho report` names the right cause of a problem. Small real programs
 (`benchmarks/faults/programs/`) run under `teho run --probe auto`. Each program has one planted
-fault. The top cause is the first finding in `teho report` that says why time was lost. Controls
-have no fault, so the report must not name a cause for them. `make faults` writes this page again.
+fault. The *top cause* is the first finding in `teho report` that says why time was lost. A
+*control* is a program without a fault. For a control, the report must not name a cause.
+`make faults` writes this page again.
 """
 _CONFUSION = """\
-The rows are the planted faults, and the columns are the causes that were found. Each cell is a
-number of runs. Bold numbers are right.
+Each row is a planted fault, and each column is a cause that Teho found. Each cell gives a number of
+runs. In the runs with bold numbers, Teho found the right cause.
 """
 _METHOD = """\
 Each program generates its data once and trains for {seconds:g} s with each seed (less if it has no
-fault). Each program counts its own steps. The settings of a case run alternately, so a slow change
-of the machine affects all settings equally. Speeds are medians.
+fault). Each program counts its own steps. The program runs alternately with all settings of a case,
+so a slow change of the machine affects all settings equally. All speeds on this page are medians.
 
 *Regained* is the part of the ideal gain in steps per second that the suggested change gives. If the
 advice names a number of workers, the benchmark uses this number. If the advice asks for different
-code, different data or a larger allocation, the benchmark uses the ideal setting. *Regained* is 0
-if the top cause is wrong. It is empty if the ideal setting gains less than 5 %. One threshold
-differs from the usual value. Runs are too short to judge if they take less than 5 s, instead of
-less than 60 s.
+code, different data or a larger allocation, the benchmark uses the ideal setting. If the top cause
+is wrong, *regained* is 0. If the ideal setting gains less than 5 %, *regained* is empty. One
+threshold differs from the usual value: here, a run is too short to judge if it takes less than 5 s.
+Usually, this threshold is 60 s.
 
 The latency of fault 9 is added outside the program, in `open` (`slow_open.c`). The memory limit of
 fault 10 is a real control group. When fault 10 starts, its data are not in the page cache. In cases
-with `m`, the signal that shows the fault is missing.
+whose number begins with `m`, the signal that shows the fault is missing.
 
-The same programs also run once each with TraceML, in a separate environment. They make the calls
-that TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not name
-causes. It names classes of problems. There are four classes: bound by input, bound by compute, time
-outside the phases of a step, and a rank that is late for its input. TraceML is right if its class
-fits the fault. For a control, it is right if it names no class. The column of TraceML is empty if
-it has no class for the fault, or if it cannot trace the program. It is also empty for fault 10,
-because the program and TraceML together need more than the memory limit.
+Each program also runs once with TraceML, in a separate environment. For TraceML, each program makes
+the calls that TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not
+name causes, but classes of problems. There are four classes: bound by input, bound by compute, time
+outside the phases of a step, and a rank that is late for its input. If TraceML's class fits the
+fault, TraceML is right. For a control, TraceML is right if it names no class. If TraceML has no
+class for the fault, or cannot trace the program, its column is empty. For fault 10, the column is
+also empty, because the program and TraceML together need more memory than the limit.
 
 Faults 13 to 18 and 20 appear only on a GPU. For these faults, there are recordings in
 `benchmarks/faults/recordings/`. Each recording has the expected finding. {recordings}

@@ -41,14 +41,17 @@ def main(arguments: Sequence[str]) -> int:
         for result in results:
             print(f"kept {write_result(result, page.RESULTS)}")
         if (folder / RECORDINGS).exists():
-            _keep_faults(folder / RECORDINGS)
+            _keep_archive(folder / RECORDINGS)
     page.PAGE.write_text(page.write_page(), encoding="utf-8")
     print(f"wrote {page.PAGE}")
     return 0
 
 
-def _keep_faults(archive: Path) -> None:
-    """Put the recordings of faults where `make faults` looks for them."""
+def _keep_archive(archive: Path) -> None:
+    """Put what `teho bench` measured beside the results, and the recordings of faults.
+
+    `make faults` and docs/generate.py look for them there.
+    """
     with tempfile.TemporaryDirectory() as name:
         with tarfile.open(archive) as packed:
             members = [one for one in packed.getmembers() if one.isfile() or one.isdir()]
@@ -56,6 +59,9 @@ def _keep_faults(archive: Path) -> None:
             packed.extractall(
                 name, [one for one in safe if ".." not in Path(one.name).parts], filter="data"
             )
+        for source in sorted(Path(name).glob("bench/*.json")):
+            page.BENCHES.mkdir(parents=True, exist_ok=True)
+            print(f"kept {shutil.copy(source, page.BENCHES / source.name)}")
         for source in sorted(Path(name).glob("faults/*")):
             size = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
             if not (source / "expected.json").exists() or size > _LARGEST_BYTES:

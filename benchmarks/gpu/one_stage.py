@@ -17,6 +17,7 @@ sys.path[:0] = [str(_HERE), str(_HERE.parent), str(_HERE.parent / "faults")]
 
 from common import environment  # noqa: E402 - the path above leads to it
 from result import STAGES  # noqa: E402
+
 from stage import Stage  # noqa: E402
 
 _END_S = 8.0

@@ -14,10 +14,12 @@ sys.path[:0] = [str(_HERE)]
 
 from result import STAGES, Piece, Result, Row, StageState, read_result  # noqa: E402
 
-__all__ = ["PAGE", "RESULTS", "page", "section", "write_page"]
+__all__ = ["BENCHES", "PAGE", "RESULTS", "page", "section", "write_page"]
 
 RESULTS = _HERE / "results"
 """The results that were brought back, one file a stage."""
+BENCHES = RESULTS / "bench"
+"""What `teho bench --format json` printed for each example. The lessons show it."""
 PAGE = _HERE.parents[1] / "docs" / "gpu.md"
 _TITLES = {
     "signals": "What the driver gives",
@@ -35,12 +37,13 @@ _PREFACE = """\
 <!-- Written by benchmarks/gpu/page.py; do not edit. -->
 
 `make gpu` tests Teho on a real data-centre GPU, in seven stages of at most nine minutes each. Each
-stage writes its results to files. A program reads these files and writes the figures on this page.
+stage writes its results to files. The program `keep.py` reads these files and writes the figures on
+this page.
 """
 _NONE = """\
 **No stage has been run on a real GPU yet.** Until now, Teho's figures about GPUs were tested with a
 [stand-in](signals.md) for NVIDIA's library, and with recordings that were made without a GPU. This
-page never shows figures from a rehearsal.
+page never shows figures from a rehearsal (`make gpu REHEARSE=1`).
 """
 _HOW = """\
 ## How to run it on a cluster
@@ -58,7 +61,8 @@ python3 -m pip list --format freeze > has.txt
 make gpu-wheels FRAMEWORKS=no PY=3.12 HAS=has.txt    # PY: the version of that Python
 ```
 
-**2. Submit a job of 30 minutes.** This is the script for Slurm. Use your own account and partition:
+**2. Submit a job of 30 minutes.** The following script is for Slurm. Use your own account and
+partition:
 
 ```bash
 #!/bin/bash
@@ -73,7 +77,7 @@ make gpu STAGE="signals truth faults where" WITHIN=1740
 ```
 
 The most important stages come first. If the job ends early, the files of earlier stages are
-complete. The file of the last stage has only the parts that were finished. Run the other stages,
+complete. The file of the stage that was running has only its finished parts. Run the other stages,
 `bench`, `compare` and `cost`, in a second job.
 
 **3. Write this page again** from the files of the job in `build/gpu/results/`:
@@ -83,18 +87,18 @@ python3 benchmarks/gpu/keep.py build/gpu/results
 ```
 
 This command copies the results to `benchmarks/gpu/results/`, and the recordings of the faults to
-`benchmarks/faults/recordings/`. It then writes `docs/gpu.md`. It refuses the results of a
-rehearsal.
+`benchmarks/faults/recordings/`. Then the command writes `docs/gpu.md`. If the results are from a
+rehearsal, `keep.py` refuses these results.
 
 ## What may be missing
 
 | problem | result |
 |---|---|
-| no GPU, or the driver hangs | each part that needs a GPU is skipped, with the reason |
-| the peak of this GPU is not known | the rate is shown, but not the share of the peak |
+| there is no GPU, or the driver hangs | each part that needs a GPU is skipped, with the reason |
+| the peak speed of this GPU is not known | the page has only the measured speed |
 | MIG, or no permission for GPM | some signals are missing, with the driver's reason |
 | PyTorch, Lightning or Transformers is missing | the parts that need this library are skipped |
-| time or disk space is used up | the other parts are listed as not begun |
+| the time or the disk space is used up | the remaining parts are listed as not begun |
 
 `make gpu REHEARSE=1` runs the code of all stages without a GPU, in about ten minutes at most. The
 format of the files is described in `benchmarks/gpu/README.md`.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from result import Row
+
 from stage import Rows, Stage
 
 _FAULTS = Path(__file__).resolve().parents[1] / "faults" / "programs"

@@ -17,9 +17,9 @@ from common import Row as BenchRow
 from common import installed, slower_by
 from recorder import side_by_side
 from result import Row
-from stage import LackingError, Rows, Stage
 
 from devices import first_sample_ms
+from stage import LackingError, Rows, Stage
 
 _PEERS = ("nvitop", "codecarbon", "zeus")
 _DOSE = 10

@@ -13,6 +13,7 @@ from pathlib import Path
 from cases import Case, Setting
 from gpu_cases import GPU_CASES, name_of
 from result import Row
+
 from stage import PROGRAMS, Rows, Stage
 
 _TESTS = Path(__file__).resolve().parents[2] / "tests"

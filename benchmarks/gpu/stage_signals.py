@@ -13,6 +13,7 @@ from typing import Any
 
 from result import Row
 from smi import dmon_figures, query_figures
+
 from stage import LackingError, OutOfTimeError, Rows, Stage, missing_words
 
 _NOBODY, _ORDINARY = 65534, "an ordinary user"

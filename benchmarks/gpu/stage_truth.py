@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from result import Row
-from stage import Rows, Stage, missing_words
 
+from stage import Rows, Stage, missing_words
 from teho.config.settings import Settings
 from teho.explain.peaks import Peaks, peaks_of
 from teho.model.device import Device

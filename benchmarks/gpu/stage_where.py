@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from result import Row
+
 from stage import Rows, Stage
 
 NETWORKS = ("resnet", "transformer", "tiny", "compiled")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ParamSpec, TypeVar
 
+    from IPython.core.interactiveshell import InteractiveShell
+
     from teho.model.plan import Answer
     from teho.model.request import Request
     from teho.observe.energy import Energy
@@ -51,6 +53,13 @@ def load(run: str = "last") -> LoadedRun:
     from teho.show.loaded import LoadedRun
 
     return LoadedRun.open(run)
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add `%%teho` to IPython and Jupyter: `%load_ext teho` calls this function."""
+    from teho.show.notebook import add_magic
+
+    add_magic(shell)
 
 
 class phase:  # noqa: N801 - used as a function is

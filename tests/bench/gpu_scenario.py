@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from teho.bench.examples import EXAMPLES, BenchExample, grouped
+from teho.bench.example import BenchExample, grouped
+from teho.bench.examples import EXAMPLES
 from teho.bench.judge import Samples, crossover_of, key_of, pay_off_of, timing_of
 from teho.bench.verdict import notes_of, verdict_of
+from teho.bench.watch import Seen
 from teho.model.bench import Agreement, Bench, Left, Measured, Participant, Timing
 
 SIDES = (("cpu:1", "numpy"), ("cpu:8", "numpy"), ("cpu:8", "torch"), ("gpu:1", "cupy"))
@@ -31,7 +33,7 @@ def _timing(example: BenchExample, point, phase: str, placement: str, library: s
         flop=flop if phase in {"kernel", "end to end"} else None,
     )  # fmt: skip
     peak = 67e12 if placement == "gpu:1" and phase == "kernel" else None
-    return timing_of(samples, peak, *((0.0, 40.0) if placement == "gpu:1" else (None, None)))
+    return timing_of(samples, peak, Seen(0.0, 40.0) if placement == "gpu:1" else Seen())
 
 
 def made_up(name: str = "solve") -> Bench:

@@ -23,7 +23,7 @@ from served import PROGRAMS, Served, serve
 from standins import on_cpu, on_gpu, with_jax
 
 from support import FRAMEWORKS, lacks_framework
-from teho.bench.examples import CNN, RESNET152, BenchExample
+from teho.bench.examples import CNN
 from teho.bench.measure import Effort, measure
 from teho.model.bench import Bench
 from teho.show.build.bench import bench_document
@@ -118,9 +118,19 @@ def test_data_set_is_found_where_the_variable_says(
 ) -> None:
     pixels, labels = write_cifar10(tmp_path / inside, batches=5, each=4)
     monkeypatch.setenv("CIFAR10_PATH", str(tmp_path))
-    found_pixels, found_labels = images.load_images(100)
-    np.testing.assert_array_equal(found_pixels, pixels)  # 20: there are no more
+    found_pixels, found_labels = images.load_images(20)
+    np.testing.assert_array_equal(found_pixels, pixels)
     np.testing.assert_array_equal(found_labels, labels)
+
+
+def test_a_data_set_with_too_few_images_is_refused(
+    images: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An epoch would have fewer batches than its row says."""
+    write_cifar10(tmp_path, batches=5, each=4)
+    monkeypatch.setenv("CIFAR10_PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="has 20 images, and 21 are needed"):
+        images.load_images(21)
 
 
 class _Evil:
@@ -235,19 +245,6 @@ def test_settings_of_the_loader_are_swept_only_with_the_loader(
     cnn: Cnn, library: str, feeds: list[str]
 ) -> None:
     assert list(cnn(library).phases({**POINT, "workers": 1, "only": "loader"})) == feeds
-
-
-@pytest.mark.parametrize("example", [CNN, RESNET152])
-def test_no_feed_is_timed_twice_at_a_batch(example: BenchExample) -> None:
-    for points in (example.quick, example.full):
-        batches = [point["batch"] for point in points if "only" not in point]
-        loaders = [(one["batch"], one["workers"], one["prefetch"]) for one in points]
-        assert len(set(batches)) == len(batches)
-        assert len(set(loaders)) == len(loaders)
-    swept = {
-        key: {point[key] for point in example.full} for key in ("batch", "workers", "prefetch")
-    }
-    assert all(len(values) > 3 for values in swept.values()), swept
 
 
 def test_on_a_gpu_batches_are_there_before_they_are_timed(images: ModuleType) -> None:

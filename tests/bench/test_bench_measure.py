@@ -12,15 +12,8 @@ import pytest
 from standins import GPU, on_cpu, on_gpu, with_cupy
 
 from support import FRAMEWORKS, lacks_framework
-from teho.bench.examples import (
-    BANDWIDTH,
-    EXAMPLES,
-    LIBRARIES,
-    MATMUL,
-    SOLVE,
-    OutputCheck,
-    told_group,
-)
+from teho.bench.example import OutputCheck, told_group
+from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE
 from teho.bench.measure import Effort, measure
 from teho.bench.worker import PROGRAMS, Worker
 from teho.model.bench import Point
@@ -42,6 +35,9 @@ def measured(example, libraries, placements, environment=None, python=sys.execut
 
 
 POINTS = {
+    "add": ({"elements": 1}, {"elements": 1000}),
+    "loop": ({"elements": 1}, {"elements": 100}),
+    "sum": ({"elements": 1}, {"elements": 1000}),
     "solve": ({"systems": 2, "rows": 3}, {"systems": 20, "rows": 3}),
     "matmul": tuple({"size": 16, "precision": name} for name in ("FP64", "FP32", "TF32", "BF16")),
     "bandwidth": ({"bytes": 65536},),
@@ -81,6 +77,9 @@ def test_the_form_for_cupy_agrees_with_numpy(name: str, tmp_path: Path) -> None:
     assert (
         phases
         >= {
+            "add": {"kernel", "copy in", "copy out", "end to end"},
+            "loop": {"step by step", "running sum"},
+            "sum": {"kernel", "copy in", "end to end"},
             "solve": {"kernel", "copy in", "copy out", "end to end, generated on the device"},
             "matmul": {"kernel", "copy in", "copy out", "end to end"},
             "bandwidth": {"host to device, pinned", "device to host, pinned"},
@@ -255,6 +254,7 @@ class cuda:
 def get_default_memory_pool():
     class pool:
         free_all_blocks = staticmethod(lambda: None)
+        total_bytes = staticmethod(lambda: 0)
     return pool
 """
 
@@ -324,7 +324,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
             clock.now += 3.0 if self.placement.gpus else 30.0
             yield {
                 "at": "times", "phase": "host memory", "first_s": 1.0, "samples_s": [1.0] * 10,
-                "calls": 1, "flop": None, "bytes": None, "items": 1.0,
+                "calls": 1, "flop": None, "bytes": None, "items": 1.0, "memory_bytes": None,
             }  # fmt: skip
             yield {"at": "done"}
 
@@ -332,7 +332,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
             pass
 
     monkeypatch.setattr("teho.bench.measure.Worker", Slow)
-    monkeypatch.setattr("teho.bench.measure.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr("teho.bench.measure.time", SimpleNamespace(
+        monotonic=lambda: clock.now, clock=clock
+    ))  # fmt: skip
     return points
 
 
@@ -343,6 +345,28 @@ def test_a_slow_program_leaves_the_others_their_time(asked: list[tuple[str, Poin
     assert [place for place, _ in asked].count("gpu:1") == len(sweep)
     assert [place for place, _ in asked].count("cpu:1") == 2  # the second ends after its half
     assert [(one.placement, one.why) for one in found.left] == [("cpu:1", "time")]
+
+
+def test_a_program_that_does_not_answer_leaves_the_others_half_of_the_time(
+    asked: list[tuple[str, Point]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("teho.bench.measure")
+
+    class Hangs(module.Worker):
+        def ask(self, command, limit_s, look=None):
+            if command is None or self.placement.gpus:
+                yield from super().ask(command, limit_s, look)
+                return
+            module.time.clock.now += limit_s
+            yield {"at": "gone", "why": "time", "text": "no answer"}
+
+    monkeypatch.setattr(module, "Worker", Hangs)
+    sweep = [{"batch": batch, "images": 8, "workers": 0, "prefetch": 2} for batch in range(1, 11)]
+    example = small(EXAMPLES["resnet152"], *sweep, checks=())
+    found = measure(example, ["torch"], [on_cpu(), on_gpu()], "", {}, EFFORT, 100.0)
+    assert [place for place, _ in asked] == ["gpu:1"] * len(sweep)  # 30 s in all
+    assert [(one.placement, one.why) for one in found.left] == [("cpu:1", "time")]
+    assert found.elapsed_s == pytest.approx(50 + 3 * len(sweep))
 
 
 def test_only_a_feed_with_settings_is_shown_with_them(asked: list[tuple[str, Point]]) -> None:
@@ -417,3 +441,20 @@ def test_memory_is_not_called_a_disk() -> None:
     )
     phases = {one.phase for one in found.timings}
     assert phases == {"memory to memory", "cached file to memory"}
+
+
+def test_a_cpu_that_trains_on_fewer_images_is_compared_by_its_rate(
+    asked: list[tuple[str, Point]],
+) -> None:
+    """Every epoch takes one second here: 8,192 images on the CPU, and 50,000 on the GPU."""
+    example = EXAMPLES["cnn"]._replace(checks=())
+    effort = Effort(is_quick=False, seconds=0.001, most_s=0.01, samples=2)
+    found = measure(example, ["torch"], [on_cpu(), on_gpu()], "", {}, effort, 1e5)
+    images = {(place, point["images"]) for place, point in asked}
+    assert images == {("cpu:1", 8192), ("gpu:1", 50_000)}
+    (host,) = [one for one in found.crossovers if one.phase == "host memory"]
+    assert host.last == 1024  # the CPU's largest batch
+    assert host.times == pytest.approx(50_000 / 8192)
+    assert host.outcome == "always"
+    batches = [point["batch"] for point in found.groups["4 workers with prefetch 2"]]
+    assert batches == [64, 128, 256, 512, 1024, 2048, 4096]

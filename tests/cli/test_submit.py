@@ -41,7 +41,7 @@ def clusters(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
 def test_a_job_is_followed_to_its_end_with_its_log_its_cost_and_its_exit_code(
     teho: Teho, tmp_path: Path
 ) -> None:
-    script = "for i in 1 2 3; do echo line $i; sleep 0.2; done; exit 3"
+    script = "for i in 1 2 3; do echo line $i; sleep 1; done; exit 3"  # seen running, also if slow
     result = teho("submit", *PLAN, "--follow", "--name", "three", "--", "bash", "-c", script)
     assert result.returncode == 3
     assert result.stdout == "line 1\nline 2\nline 3\n"

@@ -31,6 +31,8 @@ from teho.doctor.checks import CHECKS
 from teho.doctor.examine import chosen, examine, exit_code
 from teho.doctor.snapshot import (
     ClockState,
+    Conda,
+    CondaFile,
     DataSample,
     DiskQuota,
     Proxy,
@@ -101,6 +103,12 @@ def quota(used: int, limit: int) -> DiskQuota:
         file_system="/home", used_bytes=used * GIB, limit_bytes=limit * GIB,
         used_files=10, limit_files=1000,
     )  # fmt: skip
+
+
+def conda(*channels: str, path: str = "/home/ada/.condarc", **more: object) -> Snapshot:
+    """Return one whose conda has one configuration file."""
+    file = CondaFile(path=path, channels=channels, **more)  # type: ignore[arg-type] # of many types
+    return changed(conda=Conda(command="/opt/conda/bin/conda", files=(file,)))
 
 
 def twice() -> Python:
@@ -242,6 +250,19 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      changed(python=NO_FRAMEWORK,
              folders={"home": folder("/home/ada", holds_conda_init=True)}),
      WARNING, False, "batch shells do not read your `.bashrc`"),
+    ("conda-channels", conda("defaults", "conda-forge"), WARNING, False,
+     "/home/ada/.condarc lists `defaults` first"),
+    ("conda-channels", conda("pytorch", "https://mirror.example/pkgs/main", "conda-forge"), WARNING,
+     False, "prefers the packages of `defaults`"),
+    ("conda-channels", conda("defaults", "pytorch"), REMARK, False, "does not use `conda-forge`"),
+    ("conda-channels",
+     changed(conda("conda-forge"), environment={"CONDA_CHANNELS": "defaults, conda-forge"}),
+     WARNING, False, "CONDA_CHANNELS lists `defaults` first"),
+    ("conda-channels",
+     changed(conda=Conda(command="", files=(
+         CondaFile(path="/home/ada/.condarc", channels=("defaults",)),
+         CondaFile(path="/etc/conda/condarc", channels=("conda-forge",))))), WARNING, False,
+     "/home/ada/.condarc lists `defaults` first"),
     ("limits", limited(open_files=1024), REMARK, False, "open only 1024 files"),
     ("limits", limited(open_files=256, open_files_most=256), WARNING, False, "open only 256 files"),
     ("limits", limited(address_space_bytes=4 * GIB), WARNING, False, "address space is limited to"),
@@ -384,6 +405,17 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
      changed(with_environment(VIRTUAL_ENV="/home/ada/other"), is_python_named=True),
      "not_applicable", "you named"),
     ("active-environment", NO_PYTHON, "abstained", "did not answer"),
+    ("conda-channels", conda("conda-forge", "defaults"), "fine", "conda-forge, defaults"),
+    ("conda-channels", conda("nvidia", "bioconda"), "fine", "nvidia, bioconda, without"),
+    ("conda-channels", conda("https://mirror.example/conda-forge/", "defaults"), "fine", "(of /ho"),
+    ("conda-channels", SOUND, "not_applicable", "no conda"),
+    ("conda-channels", changed(conda=Conda(command="")), "not_applicable", "no conda"),
+    ("conda-channels", conda(), "not_applicable", "names no channel"),
+    ("conda-channels", conda("defaults", redefines_defaults=True), "not_applicable",
+     "`defaults` can be any channel"),
+    ("conda-channels", changed(conda=GONE), "abstained", "did not answer"),
+    ("conda-channels", conda(why="Permission denied"), "abstained",
+     "/home/ada/.condarc cannot be read: Permission denied"),
     ("limits", SOUND, "fine", "65536 open files"),
     ("limits", limited(open_files=1025), "fine", "1025 open files"),
     ("limits", of_several_nodes(64 * MIB), "fine", ""),
@@ -459,6 +491,26 @@ def test_without_a_problem_the_check_gives_its_reason(
     found = result_of(id_, snapshot)
     assert (found.state, found.symptoms) == (state, ())
     assert words in found.said
+
+
+def test_the_commands_for_conda_name_the_file() -> None:
+    def action(snapshot: Snapshot) -> str:
+        return result_of("conda-channels", snapshot).symptoms[0].action
+
+    both = ("defaults", "conda-forge")
+    assert action(conda(*both)) == (
+        "Run `conda config --add channels conda-forge`, `conda config --remove channels defaults` "
+        "(not with Anaconda or Miniconda, which need it) and "
+        "`conda config --set channel_priority strict`."
+    )
+    assert "`conda config --file '/opt/my conda/.condarc' --remove channels defaults`" in action(
+        conda(*both, path="/opt/my conda/.condarc")
+    )
+    locked = action(conda(*both, path="/etc/conda/condarc", is_writable=False))
+    assert "`conda config --add channels conda-forge`" in locked
+    assert "you cannot write /etc/conda/condarc" in locked
+    named = changed(conda(*both, path="/x/rc"), environment={"CONDARC": "/x/rc", "HOME": "/home/a"})
+    assert "`conda config --remove channels defaults`" in action(named)
 
 
 def test_every_check_has_both_cases_and_says_whether_it_may_doom() -> None:

@@ -206,12 +206,51 @@ def test_the_time_ends_the_search() -> None:
     assert "128 (3.00 GiB of 40.0 GiB GPU memory) fits, and 256 does not" in found.verdict
 
 
+def test_a_run_without_two_steps_is_too_slow() -> None:
+    class Slow(Batches):
+        def __call__(
+            self, settings: Settings, limit_s: float, made_at: tuple[str, int] | None
+        ) -> Attempt:
+            run = super().__call__(settings, limit_s, made_at)
+            return run if settings.get("batch_size", 0) < 64 else run._replace(pace=None)
+
+    found = found_by(Slow(16, 10**9))
+    assert (found.outcome, found.ended_by, found.largest) == ("unproved", "too_slow", 32)
+    assert "larger batches were not measured, because a step takes too long" in found.verdict
+    assert found.tries[-1].why == "it made fewer than 2 steps within 10.0 s"
+    # The last run could have been longer, if there had been more time.
+    assert found_by(Slow(16, 10**9), for_s=3 * RUN_S).ended_by == "time"
+
+
+def test_a_size_without_a_steady_pace_fits_but_has_no_speed() -> None:
+    class Brief(Batches):
+        def __call__(
+            self, settings: Settings, limit_s: float, made_at: tuple[str, int] | None
+        ) -> Attempt:
+            run = super().__call__(settings, limit_s, made_at)
+            if run.exit_code or settings.get("batch_size") != 32:
+                return run
+            return run._replace(pace=Pace(3, 0.0, 3.0, False), exit_code=0)
+
+    found = found_by(Brief(16, 32))
+    (one,) = (one for one in found.tries if one.batch_size == 32)
+    assert (one.ended, one.samples_per_s, found.largest) == ("fits", None, 32)
+    assert one.why == "its speed is not known: it had no steady pace within 10.0 s"
+    assert found.fastest is None
+
+
+def test_memory_of_runs_that_fail_is_not_known() -> None:
+    found = found_by(Batches(16, 20))
+    for one in found.tries:
+        assert (one.memory.gpu_bytes is None) == (one.ended == "out_of_memory")
+
+
 def test_an_early_end_keeps_the_result() -> None:
     program = Batches(64, 700)
     program.program.interrupt_at = 3
     found = found_by(program)
     assert (found.outcome, found.ended_by, found.largest) == ("unproved", "interrupt", 256)
-    assert "because it was ended early" in found.verdict
+    assert "because the search was ended early" in found.verdict
 
 
 def test_near_rates_count_as_equal() -> None:

@@ -142,15 +142,17 @@ def test_a_full_node_ends_the_run(tmp_path: Path) -> None:
     assert meter.look(MARK) == ""
     node(tmp_path, free_kib=40_000)
     assert meter.look(MARK) == (
-        "Teho ended it at 938 MiB of 977 MiB, before it filled the node's memory, with other "
-        "programs"
+        "Teho ended the program at 938 MiB of 977 MiB, before the program filled the node's "
+        "memory, with other programs"
     )
 
 
 def test_the_jobs_memory_ends_the_run() -> None:
     meter = MemoryMeter(100 * MIB, {}, gpus=[])
     with process("a = b'x' * (200 << 20)"):
-        assert "of 100 MiB, before it filled the memory for it" in meter.look(MARK)
+        assert "of 100 MiB, before the program filled the memory that it may use" in meter.look(
+            MARK
+        )
 
 
 def test_the_jobs_cgroup_ends_the_run_and_counts_kills(tmp_path: Path) -> None:
@@ -171,7 +173,7 @@ def test_the_jobs_cgroup_ends_the_run_and_counts_kills(tmp_path: Path) -> None:
         f"{group}/memory.events": "oom_kill 3\n",
     })  # fmt: skip
     node(tmp_path, free_kib=10, kills=9)
-    assert "before it filled the job's memory" in meter.look(MARK)
+    assert "before the program filled the job's memory" in meter.look(MARK)
     assert meter.kills() == Kills(1, 2)
 
 

@@ -446,8 +446,8 @@ class TestTooSmall:
     def test_the_mean_step(self):
         finding = found(problem_too_small, self.made(step_ms=2.5))
         assert finding.sentence == (
-            "A step takes only 2.5 ms, and the GPU is busy 20 % of the time: the problem is too "
-            "small for it."
+            "A step takes only 2.5 ms, and the GPU is busy 20 % of the time: "
+            "the problem is too small for a GPU."
         )
         assert figures(finding)["most of it in"] == "train.py:12  loss.backward()"
         assert finding.regain_percent is None

@@ -27,11 +27,11 @@ def test_a_disagreement_beyond_5_percent_is_told(apart: float) -> None:
     assert finding.severity is Severity.REMARK
     assert finding.sentence.startswith("The energy counter and the power of GPU 0 on r01g01")
     shown = figures(finding)
-    assert shown["excess of the counter over power times time, GPU 0 on r01g01"] == apart
+    assert shown["energy from the counter minus power times time, GPU 0 on r01g01"] == apart
     assert set(shown) == {
         f"{label}, GPU 0 on r01g01"
         for label in (
-            "excess of the counter over power times time",
+            "energy from the counter minus power times time",
             "energy from the counter",
             "energy from power times time",
         )

@@ -134,8 +134,8 @@ class TestLaunchBound:
     def test_several_gpus_may_wait_for_each_other(self):
         small = gpu(95.0, gpu_sm_active_percent=9.0)
         action = found(gpu_launch_bound, scenario(NodePart(gpus=[small, small]))).action
-        assert "waits for others in a communication kernel" in action
-        assert "others" not in found(gpu_launch_bound, one(gpu_sm_active_percent=9.0)).action
+        assert "waits for other GPUs in a communication kernel" in action
+        assert "other GPUs" not in found(gpu_launch_bound, one(gpu_sm_active_percent=9.0)).action
 
     @pytest.mark.parametrize("signal", ["gpu_busy_percent", "gpu_sm_active_percent"])
     def test_abstains(self, signal):

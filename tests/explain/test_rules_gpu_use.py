@@ -210,7 +210,10 @@ class TestUsedOnlyAtFirst:
 
     @pytest.mark.parametrize(
         ("scheduler", "text"),
-        [("grid_engine", "`qsub -hold_jid $JOB_ID rest.sh`"), (None, "a separate program")],
+        [
+            ("grid_engine", "`qsub -hold_jid $JOB_ID rest.sh`"),
+            (None, "run the remaining work separately"),
+        ],
     )
     def test_other_schedulers(self, scheduler, text):
         part = NodePart(gpus=[gpu(repeated((94.0, 36), (0.0, 24)))], scheduler=scheduler)

@@ -25,7 +25,7 @@ from teho.show.build.report.document import build_report
 from teho.units import GIB, J_PER_WH
 
 CSC = (
-    "CSC, GPU-accelerated machine learning: use is too low if it is always low, "
+    "CSC, GPU-accelerated machine learning: the use of a GPU is too low if it is always low, "
     "for example under 50 %"
 )
 NO_COUNTER = Missing(Reason.UNSUPPORTED, "Tesla V100 of this driver has no energy counter")

@@ -2,86 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any
 
+from teho.bench.example import BenchExample, OutputCheck
+from teho.bench.images import ALL_IMAGES, LOADER, AskedSizes, ImageSizes, fitting, points_of, sized
+from teho.errors import InputError
 from teho.model.bench import Point
 
-__all__ = ["AXES", "EXAMPLES", "LIBRARIES", "BenchExample", "OutputCheck", "grouped", "told_group"]
+__all__ = ["AXES", "EXAMPLES", "LIBRARIES", "with_sizes"]
 
 LIBRARIES = {"numpy": "NumPy", "cupy": "CuPy", "jax": "JAX", "torch": "PyTorch"}
 """Module -> name in sentences."""
 AXES = {
     "systems": "number of systems",
     "samples": "number of samples",
+    "elements": "number of elements",
     "batch": "batch size",
     "size": "matrix size",
     "bytes": "number of bytes",
 }
 """Key of a point that is swept -> name of the axis."""
-_LOADER = "loader"
-"""The phase that has the settings workers and prefetch."""
 
 
-class OutputCheck(NamedTuple):
-    """A point at which the results of all libraries must agree before they are timed."""
+def with_sizes(example: BenchExample, asked: AskedSizes, kinds: Collection[str]) -> BenchExample:
+    """Return an example with images, with the sizes that a user chose.
 
-    point: Point
-    tolerance: float
-    """Largest difference, relative to the largest figure."""
-    reference: Point | None = None
-    """Point of the first library, with which the others are compared; None: the same."""
+    Args:
+        example: any.
+        asked: the user's sizes.
+        kinds: names of the points that are measured: `quick`, `full` and `on_gpu`.
 
-
-class BenchExample(NamedTuple):
-    """One of the programs in `programs/`."""
-
-    name: str
-    """Name of its file, without `.py`."""
-    title: str
-    shows: str
-    cpu: tuple[str, ...]
-    """Libraries on the CPU. The others are compared with the first."""
-    gpu: tuple[str, ...]
-    axis: str
-    """Key of the points that is swept, to find crossovers."""
-    group: str
-    """The fixed part of a point, for `str.format`: `{rows} × {rows}`."""
-    figure: str
-    """Figure that is shown for a timing: `time`, or a rate of `flop`, `bytes` or `items`."""
-    phases: tuple[str, ...]
-    """Phases that are judged and shown, in this order."""
-    checks: tuple[OutputCheck, ...]
-    quick: tuple[Point, ...]
-    full: tuple[Point, ...]
-    has_crossover: bool = True
-    """Whether the placements are compared along the axis."""
-    grows: bool = True
-    """Whether runs take longer and longer along the axis. If so, a CPU's sweep ends when ten runs
-    take too long, and others can use the time."""
-    sweeps_cores: bool = False
-    """Whether it also runs on 1, 2, 4… cores, unless `--quick` is given."""
-    kernels: tuple[str, ...] = ("kernel",)
-    """Phases with only the computation. The fastest of them counts."""
-    on_cpu: Mapping[str, str] = MappingProxyType({})
-    """Phase of a GPU -> phase of a CPU, if they have different names."""
-    precision: str = ""
-    """Precision, such as `FP64`, or the key of the points that has it."""
+    Raises:
+        InputError: the example has no images, or a chosen setting cannot have an effect.
+    """
+    if asked == AskedSizes():
+        return example
+    if not example.sizes:
+        having = [one.name for one in EXAMPLES.values() if one.sizes]
+        raise InputError(
+            f"{example.name} has no images, so their number and the loader's settings have no "
+            "effect", " or ".join(having), f"`teho bench {having[0]}` with the same options",
+        )  # fmt: skip
+    for kind in kinds:
+        own, batches = example.sizes[kind], asked.batches
+        left_out: list[str] = []
+        if kind == "full" and "on_gpu" in kinds and not asked.images:
+            # A GPU can have batches that are too large for the fewer images of a CPU.
+            batches, left_out = fitting(own, asked)
+        sizes = sized(own, asked._replace(batches=batches))
+        points, same_runs = points_of(sizes)
+        left_out += same_runs
+        changed: dict[str, Any] = {kind: points, "sizes": {**example.sizes, kind: sizes}}
+        said = tuple(dict.fromkeys((*example.left_out, *left_out)))
+        example = example._replace(**changed, left_out=said)
+    return example
 
 
-def told_group(group: str, phase: str, point: Point) -> str:
-    """Return a group as it is shown for a phase. Of images, only the loader has settings."""
-    return group if phase == _LOADER or "images" not in point else ""
-
-
-def grouped(example: BenchExample, points: tuple[Point, ...]) -> dict[str, list[Point]]:
-    """Return the points by their fixed part, in words. Each group is in the order of the axis."""
-    groups: dict[str, list[Point]] = {}
-    for point in sorted(points, key=lambda point: float(point[example.axis])):
-        groups.setdefault(example.group.format(**point), []).append(point)
-    order = [example.group.format(**point) for point in points]
-    return dict(sorted(groups.items(), key=lambda item: order.index(item[0])))
+def _with_images(sizes: Mapping[str, ImageSizes]) -> dict[str, Any]:
+    """Return the fields of an example with images."""
+    return {"sizes": sizes, **{kind: points_of(own)[0] for kind, own in sizes.items()}}
 
 
 def _sweep(axis: str, values: tuple[int, ...], **fixed: object) -> tuple[Point, ...]:
@@ -99,6 +80,47 @@ def _doubled(first: int, last: int) -> tuple[int, ...]:
 
 
 _MIB = 1024**2
+
+_ADD_CHECK = {"elements": 1000}
+
+ADD = BenchExample(
+    name="add",
+    title="Addition to each element",
+    shows="one addition for each element: how many are needed before a GPU is faster, and what "
+    "copying them costs",
+    cpu=("numpy", "jax", "torch"),
+    gpu=("cupy", "jax", "torch"),
+    axis="elements",
+    group="",
+    figure="time",
+    phases=("kernel", "end to end"),
+    checks=(OutputCheck(_ADD_CHECK, 1e-6),),
+    quick=_sweep("elements", _tens(7)),
+    full=_sweep("elements", _tens(8)),
+    precision="FP32",
+)
+
+LOOP = ADD._replace(
+    name="loop",
+    title="A serial loop with a branch",
+    shows="a loop in which each step needs the step before: a GPU is slow, unless the loop is "
+    "written as a running sum",
+    phases=("step by step", "running sum"),
+    checks=(OutputCheck(_ADD_CHECK, 0.0),),
+    quick=_sweep("elements", _tens(5)),
+    full=_sweep("elements", _tens(7)),
+    grows=False,  # its longest loop is bounded, and the running sum goes on
+    kernels=(),
+    precision="",
+)
+
+SUM = ADD._replace(
+    name="sum",
+    title="Sum of three arrays",
+    shows="few additions for each number that is read: the speed of memory decides, and so does a "
+    "compiler that reads each array once",
+    checks=(OutputCheck(_ADD_CHECK, 1e-5),),
+)
 
 SOLVE = BenchExample(
     name="solve",
@@ -229,16 +251,6 @@ REGRESSION = BenchExample(
 )
 
 
-def _loaders(
-    workers: tuple[int, ...], prefetches: tuple[int, ...], **fixed: int
-) -> tuple[Point, ...]:
-    """Return points at which only the loader is timed, each with other settings."""
-    return (
-        *_sweep("workers", workers, prefetch=2, only=_LOADER, **fixed),
-        *_sweep("prefetch", prefetches, workers=4, only=_LOADER, **fixed),
-    )
-
-
 _CNN_CHECK = {"images": 64, "batch": 32, "workers": 0, "prefetch": 2}
 
 CNN = BenchExample(
@@ -248,20 +260,20 @@ CNN = BenchExample(
     cpu=("torch", "jax"),
     gpu=("torch", "jax"),
     axis="batch",
-    group="workers: {workers}, prefetch: {prefetch}",
+    group="",
     figure="items",
-    phases=(_LOADER, "host memory", "on the device"),
+    phases=(LOADER, "host memory", "on the device"),
     # A CPU's memory is its device memory.
     on_cpu=MappingProxyType({"on the device": "host memory"}),
     kernels=("on the device",),
     checks=(OutputCheck(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
-    quick=(
-        *_sweep("batch", (16, 64, 256), images=512, workers=0, prefetch=2),
-        *_loaders((1,), (), batch=256, images=512),
-    ),
-    full=(
-        *_sweep("batch", _doubled(64, 4096), images=8192, workers=4, prefetch=2),
-        *_loaders((0, 1, 2, 8, 16), (1, 4, 8), batch=1024, images=8192),
+    **_with_images(
+        {
+            "quick": ImageSizes(512, (16, 64, 256), workers=(0, 1), prefetches=(2,)),
+            # On a core, an epoch of all images takes 9 s and more, and each row needs two.
+            "full": ImageSizes(8192, _doubled(64, 1024)),
+            "on_gpu": ImageSizes(ALL_IMAGES, _doubled(64, 4096)),
+        }
     ),
     grows=False,
 )
@@ -275,14 +287,18 @@ RESNET152 = CNN._replace(
     cpu=("torch",),
     gpu=("torch",),
     checks=(OutputCheck(_RESNET_CHECK, 3e-3, {**_RESNET_CHECK, "precision": "fp64"}),),
-    quick=_sweep("batch", (4, 8), images=8, workers=0, prefetch=2),
-    full=(
-        *_sweep("batch", _doubled(16, 1024), images=1024, workers=4, prefetch=2),
-        *_loaders((0, 1, 2, 8, 16), (1, 4, 8), batch=256, images=1024),
+    **_with_images(
+        {
+            "quick": ImageSizes(8, (4, 8), workers=(0,), prefetches=(2,)),
+            # On a core, an epoch of all images takes 45 minutes and more.
+            "full": ImageSizes(256, _doubled(8, 32)),
+            "on_gpu": ImageSizes(ALL_IMAGES, _doubled(16, 1024)),
+        }
     ),
 )
 
 EXAMPLES: dict[str, BenchExample] = {
-    example.name: example for example in (SOLVE, REGRESSION, CNN, RESNET152, MATMUL, BANDWIDTH)
+    example.name: example
+    for example in (ADD, LOOP, SUM, SOLVE, REGRESSION, CNN, RESNET152, MATMUL, BANDWIDTH)
 }
 """All examples, in the order in which they are shown."""

@@ -11,6 +11,7 @@ from typing import NamedTuple, Union
 
 import msgspec
 
+from teho.bench.watch import Seen
 from teho.experiment.confidence import equal_at, median_rank
 from teho.model.bench import Agreement, Crossover, PayOff, Point, Timing
 
@@ -30,6 +31,7 @@ FEWEST_SAMPLES = 6
 _MISSES_ONE_IN = 20
 """How often an interval of 95 % may miss the true median."""
 _COPIES = ("copy in", "copy out")
+_NOTHING = Seen()
 
 
 class Samples(NamedTuple):
@@ -46,21 +48,20 @@ class Samples(NamedTuple):
     flop: Union[float, None] = None
     bytes: Union[float, None] = None
     items: Union[float, None] = None
+    memory_bytes: Union[int, None] = None
 
 
 def timing_of(
     samples: Samples,
     peak: float | None = None,
-    thermal_percent: float | None = None,
-    power_percent: float | None = None,
+    seen: Seen = _NOTHING,
 ) -> Timing:
     """Return a phase's median with its confidence interval.
 
     Args:
         samples: one or more.
         peak: of the device, in FLOP/s, or in B/s if the phase only moves bytes.
-        thermal_percent: throttling by heat, the most that was read.
-        power_percent: throttling by the power cap, the same.
+        seen: what was read of the GPU meanwhile.
     """
     times_s, count = sorted(samples.samples_s), len(samples.samples_s)
     middle_s = median(times_s)
@@ -84,8 +85,8 @@ def timing_of(
         bytes_per_s=_rate(samples.bytes, middle_s),
         items_per_s=_rate(samples.items, middle_s),
         peak_percent=None if peak is None or done is None else 100 * done / middle_s / peak,
-        thermal_throttle_percent=thermal_percent,
-        power_throttle_percent=power_percent,
+        **seen._asdict(),
+        memory_bytes=samples.memory_bytes,
     )
 
 
@@ -153,8 +154,12 @@ def fastest(
 
 
 def key_of(point: Point) -> str:
-    """Return a key for a point."""
-    return repr(sorted(point.items()))
+    """Return a key for a point: for one row of a table.
+
+    The number of images is not part of it. A CPU may train on a part of the images of a GPU, and
+    then their images/s are compared.
+    """
+    return repr(sorted(item for item in point.items() if item[0] != "images"))
 
 
 def crossover_of(

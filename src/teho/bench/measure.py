@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.bench.examples import BenchExample, OutputCheck, grouped, told_group
-from teho.bench.judge import (
-    Samples,
-    agreement_of,
-    crossover_of,
-    key_of,
-    pay_off_of,
-    timing_of,
-)
+from teho.bench.example import BenchExample, OutputCheck, grouped
+from teho.bench.judge import Samples, agreement_of, key_of, timing_of
+from teho.bench.placements import crossings_of
 from teho.bench.verdict import notes_of, verdict_of
+from teho.bench.watch import Watch
 from teho.bench.worker import Worker
 from teho.experiment.placement import Placement
 from teho.explain.peaks import Peaks, peaks_of
@@ -39,7 +35,6 @@ _PEAKS = {
     "BF16": ("tensor_16bit_tflops",),
 }
 """Precision -> rates in `peaks.toml`. The highest of them counts."""
-_THROTTLES = ("gpu_thermal_throttle_percent", "gpu_power_throttle_percent")
 
 
 class Effort(NamedTuple):
@@ -91,7 +86,8 @@ def measure(
     Raises:
         InputError: this Python does not start.
     """
-    if "images" in example.full[0] and not environment.get("CIFAR10_PATH"):
+    notes = (*notes, *example.left_out)
+    if example.sizes and not environment.get("CIFAR10_PATH"):
         made = "The images are noise in CIFAR-10's format. Set `CIFAR10_PATH` to use the data set."
         notes = (*notes, made)
     with ExitStack() as stack:
@@ -112,28 +108,6 @@ def measure(
         return bench.judged(placements, notes, for_s)
 
 
-class _Watch:
-    """Reads the throttling of the GPUs while they are timed."""
-
-    def __init__(self, sources: Iterable[DeviceSource]) -> None:
-        self._sources = list(sources)
-        self._most: dict[str, float] = {}
-
-    def look(self) -> None:
-        for source in self._sources:
-            for readings in source.read(frozenset()).values():
-                for name in _THROTTLES:
-                    value = readings.get(name)
-                    if isinstance(value, (int, float)):
-                        self._most[name] = max(self._most.get(name, 0.0), value)
-
-    def seen(self) -> tuple[float | None, float | None]:
-        """Return the most throttling by heat and by the power cap since the last call."""
-        heat, power = (self._most.get(name) for name in _THROTTLES)
-        self._most = {}
-        return heat, power
-
-
 class _Bench:
     def __init__(
         self,
@@ -147,7 +121,7 @@ class _Bench:
         self._example = example
         self._effort = effort
         self._until_s = until_s
-        self._watch = _Watch(sources)
+        self._watch = Watch(sources)
         self._tell = tell
         self._participants: dict[str, Participant] = {}
         self._agreements: list[Agreement] = []
@@ -228,24 +202,25 @@ class _Bench:
             self._participants[worker.name], why=answer["why"], text=answer["text"]
         )
 
-    @property
-    def _groups(self) -> dict[str, list[Point]]:
-        points = self._example.quick if self._effort.is_quick else self._example.full
-        return grouped(self._example, points)
+    def _groups(self, *, on_gpu: bool) -> dict[str, list[Point]]:
+        is_quick = self._effort.is_quick
+        return grouped(self._example, self._example.points(is_quick=is_quick, on_gpu=on_gpu))
 
     def time(self) -> None:
         """Time all points in turns, one point of each group in a round.
 
         All groups end in the last round, because groups with few points have the largest problems.
         """
-        groups = self._groups
-        self._sweeps = {(worker.name, group) for worker in self.workers for group in groups}
-        rounds = max(map(len, groups.values()))
+        kinds = {on_gpu: self._groups(on_gpu=on_gpu) for on_gpu in (True, False)}
+        groups = {worker: kinds[bool(worker.placement.gpus)] for worker in self.workers}
+        self._sweeps = {(worker.name, group) for worker in self.workers for group in groups[worker]}
+        rounds = max(len(points) for own in kinds.values() for points in own.values())
         for number in range(rounds):
-            for group, points in groups.items():
-                place = number - rounds + len(points)
-                for worker in list(self.workers) if place >= 0 else ():
-                    if (worker.name, group) not in self._sweeps:
+            for group in dict.fromkeys(group for own in kinds.values() for group in own):
+                for worker in list(self.workers):
+                    points = groups[worker].get(group, [])
+                    place = number - rounds + len(points)
+                    if place < 0 or (worker.name, group) not in self._sweeps:
                         continue
                     began_s = time.monotonic()
                     if not self._time_point(worker, points[place], group):
@@ -284,15 +259,19 @@ class _Bench:
             "samples": effort.samples,
             "most_s": effort.most_s,
         }
-        look = self._watch.look if worker.placement.gpus else _no_look
-        for answer in worker.ask(command, self._left_s, look):
+        gpus = worker.placement.gpus
+        look = partial(self._watch.look, gpus) if gpus else _no_look
+        # A point that takes too long leaves time for the other processes.
+        own_s = self._share_s - self._used_s[worker.name]
+        limit_s = min(self._left_s, max(own_s, self._left_s / 2))
+        for answer in worker.ask(command, limit_s, look):
             if answer["at"] == "times":
                 look()  # a phase may be shorter than the time between two readings
                 timing = self._timing(worker, point, answer)
                 self._timings.append(timing)
                 is_long = timing.low_s * effort.samples > effort.most_s
                 # A GPU's sweep goes on until its memory is full.
-                if is_long and self._example.grows and not worker.placement.gpus:
+                if is_long and self._example.grows and not gpus:
                     self._slow.add((worker.name, group))
             elif answer["at"] == "out":
                 self._leave(worker, point, answer["why"], answer["text"])
@@ -315,7 +294,7 @@ class _Bench:
         )
 
     def _timing(self, worker: Worker, point: Point, answer: Mapping[str, Any]) -> Timing:
-        names = ("phase", "first_s", "calls", "flop", "bytes", "items")
+        names = ("phase", "first_s", "calls", "flop", "bytes", "items", "memory_bytes")
         samples = Samples(
             point=point,
             library=worker.library,
@@ -323,7 +302,7 @@ class _Bench:
             samples_s=tuple(answer["samples_s"]),
             **{name: answer[name] for name in names},
         )
-        return timing_of(samples, self._peak(worker, samples), *self._watch.seen())
+        return timing_of(samples, self._peak(worker, samples), self._watch.seen())
 
     def _peak(self, worker: Worker, samples: Samples) -> float | None:
         """Return the peak of a GPU for this phase; None if it is not known, as for CPUs."""
@@ -344,23 +323,12 @@ class _Bench:
         self, placements: Sequence[Placement], notes: Sequence[str], for_s: float
     ) -> Measured:
         """Return all timings, with the crossovers and the verdict."""
-        groups, kernels = self._groups, self._example.kernels
-        cpu_kernels = [self._example.on_cpu.get(kernel, kernel) for kernel in kernels]
-        crossovers, pay_offs = [], []
-        for group, points in groups.items():
-            keys = {key_of(point) for point in points}
-            own = [timing for timing in self._timings if key_of(timing.point) in keys]
-            # Settings of the loader are swept at one point of the axis.
-            is_sweep = self._example.has_crossover and "only" not in points[0]
-            for slow, fast in _pairs(placements) if is_sweep else ():
-                for phase in self._example.phases:
-                    told = told_group(group, phase, points[0])
-                    names = (phase, slow.name, fast.name, self._example.axis, told)
-                    on_cpu = {} if slow.gpus else self._example.on_cpu
-                    crossovers.append(crossover_of(own, *names, on_cpu.get(phase, "")))
-                if fast.gpus:
-                    of_pair = (fast.name, slow.name, told_group(group, kernels[0], points[0]))
-                    pay_offs += pay_off_of(own, kernels, *of_pair, cpu_kernels)
+        groups = self._groups(on_gpu=any(place.gpus for place in placements))
+        for group, points in self._groups(on_gpu=False).items():
+            own = groups.setdefault(group, [])
+            own += [point for point in points if key_of(point) not in map(key_of, own)]
+            own.sort(key=lambda point: float(point[self._example.axis]))
+        crossovers, pay_offs = crossings_of(self._example, groups, self._timings, placements)
         found = Measured(
             name=self._example.name,
             title=self._example.title,
@@ -373,7 +341,7 @@ class _Bench:
             agreements=tuple(self._agreements),
             timings=tuple(self._timings),
             left=tuple(self._left),
-            crossovers=tuple(one for one in crossovers if one is not None),
+            crossovers=tuple(crossovers),
             pay_offs=tuple(pay_offs),
             notes=(),
             elapsed_s=for_s - (self._until_s - time.monotonic()),
@@ -385,12 +353,3 @@ class _Bench:
 
 def _no_look() -> None:
     pass
-
-
-def _pairs(placements: Sequence[Placement]) -> list[tuple[Placement, Placement]]:
-    """Return pairs to compare: fewest cores and all cores, and both of them with each GPU."""
-    cpus = [placement for placement in placements if not placement.gpus]
-    gpus = [placement for placement in placements if placement.gpus]
-    ends = list(dict.fromkeys([*cpus[:1], *cpus[-1:]]))
-    found = [(ends[0], ends[1])] if len(ends) > 1 else []
-    return [*found, *((cpu, gpu) for gpu in gpus for cpu in ends)]

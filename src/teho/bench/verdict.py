@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from statistics import median
 
-from teho.bench.examples import LIBRARIES, told_group
+from teho.bench.example import told_group
+from teho.bench.examples import LIBRARIES
 from teho.bench.judge import key_of
 from teho.model.bench import Bench, Crossover, Measured, Timing
 from teho.model.document import VerdictSeverity
@@ -84,7 +85,7 @@ def _rates(measured: Measured) -> str:
     best: dict[str, Timing] = {}
     groups = _groups(measured)
     for timing in measured.timings:
-        if timing.phase not in measured.phases or _rate(measured, timing) is None:
+        if timing.phase not in measured.phases or _rate(measured, timing) < 0:
             continue
         name = groups[key_of(timing.point)] if measured.figure == "flop" else timing.phase
         if name not in best or _rate(measured, timing) > _rate(measured, best[name]):
@@ -218,6 +219,7 @@ def notes_of(measured: Measured) -> list[str]:
     """Return sentences about missing results, noise and throttling."""
     return [
         *_absent(measured),
+        *_feeds(measured),
         *_agreement(measured),
         *_ends(measured),
         *_noise(measured.timings),
@@ -233,6 +235,15 @@ def _absent(measured: Measured) -> Iterable[str]:
             absent.setdefault((one.library, one.text), []).append(of_placement(one.placement))
     for (library, text), placements in absent.items():
         yield f"{LIBRARIES[library]} on {', '.join(placements)} is not compared: {text}."
+
+
+def _feeds(measured: Measured) -> Iterable[str]:
+    timed = {one.phase for one in measured.timings}
+    if "host memory" in timed and "on the device" in {*measured.phases} - timed:
+        yield (
+            "Without a GPU there is no third feed, on the device, and no GPU use: a CPU's memory "
+            "is both host memory and device memory."
+        )
 
 
 def _agreement(measured: Measured) -> Iterable[str]:

@@ -18,6 +18,7 @@ COMMANDS = {
     "clusters": ("Choose", "List the known clusters, and the source of each limit."),
     "plan": ("Choose", "Find out what to request, on which cluster, at what cost."),
     "submit": ("Submit", "Plan a job, write its script, submit it, follow it."),
+    "stage": ("Submit", "Copy data to a file system or a cluster, and check the copy."),
     "status": ("Submit", "Show the states of submitted jobs, and their cost."),
     "cancel": ("Submit", "End jobs."),
     "launch": ("Record", "Set rank, binding and threads of a task, then run COMMAND."),

@@ -22,21 +22,27 @@ from teho.errors import InputError
 from teho.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from teho.bench.examples import BenchExample
+    from teho.bench.example import BenchExample
+    from teho.bench.images import AskedSizes
     from teho.experiment.placement import Machine, Placement
     from teho.model.bench import Bench
+
+    Task = tuple[BenchExample, list[Placement], list[str]]
 
 __all__ = ["command"]
 
 _QUICK_S = 50.0
 _FULL_S = 600.0
 _SHORTEST_S = 5.0
+_MOST_WORKERS = 256
+_MOST_PREFETCHED = 64
 
 
 @plain_command("""\
   teho bench
   teho bench solve --quick
   teho bench matmul --on cpu:all,gpu:1 --library numpy,torch --plot matmul.svg
+  teho bench cnn --images 50000 --batch 1024,4096 --workers 10,4
   teho bench regression cnn --for 20min -o bench.html
   teho bench --from solve.json --plot solve.svg""")
 @flag("--quick", "Measure fewer and smaller points: under a minute per example.")
@@ -48,6 +54,17 @@ _SHORTEST_S = 5.0
         default="")  # fmt: skip
 @option("--for TIME", "Stop each example after this time.", unset="10min, or 50s with --quick",
         into="for_", default="")  # fmt: skip
+@option("--images N", "Train on N images in an epoch (cnn, resnet152).",
+        unset="50000 on a GPU; 8192 and 256 on CPUs; fewer with --quick", default="")  # fmt: skip
+@option("--batch N,…", "Compare these batch sizes (cnn, resnet152).",
+        unset="from 64, 16 or 8 on, as far as the images suffice",
+        into="batches", default="")  # fmt: skip
+@option("--workers N,…",
+        "Compare these numbers of loader workers; the first for all batch sizes.",
+        unset="4,0,1,2,8,16", default="")  # fmt: skip
+@option("--prefetch N,…",
+        "Compare these numbers of batches that each worker prefetches; the first for all batch "
+        "sizes.", unset="2,1,4,8", into="prefetches", default="")  # fmt: skip
 @plot_option
 @option("--from FILE", "Show the results in FILE, written with --format json; measure nothing.",
         unset="measure", into="stored", default="")  # fmt: skip
@@ -59,6 +76,10 @@ def command(
     on: str,
     python: str,
     for_: str,
+    images: str,
+    batches: str,
+    workers: str,
+    prefetches: str,
     output: Output,
     plot: str | None,
     stored: str,
@@ -66,18 +87,26 @@ def command(
 ) -> None:
     """Time worked examples on cores and a GPU, and find the size from which one is faster.
 
-    Without NAME, lists the examples. The results of all libraries are compared before they are
-    timed. Writes only the -o and --plot files, and does not use the network. Exit code: 0 if the
-    results agree, 1 if they differ or no library could be timed.
+    Without NAME, lists the examples. Before Teho times the libraries, it compares their results.
+    Exit code: 0 if the results agree, 1 if they differ or no library could be timed.
+
+    Reads: the libraries of the Python, the GPU drivers, the --from file, CIFAR10_PATH.
+
+    Writes: only the -o and --plot files, and temporary files in TMPDIR.
+
+    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     from teho.bench.examples import EXAMPLES, LIBRARIES
     from teho.bench.verdict import is_sound
+    from teho.experiment.placement import this_machine
 
     if stored:
         if names:
             raise click.UsageError("Give either NAME or --from, not both.")
-        given = {"--quick": quick, "--library": libraries, "--on": on, "--python": python}
-        for option, value in {**given, "--for": for_}.items():
+        given = {"--quick": quick, "--library": libraries, "--on": on, "--python": python,
+                 "--for": for_, "--images": images, "--batch": batches, "--workers": workers,
+                 "--prefetch": prefetches}  # fmt: skip
+        for option, value in given.items():
             if value:
                 raise click.UsageError(f"{option} has no effect with --from: no example is run.")
         from teho.show.json.bench import read_bench_json
@@ -100,9 +129,12 @@ def command(
         for word in libraries.split(",")
         if word.strip()
     ]
+    asked = _asked_sizes(images, batches, workers, prefetches)
+    machine = this_machine()
+    tasks = [_task(example, machine, on, asked, quick=quick) for example in examples]
     with EndedEarly() as ended:
         chosen = words or list(LIBRARIES)
-        bench = _measured(examples, chosen, on, _python(python), for_s, quick, ended)
+        bench = _measured(tasks, machine, chosen, _python(python), for_s, quick, ended)
     _show(bench, output, drawn)
     ended.leave(well=all(map(is_sound, bench.results)))
 
@@ -152,10 +184,57 @@ def _has_numpy(python: str) -> bool:
     return asked.returncode == 0
 
 
+def _asked_sizes(images: str, batches: str, workers: str, prefetches: str) -> AskedSizes:
+    """Read the sizes that a user chose.
+
+    Raises:
+        InputError: a size is not a number, or too small or too large.
+    """
+    from teho.bench.images import ALL_IMAGES, FEWEST_IMAGES, AskedSizes
+
+    return AskedSizes(
+        next(iter(_numbers("--images", images, FEWEST_IMAGES, ALL_IMAGES, most_numbers=1)), 0),
+        _numbers("--batch", batches, 1, ALL_IMAGES),
+        _numbers("--workers", workers, 0, _MOST_WORKERS),
+        _numbers("--prefetch", prefetches, 1, _MOST_PREFETCHED),
+    )
+
+
+def _numbers(
+    option: str, text: str, least: int, most: int, most_numbers: int = 0
+) -> tuple[int, ...]:
+    """Return different whole numbers, in the order of the text."""
+    words = [word.strip() for word in text.split(",")] if text else []
+    if not all(word.isdecimal() and least <= int(word) <= most for word in words) or (
+        most_numbers and len(words) > most_numbers
+    ):
+        what = "a whole number" if most_numbers == 1 else "whole numbers, separated by commas,"
+        raise InputError(f"{option} {text}", f"{what} from {least} to {most}")
+    return tuple(dict.fromkeys(map(int, words)))
+
+
+def _task(
+    example: BenchExample, machine: Machine, on: str, asked: AskedSizes, *, quick: bool
+) -> Task:
+    """Return an example with its sizes, its placements, and notes about missing placements.
+
+    Raises:
+        InputError: a placement or a size is impossible.
+    """
+    from teho.bench.examples import with_sizes
+    from teho.experiment.placement import read_placements
+
+    wanted = on or _default_places(machine, all_cores=example.sweeps_cores and not quick)
+    placements, notes = read_placements(wanted, machine, "--on")
+    _refuse_several(placements, on)
+    kinds = dict.fromkeys("on_gpu" if place.gpus else "full" for place in placements)
+    return with_sizes(example, asked, ["quick"] if quick else kinds), placements, notes
+
+
 def _measured(
-    examples: Iterable[BenchExample],
+    tasks: Iterable[Task],
+    machine: Machine,
     libraries: list[str],
-    on: str,
     python: tuple[str, str],
     for_s: float,
     quick: bool,
@@ -166,19 +245,13 @@ def _measured(
     from teho.bench.measure import Effort, measure
     from teho.devices.host.source import describe_host
     from teho.devices.sources import open_gpus
-    from teho.experiment.placement import read_placements, this_machine
     from teho.model.bench import Bench
     from teho.version import __version__
 
-    machine = this_machine()
-    if on:
-        _refuse_several(read_placements(on, machine, "--on")[0], on)
     sources = open_gpus(os.environ)[0]
     results, tell = [], StatusLine()
     try:
-        for example in examples:
-            wanted = on or _default_places(machine, all_cores=example.sweeps_cores and not quick)
-            placements, notes = read_placements(wanted, machine, "--on")
+        for example, placements, notes in tasks:
             measured = measure(
                 example,
                 libraries,

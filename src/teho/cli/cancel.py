@@ -23,7 +23,13 @@ def command(references: tuple[str, ...]) -> None:
     """End jobs that wait or run. JOB is a number, a name, or last.
 
     The number of one task of an array is written as 123_4. A job that has already ended is not an
-    error. Reads TEHO_HOME/jobs, and runs the commands of the scheduler, such as scancel.
+    error.
+
+    Reads: TEHO_HOME/jobs.
+
+    Writes: TEHO_HOME/jobs.
+
+    Network: only through commands of the scheduler, such as scancel.
     """
     from teho.cli.jobs import look_up
     from teho.errors import InputError

@@ -29,8 +29,11 @@ Examples:
 def command(context: click.Context, output: Output) -> None:
     """List the clusters of the catalogue: what each has, and when its facts were last verified.
 
-    Reads the cluster files of Teho, in TEHO_CLUSTERS and in ~/.config/teho/clusters. Writes only
-    the -o file, and does not use the network.
+    Reads: the cluster files of Teho, in TEHO_CLUSTERS and in ~/.config/teho/clusters.
+
+    Writes: only the -o file.
+
+    Network: not used.
     """
     if context.invoked_subcommand is not None:
         return
@@ -51,7 +54,14 @@ Examples:
 @flag("--path", "Print only the path of the cluster's file.", into="only_path")
 @output_options()
 def show(name: str, only_path: bool, output: Output) -> None:
-    """Show the cluster NAME; with --why: the source of every fact, and what is not documented."""
+    """Show the cluster NAME; with --why: the source of every fact, and what is not documented.
+
+    Reads: the cluster files of Teho, in TEHO_CLUSTERS and in ~/.config/teho/clusters.
+
+    Writes: only the -o file.
+
+    Network: not used.
+    """
     from teho.clusters.catalogue import cluster_files, load_cluster
 
     cluster = load_cluster(name)
@@ -75,7 +85,11 @@ Examples:
 def check(files: tuple[Path, ...]) -> None:
     """Check every FILE, or the whole catalogue, and print a line for each mistake.
 
-    Reads the files, writes nothing, and does not use the network.
+    Reads: each FILE; without FILE, all cluster files.
+
+    Writes: no files.
+
+    Network: not used.
     """
     from teho.clusters.catalogue import cluster_files
     from teho.clusters.check import mistakes_in

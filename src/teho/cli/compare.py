@@ -76,9 +76,15 @@ def command(
 
     If Teho can count the steps of COMMAND, it ends each run when the step rate is known, and
     compares step rates. Otherwise each run ends by itself. COMMAND runs several times on each
-    placement, and writes its files each time. Each run is a recording in TEHO_HOME. Does not use
-    the network, unless --cluster submits jobs. Exit code: 0 if there is a verdict, 1 if more time
-    or more runs are needed.
+    placement, and writes its files each time. Exit code: 0 if there is a verdict, 1 if more time or
+    more runs are needed.
+
+    Reads: the catalogue, and the recordings of the runs.
+
+    Writes: a recording of each run in TEHO_HOME; the -o and --plot files.
+
+    Network: commands of the scheduler, only with --cluster; asks a dcgm-exporter about GPUs before
+    Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     if bool(argv) == (recorded is not None):
         raise click.UsageError("Give one of the two: '-- COMMAND…' or --recorded.")

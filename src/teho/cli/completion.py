@@ -17,7 +17,11 @@ __all__ = ["command"]
 def command(shell: str) -> None:
     """Print the script with which SHELL completes commands, options and runs.
 
-    Reads no files, writes only this output, and does not use the network.
+    Reads: no files.
+
+    Writes: no files; the script goes to standard output.
+
+    Network: not used.
     """
     from click.shell_completion import get_completion_class
 

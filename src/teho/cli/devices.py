@@ -18,9 +18,14 @@ __all__ = ["command"]
 def command(output: Output) -> None:
     """Show the GPUs of this machine, and the value of each signal or why it is missing.
 
-    Send this output to your support team. It needs no GPU and no root, and contains no secrets.
-    Reads the drivers and the kernel. If a driver hangs, Teho stops waiting after half a minute.
-    Writes only the -o file, and does not use the network.
+    Send this output to your support team. It needs no GPU and no root, and contains no secrets. If
+    a driver hangs, Teho stops waiting after half a minute.
+
+    Reads: the GPU drivers, and files of the kernel.
+
+    Writes: only the -o file.
+
+    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     from teho.observe.survey import take_survey
 

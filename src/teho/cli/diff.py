@@ -23,8 +23,13 @@ def command(first: str, second: str, output: Output) -> None:
     """Compare the runs FIRST and SECOND: time, pace, figures, findings, and what differed.
 
     If you leave out SECOND, FIRST is compared with the newest run. Two single runs do not prove
-    which program is faster: `teho compare` measures several runs. Reads the two recordings, and
-    writes only the -o file. Does not use the network.
+    which program is faster: `teho compare` measures several runs.
+
+    Reads: the two recordings.
+
+    Writes: only the -o file.
+
+    Network: not used.
     """
     from teho.show.build.diff import diff_document
     from teho.show.loaded import LoadedRun

@@ -47,8 +47,13 @@ def discover(name: str | None, file: Path | None, force: bool, output: Output) -
 
     If the cluster is not in the catalogue, writes a cluster file to standard output or to FILE. The
     file names the facts that are still missing. If the cluster is in the catalogue, a table shows
-    the differences between the catalogue and the scheduler. Runs only commands of the scheduler
-    that change nothing.
+    the differences between the catalogue and the scheduler.
+
+    Reads: the cluster files, and the answers of the scheduler.
+
+    Writes: only the --output file.
+
+    Network: only through commands of the scheduler that change nothing.
     """
     from teho.clusters.catalogue import load_catalogue
 

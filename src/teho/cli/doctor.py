@@ -54,12 +54,17 @@ def command(
     """Find what can make a job fail or run slowly: builds, drivers, binding, limits, file systems.
 
     Runs on a login node, in a job and on a laptop, without root. A separate process asks each
-    driver, file system and framework, with a time limit of 2 s to 30 s. Reads the environment, and
-    writes only the -o file. On the network, connects only to the proxy that the environment names.
+    driver, file system and framework, with a time limit of 2 s to 30 s.
 
     Exit code: 1 if there is a warning, a critical problem or a failed self-test. Otherwise 2 if an
     option is wrong, or if a critical check or the self-test could not be done. Otherwise 0, also
     with remarks. With --in-job: 3 if the job cannot work, 2 if an option is wrong, otherwise 0.
+
+    Reads: the environment, the drivers, the Python of --python, a sample of the files in --data.
+
+    Writes: only the -o file.
+
+    Network: connects only to the proxy that the environment names.
     """
     ids = [word for part in only.split(",") if (word := part.strip())]
     if in_job:

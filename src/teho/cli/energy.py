@@ -43,8 +43,13 @@ def command(save: bool, diff: bool, output: Output, argv: tuple[str, ...]) -> No
     """Print the energy of the job's GPUs on this node: while COMMAND runs, or between two calls.
 
     The energy of idle GPUs is included. COMMAND keeps its input, output, signals and exit code; the
-    result goes to stderr, or to the -o file. --why prints a table. Reads the drivers, writes the
-    values of --save to TEHO_HOME, and does not use the network.
+    result goes to stderr, or to the -o file. --why prints a table.
+
+    Reads: the energy counters of the GPU drivers; with --diff, the saved values.
+
+    Writes: the -o file; with --save, the values of the counters to TEHO_HOME.
+
+    Network: not used.
     """
     if save + diff + bool(argv) != 1:
         raise click.UsageError("One of --save, --diff and -- COMMAND… is needed.")

@@ -84,11 +84,17 @@ def plan(
     output: Output,
     **given: Any,
 ) -> None:
-    """Print a script that installs the newest GPU build of a framework that fits, and say why.
+    """Print a script that installs the newest GPU build that fits, and say why it fits.
 
     The build fits the cluster's GPUs, their driver and the site's rules. `teho plan --env FILE`
-    puts the output of --format json into the script of a job. Reads the catalogue, runs no
-    command, and does not use the network. Exit code: 0 if a build fits, 1 if none fits.
+    puts the output of --format json into the script of a job. Exit code: 0 if a build fits, 1 if
+    none fits.
+
+    Reads: the catalogue.
+
+    Writes: only the -o file.
+
+    Network: not used.
     """
     from teho.software.recipe import Asked, NothingFits, plan_environment
 
@@ -142,9 +148,15 @@ def check(
     """Say which packages in FILE or an environment are GPU or CPU-only builds, and what to do.
 
     FILE is the output of `conda list`, `conda create`, `pip freeze` or similar, or a lock file; -
-    is standard input. Without FILE, Python lists its packages, but does not import them. Asks the
-    driver of this node, and does not use the network. Exit code: 0 if there is no critical problem,
-    1 if there is one, 2 if FILE or the environment cannot be read.
+    is standard input. Without FILE, Python lists its packages, but does not import them. Exit code:
+    0 if there is no critical problem, 1 if there is one, 2 if FILE or the environment cannot be
+    read.
+
+    Reads: FILE, or the packages of the Python; the catalogue; the driver of this node.
+
+    Writes: only the -o file.
+
+    Network: not used.
     """
     if file is not None and python is not None:
         raise InputError("a FILE and --python together", "one of them")

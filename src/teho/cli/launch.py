@@ -57,9 +57,14 @@ def command(
 ) -> None:
     """Set the rank, cores, threads and caches of this task of a job, then run COMMAND.
 
-    Runs once per task: with srun, mpirun or torchrun, or without. COMMAND replaces the process of
-    Teho. Reads the environment and the catalogue, and creates cache folders on the node. Uses the
-    network only with --check, which connects the ranks.
+    Start it once per task, for example with srun, mpirun or torchrun. COMMAND replaces the process
+    of Teho.
+
+    Reads: the environment, and the catalogue.
+
+    Writes: cache folders on the node.
+
+    Network: only with --check: connects the ranks with each other.
     """
     for pair in pairs:
         if "=" not in pair[1:]:

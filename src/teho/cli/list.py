@@ -57,10 +57,15 @@ def command(
 ) -> None:
     """List the recorded runs, newest last.
 
-    Text shows the newest 30, without the runs of `teho compare` and `teho scale`. JSON has all
+    Text shows the newest 30 runs, without the runs of `teho compare` and `teho scale`. JSON has all
     runs, unless --last, --since or --tag limits them. The verdict is the first finding of the
-    report; a list of more than 30 runs has no verdicts. Reads the recordings in TEHO_HOME, and
-    writes only its cache. Does not use the network.
+    report; a list of more than 30 runs has no verdicts.
+
+    Reads: the recordings in TEHO_HOME.
+
+    Writes: only a cache in TEHO_HOME.
+
+    Network: not used.
     """
     from teho.config.settings import load_settings
     from teho.store.index import newest_runs

@@ -19,8 +19,13 @@ __all__ = ["command"]
 def command(parts: tuple[str, ...]) -> None:
     """Join the parts of one recording from several nodes, and print the id of the new run.
 
-    Each RUN is a run or its directory, copied from a node to this machine. Reads the parts without
-    changing them, and writes a new recording to TEHO_HOME. Does not use the network.
+    Each RUN is a run or its directory, copied from a node to this machine.
+
+    Reads: the parts, without changing them.
+
+    Writes: a new recording in TEHO_HOME.
+
+    Network: not used.
     """
     from teho.config.settings import load_settings
     from teho.explain.step import absent_hosts

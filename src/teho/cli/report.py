@@ -39,9 +39,14 @@ __all__ = ["command"]
 def command(run: str, others: tuple[str, ...], output: Output) -> None:
     """Report on RUN: an id or its beginning, the id of a job, a name, a directory, or last.
 
-    Reads the recording, and writes only the -o file. If RUN is the id of a job, Teho reports on the
-    newest recording of the job, and asks the scheduler for the accounting. Otherwise Teho does not
-    use the network. --format seff prints the same figures as the command seff of CSC.
+    If RUN is the id of a job, Teho reports on the newest recording of the job, and asks the
+    scheduler for the accounting. --format seff prints the same figures as the command seff of CSC.
+
+    Reads: the recording.
+
+    Writes: only the -o file.
+
+    Network: not used, unless RUN is the id of a job: then commands of the scheduler.
     """
     from teho.show.loaded import LoadedRun
 
@@ -67,7 +72,7 @@ def command(run: str, others: tuple[str, ...], output: Output) -> None:
         for problem in loaded.problems:
             say(
                 f"{problem}. Next: `teho show {loaded.run.id} --path` prints the directory of "
-                f"the other files"
+                "the recording"
             )
         raise click.exceptions.Exit(2)
 

@@ -26,7 +26,11 @@ __all__ = ["command"]
 def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
     """Delete RUNS, or all runs that are older than --older-than. Running runs are kept.
 
-    Deletes only files that Teho wrote in TEHO_HOME. Does not use the network.
+    Reads: the descriptions of the recordings in TEHO_HOME.
+
+    Writes: no files; deletes only files that Teho wrote in TEHO_HOME.
+
+    Network: not used.
     """
     from teho.config.settings import load_settings
     from teho.store.index import find_run, remove_run

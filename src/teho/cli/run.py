@@ -94,8 +94,14 @@ def command(
     COMMAND keeps its input, output, terminal, signals and exit code. If the recording has a
     problem, the report says so. In the script of a Slurm job, all nodes of the job are recorded;
     with srun or mpirun, all tasks make one recording. With --window, Teho ends COMMAND when its
-    step rate is known; if it cannot count steps, COMMAND runs to its end. Writes a recording to
-    TEHO_HOME. Uses the network only to compare the clocks of the nodes of one job.
+    step rate is known; if it cannot count steps, COMMAND runs to its end.
+
+    Reads: the GPU drivers, files of the kernel, and the memory of COMMAND's Python processes.
+
+    Writes: a recording in TEHO_HOME.
+
+    Network: connects the nodes of one job, to compare their clocks; asks a dcgm-exporter about GPUs
+    before Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     if job is None and not argv:
         raise click.UsageError("Missing argument '-- COMMAND…'.")
@@ -236,7 +242,7 @@ def _record_it(
     leader = None
     if is_step(task) and task.local_size > 1:
         leader = _protected(
-            supervisor, "this task records for itself", lambda: _find_leader(task, wanted)
+            supervisor, "this task makes its own recording", lambda: _find_leader(task, wanted)
         )
     supervisor.start_recorder(
         partial(_record, leader=leader, own=supervisor.own_pids),

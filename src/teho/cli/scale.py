@@ -42,8 +42,14 @@ def command(
     """Run COMMAND on 1, 2, 4 … GPUs or cores in turns, and say up to which number it gets faster.
 
     The number replaces {n} in COMMAND. If Teho can count the steps of COMMAND, it ends each run
-    when the step rate is known. Each run is a recording in TEHO_HOME. Does not use the network.
-    Exit code: 0 if there is a verdict, 1 if more time or more runs are needed.
+    when the step rate is known. Exit code: 0 if there is a verdict, 1 if more time or more runs are
+    needed.
+
+    Reads: the catalogue, and the recordings of the runs.
+
+    Writes: a recording of each run in TEHO_HOME; the -o and --plot files.
+
+    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     from teho.experiment.compare import terms_of
     from teho.experiment.placement import Placement, needed_placements, this_machine

@@ -20,7 +20,11 @@ __all__ = ["command"]
 def command(run: str, only_path: bool) -> None:
     """Print the description of RUN as JSON: command, job, nodes, devices, missing signals.
 
-    Reads the recording, writes nothing, and does not use the network.
+    Reads: the recording.
+
+    Writes: no files.
+
+    Network: not used.
     """
     from teho.config.settings import load_settings
     from teho.store.index import find_run

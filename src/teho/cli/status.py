@@ -41,9 +41,14 @@ _SILENCE_S = 3.0
 def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
     """Show the states of jobs, their cost until now, and their log and recordings.
 
-    JOB is the number or name of a job, or last. Without JOB: all jobs that `teho submit` submitted
-    in the last week. Reads TEHO_HOME/jobs, and runs the commands of the scheduler, such as squeue.
-    Exit code: 1 if a scheduler did not answer, otherwise 0.
+    JOB is the number or name of a job, or last. Without JOB, shows all jobs that `teho submit`
+    submitted in the last week. Exit code: 1 if a scheduler did not answer, otherwise 0.
+
+    Reads: TEHO_HOME/jobs, and the recordings of the jobs.
+
+    Writes: TEHO_HOME/jobs.
+
+    Network: only through commands of the scheduler, such as squeue.
     """
     from teho.cli.jobs import all_with_account, files_of, follow_to_end, look_up
     from teho.show.build.jobs import jobs_document

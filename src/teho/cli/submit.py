@@ -68,10 +68,16 @@ def command(
 ) -> None:
     """Plan a job for COMMAND, write its script, and submit it: the cheapest option that fits.
 
-    Prints the number of the job. With --follow, prints its log instead, then what the job used and
-    cost. Reads the catalogue; writes the script and the number to TEHO_HOME/jobs. Runs the commands
-    of the scheduler, such as sbatch. Exit code: 0 if the job was submitted, 1 if no option fits;
-    with --follow, the exit code of the job.
+    Prints the number of the job. With --follow, prints the log of the job instead, then the
+    resources that it used, and its cost. Exit code: 0 if the job was submitted, 1 if no option
+    fits; with --follow, the exit code of the job.
+
+    Reads: the catalogue, and the site's templates.
+
+    Writes: the script and the number of the job to TEHO_HOME/jobs.
+
+    Network: only through commands of the scheduler, such as sbatch; asks for the host name of this
+    machine.
     """
     request = read_request(given, argv)
     if local and given["env"]:

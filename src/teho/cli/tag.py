@@ -39,7 +39,11 @@ def read_tags(
 def command(run: str, tags: dict[str, str], removed: tuple[str, ...]) -> None:
     """Add tags to RUN, or replace their values.
 
-    Reads and writes `run.json` of the recording. Does not use the network.
+    Reads: run.json of the recording.
+
+    Writes: run.json of the recording.
+
+    Network: not used.
     """
     from teho.config.privacy import masked_tags
     from teho.config.settings import load_settings

@@ -40,13 +40,18 @@ _BATCH_SIZE = "batch-size"
 def command(
     for_: str, window: str, allow: str, find: str, output: Output, argv: tuple[str, ...]
 ) -> None:
-    """Run COMMAND several times with other settings, and say which make it faster.
+    """Run COMMAND several times with other settings, and say which settings make it faster.
 
     Teho changes the data loader and the threads from outside; the files of COMMAND stay as they
     are. Each run ends when its step rate is known. COMMAND runs about 20 times, and writes its
-    files each time. Teho itself writes no recordings, and does not use the network. With
-    `--find batch-size`, it changes only the batch size, until the program runs out of memory. Exit
-    code: 0 if there is a verdict, 1 if more time is needed.
+    files each time. With `--find batch-size`, Teho changes only the batch size, until memory runs
+    out. Exit code: 0 if there is a verdict, 1 if more time is needed.
+
+    Reads: the notes of the probe about COMMAND; with --find, the memory of its processes and GPUs.
+
+    Writes: no recordings; only the -o file, and temporary files in TMPDIR.
+
+    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     for_s, window_s = read_times(for_, window)
     if window_s < _SHORTEST_WINDOW_S:

@@ -16,6 +16,7 @@ from teho.clusters.current import current_cluster
 from teho.devices.host.cgroup import cpu_quota
 from teho.devices.host.source import describe_host
 from teho.devices.procfile import read_text
+from teho.doctor.conda import read_conda
 from teho.doctor.files import look_at, read_quotas, sample
 from teho.doctor.machine import (
     cores_of_numa,
@@ -26,7 +27,7 @@ from teho.doctor.machine import (
     threads_per_core,
 )
 from teho.doctor.python import look_into, or_missing, see
-from teho.doctor.snapshot import DataSample, DiskQuota, Folder, Proxy, Python, Snapshot
+from teho.doctor.snapshot import Conda, DataSample, DiskQuota, Folder, Proxy, Python, Snapshot
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.missing import Missing, Reason
@@ -90,6 +91,11 @@ def collect_snapshot(
         if data
         else None
     )
+    conda = IsolatedCall(
+        "the file system of conda's configuration",
+        answering(partial(read_conda, environment)),
+        _FILES_S,
+    )
     proxy = _ask_proxy(environment)
     survey = take_survey(environment, root, _DRIVER_S, signals=False)
     facts = describe_host(root)
@@ -107,6 +113,7 @@ def collect_snapshot(
         folders={what: or_missing(call.answer(Folder)) for what, call in folders.items()},
         quotas=_quotas(quotas),
         data=or_missing(drawn.answer(DataSample)) if drawn else None,
+        conda=or_missing(conda.answer(Conda)),
         limits=read_limits(),
         cores_of_numa=cores_of_numa(root),
         threads_per_core=threads_per_core(root),

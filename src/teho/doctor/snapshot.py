@@ -16,6 +16,8 @@ from teho.model.survey import Answers, Survey
 
 __all__ = [
     "ClockState",
+    "Conda",
+    "CondaFile",
     "DataSample",
     "DiskQuota",
     "Folder",
@@ -155,6 +157,28 @@ class Proxy(msgspec.Struct, frozen=True, kw_only=True):
     """Why it does not answer; empty if it does."""
 
 
+class CondaFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A configuration file of conda."""
+
+    path: str
+    channels: tuple[str, ...] = ()
+    """Its list `channels`, in its order."""
+    redefines_defaults: bool = False
+    """Whether it has `default_channels`: then `defaults` is another channel than conda's own."""
+    is_writable: bool = True
+    why: str = ""
+    """Why its channels cannot be read; empty if they can."""
+
+
+class Conda(msgspec.Struct, frozen=True, kw_only=True):
+    """The conda, mamba or micromamba of this user, and its configuration."""
+
+    command: str
+    """Path of the command; empty: none. A site's module may add it later."""
+    files: tuple[CondaFile, ...] = ()
+    """The file whose settings win is the first."""
+
+
 class ClockState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the kernel's clock, from adjtimex(2)."""
 
@@ -180,6 +204,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     quotas: Union[tuple[DiskQuota, ...], Missing] = ()
     data: Union[DataSample, Missing, None] = None
     """None: the user named no data."""
+    conda: Union[Conda, Missing, None] = None
+    """None: it was not looked for."""
     limits: ResourceLimits
     cores_of_numa: Mapping[int, frozenset[int]] = {}
     """Logical CPUs of each NUMA node; empty if the kernel does not report."""

@@ -79,7 +79,7 @@ def _largest(found: BatchSizes, largest: int) -> str:
     why = {
         "time": "the time was over: increase `--for`",
         "too_slow": "a step takes too long",
-    }.get(found.ended_by, "it was ended early")
+    }.get(found.ended_by, "the search was ended early")
     if next_one and next_one.ended == "out_of_memory":
         return (
             f"{size} fits, and {_number(next_one.batch_size)} does not; sizes between them were "
@@ -97,7 +97,7 @@ def _none_fits(found: BatchSizes) -> str:
             f"No batch was found that fits: {_number(smallest.batch_size)} failed, but not because "
             "of memory"
         )
-    why = "it was ended early" if found.ended_by == "interrupt" else "increase `--for`"
+    why = "the search was ended early" if found.ended_by == "interrupt" else "increase `--for`"
     return f"Not enough evidence: no batch was found that fits; {why}"
 
 

@@ -11,7 +11,8 @@ from teho.units import many
 __all__ = ["Measure", "measure_of"]
 
 _LACKING = (
-    "it ended before its pace was known, but others were stopped early: `--full` compares whole "
+    "it ended before its step rate was known, but other runs were stopped early: `--full` "
+    "compares whole "
     "runs"
 )
 

@@ -101,7 +101,7 @@ class MemoryMeter:
         if isinstance(cgroup_bytes, int) and self._cgroup.limit_bytes:
             found.append((cgroup_bytes, self._cgroup.limit_bytes, "the job's memory"))
         if self.limit_bytes:
-            found.append((self._now_bytes, self.limit_bytes, "the memory for it"))
+            found.append((self._now_bytes, self.limit_bytes, "the memory that it may use"))
         node = self._node()
         free_bytes = node.get("MemAvailable")
         # With a limit of its own, the job cannot fill the node.
@@ -111,8 +111,8 @@ class MemoryMeter:
         for used_bytes, most_bytes, which in found:
             if used_bytes >= _NEAR * most_bytes:
                 return (
-                    f"Teho ended it at {format_bytes(used_bytes)} of {format_bytes(most_bytes)}, "
-                    f"before it filled {which}"
+                    f"Teho ended the program at {format_bytes(used_bytes)} of "
+                    f"{format_bytes(most_bytes)}, before the program filled {which}"
                 )
         return ""
 

@@ -75,7 +75,7 @@ def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
         return "its recording has no end: it is still running, or its recorder was killed"
     if failed(run.end):
         if run.end.exit_code is None and run.end.signal is None:
-            return f"it did not end well: {ending(run.end)}"
+            return f"it failed: {ending(run.end)}"
         return f"it ended {'with ' if run.end.signal is None else ''}{ending(run.end)}"
     if run.end.on_purpose and sample.steps_per_s is None:
         took = format_duration(sample.elapsed_s)

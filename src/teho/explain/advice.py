@@ -87,7 +87,7 @@ def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
 def later_job(scheduler: str | None) -> str:
     """Return how to run the rest of the work in a separate job."""
     option = scheduler_or_none(scheduler).advice.later_job
-    return option or "run the rest as a separate program, so that others can have the GPU"
+    return option or "run the remaining work separately, so that other jobs can use the GPU"
 
 
 def loader_workers(cores: int, gpus: int) -> int:

@@ -35,16 +35,17 @@ _SIGNALS = {int(one): one.name for one in signal.Signals}
 _SMALLER_BATCH = (
     "Use a smaller batch size, with gradient accumulation if you need the same effective batch."
 )
-_NOT_CTRL_C = "If you did not press Ctrl-C, look for what sent SIGINT."
+_NOT_CTRL_C = "If you did not press Ctrl-C, find the program that sent SIGINT."
 _BY_SIGNAL: dict[int, str] = {
     signal.SIGINT: _NOT_CTRL_C,
     signal.SIGHUP: "Use `tmux` or `nohup`, or submit a job: the terminal or the SSH connection was "
     "closed.",
-    signal.SIGTERM: "If you did not stop it yourself, another program or the system did.",
+    signal.SIGTERM: "If you did not stop the program yourself, another program or the "
+    "system stopped it.",
     **dict.fromkeys(
         (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV),
-        "Find the line: run it again with `PYTHONFAULTHANDLER=1`, which prints Python's stack at "
-        "the crash.",
+        "Find the line of code: run the program again with `PYTHONFAULTHANDLER=1`, which prints "
+        "Python's stack at the crash.",
     ),
 }
 _MORE_MEMORY = "Request more memory, or use less memory: a smaller batch or fewer loader workers."
@@ -149,7 +150,7 @@ def _after_signal(number: int, known: EndEvidence) -> str:
             f"memory runs out. A scheduler also kills programs to end a job.{check}"
         )
     if command and number in {signal.SIGHUP, signal.SIGTERM}:
-        return f"If you did not stop it yourself, ask the scheduler for the reason: {command}."
+        return f"If you did not stop the job yourself, ask the scheduler why: {command}."
     return _BY_SIGNAL.get(number) or _read_log(known)
 
 
@@ -181,7 +182,7 @@ def _end_of_job(after: str, known: EndEvidence) -> Meaning:
     return {
         "cancelled": Meaning(
             f"was cancelled {after}",
-            f"If you did not cancel it yourself, ask the scheduler for the reason"
+            f"If you did not cancel the job yourself, ask the scheduler for the reason"
             f"{f': {command}' if command else ''}.",
             Severity.WARNING,
         ),
@@ -190,6 +191,6 @@ def _end_of_job(after: str, known: EndEvidence) -> Meaning:
         "node_failed": Meaning(f"ended {after} because a node failed", "Submit the job again."),
         "preempted": Meaning(
             f"ended {after}, preempted by another job",
-            "Submit it again, and save checkpoints so that it can continue.",
+            "Submit the job again, and save checkpoints so that the job can continue.",
         ),
     }.get(known.end.job_state, Meaning(f"failed {after}", ask))

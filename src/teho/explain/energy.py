@@ -24,7 +24,7 @@ COUNTER, INTEGRATED = "counter", "integrated power"
 """Source of an energy."""
 
 _ON_ITS_CARD = Missing(
-    Reason.UNSUPPORTED, "counted with the other GPU of its card: one counter serves the whole card"
+    Reason.UNSUPPORTED, "counted with the other GPU of its card: the card has only one counter"
 )
 
 _TICK_S = 0.1
@@ -42,7 +42,7 @@ _LONGEST_WINDOW_S = 1.0
 
 _NOT_READ = Missing(Reason.UNRECORDED, "not among the recorded metrics")
 _NO_POWER_OF_MODULE = Missing(
-    Reason.UNSUPPORTED, "the counter is for the whole module, the power only for the GPU"
+    Reason.UNSUPPORTED, "the counter covers the whole module, but the power covers only the GPU"
 )
 
 

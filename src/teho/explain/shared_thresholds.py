@@ -10,6 +10,7 @@ __all__ = [
     "OUTLIERS",
     "ROOFLINE",
     "SHARED",
+    "SMALL_FILES",
     "chosen",
 ]
 
@@ -29,13 +30,15 @@ OUTLIERS = "outliers"
 """Section for sorting tables of many devices; rules do not read it."""
 ROOFLINE = "roofline"
 """Section of the roofline plot; rules do not read it."""
+SMALL_FILES = "small_files"
+"""Section for data on network file systems: `teho doctor --data` and `teho stage` read it."""
 
 _EVERY_RULE = {
     "covered_percent_min": chosen(50.0, "%", "a signal must be recorded for half of the run"),
     "at_work_percent": Threshold(
         50.0,
         "%",
-        "same as in gpu_low_use: a GPU that is less busy in a time bin waits for something",
+        "threshold of gpu_low_use: a GPU that is less busy in a time bin waits for something",
     ),
     "at_work_time_percent": MOST_OF_THE_TIME,
     "lost_percent": Threshold(
@@ -49,7 +52,7 @@ _EVERY_RULE = {
     ),
     "lost_min_s": chosen(2.0, "s", "the start and end of any program take this long"),
     "work_min_s": Threshold(
-        60.0, "s", "same as in job_too_short: shares of a minute or less are not reliable"
+        60.0, "s", "threshold of job_too_short: shares of a minute or less are not reliable"
     ),
     "batches_min": Threshold(10.0, "batches", "nvbench: at least 10 samples before a verdict"),
 }
@@ -72,4 +75,15 @@ _OUTLIERS = {
     "memory_min_gib": chosen(1.0, "GiB", "libraries and logs need less memory"),
     "time_min_s": chosen(10.0, "s", "tasks start and end some seconds apart"),
 }
-SHARED = {EVERY_RULE: _EVERY_RULE, ROOFLINE: _ROOFLINE, OUTLIERS: _OUTLIERS}
+_SMALL_FILES = {
+    "files_min": chosen(1000.0, "files", "fewer files are opened within seconds"),
+    "size_kib": Threshold(
+        1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a smaller file is on only one server"
+    ),
+}
+SHARED = {
+    EVERY_RULE: _EVERY_RULE,
+    ROOFLINE: _ROOFLINE,
+    OUTLIERS: _OUTLIERS,
+    SMALL_FILES: _SMALL_FILES,
+}

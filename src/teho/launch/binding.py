@@ -156,7 +156,7 @@ def _find_pool(
     if granted is not None and count > granted:
         why_not = (
             f"the job has {granted} cores here but may run on {count}: its own cores are "
-            "not known, and the others may belong to other jobs"
+            "not known, and the other cores may belong to other jobs"
         )
         return _Pool(usable, granted, shared=True, why_not=why_not)
     everything = granted or os.cpu_count() or 1

@@ -18,7 +18,7 @@ class Torchrun(Launcher):
 
     help = "PyTorch's torchrun, once on each node; it starts one process per GPU."
     on_one_node = "once on each node, `--standalone`"
-    on_nodes = "once on each node; they meet at the first node's `MASTER_ADDR`"
+    on_nodes = "once on each node; all processes connect to the first node (`MASTER_ADDR`)"
     place = 30
     own_processes = True
     framework = "pytorch"

@@ -96,6 +96,12 @@ class Timing(At, frozen=True, kw_only=True):
     """Maximum during the measurement; null if the device does not report it, or is a CPU."""
     power_throttle_percent: Union[float, None] = None
     """The same for the power cap."""
+    busy_percent: Union[float, None] = None
+    """Mean share of time with a kernel running; null if the device does not report it, the phase
+    took less than a second, or the device is a CPU."""
+    memory_bytes: Union[int, None] = None
+    """Most memory during the phase. GPU: what the library allocated. CPU: resident memory of the
+    process, without the data loader's workers. Null if unknown."""
 
 
 class Left(At, frozen=True, kw_only=True):
@@ -151,7 +157,7 @@ class PayOff(msgspec.Struct, frozen=True, kw_only=True):
     run_s: float
     """Median time of one later run on the GPU."""
     against_s: float
-    """Median time of one run on the other placement."""
+    """Median time of one run on the other placement, for the same number of images."""
     runs: float
     """`first_s / (against_s - run_s)`."""
 

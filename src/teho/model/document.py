@@ -89,7 +89,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """Sorted by node, then by GPU or rank."""
     note: str = ""
     outliers: tuple[int, ...] = ()
-    """Indices in `rows` of the rows that differ most from the others, most different first."""
+    """Indices in `rows` of the rows that differ most from all other rows, most different first."""
     shown: tuple[int, ...] = ()
     """Indices in `rows` of the rows to show if there is little room; empty: all rows."""
     rest: str = ""
@@ -148,7 +148,7 @@ class Roof(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     """What computes at this rate, such as `FP32` or `16-bit tensor`."""
     flop_per_s: float
-    """Its peak, from the maker's documents."""
+    """Peak of this rate, from the maker's documents."""
     active: bool
     """Whether the run used it, as far as is known."""
 
@@ -158,11 +158,11 @@ class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str
     bytes_per_s: float
-    """Traffic of its memory."""
+    """Traffic of the GPU's memory."""
     least_flop_per_s: float
     """Upper bound of its arithmetic, if the tensor cores ran at their lowest rate."""
     most_flop_per_s: float
-    """The same, if they ran at their highest rate."""
+    """Upper bound of its arithmetic, if the tensor cores ran at their highest rate."""
     least_flop_per_byte: float
     """`least_flop_per_s` per byte of traffic."""
     most_flop_per_byte: float

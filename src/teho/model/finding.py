@@ -71,6 +71,6 @@ class Abstention(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     lacked: str
-    """In words."""
+    """The missing figures in words."""
     lacks: tuple[Lack, ...] = ()
-    """The same as a list."""
+    """The missing figures as a list."""

@@ -13,15 +13,15 @@ class Reason(str, enum.Enum):
     """Why a value is missing. Zero is not a missing value."""
 
     ABSENT = "absent"
-    """It cannot exist here, because the device, file or library is missing."""
+    """The value cannot exist here, because the device, file or library is missing."""
     UNSUPPORTED = "unsupported"
-    """The device or driver reports that it does not offer this."""
+    """The device or driver reports that it does not offer this value."""
     FORBIDDEN = "forbidden"
-    """It exists, but this user is not allowed to read it."""
+    """The value exists, but this user is not allowed to read it."""
     FAILED = "failed"
-    """It should have worked but failed: a lost GPU, an unreadable answer."""
+    """Reading the value failed: a lost GPU, an unreadable answer."""
     UNRECORDED = "unrecorded"
-    """It was not sampled: the recorder had stopped, or the run was too short."""
+    """The value was not sampled: the recorder had stopped, or the run was too short."""
 
 
 class Missing(msgspec.Struct, frozen=True, tag="missing", tag_field="type"):

@@ -39,8 +39,15 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Children of the supervisor that do not belong to the program."""
     cores: tuple[int, ...] = ()
     """Logical CPUs of the allocation; empty: the recorder's."""
+    used_before: dict[str, float] = {}
+    """What a program that ran already had used of each counter; see `ProcessTree`."""
     spool: str = ""
     """Folder on each node in which the probes of the program write; empty: without probes."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the program ran before the recording, and goes on after it."""
+        return bool(self.used_before)
 
     @property
     def run(self) -> Path:

@@ -108,7 +108,9 @@ class Recorder:
         self._sampler = SignalSampler(plan.node, plan.started_at, plan.period_s)
         self._troubles: dict[str, Trouble] = {}
         members = JobProcesses(plan.job, plan.mark) if plan.job else None
-        self._tree = ProcessTree(frozenset({os.getpid(), *plan.apart}), members)
+        self._tree = ProcessTree(
+            frozenset({os.getpid(), *plan.apart}), members, used_before=plan.used_before
+        )
         if program_pid is not None and plan.supervisor_pid is not None:
             self._tree.add(program_pid, plan.supervisor_pid)
         self._wait_for_peers()
@@ -233,11 +235,15 @@ class Recorder:
 
     def _finish(self) -> None:
         now = self._elapsed()
-        # The program has ended: its memory is not 0 but has no value.
-        readings = {
-            device: {name: value for name, value in values.items() if not _ends_with_program(name)}
-            for device, values in self._read(ends=True).items()
-        }
+        readings = self._read(ends=True)
+        if not (self._plan.goes_on and _is_alive(self._program_pid or 0)):
+            # The program has ended: its memory is not 0 but has no value.
+            readings = {
+                device: {
+                    name: value for name, value in values.items() if not _ends_with_program(name)
+                }
+                for device, values in readings.items()
+            }
         self._journal.append(self._sampler.add(readings, now))
         self._journal.append(self._sampler.finish(now))
         if self._stacks:

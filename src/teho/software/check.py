@@ -247,7 +247,7 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
     if looked.builds and target.others:
         yield (
             f"GPU: the check is for {target.gpu}; {target.cluster} also has "
-            f"{', '.join(target.others)}: `--gpu-type` checks for another."
+            f"{', '.join(target.others)}: `--gpu-type` checks for another type."
         )
     for build in looked.builds:
         title = TITLES[build.framework]

@@ -225,7 +225,7 @@ def _cautions(case: Case) -> Iterator[str]:
     if case.others:
         yield (
             f"Planned for {gpu.type}; {cluster.title} also has {', '.join(case.others)}: "
-            "`--gpu-type TYPE` plans for another."
+            "`--gpu-type TYPE` plans for another type."
         )
     if case.proposal and gpu.vendor == "nvidia":
         yield from _of_driver(case, case.proposal)
@@ -235,7 +235,7 @@ def _cautions(case: Case) -> Iterator[str]:
     if software and versions and wanted.isdisjoint({*versions, *map(numbers, versions)}):
         yield (
             f"{cluster.title} documents the versions {', '.join(versions)}, but not "
-            f"{asked.version}: `module avail` lists the installed ones ({software.source})."
+            f"{asked.version}: `module avail` lists the installed versions ({software.source})."
         )
     if software and asked.version and case.kind == "container":
         yield f"--version {asked.version} has no effect: the site's container has its own version."

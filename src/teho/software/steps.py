@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "Case", "Commands", "commands_for", "conda_activation"]
 
 _HIDES = (
-    "CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this "
-    "command. In ~/.bashrc, it would hide that a node has no GPU."
+    "CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only "
+    "for this command. In ~/.bashrc, it would hide that a node has no GPU."
 )
 _CONDA = {"pytorch": "pytorch", "tensorflow": "tensorflow", "jax": "jaxlib", "cupy": "cupy"}
 _URLS = (
@@ -149,7 +149,7 @@ def commands_for(case: Case) -> Commands:
     values = _values(case)
     run_prefix = values["run_prefix"] = _filled(way.run_prefix, values)
     last = (
-        _Step("List what was installed, to install the same again.", way.installed),
+        _Step("List the installed packages, so that you can install them again.", way.installed),
         _Step(
             "Check if it is a GPU build that works with the driver.",
             f"teho env check --cluster {case.cluster.name} {way.checked}",

@@ -83,11 +83,16 @@ def load_images(count: int) -> tuple[np.ndarray, np.ndarray]:
 
     Raises:
         OSError: `$CIFAR10_PATH` has no data set.
-        ValueError: its files have another format.
+        ValueError: its files have another format, or fewer images.
     """
     folder = _cifar10_folder()
     if folder:
-        return read_cifar10(folder, count)
+        pixels, labels = read_cifar10(folder, count)
+        if len(labels) < count:
+            # Otherwise an epoch would have fewer batches than its row says.
+            found = (folder, len(labels), count)
+            raise ValueError("CIFAR10_PATH: %s has %d images, and %d are needed" % found)
+        return pixels, labels
     rng = np.random.default_rng(0)
     return rng.integers(0, 256, (count, *_SHAPE), np.uint8), rng.integers(0, 10, count)
 

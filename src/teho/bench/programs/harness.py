@@ -134,6 +134,7 @@ def _confine(request: Dict[str, Any]) -> None:
 
 
 def _times(library: Library, example: Example, command: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
+    library.forget_peak()
     for phase in example.phases(command["point"]):
         yield {
             "phase": phase.name,
@@ -141,9 +142,11 @@ def _times(library: Library, example: Example, command: Dict[str, Any]) -> Itera
             "flop": phase.flop,
             "bytes": phase.bytes,
             "items": phase.items,
+            "memory_bytes": library.peak_bytes(),
         }
         del phase  # before the next one makes its data
         library.free()
+        library.forget_peak()
 
 
 def _samples(library: Library, phase: Phase, command: Dict[str, Any]) -> Dict[str, Any]:

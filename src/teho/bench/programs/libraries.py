@@ -6,6 +6,8 @@ PyTorch calls AMD GPUs `cuda` too.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import importlib
 import importlib.util
 import os
@@ -49,6 +51,7 @@ class Library:
         self.version = str(package.__version__)
         self.device = device
         self.device_name = _cpu_name()
+        self._is_peak_new = False
 
     @property
     def threads(self) -> int:
@@ -87,6 +90,30 @@ class Library:
     def free(self) -> None:
         """Free the device memory that the library keeps for later."""
 
+    def forget_peak(self) -> None:
+        """Begin a new measurement of the most memory."""
+        self._is_peak_new = False
+        gc.collect()
+        # Otherwise memory that earlier work has freed would count. Only glibc has this function.
+        with contextlib.suppress(AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+        with contextlib.suppress(OSError):
+            with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+                file.write("5")
+            self._is_peak_new = True
+
+    def peak_bytes(self) -> int | None:
+        """Return the most memory since the last `forget_peak`; None if it is unknown.
+
+        On a CPU, this is the resident memory of the process. On a GPU, it is what the library has
+        allocated.
+        """
+        if not self._is_peak_new:
+            return None
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as lines:
+            found = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+        return found[0] * 1024 if found else None
+
 
 class _CuPy(Library):
     def __init__(self, package: Any, device: str) -> None:
@@ -105,6 +132,13 @@ class _CuPy(Library):
     def free(self) -> None:
         self.package.get_default_memory_pool().free_all_blocks()
 
+    def forget_peak(self) -> None:
+        self.free()
+
+    def peak_bytes(self) -> int | None:
+        # The pool keeps freed blocks until `free`, so its size is the most that it had.
+        return int(self.package.get_default_memory_pool().total_bytes())
+
 
 class _Jax(Library):
     def __init__(self, package: Any, device: str) -> None:
@@ -112,6 +146,7 @@ class _Jax(Library):
         self.module = importlib.import_module("jax.numpy")
         self.handle = package.devices(device)[0]
         self._drawn = 0
+        self._peak_before: int | None = None
         if device == "gpu":
             self.device_name = self.handle.device_kind
         else:
@@ -148,6 +183,23 @@ class _Jax(Library):
         self._drawn += 1
         return self.package.random.uniform(self.package.random.key(self._drawn), shape, dtype)
 
+    def forget_peak(self) -> None:
+        if self.device == "cpu":
+            super().forget_peak()
+        else:
+            self._peak_before = self._peak_of_all()
+
+    def peak_bytes(self) -> int | None:
+        if self.device == "cpu":
+            return super().peak_bytes()
+        # JAX cannot forget its peak. If another phase had a higher one, that of this is unknown.
+        peak = self._peak_of_all()
+        return peak if peak != self._peak_before else None
+
+    def _peak_of_all(self) -> int | None:
+        # Some devices have no statistics.
+        return (self.handle.memory_stats() or {}).get("peak_bytes_in_use")
+
 
 class _Torch(Library):
     def __init__(self, package: Any, device: str) -> None:
@@ -183,6 +235,17 @@ class _Torch(Library):
     def free(self) -> None:
         if self.device == "gpu":
             self.package.cuda.empty_cache()
+
+    def forget_peak(self) -> None:
+        if self.device == "gpu":
+            self.package.cuda.reset_peak_memory_stats()
+        else:
+            super().forget_peak()
+
+    def peak_bytes(self) -> int | None:
+        if self.device == "gpu":
+            return int(self.package.cuda.max_memory_reserved())
+        return super().peak_bytes()
 
 
 _CLASSES = {"numpy": Library, "cupy": _CuPy, "jax": _Jax, "torch": _Torch}

@@ -169,7 +169,7 @@ class DcgmMonitor:
         if self._pipe < 0:
             return self._all(f"`dcgmi dmon` has ended: {self._complaint or 'it said nothing'}")
         if time.monotonic() - self._latest_row_s > _SILENT_S:
-            return self._all(f"`dcgmi dmon` has been silent for more than {_SILENT_S:.0f} s")
+            return self._all(f"`dcgmi dmon` has printed no row for more than {_SILENT_S:.0f} s")
         settling = time.monotonic() - self._began_s < _SILENT_S
         none_yet: _Row = {} if settling else dict.fromkeys(METRICS, _NO_ROW)
         known = dict.fromkeys(self._names.values(), none_yet)

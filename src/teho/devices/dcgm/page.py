@@ -73,7 +73,7 @@ class DcgmPage:
         self._problem = f"{self._name} does not answer within {_FIRST_ANSWER_S:.0f} s"
         self._looked = threading.Event()
         self._over = threading.Event()
-        note = f"the activity of multiprocessors and pipes is from {self._name}, which is renewed "
+        note = f"the activity of multiprocessors and pipes is from {self._name}, which is updated "
         note += "every 30 s by default: the beginning of a run has no such figures"
         self.notes: tuple[str, ...] = (note,)
         threading.Thread(target=self._follow, name="dcgm-exporter", daemon=True).start()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from teho.devices.host import procstat
 from teho.devices.host.procstat import GONE, ProcStat, read_io, read_stat, runnable_threads
@@ -133,6 +133,8 @@ class ProcessTree:
         belongs: returns whether a process without a supervisor is counted, from its directory;
             None: no such process is counted.
         proc: mount point of the process file system.
+        used_before: metric -> what the processes had used when the recording began; it does not
+            count.
 
     Attributes:
         pids: the program's processes at the last read, including zombies.
@@ -144,7 +146,9 @@ class ProcessTree:
         exclude: frozenset[int] = frozenset(),
         belongs: Callable[[str], bool] | None = None,
         proc: str = "/proc",
+        used_before: Mapping[str, float] | None = None,
     ) -> None:
+        self._used_before = used_before or {}
         self.pids: frozenset[int] = frozenset()
         self.is_deserted = True
         self._proc = proc
@@ -327,6 +331,9 @@ class ProcessTree:
         }
         for name, counter in zip(_IO_METRICS, io_counters, strict=True):
             readings[name] = io_missing or counter.value
+        for name, before in self._used_before.items():
+            if isinstance(now := readings.get(name), (int, float)):
+                readings[name] = max(0, now - before)
         readings.update(self._now_and_then(live, threads))
         return readings
 

@@ -11,8 +11,9 @@ __all__ = ["CHECKS"]
 _FILES = (
     "gpus_allocated", "container", "cpu_only_build", "driver_too_old", "compute_capability",
     "framework_sees_gpus", "packages", "collectives", "mig", "affinity", "binding_numa", "threads",
-    "openmp_hints", "share", "active_environment", "limits", "shared_memory", "disk_space", "quota",
-    "home_caches", "scratch_unused", "small_files", "internet", "clock", "retired_cluster",
+    "openmp_hints", "share", "active_environment", "conda_channels", "limits", "shared_memory",
+    "disk_space", "quota", "home_caches", "scratch_unused", "small_files", "internet", "clock",
+    "retired_cluster",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ __all__ = ["ABOUT", "check"]
 ABOUT = "cores and memory for each GPU, compared with the site's share"
 
 _LITTLE = Threshold(
-    50, "% of the share", "Teho's own choice: half of what the site keeps for each GPU"
+    50, "% of the share", "Teho's own choice: half of the share that the site keeps for each GPU"
 )
 
 
@@ -46,7 +46,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if problems := [one for one in found if one]:
         return problems
     if not seen:
-        return moot("cores and memory come with the GPU here")
+        return moot("on this site, cores and memory come with the GPU")
     return fine(f"{' and '.join(seen)} for each GPU")
 
 
@@ -77,8 +77,8 @@ def _judged(
     amounts = f"{each:.3g} of {fair:g} {unit}"
     if each > fair * 1.01:
         return warning(
-            f"The job has more {what} for each GPU than its share, {amounts}: other users' "
-            "GPUs stay idle, or more is billed.",
+            f"The job has more {what} for each GPU than its share, {amounts}: other users' GPUs "
+            "may stay idle, or the job may cost more.",
             f"Request {fair:g} {unit} for each GPU: `teho plan` writes the request.",
             *evidence,
             thresholds=(of_site,),

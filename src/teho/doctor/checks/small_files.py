@@ -6,7 +6,7 @@ from statistics import median
 
 from teho.doctor.outcome import Outcome, fine, moot, unknown, warning
 from teho.doctor.snapshot import Snapshot
-from teho.model.finding import Threshold
+from teho.explain.shared_thresholds import SHARED, SMALL_FILES
 from teho.model.missing import Missing
 from teho.units import format_bytes
 
@@ -14,10 +14,8 @@ __all__ = ["ABOUT", "check"]
 
 ABOUT = "a sample of the files in the folder of --data"
 
-_MANY = Threshold(1000, "files", "Teho's own choice: fewer files are opened within seconds")
-_SMALL = Threshold(
-    1024, "KiB", "Lustre's usual stripe, 1 MiB: a smaller file is on only one server"
-)
+_MANY = SHARED[SMALL_FILES]["files_min"]
+_SMALL = SHARED[SMALL_FILES]["size_kib"]
 
 
 def check(snapshot: Snapshot) -> Outcome:

@@ -143,7 +143,7 @@ def _details(result: Result) -> Iterator[str]:
     if count > _MOST_NODES:
         yield (
             f"The table has the {_MOST_NODES} of {count} nodes with the slowest links; "
-            "--json has all."
+            "--json has all nodes."
         )
     if result.met_s is not None and result.last is not None and len(result.hellos) > 1:
         last = result.name(result.last)
@@ -207,7 +207,7 @@ def _slowest_line(result: Result, slowest: int) -> str:
     if result.waited_s and result.device_work_s:
         others = median(s for rank, s in result.waited_s.items() if rank != slowest)
         if others > result.waited_s[slowest]:
-            line += f"; the others waited {_time(others - result.waited_s[slowest])} longer"
+            line += f"; the other ranks waited {_time(others - result.waited_s[slowest])} longer"
     return f"{line}."
 
 

@@ -14,7 +14,7 @@ class SlurmAdvice(Advice):
 
     time = "`--time=HH:MM:SS`"
     later_job = (
-        "submit the rest as a job without a GPU, "
+        "submit the remaining work as a job without a GPU, "
         "`sbatch --dependency=afterok:$SLURM_JOB_ID rest.sh`"
     )
     many_in_one_job = "a loop in one script instead of an `sbatch` for each"

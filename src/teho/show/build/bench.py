@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from teho.bench.examples import LIBRARIES, BenchExample
+from teho.bench.example import BenchExample
+from teho.bench.examples import LIBRARIES
 from teho.bench.verdict import bench_verdict, severity_of
 from teho.model.bench import Bench, Measured
 from teho.model.document import Document, Fact, Item, Table

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
 
 from teho.bench.examples import AXES, LIBRARIES
+from teho.bench.images import ALL_IMAGES, LOADER
 from teho.bench.judge import key_of
-from teho.bench.verdict import UNITS, known_peaks, number_text, of_placement, place_text, whose_peak
+from teho.bench.verdict import (
+    UNITS,
+    known_peaks,
+    number_text,
+    of_placement,
+    place_text,
+    whose_peak,
+)
+from teho.explain.wording import joined
 from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
-from teho.model.document import Cell, Table
-from teho.show.build.layout import column, table
+from teho.model.document import Cell, Column, Table
+from teho.show.build.layout import ColumnOf, column, table
 from teho.units import format_bytes, format_count, format_pace, format_rate, format_time
 
 __all__ = ["Scale", "scale_of", "shown_phases", "tables_of"]
@@ -55,6 +66,8 @@ def tables_of(measured: Measured) -> list[Table]:
     shown = shown_phases(measured)
     of_phases = [[phase] for phase in shown] if measured.figure in {"time", "flop"} else [shown]
     found = [_figures(measured, phases) for phases in of_phases if phases]
+    if measured.figure == "items":
+        found += _uses(measured, shown)
     return [*found, *_crossovers(measured), *_pay_offs(measured)]
 
 
@@ -66,39 +79,98 @@ def shown_phases(measured: Measured) -> list[str]:
 
 def _figures(measured: Measured, phases: Sequence[str]) -> Table:
     scale = scale_of(measured)
+    title = phases[0].capitalize() if len(phases) == 1 else measured.title
+    what = f"{scale.unit}, more is better" if scale.unit else "median time of a run, less is better"
+    return msgspec.structs.replace(
+        _grid(measured, phases, lambda timing: _cell(timing, scale)),
+        key=phases[0] if len(phases) == 1 else "phases",
+        title=f"{title}: {what}",
+        note=_epochs(measured) or _peaks(measured, phases),
+    )
+
+
+def _uses(measured: Measured, phases: Sequence[str]) -> Iterator[Table]:
+    """Yield how much memory each phase needed, and how busy the GPU was."""
+    memory = _grid(
+        measured, phases,
+        lambda one: None if one.memory_bytes is None else format_bytes(one.memory_bytes),
+    )  # fmt: skip
+    if memory.rows:
+        yield msgspec.structs.replace(
+            memory, key="memory", title="Most memory",
+            note="On a GPU: what the library allocated. On a CPU: the process, with the library "
+            "and the images, but without the loader's workers",
+        )  # fmt: skip
+    use = _grid(
+        measured, phases,
+        lambda one: None if one.busy_percent is None else f"{one.busy_percent:.0f} %",
+    )  # fmt: skip
+    if use.rows:
+        yield msgspec.structs.replace(
+            use, key="use", title="GPU use: share of time with a kernel running",
+            note="A dash: the phase took less than a second, or the driver does not report it",
+        )  # fmt: skip
+
+
+def _grid(
+    measured: Measured, phases: Sequence[str], cell: Callable[[Timing], Cell]
+) -> Table:  # fmt: skip
+    """Return a table without a title: a row for each phase and point, a column for each side."""
     timings = {
-        (key_of(one.point), one.phase, one.placement, one.library): one for one in measured.timings
+        (key_of(one.point), one.phase, one.placement, one.library): cell(one)
+        for one in measured.timings
+        if one.phase in phases
     }
     sides = [
         (one.placement, one.library)
         for one in measured.participants
-        if any(key[1] in phases and key[2:] == (one.placement, one.library) for key in timings)
+        if any(
+            key[2:] == (one.placement, one.library) and value is not None
+            for key, value in timings.items()
+        )
     ]
     points = [point for group in measured.groups.values() for point in group]
-    keys = [*(key for key in points[0] if key != measured.axis), measured.axis]
-
-    def timed(side: tuple[str, str]) -> Callable[[tuple[str, Point]], Cell]:
-        return lambda row: _cell(timings.get((key_of(row[1]), row[0], *side)), scale)
-
-    def at(key: str) -> Callable[[tuple[str, Point]], Cell]:
-        return lambda row: _point_cell(row[1].get(key), key, measured.axis)
-
-    rows = [(phase, point) for phase in phases for point in points]
-    title = phases[0].capitalize() if len(phases) == 1 else measured.title
-    what = f"{scale.unit}, more is better" if scale.unit else "median time of a run, less is better"
-    return table(
-        phases[0] if len(phases) == 1 else "phases",
-        f"{title}: {what}",
-        [row for row in rows if any(timed(side)(row) is not None for side in sides)],
-        column("phase", "", lambda row: row[0]) if len(phases) > 1 else None,
-        *(column(key, key, at(key), unit=_RIGHT if key == measured.axis else "") for key in keys),
+    keys = [key for key in points[0] if key not in {measured.axis, "images"}]
+    rows: list[dict[str, Cell]] = []
+    for phase in phases:
+        for point in points:
+            cells = {
+                f"{placement} {library}": timings.get((key_of(point), phase, placement, library))
+                for placement, library in sides
+            }
+            if any(value is not None for value in cells.values()):
+                rows.append({"phase": phase, **_point_cells(point, measured.axis, phase), **cells})
+    columns = [
+        *([Column(key="phase", label="")] if len(phases) > 1 else []),
+        *(Column(key=key, label=key) for key in keys),
+        Column(key=measured.axis, label=measured.axis, unit=_RIGHT),
         *(
-            column(" ".join(side), LIBRARIES[side[1]], timed(side), band=of_placement(side[0]),
-                   unit=_RIGHT)
-            for side in sides
+            Column(
+                key=f"{placement} {library}",
+                label=LIBRARIES[library],
+                band=of_placement(placement),
+                unit=_RIGHT,
+            )
+            for placement, library in sides
         ),
-        note=_peaks(measured, phases),
-    )  # fmt: skip
+    ]
+    return Table(key="", title="", columns=tuple(columns), rows=tuple(rows))
+
+
+def _epochs(measured: Measured) -> str:
+    """Return the number of images on which each placement was trained."""
+    of: dict[int, dict[str, None]] = {}
+    for one in measured.timings:
+        if "images" in one.point:
+            of.setdefault(one.point["images"], {})[of_placement(one.placement)] = None
+    told = [
+        f"{format_count(images)} image{'s' if images != 1 else ''} on {joined(list(places))}"
+        for images, places in of.items()
+    ]
+    if not told:
+        return ""
+    more = "; for the whole of CIFAR-10: `--images 50000`" if min(of) < ALL_IMAGES else ""
+    return f"An epoch has {', and '.join(told)}{more}"
 
 
 def _peaks(measured: Measured, phases: Sequence[str]) -> str:
@@ -112,16 +184,23 @@ def _peaks(measured: Measured, phases: Sequence[str]) -> str:
     )
 
 
-def _point_cell(value: Any, key: str, axis: str) -> Cell:
-    if value is None:
-        return None
-    if key == "bytes":
-        return format_bytes(value)
-    return format_count(value) if key == axis else str(value)
+def _point_cells(point: Point, axis: str, phase: str) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {
+        key: format_bytes(value)
+        if key == "bytes"
+        else format_count(value)
+        if key == axis
+        else str(value)
+        for key, value in point.items()
+    }
+    if "images" in point:  # of which only the loader has settings
+        cells["workers"] = cells["workers"] if phase == LOADER else None
+        cells["prefetch"] = cells["prefetch"] if phase == LOADER and point["workers"] else None
+    return cells
 
 
-def _cell(timing: Timing | None, scale: Scale) -> Cell:
-    value = scale.value(timing) if timing else None
+def _cell(timing: Timing, scale: Scale) -> Cell:
+    value = scale.value(timing)
     if value is None:
         return None
     return format_pace(value) if scale.unit else format_time(value)
@@ -143,13 +222,14 @@ def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
     others = dict.fromkeys(
         f"A CPU copies no data: its {one.slow_phase} is compared" for one in own if one.slow_phase
     )
+    case: ColumnOf[Crossover] = column("group", "case", lambda one: one.group)
     return table(
         f"{phase} crossovers",
         f"{phase.capitalize()}: which one is faster, and from which {AXES[axis]}",
         own,
         column("pair", "",
                lambda one: _pair(one.fast, one.slow)),
-        column("group", "case", lambda one: one.group) if any(one.group for one in own) else None,
+        case if any(one.group for one in own) else None,
         column("from", "faster from",
                lambda one: _place(axis, one.high) if one.outcome == "from" else one.outcome,
                unit=_RIGHT),
@@ -177,6 +257,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
     shown = list(map(_shown_pay_off, points.values()))
     if not shown:
         return []
+    case: ColumnOf[PayOff] = column("group", "case", lambda one: one.group)
     figures = table(
         "pay_offs",
         "Number of runs after which a GPU is faster in total, with its start and copies",
@@ -184,7 +265,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
         column("pair", "",
                lambda one: _pair(one.placement, one.against)),
         column("phase", "run", lambda one: one.phase),
-        column("group", "case", lambda one: one.group) if any(one.group for one in shown) else None,
+        case if any(one.group for one in shown) else None,
         column("at", "at", lambda one: place_text(measured.axis, one.point[measured.axis])),
         column("library", "library", lambda one: LIBRARIES[one.library]),
         column("first", "start and copies", lambda one: format_time(one.first_s), unit=_RIGHT),

@@ -112,7 +112,7 @@ def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
 def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
     names = {option.cluster for option in options}
     if len(options) > 1:
-        more = f"the first of {len(options)} ways"
+        more = f"the first of {len(options)} options"
         more += f" on {len(names)} clusters" if len(names) > 1 else ""
         more += (
             ": its GPU is the smallest that is enough" if len(names) > 1 and request.gpus else ""
@@ -154,7 +154,7 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     has_wait = any(option.past_wait for option in options)
     shown = table(
         "ways",
-        "All ways that fit",
+        "All options that fit",
         options,
         column("cluster", "Cluster", lambda one: clusters[one.cluster].title),
         column("partition", "Partition", label_of),
@@ -184,9 +184,9 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     if has_wait:
         note += " Past wait: the median of your similar jobs in the last 90 days."
     if some_warn:
-        note += " !: this way has warnings."
+        note += " !: this option has warnings."
     elif all(warn) and len(warn) > 1:
-        note += " All ways have warnings."
+        note += " All options have warnings."
     left = len(options) - _MOST
     return msgspec.structs.replace(
         shown,

@@ -21,6 +21,7 @@ _TOKEN = re.compile(rf"{FIGURE}|(?:`[^`]*`|\S)+")
 def printed(blocks: Iterable[list[Text]], *, width: int, color: bool) -> str:
     """Return blocks of lines as text, with an empty line between two blocks."""
     console = Console(
+        force_jupyter=False,  # it would show an empty output below the cell
         file=StringIO(),
         width=width,
         force_terminal=color,

@@ -10,8 +10,8 @@
 # ! The driver of Aire's compute nodes is not documented. Of the builds that fit, CUDA 12 works
 #   with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`.
 # ! Anaconda must not be used.
-# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this
-#   command. In ~/.bashrc, it would hide that a node has no GPU.
+# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
+#   this command. In ~/.bashrc, it would hide that a node has no GPU.
 # Source: AIRE dependency_management.md 2025-11-18, job_example.md 2026-04-17,
 # software/tools/apptainer.md 2025-11-18
 # Also possible here: --kind conda.
@@ -37,7 +37,7 @@ EOF
 # 3. The container: one file.
 apptainer build "$HOME/cupy-gpu.sif" cupy-gpu.def
 
-# 4. List what was installed, to install the same again.
+# 4. List the installed packages, so that you can install them again.
 apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit > cupy-gpu.lock.txt
 
 # 5. Check if it is a GPU build that works with the driver.

@@ -7,8 +7,8 @@
 # (2026-04-23) and its history.
 #   Not JAX 0.10 to 0.11: conda-forge has no version newer than 0.9.
 # ! Anaconda must not be used.
-# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this
-#   command. In ~/.bashrc, it would hide that a node has no GPU.
+# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
+#   this command. In ~/.bashrc, it would hide that a node has no GPU.
 # Source: AIRE dependency_management.md 2025-11-18, job_example.md 2026-04-17,
 # software/tools/apptainer.md 2025-11-18
 # Also possible here: --kind container.
@@ -18,7 +18,7 @@ set -e
 #    conda from installing a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.8 micromamba create -n jax-gpu --override-channels -c conda-forge python=3.14 'jaxlib=0.9.*=cuda*' jax
 
-# 2. List what was installed, to install the same again.
+# 2. List the installed packages, so that you can install them again.
 micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 
 # 3. Check if it is a GPU build that works with the driver.

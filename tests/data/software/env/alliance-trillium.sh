@@ -20,7 +20,7 @@ source "$HOME/pytorch-gpu/bin/activate"
 pip install --no-index --upgrade pip
 pip install --no-index torch
 
-# 4. List what was installed, to install the same again.
+# 4. List the installed packages, so that you can install them again.
 pip freeze --local > pytorch-gpu.lock.txt
 
 # 5. Check if it is a GPU build that works with the driver.

@@ -23,7 +23,7 @@ source "$scratch/bin/activate"
 pip install --no-index --upgrade pip
 pip install --no-index cupy jax torchvision matplotlib
 
-# 4. List what was installed, to install the same again.
+# 4. List the installed packages, so that you can install them again.
 pip freeze --local > "$HOME/cupy-gpu.lock.txt"
 
 # 5. Check if it is a GPU build that works with the driver.

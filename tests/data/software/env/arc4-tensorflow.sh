@@ -10,8 +10,8 @@
 # ! The driver version is from the documentation: ARC software/compilers/anaconda.md 2024-02-26,
 #   usage/conda-containers.md 2024-03-14; seen on 2024-02-26.
 # ! ~/.conda fills the home directory: the page moves it to /nobackup/$USER and leaves a link.
-# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this
-#   command. In ~/.bashrc, it would hide that a node has no GPU.
+# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
+#   this command. In ~/.bashrc, it would hide that a node has no GPU.
 # Source: ARC software/compilers/anaconda.md 2024-02-26, usage/conda-containers.md 2024-03-14;
 # TUTORIAL
 # Also possible here: --kind container.
@@ -24,7 +24,7 @@ module load anaconda
 #    conda from installing a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.0 conda create -n tensorflow-gpu --override-channels -c conda-forge python=3.12 'tensorflow=2.19.*=cuda*' 'cudnn<9.11'
 
-# 3. List what was installed, to install the same again.
+# 3. List the installed packages, so that you can install them again.
 conda list -n tensorflow-gpu --explicit --md5 > tensorflow-gpu.lock.txt
 
 # 4. Check if it is a GPU build that works with the driver.

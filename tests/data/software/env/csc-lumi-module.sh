@@ -17,7 +17,7 @@ module load tensorflow
 # 2. List the packages in it.
 pip list
 
-# 3. List what was installed, to install the same again.
+# 3. List the installed packages, so that you can install them again.
 pip freeze > tensorflow-gpu.lock.txt
 
 # 4. Check if it is a GPU build that works with the driver.

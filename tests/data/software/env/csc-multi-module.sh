@@ -3,7 +3,7 @@
 # Run it on a login node, once.
 # ! Puhti is retired; its successor is roihu.
 # ! Puhti documents the versions 2.18, 2.17, 2.15, 2.14, 2.13, 2.12, 2.11, 2.10, 2.9, 2.8, but not
-#   2.7: `module avail` lists the installed ones (CSC apps/tensorflow.md 2026-07-08 (default
+#   2.7: `module avail` lists the installed versions (CSC apps/tensorflow.md 2026-07-08 (default
 #   2.18); old versions: the page before 2026-06-29; Horovod: the page of 2022-10-10).
 # ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
 # ! The old versions are no longer supported; MPI and Horovod are not expected to work with them.
@@ -25,7 +25,7 @@ module load tensorflow/2.7
 # 2. List the packages in it.
 pip list
 
-# 3. List what was installed, to install the same again.
+# 3. List the installed packages, so that you can install them again.
 pip freeze > tensorflow-gpu.lock.txt
 
 # 4. Check if it is a GPU build that works with the driver.

@@ -25,7 +25,7 @@ python3 -m venv --system-site-packages "/projappl/project_2001234/pytorch-gpu"
 source "/projappl/project_2001234/pytorch-gpu/bin/activate"
 pip install whatshap
 
-# 4. List what was installed, to install the same again.
+# 4. List the installed packages, so that you can install them again.
 pip freeze > pytorch-gpu.lock.txt
 
 # 5. Check if it is a GPU build that works with the driver.

@@ -5,7 +5,7 @@
 #
 # It is the newest version that fits, according to PyTorch RELEASE.md, release compatibility
 # matrix and CUDA support matrix, as of PyTorch 2.14 (2026-09); Python 3.15 is experimental.
-# ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another.
+# ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another type.
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
 #   seen on 2026-08-17.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
@@ -27,7 +27,7 @@ pip install --upgrade pip
 pip install uv
 uv pip install --torch-backend=cu132 'torch==2.14.*'
 
-# 4. List what was installed, to install the same again.
+# 4. List the installed packages, so that you can install them again.
 pip freeze > pytorch-gpu.lock.txt
 
 # 5. Check if it is a GPU build that works with the driver.

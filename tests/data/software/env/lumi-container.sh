@@ -30,7 +30,7 @@ rm -r pytorch-gpu
 # 4. The job finds them with this variable.
 export SINGULARITYENV_PREPEND_PATH=/user-software/bin
 
-# 5. List what was installed, to install the same again.
+# 5. List the installed packages, so that you can install them again.
 singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:image-src=/ $SIF pip freeze > pytorch-gpu.lock.txt
 
 # 6. Check if it is a GPU build that works with the driver.

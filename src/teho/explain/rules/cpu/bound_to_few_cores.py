@@ -14,15 +14,15 @@ RANK = 100
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "used_percent": chosen(
-        80.0, "%", "a program that leaves a fifth of its cores idle has enough cores"
+        80.0, "%", "if a program leaves a fifth of its cores idle, it has enough cores"
     ),
-    "threads_per_core": Threshold(1.25, "threads", "same as in too_many_threads"),
+    "threads_per_core": Threshold(1.25, "threads", "threshold of too_many_threads"),
 }
 MUTES = (
     "input_too_many_workers", "input_too_few_workers", "input_in_main_process", "input_slow",
     "too_many_threads", "serial_program", "cores_unused", "python_bound",
 )  # fmt: skip
-MUTES_BECAUSE = "with all its cores the program may behave differently"
+MUTES_BECAUSE = "if the program can use all its cores, other findings may disappear"
 
 
 class _Binding(NamedTuple):

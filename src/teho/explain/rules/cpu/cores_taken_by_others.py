@@ -22,11 +22,11 @@ THRESHOLDS = {
     "full_percent": Threshold(
         90.0,
         "%",
-        "same as in cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy",
+        "threshold of cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy",
     ),
 }
 MUTES = ("cpu_busy_gpu_idle", "serial_program", "cores_unused")
-MUTES_BECAUSE = "the program could not use the cores that others used"
+MUTES_BECAUSE = "the program could not use the cores that other programs used"
 
 
 class _Taken(NamedTuple):

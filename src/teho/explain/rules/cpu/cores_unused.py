@@ -21,13 +21,13 @@ THRESHOLDS = {
         25.0, "%", "more than three quarters of the requested cores did nothing"
     ),
     "gpu_used_percent": Threshold(
-        1.0, "%", "same as in gpu_never_used; if the GPU is used, the cores may load its data"
+        1.0, "%", "threshold of gpu_never_used; if the GPU is used, the cores may load its data"
     ),
     "gpu_busy_percent": Threshold(
         50.0,
         "%",
-        "same as in gpu_low_use; a busier GPU gets its data in time, and unused cores "
-        "are not needed",
+        "threshold of gpu_low_use; if a GPU is busier, it gets its data in time without the unused "
+        "cores",
     ),
     "cores_per_gpu": Threshold(12.0, "cores", "Jobstats: more than 12 cores for each GPU"),
 }

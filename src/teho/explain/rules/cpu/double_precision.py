@@ -8,7 +8,7 @@ from teho.model.program import Doing, MainProcess
 
 RANK = 310
 SEVERITY = "remark"
-THRESHOLDS = {"double_percent": chosen(50.0, "%", "most of the model")}
+THRESHOLDS = {"double_percent": chosen(50.0, "%", "most of the model has 64 bits")}
 
 _COMPUTING = (Doing.NATIVE, Doing.THREADS, Doing.DEVICE, Doing.COPYING)
 

@@ -18,7 +18,7 @@ THRESHOLDS = {
         75.0, "%", "three quarters of the requested cores did nothing"
     ),
     "gpu_used_percent": Threshold(
-        1.0, "%", "same as in gpu_never_used; one thread that drives a GPU is not a fault"
+        1.0, "%", "threshold of gpu_never_used; a program that uses a GPU may need only one thread"
     ),
 }
 MUTES = ("cores_unused",)

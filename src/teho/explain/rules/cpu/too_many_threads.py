@@ -20,7 +20,7 @@ THRESHOLDS = {
     ),
 }
 MUTES = ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow")
-MUTES_BECAUSE = "threads that take turns are slow in all that they do"
+MUTES_BECAUSE = "if threads compete for cores, all other work takes longer too"
 
 
 class _Crowded(NamedTuple):

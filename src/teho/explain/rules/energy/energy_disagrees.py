@@ -10,7 +10,9 @@ from teho.model.missing import Missing
 RANK = 560
 SEVERITY = "remark"
 THRESHOLDS = {
-    "apart_percent": chosen(5.0, "%", "if two sensors of a board differ by more, one is wrong"),
+    "apart_percent": chosen(
+        5.0, "%", "if two sensors of a board differ by more than this, one of them is wrong"
+    ),
 }
 
 
@@ -46,7 +48,7 @@ def judge(context: RuleContext) -> Findings:
             context,
             differing,
             f"disagree by {percents}",
-            ("excess of the counter over power times time", "%"),
+            ("energy from the counter minus power times time", "%"),
             "Do not rely on this energy. Sample the power more often, with `--every 200ms`. "
             "If counter and power still disagree, one of the sensors is wrong.",
             what=" and the power",

@@ -12,7 +12,7 @@ RANK = 510
 SEVERITY = "warning"
 THRESHOLDS = {
     "temperature_c": Threshold(90.0, "°C", "Omnistat: 90 °C"),
-    "thermal_percent": chosen(5.0, "%", "a few samples may be chance"),
+    "thermal_percent": chosen(5.0, "%", "a GPU may be slowed in a few samples by chance"),
 }
 
 

@@ -18,8 +18,8 @@ THRESHOLDS = {
         "SageMaker's profiler rules, BatchSize: 70 %; Teho uses half, so that a batch of "
         "twice the size fits",
     ),
-    "sm_active_percent": Threshold(80.0, "%", "same as in gpu_sm_low"),
-    "busy_percent": Threshold(50.0, "%", "same as in gpu_low_use"),
+    "sm_active_percent": Threshold(80.0, "%", "threshold of gpu_sm_low"),
+    "busy_percent": Threshold(50.0, "%", "threshold of gpu_low_use"),
 }
 
 

@@ -24,10 +24,12 @@ THRESHOLDS = {
     "one_core_min": chosen(
         0.9, "cores", "90 % of one core; SageMaker's profiler rules use 90 % of all cores"
     ),
-    "one_core_max": chosen(1.1, "cores", "one thread works, and the others do little"),
+    "one_core_max": chosen(
+        1.1, "cores", "one thread works, and all other threads of the program do little"
+    ),
 }
 MUTES = ("communication_bound",)
-MUTES_BECAUSE = "the CPU explains the waiting"
+MUTES_BECAUSE = "the busy CPU explains why the GPU waits"
 
 _LEVELS = (Level(Severity.WARNING, gt, "time_percent"),)
 

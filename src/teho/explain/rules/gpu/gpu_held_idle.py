@@ -11,12 +11,12 @@ RANK = 70
 SEVERITY = "critical"
 THRESHOLDS = {
     "busy_max_percent": Threshold(
-        1.0, "%", "same as in gpu_never_used; here the job has a process on the GPU"
+        1.0, "%", "threshold of gpu_never_used; here the job has a process on the GPU"
     ),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
 MUTES = (*STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM)
-MUTES_BECAUSE = "a GPU without work of the program does not wait for anything"
+MUTES_BECAUSE = "if the program gives a GPU no work, this GPU waits for nothing"
 
 
 def judge(context: RuleContext) -> Findings:

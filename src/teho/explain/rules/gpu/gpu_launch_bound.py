@@ -37,8 +37,8 @@ def judge(context: RuleContext) -> Findings:
     gpus = [gpu for gpu, _ in shares]
     active = [mean for _, mean in recorded(gpus, "gpu_sm_active_percent")]
     waits = (
-        " A GPU that waits for others in a communication kernel looks the same. To tell "
-        "the difference, measure a step on one GPU."
+        " If a GPU waits for other GPUs in a communication kernel, it has the same figures. To "
+        "find out, measure a step on one GPU."
         if len(context.gpus) > 1
         else ""
     )

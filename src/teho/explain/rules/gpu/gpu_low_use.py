@@ -15,8 +15,8 @@ THRESHOLDS = {
     "busy_percent": Threshold(
         50.0,
         "%",
-        "CSC, GPU-accelerated machine learning: use is too low if it is always low, for "
-        "example under 50 %",
+        "CSC, GPU-accelerated machine learning: the use of a GPU is too low if it is always low, "
+        "for example under 50 %",
     ),
     "warning_percent": Threshold(25.0, "%", "Jobstats: a mean of at most 25 % is reported"),
     "critical_percent": Threshold(15.0, "%", "Jobstats: a mean of at most 15 % is shown in red"),

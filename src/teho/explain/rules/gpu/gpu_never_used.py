@@ -14,8 +14,8 @@ THRESHOLDS = {
     "busy_max_percent": Threshold(
         1.0,
         "%",
-        "Jobstats marks a GPU at exactly 0 %; Teho also counts less than 1 %, because "
-        "other users may cause it",
+        "Jobstats marks a GPU at exactly 0 %; Teho also counts a GPU below 1 %, because other "
+        "users may cause this use",
     ),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
@@ -23,7 +23,7 @@ MUTES = (
     "gpu_used_only_at_first", "gpu_one_idle", "gpu_held_idle",
     *STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM,
 )  # fmt: skip
-MUTES_BECAUSE = "a GPU that is never used also has low use, and does not wait for anything"
+MUTES_BECAUSE = "if a GPU is never used, it also has low use, and it waits for nothing"
 
 
 def judge(context: RuleContext) -> Findings:

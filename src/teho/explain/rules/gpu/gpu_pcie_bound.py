@@ -15,17 +15,17 @@ RANK = 380
 SEVERITY = "warning, remark"
 THRESHOLDS = {
     "link_percent": Threshold(
-        20.0, "%", "TraceML: copies to the device that take 20 % of its time are critical"
+        20.0, "%", "TraceML: it is critical if copies to the device take 20 % of its time"
     ),
     "warning_percent": chosen(
-        50.0, "%", "copies that fill the link half of the time delay the run"
+        50.0, "%", "if copies fill the link for half of the time, they delay the run"
     ),
     "active_percent": Threshold(
-        80.0, "%", "same as in gpu_sm_low: above this limit, the GPU worked during the copies"
+        80.0, "%", "threshold of gpu_sm_low: above this limit, the GPU worked during the copies"
     ),
 }
 MUTES = (*DEEP_GPU, "batch_small")
-MUTES_BECAUSE = "waiting for copies explains why there was little work"
+MUTES_BECAUSE = "waiting for copies explains why the GPU had little work"
 
 
 class _Traffic(NamedTuple):

@@ -12,7 +12,11 @@ from teho.model.summary import Figure
 RANK = 400
 SEVERITY = "warning"
 THRESHOLDS = {
-    "fp64_percent": chosen(10.0, "%", "a tenth of the time is more than a few 64-bit numbers"),
+    "fp64_percent": chosen(
+        10.0,
+        "%",
+        "if a program has only a few 64-bit numbers, they need less than a tenth of the time",
+    ),
     "rate_percent": chosen(
         25.0,
         "%",

@@ -19,7 +19,7 @@ THRESHOLDS = {
     ),
 }
 MUTES = ("gpu_low_occupancy",)
-MUTES_BECAUSE = "multiprocessors without work have no warps either"
+MUTES_BECAUSE = "idle multiprocessors have no warps"
 
 
 def judge(context: RuleContext) -> Findings:

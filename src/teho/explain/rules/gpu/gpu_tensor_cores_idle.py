@@ -16,7 +16,7 @@ THRESHOLDS = {
         "Kineto: no kernel used tensor cores, but a kernel could use them; Teho's limit is 1 %",
     ),
     "arithmetic_percent": chosen(
-        25.0, "%", "element-wise work takes less than a quarter of the time"
+        25.0, "%", "element-wise operations usually take less than a quarter of the time"
     ),
 }
 
@@ -67,6 +67,6 @@ def _action(gpu: NodeGpu) -> str:
     )
     return (
         f"If the program multiplies matrices or convolves, use the tensor cores: {way}, "
-        "and make the sizes of the matrices multiples of 8. They compute with fewer "
+        "and make the sizes of the matrices multiples of 8. Tensor cores compute with fewer "
         "digits: check that the result is still good."
     )

@@ -26,7 +26,7 @@ THRESHOLDS = {
     ),
 }
 MUTES = ("communication_bound", "batch_small")
-MUTES_BECAUSE = "storage explains the waiting"
+MUTES_BECAUSE = "storage explains why the GPU waits"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -11,7 +11,7 @@ SEVERITY = "warning"
 THRESHOLDS = {
     "step_ms": chosen(5.0, "ms", "the time to start about 500 kernels, 10 µs each"),
     "model_mib": chosen(10.0, "MiB", "a model of this size fits into the caches of a CPU"),
-    "busy_percent": Threshold(50.0, "%", "same as in gpu_low_use"),
+    "busy_percent": Threshold(50.0, "%", "threshold of gpu_low_use"),
 }
 MUTES = ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small")
 MUTES_BECAUSE = "this finding says why the GPU has little work"
@@ -35,7 +35,7 @@ def judge(context: ProgramContext) -> Findings:
         yield context.finding(
             Severity.WARNING,
             f"A step takes only {step_ms:.2g} ms, and the GPU is busy {busy:.0f} % of the time: "
-            "the problem is too small for it.",
+            "the problem is too small for a GPU.",
             evidence=(
                 Evidence("step, mean", step_ms / 1000, "s"),
                 Evidence("model's parameters", float(size), "bytes"),

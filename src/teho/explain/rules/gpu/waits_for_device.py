@@ -8,7 +8,9 @@ from teho.model.program import Doing
 RANK = 240
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "busy_percent": chosen(80.0, "%", "the program has to wait for a GPU that is busier than this"),
+    "busy_percent": chosen(
+        80.0, "%", "if the GPU is busier than this, the program has to wait for it"
+    ),
 }
 MUTES = ("gpu_low_use", "batch_small")
 MUTES_BECAUSE = "this finding says what the program waits for"
@@ -24,7 +26,7 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         yield context.lost(
             f"The program waited for the GPU {share:.0f} % of the time, but the GPU was busy "
-            f"only {busy:.0f} % of the time: they worked one after the other.",
+            f"only {busy:.0f} % of the time: the program and the GPU worked one after the other.",
             share_percent=share,
             evidence=(
                 Evidence("waiting for the device", share, "%"),

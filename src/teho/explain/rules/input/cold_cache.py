@@ -29,7 +29,7 @@ THRESHOLDS = {
         1.0, "MB/s", "250 blocks of 4 kB per second; below this rate, the waits are short"
     ),
     "stepping_min_s": Threshold(
-        60.0, "s", "same as in job_too_short: a shorter run cannot be judged"
+        60.0, "s", "threshold of job_too_short: a shorter run cannot be judged"
     ),
 }
 

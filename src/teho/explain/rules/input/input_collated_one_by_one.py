@@ -10,7 +10,7 @@ RANK = 150
 SEVERITY = "critical, warning"
 THRESHOLDS = {"collating_percent": chosen(50.0, "%", "most of the loading")}
 MUTES = ("input_in_main_process", "input_slow", "python_bound", *STARVED)
-MUTES_BECAUSE = "the slow part of loading is not needed"
+MUTES_BECAUSE = "the advice of this finding removes the slow part of loading"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -9,7 +9,9 @@ from teho.units import format_bytes
 RANK = 110
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "read_times": chosen(1.5, "times", "1.5 times the data that memory could have kept"),
+    "read_times": chosen(
+        1.5, "times", "the run read 1.5 times the data that memory could have kept"
+    ),
 }
 MUTES = (*input_causes_after("input_read_again"), *STARVED)
 MUTES_BECAUSE = "the storage limits the speed"

@@ -10,13 +10,13 @@ from teho.model.program import Part
 RANK = 120
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "opening_percent": chosen(50.0, "%", "most of the loading"),
+    "opening_percent": chosen(50.0, "%", "opening files takes most of the loading time"),
     "small_kib": Threshold(
         1024.0, "KiB", "Lustre's usual stripe is 1 MiB: a smaller file is on only one server"
     ),
 }
 MUTES = (*input_causes_after("input_small_files"), *STARVED)
-MUTES_BECAUSE = "the files limit the speed"
+MUTES_BECAUSE = "small files limit the speed"
 
 
 def judge(context: ProgramContext) -> Findings:

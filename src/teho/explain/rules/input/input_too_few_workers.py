@@ -10,7 +10,9 @@ from teho.model.program import Part
 RANK = 180
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "busy_percent": chosen(70.0, "%", "if workers rest a third of the time, more do not help"),
+    "busy_percent": chosen(
+        70.0, "%", "if workers are idle for a third of the time, more workers do not help"
+    ),
 }
 MUTES = ("input_slow", "serial_program", "cores_unused", *STARVED)
 MUTES_BECAUSE = "this finding says what to change, and how to use the cores"

@@ -11,12 +11,12 @@ RANK = 170
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "without_core_percent": Threshold(
-        10.0, "%", "same as lost_percent: a warning if a tenth of the time is lost"
+        10.0, "%", "threshold of lost_percent: a warning if a tenth of the time is lost"
     ),
     "mostly_waiting_percent": MOST_OF_THE_TIME,
 }
 MUTES = ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED)
-MUTES_BECAUSE = "this finding says which threads are too many"
+MUTES_BECAUSE = "the workers explain the high number of threads"
 
 
 def judge(context: ProgramContext) -> Findings:

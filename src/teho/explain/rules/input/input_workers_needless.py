@@ -10,7 +10,7 @@ from teho.model.program import Part
 RANK = 130
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "collating_percent": chosen(50.0, "%", "most of what the workers do"),
+    "collating_percent": chosen(50.0, "%", "most of the workers' time is for this work"),
 }
 MUTES = (*input_causes_after("input_workers_needless"), *STARVED)
 MUTES_BECAUSE = "the workers are not needed"

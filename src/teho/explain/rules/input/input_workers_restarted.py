@@ -13,7 +13,7 @@ THRESHOLDS = {
     "epochs_min": chosen(
         3.0, "epochs", "the first start is needed, and a second start may be a test"
     ),
-    "first_batches_percent": chosen(50.0, "%", "most of the waiting"),
+    "first_batches_percent": chosen(50.0, "%", "workers that start cause most of the waiting"),
 }
 MUTES = ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow", *STARVED)
 MUTES_BECAUSE = "the program waits for the workers to start"

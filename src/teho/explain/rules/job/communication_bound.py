@@ -21,7 +21,7 @@ THRESHOLDS = {
         90.0, "%", "nearly all GPUs must wait together; one of many may differ"
     ),
     "busy_below_percent": Threshold(
-        50.0, "%", "same as in gpu_low_use: a GPU under 50 % waits for something"
+        50.0, "%", "threshold of gpu_low_use: a GPU under 50 % waits for something"
     ),
     "power_below_percent": chosen(
         50.0, "%", "share of the GPU's power limit; a kernel that waits draws little power"

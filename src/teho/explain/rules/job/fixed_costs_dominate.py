@@ -9,8 +9,8 @@ from teho.units import format_duration
 RANK = 290
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "fixed_percent": chosen(50.0, "%", "most of the time"),
-    "wall_min_s": chosen(30.0, "s", "normal in a shorter run"),
+    "fixed_percent": chosen(50.0, "%", "importing and compiling take most of the time"),
+    "wall_min_s": chosen(30.0, "s", "in a shorter run, such costs are normal"),
     "compiles_max": chosen(5.0, "times", "a few shapes are usual, such as a last, smaller batch"),
 }
 MUTES = ("batch_small",)
@@ -46,7 +46,8 @@ def judge(context: ProgramContext) -> Findings:
             judged_by=["fixed_percent", "wall_min_s", *(["compiles_max"] if again else [])],
             action=(
                 f"{same_shapes}Do more in one run: several parts of the work one after the other, "
-                "in one process. Keep what was compiled: `TORCHINDUCTOR_CACHE_DIR`, "
+                "in one process. Store the compiled code for the next run: "
+                "`TORCHINDUCTOR_CACHE_DIR`, "
                 "`JAX_COMPILATION_CACHE_DIR`. Importing and compiling took "
                 f"{format_duration(fixed_s)} in this run."
             ),

@@ -22,7 +22,7 @@ THRESHOLDS = {
     "working_percent": Threshold(
         25.0,
         "%",
-        "same as in gpu_one_idle: if all GPUs of the run are below this limit, all GPUs are idle",
+        "threshold of gpu_one_idle: if all GPUs of the run are below this limit, all GPUs are idle",
     ),
     "power_percent": Threshold(
         20.0, "%", "TraceML: 20 % of a step is critical; GPUs of one model differ by less"
@@ -164,9 +164,9 @@ def _uneven(
         judged_by=["time_percent", signal.limit, "working_percent"],
         action=(
             "Give all ranks the same amount of work, with samples of similar length: "
-            "`DistributedSampler(dataset, drop_last=True)`. Check what the odd process does: "
-            f"`py-spy top --pid PID` on {nodes}. The other ranks wait for a rank with more work. A "
-            "rank with less work waits for the others, or for its data."
+            "`DistributedSampler(dataset, drop_last=True)`. Check what this process does: "
+            f"`py-spy top --pid PID` on {nodes}. If a rank has more work, the other ranks wait "
+            "for it. If a rank has less work, it waits for the other ranks, or for its data."
         ),
         subjects=odd,
     )  # fmt: skip

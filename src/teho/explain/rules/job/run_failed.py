@@ -17,7 +17,9 @@ RANK = 10
 SEVERITY = "critical; warning if users often end runs in this way"
 THRESHOLDS = {
     "first_by_s": chosen(1.0, "s", "if tasks end within a second, the first of them is not known"),
-    "time_limit_percent": chosen(95.0, "%", "the first 5 % are for the commands before the run"),
+    "time_limit_percent": chosen(
+        95.0, "%", "the first 5 % of the time may belong to commands before the run"
+    ),
 }
 
 

@@ -12,12 +12,12 @@ from teho.model.watched import Wait
 RANK = 280
 SEVERITY = "remark"
 THRESHOLDS = {
-    "times_longer": chosen(4.0, "times", "4 times the median is not jitter"),
+    "times_longer": chosen(4.0, "times", "if a step takes 4 times the median, this is not noise"),
     "long_steps": Threshold(
         10.0, "steps", "SageMaker's profiler rules, StepOutlier: more than 10 times"
     ),
     "rare_percent": Threshold(
-        20.0, "%", "same as in input_skewed: more than a fifth of the steps are not exceptions"
+        20.0, "%", "threshold of input_skewed: more than a fifth of the steps are not exceptions"
     ),
     "cost_percent": Threshold(
         5.0, "%", "XProf: waiting for data counts if it takes 5 % of a step or more"

@@ -15,7 +15,9 @@ RANK = 370
 SEVERITY = "warning; remark if only the CPU time differs"
 THRESHOLDS = {
     "end_percent": Threshold(10.0, "%", "TraceML: a warning if a rank differs by 10 % of a step"),
-    "cpu_factor": chosen(2.0, "times", "a rank with twice the CPU time does another kind of work"),
+    "cpu_factor": chosen(
+        2.0, "times", "if a rank uses twice the CPU time, it does another kind of work"
+    ),
     "cpu_min_s": chosen(60.0, "s", "start-up and logging of one rank may take this time"),
 }
 
@@ -61,7 +63,8 @@ def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
         ),
         judged_by=["end_percent"],
         action=(
-            "Give all ranks the same amount of work, or move the rest to a separate job: all nodes "
+            "Give all ranks the same amount of work, or move the additional work of the slow "
+            "ranks to a separate job: all nodes "
             "stay allocated until the last task ends."
         ),
     )

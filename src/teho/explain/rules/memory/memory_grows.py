@@ -16,10 +16,12 @@ RANK = 440
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "elapsed_min_s": Threshold(
-        60.0, "s", "same as in job_too_short: in a shorter run a program still loads what it needs"
+        60.0,
+        "s",
+        "threshold of job_too_short: in a shorter run a program still loads what it needs",
     ),
     "warm_up_percent": chosen(
-        20.0, "%", "a program imports, loads and allocates for the first fifth"
+        20.0, "%", "in the first fifth of the run, a program still imports, loads and allocates"
     ),
     "ending_percent": chosen(5.0, "%", "a program frees memory as it ends"),
     "points_min": chosen(20.0, "points", "five points in each quarter, enough for a robust slope"),
@@ -29,11 +31,11 @@ THRESHOLDS = {
         "Mann-Kendall test: in 90 % of the pairs the later value is higher; 50 % is chance",
     ),
     "part_percent": chosen(
-        50.0, "%", "each quarter rises at half the mean rate: no jump or plateau"
+        50.0, "%", "if each quarter grows at half the mean rate, there is no jump or plateau"
     ),
     "growth_percent": chosen(5.0, "%", "slower growth does not fill the limit in 14 such runs"),
-    "critical_times": chosen(1.0, "runs", "a run twice as long fails"),
-    "warning_times": chosen(4.0, "runs", "a run five times as long fails"),
+    "critical_times": chosen(1.0, "runs", "a run of twice the length reaches the limit"),
+    "warning_times": chosen(4.0, "runs", "a run of five times the length reaches the limit"),
     "usual_hours": chosen(24.0, "hours", "if the time limit is not known, Teho assumes a day"),
 }
 MUTES = ("memory_near_limit", "memory_overasked", "batch_small")

@@ -11,7 +11,9 @@ from teho.model.summary import NodeSummary
 RANK = 450
 SEVERITY = "warning"
 THRESHOLDS = {
-    "used_percent": chosen(90.0, "%", "a larger batch or one more worker may be killed"),
+    "used_percent": chosen(
+        90.0, "%", "with a larger batch or one more worker, the program may be killed"
+    ),
     "margin_percent": chosen(25.0, "%", "room above the present limit"),
 }
 

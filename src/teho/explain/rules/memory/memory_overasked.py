@@ -15,9 +15,11 @@ SEVERITY = "warning, or remark if the job has GPUs"
 THRESHOLDS = {
     "used_percent": Threshold(70.0, "%", "Jobstats: less than 70 % of the requested memory"),
     "unused_min_gib": chosen(
-        4.0, "GiB", "about the memory for one core of a node, which others could use"
+        4.0, "GiB", "about the memory for one core of a node, which other jobs could use"
     ),
-    "margin_percent": chosen(20.0, "%", "room above the peak, which samples may have missed"),
+    "margin_percent": chosen(
+        20.0, "%", "the real peak may be higher, if it was between two samples"
+    ),
 }
 
 _REQUESTED = frozenset({"cgroup", "scheduler"})

@@ -29,7 +29,8 @@ _COLUMNS = {
 _MEANINGS = {
     "sm_active": "SM is the share of the multiprocessors that had work: how much of the GPU was "
     "in use.",
-    "sm_occupancy": "Warps is the number of resident warps, as a share of those that fit.",
+    "sm_occupancy": "Warps is the number of resident warps, as a share of the largest possible "
+    "number.",
     "tensor": "Tensor, FP64 to FP16 and Integer are the share of time in which these pipes were "
     "active.",
     "dram": "Memory is the memory traffic, as a share of the bandwidth.",

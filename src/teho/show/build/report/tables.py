@@ -168,7 +168,7 @@ def _task_table(run: Run, state: RunState) -> Table:
         "Tasks",
         [rows[rank] for rank in sorted(rows)],
         *[column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
-        note="After: since the start of the run. CPU time and largest process include the "
+        note="After is counted from the start. CPU time and largest process include the "
         "processes that the task started.",
     )
 

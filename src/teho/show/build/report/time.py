@@ -130,8 +130,8 @@ def _line_table(process: WatchedProcess) -> Table | None:
 
 
 _LINES_NOTE = (
-    "Self: the line and the library functions that it calls. Total: also your own functions that "
-    "it calls."
+    "Self is the time in the line and in the library functions that it calls. Total also "
+    "includes your own functions that it calls."
 )
 _CHANGE_NOTE = " First → last quarter of the run: its own share (self)."
 _EMPTY: dict[str, Cell] = {
