@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from statistics import fmean
 from typing import NamedTuple
 
 from teho.config.privacy import masked_command
@@ -18,7 +17,7 @@ from teho.experiment.attempt import Attempt
 from teho.experiment.batch_wording import with_words
 from teho.experiment.batches import batches_per_step, samples_per_batch
 from teho.experiment.pace import FEWEST_STEPS
-from teho.experiment.tune import Run
+from teho.experiment.timed_runs import Run, TimedRuns
 from teho.experiment.unmeasurable import no_baseline
 from teho.model.batch_sizes import BatchSizes, BatchTry, Ended, Limit, MemoryUse
 from teho.model.watched import Loader
@@ -60,17 +59,9 @@ class _Search:
     def __init__(
         self, run: Run, for_s: float, clock: Callable[[], float], tell: Callable[[str], None]
     ) -> None:
-        self._run = run
-        self._for_s = for_s
-        self._clock = clock
+        self.runs = TimedRuns(run, for_s, clock)
         self._tell = tell
-        self._began_s = clock()
-        self._runs_s: list[float] = []
         self.tries: list[BatchTry] = []
-
-    @property
-    def elapsed_s(self) -> float:
-        return self._clock() - self._began_s
 
     # ---- runs ----
 
@@ -81,8 +72,8 @@ class _Search:
             InputError: it has no batch size that can be changed, or it fails for another reason
                 than memory.
         """
-        base = self._timed({}, self._for_s, None)
-        error = None if base.out_of_memory else no_baseline(base, self._for_s)
+        base = self.runs({}, self.runs.for_s, None)
+        error = None if base.out_of_memory else no_baseline(base, self.runs.for_s)
         # A few steps are enough to know whether a batch fits.
         if error and (base.exit_code or base.process is None or not base.unit):
             raise error
@@ -93,28 +84,20 @@ class _Search:
 
     def measure(self, size: int) -> Ended:
         """Run the program with this batch size."""
-        if self.elapsed_s + fmean(self._runs_s) > self._for_s:
+        if not self.runs.affords(1):
             raise _OutOfTimeError
-        left_s = self._for_s - self.elapsed_s
+        left_s = self.runs.left_s
         # The time of the steps grows with the batch.
         steps_s = FEWEST_STEPS * self.place.step_s * size / self.place.size
         usual_s = self.base.elapsed_s + max(steps_s, _FEWEST_S / _PATIENCE)
         limit_s = min(left_s, _PATIENCE * usual_s)
         frame = self.place.loader.made_at
         made_at = (frame.file, frame.line) if frame else None
-        attempt = self._timed({"batch_size": size}, limit_s, made_at)
+        attempt = self.runs({"batch_size": size}, limit_s, made_at)
         ended = self._note(size, attempt, _same(attempt, self.place.loader, size))
         if ended == "too_slow" and limit_s == left_s:
             raise _OutOfTimeError
         return ended
-
-    def _timed(
-        self, settings: dict[str, int], limit_s: float, made_at: tuple[str, int] | None
-    ) -> Attempt:
-        began_s = self._clock()
-        attempt = self._run(settings, limit_s, made_at)
-        self._runs_s.append(self._clock() - began_s)
-        return attempt
 
     def _note(self, size: int, attempt: Attempt, loader: Loader | None) -> Ended:
         ended, why = self._judged(size, attempt, loader)
@@ -154,17 +137,10 @@ class _Search:
         if self.tries[0].ended == "out_of_memory":
             good, bad = 0, self.place.size
         try:
-            while not bad:
-                size = self._larger(good)
+            while True:
+                size = next_between(good, bad) if bad else self._larger(good)
                 if size is None:
-                    return "dataset"
-                if (ended := self.measure(size)) == "fits":
-                    good = size
-                elif ended == "out_of_memory":
-                    bad = size
-                else:
-                    return ended
-            while (size := next_between(good, bad)) is not None:
+                    return "memory" if bad else "dataset"
                 if (ended := self.measure(size)) == "fits":
                     good = size
                 elif ended == "out_of_memory":
@@ -173,7 +149,6 @@ class _Search:
                     return ended
         except _OutOfTimeError:
             return "time"
-        return "memory"
 
     def _larger(self, good: int) -> int | None:
         """Return twice the size, or all samples; None if there are not more samples."""
@@ -306,6 +281,6 @@ def find_batch_size(
         processes=base.ranks,
         memory_limit_bytes=limit_bytes,
         tries=tuple(search.tries),
-        elapsed_s=search.elapsed_s,
+        elapsed_s=search.runs.elapsed_s,
     )
     return with_words(found, base)

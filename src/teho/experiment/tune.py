@@ -17,15 +17,13 @@ from teho.experiment.attempt import Attempt
 from teho.experiment.batches import samples_per_step
 from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_LOOKS, first_look, second_look
 from teho.experiment.search_space import WAITED, Coordinate, Room, coordinates, merged
+from teho.experiment.timed_runs import Run, TimedRuns
 from teho.experiment.unmeasurable import no_baseline, no_pace
 from teho.experiment.wording import changes_of, in_words
 from teho.model.tuned import Gain, Settings, Trial, Tuned
 from teho.units import format_duration, format_pace, many
 
-__all__ = ["Run", "tune"]
-
-Run = Callable[[Settings, float, "tuple[str, int] | None"], Attempt]
-"""Runs the program with settings, a time limit in s, and the place of the loader."""
+__all__ = ["tune"]
 
 _BETTER = 1.05
 """The search follows a single run that is this many times as fast. Processes of one program differ
@@ -60,12 +58,8 @@ class _Tuning:
     def __init__(
         self, run: Run, for_s: float, clock: Callable[[], float], tell: Callable[[str], None]
     ) -> None:
-        self._run = run
-        self._for_s = for_s
-        self._clock = clock
+        self._timed = TimedRuns(run, for_s, clock)
         self._tell = tell
-        self._began_s = clock()
-        self._runs_s: list[float] = []
         self.runs: list[tuple[Settings, Attempt, str]] = []
         """Every run in its order, and why it does not count."""
         self.notes: list[str] = []
@@ -78,10 +72,10 @@ class _Tuning:
 
     @property
     def elapsed_s(self) -> float:
-        return self._clock() - self._began_s
+        return self._timed.elapsed_s
 
     def affords(self, count: int) -> bool:
-        return self.elapsed_s + count * fmean(self._runs_s) <= self._for_s
+        return self._timed.affords(count)
 
     # ---- runs ----
 
@@ -92,7 +86,7 @@ class _Tuning:
             InputError: its pace cannot be measured.
         """
         base = self._attempt({})
-        if error := no_baseline(base, self._for_s):
+        if error := no_baseline(base, self._timed.for_s):
             raise error
         self.base = base
         self.followed = [self._noted({}, base, "")]
@@ -106,15 +100,12 @@ class _Tuning:
         return None if why else measured
 
     def _attempt(self, settings: Settings) -> Attempt:
-        left_s, made_at = self._for_s - self.elapsed_s, None
+        left_s, made_at = self._timed.left_s, None
         if self.base:
             left_s = max(_PATIENCE * self.base.elapsed_s, self.base.elapsed_s + 10)
             frame = self.base.loader.made_at if self.base.loader else None
             made_at = (frame.file, frame.line) if frame else None
-        began_s = self._clock()
-        run = self._run(settings, left_s, made_at)
-        self._runs_s.append(self._clock() - began_s)
-        return run
+        return self._timed(settings, left_s, made_at)
 
     def _noted(self, settings: Settings, run: Attempt, why: str) -> _Measured:
         self.runs.append((settings, run, why))
