@@ -84,8 +84,8 @@ def test_the_size_is_doubled_and_then_the_gap_is_halved() -> None:
     assert program.tried == [64, 128, 256, 512, 1024, 2048, 1536, 1792, 1664]
     assert (found.largest, found.fastest, found.outcome) == (1536, 512, "found")
     assert found.verdict == (
-        "The largest batch that fits is 1,536 (36.0 GiB of 40.0 GiB GPU memory); 512 is the "
-        "fastest: 5,120 samples/s"
+        "The largest batch that fits is 1,536 (36.0 GiB of 40.0 GiB GPU memory); 512 was the "
+        "fastest in single runs: 5,120 samples/s"
     )
     fastest, largest = found.changes
     assert (fastest.file, fastest.line, fastest.set_to) == (
@@ -169,7 +169,7 @@ def test_the_dataset_ends_the_search() -> None:
     assert program.tried == [64, 128, 256, 512, 960]
     assert found.ended_by == "dataset"
     assert found.verdict.startswith("The largest batch that the dataset fills is 960 (22.5 GiB of")
-    assert "64 is the fastest" in found.verdict
+    assert "64 was the fastest in single runs" in found.verdict
 
 
 class Small(Batches):
@@ -201,7 +201,7 @@ def test_the_time_ends_the_search() -> None:
     found = found_by(Batches(64, 700), for_s=4.5 * RUN_S)
     assert (found.outcome, found.ended_by, found.largest) == ("unproved", "time", 512)
     assert "larger batches were not measured, because the time was over" in found.verdict
-    assert "Of the measured sizes, 512 is the fastest" in found.verdict
+    assert "Of the measured sizes, 512 was the fastest in single runs" in found.verdict
     found = found_by(Batches(64, 200), for_s=3.5 * RUN_S)
     assert "128 (3.00 GiB of 40.0 GiB GPU memory) fits, and 256 does not" in found.verdict
 

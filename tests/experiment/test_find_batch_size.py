@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jsonschema
+import nvml_stub
 import pytest
+from nvml_stub import Scenario
 
 from memory_group import memory_group
 from support import TEHO
@@ -18,6 +23,7 @@ from teho.show.json.noun import schema_of
 
 MIB = 1024**2
 PROGRAM = """\
+import os
 import sys
 import time
 import torch
@@ -43,8 +49,12 @@ def main():
                 raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
             if count > ROOM:  # as on a GPU
                 raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
-            kept = torch.ones(count, MIB_PER_SAMPLE << 18)
-            time.sleep(0.02)
+            if "GPU_PROCESSES" in os.environ:
+                with open(os.environ["GPU_PROCESSES"], "w") as listed:
+                    listed.write(f"{os.getpid()} {count * MIB_PER_SAMPLE}")
+            else:
+                kept = torch.ones(count, MIB_PER_SAMPLE << 18)
+            time.sleep(0.05)
             nn.functional.cross_entropy(model(images), labels).backward()
             for weights in model.parameters():  # an optimizer imports PyTorch's compiler: 2 s
                 weights.data -= 0.01 * weights.grad
@@ -63,11 +73,13 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def find(*words: str | Path | int) -> subprocess.CompletedProcess[str]:
+def find(
+    *words: str | Path | int, env: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*TEHO, "tune", "--find", "batch-size", "--for", "4min", "--window", "500ms",
          "--format", "json", "--", *map(str, words)],
-        capture_output=True, text=True, timeout=500, check=False,
+        env={**os.environ, **env}, capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
 
 
@@ -107,15 +119,27 @@ def test_a_limit_of_the_process_is_found(torch_python: Path, script: Path) -> No
 
 
 def test_a_gpus_error_ends_the_search_upwards_and_downwards(
-    torch_python: Path, script: Path
+    torch_python: Path, script: Path, nvml_library: Path, tmp_path: Path
 ) -> None:
-    answer = found(find(torch_python, script, 4, 3, 0, 1))
+    listed = tmp_path / "processes"
+    listed.write_text("")
+    # One GPU of which all programs use 1000 MiB.
+    scenario = Scenario(("gpus 1", "0 0 50 1000 300 1500 50 0", f"processes 0 file {listed}"))
+    gpu = nvml_stub.environment(nvml_library, scenario.write(tmp_path / "scenario.txt"))
+    env = {**gpu, "GPU_PROCESSES": str(listed)}
+    answer = found(find(torch_python, script, 4, 3, 0, 64, env=env))
     assert endings(answer) == {4: "out_of_memory", 2: "fits", 3: "fits"}
     assert (answer["own"], answer["largest"], answer["ended_by"]) == (4, 3, "memory")
     rates = {one["batch_size"]: one["samples_per_s"] for one in answer["tries"]}
     assert rates[4] is None
     assert rates[3] > 1.15 * rates[2]  # the time of a step hardly grows with the batch
     assert answer["fastest"] == 3
+    memory = {one["batch_size"]: one["memory"] for one in answer["tries"]}
+    assert [memory[size]["gpu_bytes"] for size in (2, 3, 4)] == [128 * MIB, 192 * MIB, None]
+    assert memory[3]["gpu_used_bytes"] == 1000 * MIB
+    assert memory[3]["gpu_total_bytes"] > 1000 * MIB
+    assert "The largest batch that fits is 3 (192 MiB of " in answer["verdict"]
+    assert " GPU memory), and it was the fastest in single runs: " in answer["verdict"]
     why = answer["tries"][0]["why"]
     assert "OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB." in why
 

@@ -29,8 +29,8 @@ def on_gpu(own: float, used: float) -> MemoryUse:
 FOUND = BatchSizes(
     command=("python", "träin.py", "\udcff"),
     outcome="found",
-    verdict="The largest batch that fits is 1,536 (38.1 GiB of 40.0 GiB GPU memory); 512 is the "
-    "fastest: 1,240 samples/s",
+    verdict="The largest batch that fits is 1,536 (38.1 GiB of 40.0 GiB GPU memory); 512 was the "
+    "fastest in single runs: 1,240 samples/s",
     ended_by="memory",
     own=512,
     largest=1536,
@@ -51,8 +51,8 @@ FOUND = BatchSizes(
     elapsed_s=100.0,
 )  # fmt: skip
 TEXT = """\
-✓ The largest batch that fits is 1,536 (38.1 GiB of 40.0 GiB GPU memory); 512 is the fastest: 1,240
-  samples/s
+✓ The largest batch that fits is 1,536 (38.1 GiB of 40.0 GiB GPU memory); 512 was the fastest in
+  single runs: 1,240 samples/s
 
 Tried
                                         GPU memory ───────────

@@ -25,8 +25,9 @@ _FIRST_STEPS = (
     "need more: leave some memory free."
 )
 _SINGLE_RUNS = (
-    "Each size had one run, so rates that differ by less than 5 % count as equal. The smallest of "
-    "these sizes is named."
+    "Each size had one run, so rates that differ by less than 5 % count as equal, and the smallest "
+    "of these sizes is named. Other programs on the node can cause larger differences. "
+    "`teho tune --allow batch-size -- COMMAND` repeats the runs, and proves a gain."
 )
 
 
@@ -57,13 +58,12 @@ def _verdict(found: BatchSizes) -> str:
     if found.fastest is None or rate is None:
         return text
     size = _number(found.fastest)
+    said = f"was the fastest in single runs: {format_pace(rate)} samples/s"
     if found.outcome == "unproved":
-        return (
-            f"{text}. Of the measured sizes, {size} is the fastest: {format_pace(rate)} samples/s"
-        )
+        return f"{text}. Of the measured sizes, {size} {said}"
     if found.fastest == found.largest and found.ended_by == "memory":
-        return f"{text}, and it is the fastest: {format_pace(rate)} samples/s"
-    return f"{text}; {size} is the fastest: {format_pace(rate)} samples/s"
+        return f"{text}, and it {said}"
+    return f"{text}; {size} {said}"
 
 
 def _largest(found: BatchSizes, largest: int) -> str:

@@ -70,7 +70,8 @@ class BatchSizes(msgspec.Struct, frozen=True, kw_only=True):
     largest: Union[int, None] = None
     """The largest batch that was tried and fits; null: none."""
     fastest: Union[int, None] = None
-    """The smallest batch with at most 5 % fewer samples/s than the best; null: not known."""
+    """The smallest batch with at most 5 % fewer samples/s than the best, in one run of each; null:
+    not known."""
     processes: int = 1
     """Number of processes that train, each with its own batches."""
     memory_limit_bytes: Union[int, None] = None
