@@ -53,6 +53,7 @@ from report_page import report_page, statements_of  # noqa: E402
 sys.path.append(str(HERE.parent / "benchmarks" / "gpu"))
 
 import page as gpu_page  # noqa: E402
+import sources_page  # noqa: E402
 
 PACKAGE = HERE.parent / "src" / "teho"
 NOTE = "<!-- Made by docs/generate.py; a test holds it in step. -->\n\n"
@@ -346,6 +347,7 @@ NOTEBOOKS = {
     for lesson in LESSONS
 }
 SHIPPED = {
+    HERE / "sources.md": lambda: NOTE + sources_page.page(),
     PACKAGE / "clusters" / "cluster.schema.json": lambda: _schema(cluster_schema()),
     PACKAGE / "show" / "batch_sizes.schema.json": lambda: _schema(schema_of(BatchSizes)),
     PACKAGE / "show" / "bench.schema.json": lambda: _schema(schema_of(Bench)),

@@ -72,6 +72,26 @@ def test_every_source_of_a_real_cluster_is_shown(name: str, width: int) -> None:
             assert key.replace("_", " ").replace("gpu", "GPU") in shown
 
 
+@pytest.mark.parametrize(
+    ("name", "pages"),
+    [
+        ("puhti", ["documentation https://docs.csc.fi", "support https://docs.csc.fi/support/contact/",
+                   "more modules module use /appl/soft/ai/singularity/modulefiles/"]),
+        ("roihu", ["support https://docs.csc.fi/support/contact/"]),
+        ("lumi", ["acknowledgement https://www.lumi-supercomputer.eu/acknowledgement/",
+                  "Name the call or the course through which the project got its access."]),
+        ("beluga", ["portal https://portail.beluga.calculquebec.ca"]),
+        ("narval", ["portal https://portail.narval.calculquebec.ca",
+                    "support https://docs.alliancecan.ca/wiki/Technical_support"]),
+        ("graham", ["portal https://dashboard.graham.sharcnet.ca"]),
+    ],
+)  # fmt: skip
+def test_pages_of_a_cluster_are_shown(teho: Teho, name: str, pages: list[str]) -> None:
+    shown = " ".join(teho("clusters", "show", name, "--why").stdout.split())
+    for page in pages:
+        assert page in shown
+
+
 def test_a_retired_cluster_names_its_successor_first(teho: Teho) -> None:
     first = teho("clusters", "show", "puhti").stdout.splitlines()[0]
     assert "retired on 2026-07-31" in first

@@ -200,6 +200,7 @@ class TestTensorCores:
         volta = found(gpu_tensor_cores_idle, one("Tesla V100-SXM2-32GB", **idle))
         assert "float16" in volta.action
         assert "bfloat16" not in volta.action
+        assert "the number of channels and the width of the images multiples of 8" in volta.action
 
     def test_a_gpu_without_any_is_not_asked(self):
         made = one("Tesla P100-PCIE-16GB", gpu_tensor_percent=UNSUPPORTED, gpu_fp32_percent=80.0)

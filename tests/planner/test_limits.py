@@ -36,6 +36,7 @@ LIMITS: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
     # kind, cluster, partition, what it takes, what it refuses
     ("too_many_gpus", "mahti", "gpusmall", {"gpus": 2}, {"gpus": 3}),
     ("too_many_gpus", "roihu", "gpumedium", {"gpus": 4}, {"gpus": 5}),
+    ("too_many_gpus", "arc4", "GPU nodes", {"gpus": 4}, {"gpus": 5}),
     ("too_many_gpus", "lumi", "small-g", {"gpus": 32}, {"gpus": 40}),
     ("too_many_gpus", "narval", "GPU slices",
      {"gpus": 1, "gpu_type": "a100_1g.5gb"}, {"gpus": 2, "gpu_type": "a100_1g.5gb"}),

@@ -94,6 +94,8 @@ ADVICE = [
      "processes_twice", "starts accelerate once per GPU", "CSC"),
     ("puhti", "gpu", {"gpus": 5}, {"gpus": 8}, "gpus_spread", "with 4 or 8 GPUs", "`man sbatch`"),
     ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "gets 8", "LUG"),
+    ("lumi", "small-g", {"gpus": 2}, {"gpus": 8}, "energy_is_shared",
+     "only jobs on whole nodes measure their own energy", "LUG"),
     ("roihu", "gpularge", {"gpus": 8}, None, "project_needs", "scalability test", "CSC"),
     ("narval", "GPU nodes", {"time_s": 3599.0}, {}, "short_job", "1 h or more", "ALL"),
     ("narval", "GPU nodes", {}, None, "limit_not_documented", "max nodes", "ALL"),

@@ -144,6 +144,7 @@ def test_the_arc4_documents_listing(teho) -> None:
     assert done.returncode == 1
     assert "✗ PyTorch is a CPU-only build: it cannot use a GPU." in done.stdout
     assert "`teho env plan --cluster arc4 --framework pytorch`" in done.stdout
+    assert "Driver for CUDA 12.0 (ARC4's compute nodes)" in " ".join(done.stdout.split())
 
 
 def test_json_is_as_its_schemas_say(teho) -> None:

@@ -84,6 +84,8 @@ class Links(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Command that makes the modules visible that the site does not show by default."""
     acknowledgement: str = ""
     """Page or sentence about acknowledging the cluster in a publication."""
+    support: str = ""
+    """Page that says how to ask the site's support team."""
     source: str
     notes: str = ""
 

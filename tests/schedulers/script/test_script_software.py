@@ -27,6 +27,15 @@ def test_a_version_of_the_sites_module_is_loaded(framework: str) -> None:
     assert "tensorflow" not in remarks
 
 
+def test_the_folder_of_modules_comes_first_on_lumi() -> None:
+    lines, _ = loaded("lumi", "tensorflow")
+    assert lines == [
+        "module purge",
+        "module use /appl/local/csc/modulefiles/",
+        "module load tensorflow",
+    ]
+
+
 def test_an_old_version_needs_another_folder_of_modules_and_says_what_does_not_work() -> None:
     lines, remarks = loaded("puhti", "tensorflow==2.7")
     assert lines == [

@@ -44,7 +44,12 @@ def checked_document(checked: Checked) -> Document:
             Fact("cudnn", "cuDNN", checked.cudnn or None),
             Fact("nccl", "NCCL", checked.nccl or None),
             Fact("gpu", "GPU", checked.gpu or None),
-            Fact("driver", "Driver", driver_text, note=driver.where if driver else ""),
+            Fact(
+                "driver",
+                "Driver",
+                driver_text and driver_text.lstrip(),
+                note=driver.where if driver else "",
+            ),
         ),
         findings=tuple(
             Finding(

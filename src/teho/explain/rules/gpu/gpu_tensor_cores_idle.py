@@ -20,6 +20,11 @@ THRESHOLDS = {
     ),
 }
 
+_OF_CONVOLUTIONS = (
+    "For convolutions, make the number of channels and the width of the images multiples of 8."
+)
+"""As the workshop of the Alliance says: sizes of matrices are not the sizes of a convolution."""
+
 
 def judge(context: RuleContext) -> Findings:
     """Find GPUs with tensor cores whose 32-bit and 16-bit pipes did all the arithmetic."""
@@ -50,7 +55,7 @@ def judge(context: RuleContext) -> Findings:
             found, ("FP32 and FP16 pipes while busy", "%"), ("tensor cores while busy", "%")
         ),
         judged_by=["tensor_max_percent", "arithmetic_percent", "at_work_percent"],
-        action=_action(gpus[0]),
+        action=f"{_action(gpus[0])} {_OF_CONVOLUTIONS}",
         subjects=gpus,
     )
 

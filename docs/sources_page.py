@@ -1,0 +1,105 @@
+"""Make the page of the documents that Teho began from: each capability, its command, its test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from teho.config.toml import read_toml
+
+__all__ = ["Document", "Row", "Sources", "lines_of", "page", "read_sources"]
+
+TABLES = Path(__file__).parent / "sources.toml"
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of the documents. Its lines are all of `lines`: rows have them, or these fields."""
+
+    name: str
+    title: str
+    origin: str
+    lines: int
+    """Number of lines of the document."""
+    other_lines: str
+    """Lines without a capability: titles, empty lines, links, greetings."""
+    missing_lines: str = ""
+    """Lines with a capability for which Teho has no command yet."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One capability that a document names."""
+
+    document: str
+    lines: str
+    """Such as `12, 15-20`."""
+    what: str
+    command: str
+    test: str
+    """The test that shows that the command does it, as pytest names it."""
+    prints: str = ""
+    """A part of what the command prints."""
+    writes: str = ""
+    """The file that the command writes."""
+    exit_code: int = 0
+    not_run: str = ""
+    """Why the test of this page does not run the command; the row's own test runs it."""
+
+
+class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `sources.toml`."""
+
+    document: list[Document]
+    row: list[Row]
+
+
+def read_sources() -> Sources:
+    """Return the content of `sources.toml`."""
+    return msgspec.convert(read_toml(TABLES), Sources)
+
+
+def lines_of(text: str) -> list[int]:
+    """Return the numbers of lines in `12, 15-20`."""
+    numbers: list[int] = []
+    for part in filter(None, text.split(", ")):
+        first, _, last = part.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+_HEAD = """# The source documents, line by line
+
+The work on Teho began with five documents about GPUs. This page lists every capability that these
+documents explain or ask for, with the command of Teho and the test that shows it. Use the page to
+find the command for a piece of advice that you know from one of the documents. The documents
+themselves are not in Teho's source code.
+
+To try the commands, go to the top folder of Teho's source code, and run
+`export TEHO_HOME=examples/learn`. `tests/test_sources.py` runs these commands and checks what they
+print. It does not run a command with a remark such as *needs a GPU*: it checks only the options of
+the command. The test in the last column runs such a command, or the part of Teho behind it. All
+tests are in the folder `tests`.
+"""
+
+
+def page() -> str:
+    """Return the page: a section with a table for each document."""
+    sources = read_sources()
+    parts = [_HEAD]
+    for document in sources.document:
+        rows = [row for row in sources.row if row.document == document.name]
+        parts.append(
+            f"## {document.title}\n\n{document.origin} {document.lines} lines,"
+            f" {len(rows)} capabilities.\n"
+        )
+        if document.missing_lines:
+            parts.append(f"Lines without a command: {document.missing_lines}.\n")
+        table = ["| Lines | What | Command | Test |", "|---|---|---|---|", *map(_row, rows)]
+        parts.append("\n".join(table) + "\n")
+    return "\n".join(parts)
+
+
+def _row(row: Row) -> str:
+    command = f"`{row.command}`" + (f" – *{row.not_run}*" if row.not_run else "")
+    cells = (row.lines, row.what, command, f"`{row.test.removeprefix('tests/')}`")
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
