@@ -25,6 +25,7 @@ from teho.explain.registry import RULES, mutes_of
 from teho.explain.rule import kind_of
 from teho.launchers.registry import launchers
 from teho.model import cluster as cluster_nouns
+from teho.model.batch_sizes import BatchSizes
 from teho.model.bench import Bench
 from teho.model.cluster import Cluster
 from teho.model.compared import Compared
@@ -348,6 +349,7 @@ NOTEBOOKS = {
 SHIPPED = {
     HERE / "sources.md": lambda: NOTE + sources_page.page(),
     PACKAGE / "clusters" / "cluster.schema.json": lambda: _schema(cluster_schema()),
+    PACKAGE / "show" / "batch_sizes.schema.json": lambda: _schema(schema_of(BatchSizes)),
     PACKAGE / "show" / "bench.schema.json": lambda: _schema(schema_of(Bench)),
     PACKAGE / "show" / "compare.schema.json": lambda: _schema(schema_of(Compared)),
     PACKAGE / "show" / "doctor.schema.json": lambda: _schema(schema_of(Examination)),

@@ -25,6 +25,7 @@ WAITING = (
     "experiment/test_compare.py",
     "test_run.py",
     "experiment/test_compare_gpus.py",
+    "experiment/test_find_batch_size.py",
     "cli/test_energy_command.py",
     "observe/test_steps.py",
     "observe/test_whole_job.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
@@ -19,27 +20,34 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _SHORTEST_WINDOW_S = 0.5
+_BATCH_SIZE = "batch-size"
 
 
 @program_command("""\
   teho tune -- python train.py --out /tmp/tuning
   teho tune --for 20min --window 20s -- torchrun --nproc-per-node 4 train.py
   teho tune --allow batch-size,autocast -- python train.py
+  teho tune --find batch-size --for 20min -- python train.py
   teho tune --format json -- python train.py | jq .settings""")
 @time_options("5min", "5s")
 @option("--allow WHAT,…",
         "Also try settings that can change the results: batch-size, tf32, autocast, channels-last.",
         unset="none", default="")  # fmt: skip
+@option("--find WHAT", "Find the largest batch that fits into memory, and the fastest: batch-size.",
+        unset="settings that make COMMAND faster", default="")  # fmt: skip
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
-def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str, ...]) -> None:
+def command(
+    for_: str, window: str, allow: str, find: str, output: Output, argv: tuple[str, ...]
+) -> None:
     """Run COMMAND several times with other settings, and say which settings make it faster.
 
     Teho changes the data loader and the threads from outside; the files of COMMAND stay as they
     are. Each run ends when its step rate is known. COMMAND runs about 20 times, and writes its
-    files each time. Exit code: 0 if there is a verdict, 1 if more time is needed.
+    files each time. With `--find batch-size`, Teho changes only the batch size, until memory runs
+    out. Exit code: 0 if there is a verdict, 1 if more time is needed.
 
-    Reads: the notes of the probe about COMMAND.
+    Reads: the notes of the probe about COMMAND; with --find, the memory of its processes and GPUs.
 
     Writes: no recordings; only the -o file, and temporary files in TMPDIR.
 
@@ -49,10 +57,26 @@ def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str,
     if window_s < _SHORTEST_WINDOW_S:
         raise InputError(f"--window {window}", f"{format_duration(_SHORTEST_WINDOW_S)} or more")
     allowed = _allowed(allow)
+    if find:
+        _check_find(find, allow)
+    runs = RepeatedRuns(argv[0], (), for_s)
+    if find:
+        _find_batch_size(runs, argv, for_s, window_s, output)
+    else:
+        _tune(runs, argv, for_s, window_s, allowed, output)
+
+
+def _tune(
+    runs: RepeatedRuns,
+    argv: tuple[str, ...],
+    for_s: float,
+    window_s: float,
+    allowed: frozenset[str],
+    output: Output,
+) -> None:
     from teho.experiment.attempt import TunedProgram
     from teho.experiment.tune import tune
 
-    runs = RepeatedRuns(argv[0], (), for_s)
     with runs.running():
         run = TunedProgram(argv, os.environ, window_s).run
         tuned = tune(run, argv, _room(), allowed, for_s, tell=runs.tell)
@@ -60,6 +84,36 @@ def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str,
 
     output.show(tune_document(tuned), tuned)
     runs.ended.leave(well=tuned.outcome != "unproved")
+
+
+def _find_batch_size(
+    runs: RepeatedRuns, argv: tuple[str, ...], for_s: float, window_s: float, output: Output
+) -> None:
+    from teho.experiment.attempt import TunedProgram
+    from teho.experiment.batch_search import find_batch_size
+    from teho.experiment.memory_meter import MemoryMeter
+
+    limit_bytes = _room().memory_bytes
+    with contextlib.closing(MemoryMeter(limit_bytes, os.environ)) as meter, runs.running():
+        run = TunedProgram(argv, os.environ, window_s, meter).run
+        found = find_batch_size(run, argv, limit_bytes, for_s, tell=runs.tell)
+    from teho.show.build.batch_sizes import batch_sizes_document
+
+    output.show(batch_sizes_document(found), found)
+    runs.ended.leave(well=found.outcome != "unproved")
+
+
+def _check_find(what: str, allow: str) -> None:
+    from teho.config.toml import did_you_mean
+
+    if what != _BATCH_SIZE:
+        raise InputError(f"--find {what}{did_you_mean(what, [_BATCH_SIZE])}", _BATCH_SIZE)
+    if allow:
+        raise InputError(
+            f"--find {what} and --allow {allow}",
+            "only one of these options",
+            f"`teho tune --find {what} -- COMMAND`",
+        )
 
 
 def _allowed(text: str) -> frozenset[str]:

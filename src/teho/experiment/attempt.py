@@ -6,17 +6,22 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from teho.experiment.out_of_memory import memory_failure
 from teho.experiment.pace import Pace
 from teho.experiment.progress import HasNews, read_progress
 from teho.experiment.started import Started, ended_words, marked, tail_of
+from teho.model.batch_sizes import MemoryUse
 from teho.model.tuned import Settings
 from teho.model.watched import Loader, WatchedProcess
 from teho.observe.spool import mark_of, with_probe
 from teho.store.probe import watched_processes
+
+if TYPE_CHECKING:
+    from teho.experiment.memory_meter import MemoryMeter
 
 __all__ = ["Attempt", "TunedProgram"]
 
@@ -47,6 +52,14 @@ class Attempt(NamedTuple):
     """None if Teho ended the run; below 0: a signal's number."""
     tail: str = ""
     """The last lines that it wrote to stderr."""
+    raised: tuple[str, ...] = ()
+    """The exceptions that ended its Python processes."""
+    memory: MemoryUse = MemoryUse()
+    """Its highest memory, if it was measured."""
+    out_of_memory: str = ""
+    """Why it ran out of memory; empty if it did not, or if this was not measured."""
+    why_ended: str = ""
+    """More about its end than the exit code shows; empty if there is not more."""
     problems: tuple[str, ...] = ()
 
     @property
@@ -57,7 +70,7 @@ class Attempt(NamedTuple):
     @property
     def ended(self) -> str:
         """How the program ended by itself, in words; empty if it did not."""
-        return "" if self.exit_code is None else ended_words(self.exit_code)
+        return self.why_ended or ("" if self.exit_code is None else ended_words(self.exit_code))
 
 
 class TunedProgram:
@@ -67,14 +80,21 @@ class TunedProgram:
         argv: the command.
         environment: for the command, without the probe's variables.
         window_s: how long a steady pace is measured.
+        meter: measures the memory of each run, and ends a run that almost fills it; None: the
+            memory is only estimated.
     """
 
     def __init__(
-        self, argv: Sequence[str], environment: Mapping[str, str], window_s: float
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        window_s: float,
+        meter: MemoryMeter | None = None,
     ) -> None:
         self._argv = list(argv)
         self._environment = environment
         self._window_s = window_s
+        self._meter = meter
 
     def run(
         self, settings: Settings, limit_s: float, made_at: tuple[str, int] | None = None
@@ -99,19 +119,23 @@ class TunedProgram:
                 "TEHO_TUNE": msgspec.json.encode(imposed).decode(),
             }
             has_news, used, most = HasNews(Path(spool)), 0, 0
+            if self._meter:
+                self._meter.begin()
             began_s = time.monotonic()
             program = Started(self._argv, environment, errors=folder / "stderr")
             try:
                 while True:
                     code, elapsed_s = program.poll(), time.monotonic() - began_s
-                    is_over = code is not None or elapsed_s >= limit_s
+                    full = self._meter.look(mark_of(spool)) if self._meter else ""
+                    is_over = code is not None or elapsed_s >= limit_s or bool(full)
                     if has_news() or is_over:
                         attempt = self._look(folder, Attempt(settings, elapsed_s, exit_code=code))
                         # A higher peak between two looks is mostly memory of the workers.
                         sizes = [_memory_bytes(pid) for pid in marked(mark_of(spool))]
                         used, most = max(used, sum(sizes)), max([most, *sizes])
                         if is_over or (attempt.pace and attempt.pace.is_whole):
-                            return attempt._replace(used_bytes=used, most_bytes=most)
+                            attempt = attempt._replace(used_bytes=used, most_bytes=most)
+                            return self._with_memory(attempt, full)
                     time.sleep(_POLL_S)
             finally:
                 program.end(mark_of(spool))
@@ -119,8 +143,13 @@ class TunedProgram:
     def _look(self, folder: Path, attempt: Attempt) -> Attempt:
         """Return an attempt with what the probe has written so far."""
         problems: list[str] = []
-        report = read_progress(watched_processes(folder, problems), self._window_s)
-        attempt = attempt._replace(tail=tail_of(folder / "stderr"), problems=tuple(problems))
+        processes = watched_processes(folder, problems)
+        report = read_progress(processes, self._window_s)
+        attempt = attempt._replace(
+            tail=tail_of(folder / "stderr"),
+            raised=tuple(process.raised.text for process in processes if process.raised),
+            problems=tuple(problems),
+        )
         if report is None:
             return attempt
         return attempt._replace(
@@ -130,6 +159,20 @@ class TunedProgram:
             process=report.process,
             loader=report.loader,
             ranks=report.ranks,
+        )
+
+    def _with_memory(self, attempt: Attempt, full: str) -> Attempt:
+        """Return an attempt with its memory, and with how it ended if memory ran out."""
+        if self._meter is None:
+            return attempt
+        devices = [str(one) for one in attempt.facts.get("devices", ())]
+        lacking, why_ended = memory_failure(
+            attempt.exit_code, attempt.raised, attempt.tail, self._meter.kills()
+        )
+        return attempt._replace(
+            memory=self._meter.use(on_gpu=any(not one.startswith("cpu") for one in devices)),
+            out_of_memory=lacking or full,
+            why_ended=why_ended,
         )
 
 

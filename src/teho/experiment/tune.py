@@ -14,17 +14,16 @@ from typing import NamedTuple
 
 from teho.config.privacy import masked_command
 from teho.experiment.attempt import Attempt
+from teho.experiment.batches import samples_per_step
 from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_LOOKS, first_look, second_look
 from teho.experiment.search_space import WAITED, Coordinate, Room, coordinates, merged
+from teho.experiment.timed_runs import Run, TimedRuns
 from teho.experiment.unmeasurable import no_baseline, no_pace
 from teho.experiment.wording import changes_of, in_words
 from teho.model.tuned import Gain, Settings, Trial, Tuned
 from teho.units import format_duration, format_pace, many
 
-__all__ = ["Run", "tune"]
-
-Run = Callable[[Settings, float, "tuple[str, int] | None"], Attempt]
-"""Runs the program with settings, a time limit in s, and the place of the loader."""
+__all__ = ["tune"]
 
 _BETTER = 1.05
 """The search follows a single run that is this many times as fast. Processes of one program differ
@@ -59,12 +58,8 @@ class _Tuning:
     def __init__(
         self, run: Run, for_s: float, clock: Callable[[], float], tell: Callable[[str], None]
     ) -> None:
-        self._run = run
-        self._for_s = for_s
-        self._clock = clock
+        self._timed = TimedRuns(run, for_s, clock)
         self._tell = tell
-        self._began_s = clock()
-        self._runs_s: list[float] = []
         self.runs: list[tuple[Settings, Attempt, str]] = []
         """Every run in its order, and why it does not count."""
         self.notes: list[str] = []
@@ -77,10 +72,10 @@ class _Tuning:
 
     @property
     def elapsed_s(self) -> float:
-        return self._clock() - self._began_s
+        return self._timed.elapsed_s
 
     def affords(self, count: int) -> bool:
-        return self.elapsed_s + count * fmean(self._runs_s) <= self._for_s
+        return self._timed.affords(count)
 
     # ---- runs ----
 
@@ -91,7 +86,7 @@ class _Tuning:
             InputError: its pace cannot be measured.
         """
         base = self._attempt({})
-        if error := no_baseline(base, self._for_s):
+        if error := no_baseline(base, self._timed.for_s):
             raise error
         self.base = base
         self.followed = [self._noted({}, base, "")]
@@ -105,15 +100,12 @@ class _Tuning:
         return None if why else measured
 
     def _attempt(self, settings: Settings) -> Attempt:
-        left_s, made_at = self._for_s - self.elapsed_s, None
+        left_s, made_at = self._timed.left_s, None
         if self.base:
             left_s = max(_PATIENCE * self.base.elapsed_s, self.base.elapsed_s + 10)
             frame = self.base.loader.made_at if self.base.loader else None
             made_at = (frame.file, frame.line) if frame else None
-        began_s = self._clock()
-        run = self._run(settings, left_s, made_at)
-        self._runs_s.append(self._clock() - began_s)
-        return run
+        return self._timed(settings, left_s, made_at)
 
     def _noted(self, settings: Settings, run: Attempt, why: str) -> _Measured:
         self.runs.append((settings, run, why))
@@ -125,7 +117,7 @@ class _Tuning:
         """Return steps per second, in steps of the unchanged program's size."""
         if run.pace is None:
             return 0.0
-        return run.pace.steps_per_s * _samples_per_step(run) / _samples_per_step(self.base or run)
+        return run.pace.steps_per_s * samples_per_step(run) / samples_per_step(self.base or run)
 
     # ---- search ----
 
@@ -227,27 +219,6 @@ class _Tuning:
                 for place, speed in speeds.items():
                     found[place].append(speed)
         return found
-
-
-def _samples_per_step(run: Attempt) -> float:
-    """Return the samples of a step; without a loader, 1."""
-    size = (run.loader.settings.get("batch_size") if run.loader else 0) or 1
-    return float(size * _batches_per_step(run))
-
-
-def _batches_per_step(run: Attempt) -> float:
-    """Return the batches of a step, as a whole number or the inverse of one.
-
-    It is 1 unless the program accumulates gradients, has several optimizers, or calls `teho.step`
-    once an epoch. It is rounded, because the ends of a window are cut off anywhere.
-    """
-    if run.pace is None or run.loader is None:
-        return 1.0
-    given = sum(run.pace.from_s < one.at_s <= run.pace.until_s for one in run.loader.given)
-    if not given:
-        return 1.0
-    batches = given / run.pace.steps
-    return float(round(batches)) if batches >= 1 else 1 / round(1 / batches)
 
 
 def _is_no_better(speeds: Sequence[float], simpler: Sequence[float]) -> bool:

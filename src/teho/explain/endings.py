@@ -33,7 +33,8 @@ _BY_EXIT_CODE = {
 _SIGNALS = {int(one): one.name for one in signal.Signals}
 
 _SMALLER_BATCH = (
-    "Use a smaller batch size, with gradient accumulation if you need the same effective batch."
+    "Use a smaller batch size, with gradient accumulation if you need the same effective batch. "
+    "`teho tune --find batch-size -- …` finds the largest batch that fits."
 )
 _NOT_CTRL_C = "If you did not press Ctrl-C, find the program that sent SIGINT."
 _BY_SIGNAL: dict[int, str] = {

@@ -10,7 +10,7 @@ from teho.model.tuned import Change, Settings, Tuned
 from teho.show.build.layout import column, document, listing, table, three_digits
 from teho.units import format_pace, many
 
-__all__ = ["tune_document"]
+__all__ = ["change_item", "tune_document"]
 
 _SEVERITIES: dict[str, VerdictSeverity] = {
     "gain": "good",
@@ -33,7 +33,7 @@ def tune_document(tuned: Tuned) -> Document:
         facts=_paces(tuned),
         tables=(_tried(tuned),),
         lists=(
-            listing("changes", "Change", map(_change, tuned.changes), "first"),
+            listing("changes", "Change", map(change_item, tuned.changes), "first"),
             listing("out", "Not measured", out),
         ),
         notes=tuned.notes,
@@ -50,7 +50,8 @@ def _paces(tuned: Tuned) -> tuple[Fact, ...]:
     return (Fact("paces", "", f"{said}, measured in {tuned.gain.pairs} pairs of alternating runs"),)
 
 
-def _change(change: Change) -> Item:
+def change_item(change: Change) -> Item:
+    """Return a change of the program, with the place of its line."""
     return Item(
         lead=f"{_shown(change.file)}:{change.line}" if change.file else "",
         text=change.text if change.file else "",
