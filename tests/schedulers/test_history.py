@@ -10,12 +10,13 @@ import pytest
 
 from teho.clusters.catalogue import load_cluster
 from teho.errors import NoAnswerError
-from teho.model.plan import Answer, Option, PastJob
+from teho.model.plan import Answer, Option, PastJob, PastWait
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.command import Completed
 from teho.schedulers.history import past_wait, with_past_waits
 from teho.schedulers.registry import scheduler_of
+from teho.show.build.plan_words import waiting_words
 
 SACCT = """\
 gpu|billing=78,cpu=10,gres/gpu:v100=1,mem=80G,node=1|2026-11-01T10:00:00|2026-11-01T10:12:00
@@ -71,17 +72,16 @@ def jobs(*waits_s: float, **fields: Any) -> list[PastJob]:
 
 def test_a_median_needs_five_similar_jobs() -> None:
     option = gpu_option()
-    assert past_wait(jobs(1, 2, 3, 4), option) is None
+    assert past_wait(jobs(1, 2, 3, 4), option) == PastWait(jobs=4)
     found = past_wait(jobs(10, 20, 30, 40, 1000), option)
-    assert found is not None
     assert (found.median_s, found.most_s, found.jobs) == (30, 1000, 5)
 
 
 @pytest.mark.parametrize("fields", [{"partition": "gputest"}, {"gpus": 3}, {"gpus": 0}], ids=str)
 def test_other_jobs_are_not_similar(fields: dict[str, Any]) -> None:
     option = gpu_option()
-    assert past_wait(jobs(*range(9), **fields), option) is None
-    assert past_wait(jobs(*range(9), gpus=2), option), "twice the GPUs is similar"
+    assert past_wait(jobs(*range(9), **fields), option) == PastWait(jobs=0)
+    assert past_wait(jobs(*range(9), gpus=2), option).jobs == 9, "twice the GPUs is similar"
 
 
 def test_only_options_of_this_cluster_without_an_estimate_are_filled() -> None:
@@ -93,3 +93,17 @@ def test_only_options_of_this_cluster_without_an_estimate_are_filled() -> None:
     assert first.past_wait is not None
     assert (first.past_wait.median_s, first.past_wait.jobs) == (720.0, 5)
     assert second.past_wait is None
+
+
+@pytest.mark.parametrize(
+    ("wait", "words"),
+    [
+        (PastWait(median_s=720.0, most_s=7200.0, jobs=9), "9 similar jobs of yours waited 12 min"),
+        (PastWait(jobs=1), "has 1 similar job of yours in the last 90 days (5 are needed)"),
+        (PastWait(jobs=0), "has 0 similar jobs of yours"),
+        (None, ""),
+    ],
+)
+def test_the_past_wait_in_words(wait: PastWait | None, words: str) -> None:
+    option = msgspec.structs.replace(gpu_option(), past_wait=wait)
+    assert waiting_words(option).find(words) >= 0

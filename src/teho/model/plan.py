@@ -75,11 +75,12 @@ class PastJob(msgspec.Struct, frozen=True, kw_only=True):
 class PastWait(msgspec.Struct, frozen=True, kw_only=True):
     """How long similar jobs of the user waited, from when they could start to their start."""
 
-    median_s: float
-    most_s: float
+    median_s: float | None = None
+    """None: fewer than five similar jobs are known."""
+    most_s: float | None = None
     """90 % of the jobs waited at most this long."""
     jobs: int
-    """Number of jobs."""
+    """Number of similar jobs."""
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +128,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     expected_start_at: datetime | None = None
     """Expected start in UTC, if submitted now. None: unknown."""
     past_wait: PastWait | None = None
-    """Waiting time of similar jobs. None: not asked, or fewer than five are known."""
+    """Waiting time of similar jobs. None: not asked."""
     unknown: tuple[str, ...] = ()
     """Unknown facts that could refuse or change the job, such as `limits of your account`."""
     request: Request

@@ -48,8 +48,8 @@ def with_past_waits(found: Answer, cluster: str, scheduler: str, ask: Ask) -> An
     return msgspec.structs.replace(found, options=options)
 
 
-def past_wait(jobs: Iterable[PastJob], option: Option) -> PastWait | None:
-    """Return how long similar jobs waited. None: fewer than five are known.
+def past_wait(jobs: Iterable[PastJob], option: Option) -> PastWait:
+    """Return how long similar jobs waited; without times if fewer than five are known.
 
     Similar jobs were in the same partition and had between half and twice the GPUs, or the cores
     if the option has no GPU.
@@ -64,7 +64,7 @@ def past_wait(jobs: Iterable[PastJob], option: Option) -> PastWait | None:
         and 1 / _SIMILAR <= (job.gpus / gpus if gpus else job.cores / cores) <= _SIMILAR
     )
     if len(waits) < _FEWEST:
-        return None
+        return PastWait(jobs=len(waits))
     return PastWait(
         median_s=statistics.median(waits),
         most_s=waits[math.ceil(0.9 * len(waits)) - 1],

@@ -151,7 +151,7 @@ def _script_command(typed: Sequence[str], command: Sequence[str], cluster: str) 
 def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     warn = [bool(loud_advice(option)) for option in options[:_MOST]]
     some_warn = any(warn) and not all(warn)
-    has_wait = any(option.past_wait for option in options)
+    has_wait = any(_past_wait(option) for option in options)
     shown = table(
         "ways",
         "All options that fit",
@@ -212,7 +212,8 @@ def _cost(option: Option) -> str:
 
 
 def _past_wait(option: Option) -> str:
-    return format_duration(option.past_wait.median_s) if option.past_wait else ""
+    wait = option.past_wait
+    return "" if wait is None or wait.median_s is None else format_duration(wait.median_s)
 
 
 def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Iterator[Listing]:

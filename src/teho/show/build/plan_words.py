@@ -107,6 +107,11 @@ def waiting_words(option: Option) -> str:
 def _past_words(wait: PastWait | None) -> str:
     if wait is None:
         return ""
+    if wait.median_s is None or wait.most_s is None:
+        return (
+            "the start is not known: the scheduler gives no estimate, and its accounting has "
+            f"{counted(wait.jobs, 'similar job')} of yours in the last 90 days (5 are needed)"
+        )
     return (
         f"{wait.jobs} similar jobs of yours waited {format_duration(wait.median_s)} (median) in "
         f"the last 90 days; 90 % of them at most {format_duration(wait.most_s)}"
