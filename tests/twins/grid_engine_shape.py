@@ -27,13 +27,6 @@ seconds() {
   total=0
   for part in ${1//:/ }; do total=$((total * 60 + 10#$part)); done
 }
-with_gpus() {
-  queues=$1
-  echo "PARAM pe_name smp"
-  echo "PARAM pe_min $(($2 * found))"
-  echo "PARAM pe_max $(($2 * found))"
-  echo "PARAM l_hard ${job[l_hard]},h_vmem=$3M"
-}
 judge() {
   local found total queues=@WITHOUT@
   if ! resource h_rt; then
@@ -61,18 +54,18 @@ done
 
 
 def verifier(cluster: Cluster) -> str:
-    """Return the job verifier: what must be given, the least time, what a GPU brings.
+    """Return the job verifier: what must be given, and the least time.
 
-    It sends jobs with GPUs to the queue of those nodes, and others to the rest.
+    It sends jobs with GPUs to the queue of those nodes, and others to the rest. Such a job has one
+    slot and no parallel environment: the cores and the memory of its GPUs are not counted.
     """
     kinds = [kind for _, kind in _kinds(cluster)]
     queue = {kind.gpu.type: f"{kind.name}.q" for kind in kinds if kind.gpu}
     least_s = max(parse_duration(one.min_time) for one in cluster.partitions if one.min_time)
     shares = [
-        f"  resource coproc_{share.gpu} && with_gpus {queue[share.gpu]} {share.cores} "
-        f"{parse_mib(share.memory) // share.cores}"
+        f"  resource coproc_{share.gpu} && queues={queue[share.gpu]}"
         for share in cluster.shares
-        if share.automatic and share.cores and share.memory
+        if share.automatic
     ]
     without = ",".join(f"{kind.name}.q" for kind in kinds if kind.gpu is None)
     return (

@@ -9,8 +9,9 @@ master and takes the commands, and the parallel environment `ib` lays two slots 
 
 Limits of Grid Engine's own: time, slots of one node, GPUs, memory a core, disk a core,
 `node_type`, projects. A small job verifier (jsv(1)) in front of `qsub` says what those
-cannot: that a time must be given, that there is a least time, that a GPU brings its
-cores and its memory by itself. Left out: how many nodes of a kind there are.
+cannot: that a time must be given, that there is a least time, and the queue of jobs with
+GPUs. Their cores and memory are not counted, as on ARC4: such a job has one slot. Left
+out: how many nodes of a kind there are.
 
 Jobs come from an ordinary user, as root's lose `TMPDIR`: the commands in the twin's
 `bin`, first on its PATH, run as `nobody`, and `home` is a directory that is hers.
