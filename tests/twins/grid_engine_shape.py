@@ -7,15 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.units import parse_duration, parse_mib
 
-__all__ = ["ENVIRONMENT", "complexes", "host_rows", "queues", "replaced", "verifier"]
+__all__ = ["ENVIRONMENTS", "complexes", "host_rows", "queues", "replaced", "verifier"]
 
-ENVIRONMENT = {
-    "pe_name": "ib",
-    "allocation_rule": "2",
-    # The script starts its tasks elsewhere, and takes no slot for itself.
-    "job_is_first_task": "FALSE",
-}
-"""How ARC4's parallel environment across nodes differs from `smp`, with two slots on each."""
+ENVIRONMENTS = [
+    {
+        "pe_name": name,
+        "allocation_rule": rule,
+        # The script starts its tasks elsewhere, and takes no slot for itself.
+        "job_is_first_task": "FALSE",
+    }
+    for name, rule in (("ib", "2"), ("nodes1", "1"), ("nodes2", "2"))
+]
+"""How the parallel environments across nodes differ from `smp`. `ib` has two slots on each node;
+the verifier puts a job with `-l nodes=N,ppn=P` into `nodesP`."""
 
 VERIFIER = """#!/bin/bash
 # Speaks the protocol of jsv(1) and judges each job by the site's rules.
@@ -26,6 +30,15 @@ seconds() {
   local part
   total=0
   for part in ${1//:/ }; do total=$((total * 60 + 10#$part)); done
+}
+on_nodes() {
+  local nodes=$found ppn
+  resource ppn && ppn=$found
+  echo "PARAM pe_name nodes$ppn"
+  echo "PARAM pe_min $((nodes * ppn))"
+  echo "PARAM pe_max $((nodes * ppn))"
+  echo "PARAM l_hard $(tr , '\n' <<< "${job[l_hard]}" |
+    grep -vE '^(nodes|ppn|tpp)=' | paste -sd ,)"
 }
 judge() {
   local found total queues=@WITHOUT@
@@ -39,6 +52,7 @@ judge() {
     return
   fi
 @SHARES@
+  resource nodes && on_nodes
   [[ ${job[q_hard]} ]] || echo "PARAM q_hard $queues"
   echo "RESULT STATE CORRECT"
 }

@@ -78,7 +78,9 @@ def _requests(cluster: Cluster) -> Iterator[Request]:
 def _judged(request: Request, cluster: Cluster) -> Iterator[Judged]:
     """Yield a script for each way in which the request could be meant."""
     answered = answer(request, [cluster], even_if_retired=True)
-    accepted = {write_script(option, cluster).text for option in answered.options}
+    # The twin has one host.
+    options = [option for option in answered.options if option.nodes == 1]
+    accepted = {write_script(option, cluster).text for option in options}
     yield from (Judged(request, script) for script in accepted)
     refused = {unfit.label: unfit.refusals for unfit in answered.unfit}
     for label, refusals in refused.items():
