@@ -214,6 +214,8 @@ NO_FACTS: dict[str, object] = {
     "hosts": [],
     "cores_of_gpu": [],
     "reserved_cores": [],
+    "cores_with_gpu": 0,
+    "memory_with_gpu_mib": 0,
     "gpus_visible": "all",
     "scratch": "",
     "scratch_in_memory": False,
@@ -240,7 +242,7 @@ def launch_sites() -> str:
         'made by docs/generate.py."""\n\n'
         "from __future__ import annotations\n\n"
         "TYPE_CHECKING = False\nif TYPE_CHECKING:\n"
-        "    from teho.launch.site_types import NodeLauncher, Site\n\n"
+        "    from teho.schedulers.site_types import NodeLauncher, Site\n\n"
         '__all__ = ["NODE_LAUNCHERS", "SITES"]\n\n'
         f"NODE_LAUNCHERS: list[NodeLauncher] = {_pretty(starters)}\n\n"
         f"_NO_FACTS: Site = {_pretty(NO_FACTS)}  # type: ignore[typeddict-item]\n"
@@ -360,7 +362,7 @@ SHIPPED = {
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),
     PACKAGE / "show" / "stage.schema.json": lambda: _schema(schema_of(Staged)),
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
-    PACKAGE / "launch" / "sites.py": launch_sites,
+    PACKAGE / "schedulers" / "sites.py": launch_sites,
     HERE / "report-json.md": lambda: NOTE + report_page(),
     gpu_page.PAGE: gpu_page.write_page,
     RULES_PAGE: rules_page,

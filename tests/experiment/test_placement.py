@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from teho.cli import compare
+from teho.cli.tune import _room
 from teho.devices.amd.visible import visible_rocm
 from teho.devices.nvidia.visible import visible_cuda
 from teho.errors import InputError
@@ -194,3 +195,37 @@ def test_a_program_that_does_not_start_is_an_error_and_this_process_keeps_its_co
     with pytest.raises(InputError, match="no-such-program: No such file"):
         Started(["no-such-program"], {}, errors=tmp_path / "stderr", cores=[min(mine)])
     assert os.sched_getaffinity(0) == mine
+
+
+@pytest.mark.parametrize(
+    ("cluster", "allowed", "index", "cores"),
+    [
+        ("arc4", 40, 0, range(10)),
+        # Jobs with other GPUs of the node take other cores.
+        ("arc4", 40, 2, range(20, 30)),
+        ("arc4", 25, 3, range(15, 25)),
+        ("arc4", 10, 3, range(10)),
+        ("oak", 40, 2, range(40)),
+    ],
+)
+def test_a_job_has_the_cores_that_came_with_its_gpus(
+    monkeypatch: pytest.MonkeyPatch, cluster: str, allowed: int, index: int, cores: range
+) -> None:
+    class Source:
+        devices = (nvidia(index),)
+
+        def close(self) -> None:
+            pass
+
+    module = "teho.experiment.placement"
+    monkeypatch.setattr(f"{module}.open_gpus", lambda _: ([Source()], []))
+    monkeypatch.setattr(f"{module}.physical_cores", lambda mine: [(core,) for core in sorted(mine)])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(allowed)))
+    job = {
+        "JOB_ID": "7", "SGE_ACCOUNT": "sge", "NSLOTS": "1",
+        "TEHO_CLUSTER": cluster, "CUDA_VISIBLE_DEVICES": str(index),
+    }  # fmt: skip
+    assert this_machine(job).logical_cores == tuple(cores)
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    assert _room().cores == (10 if cluster == "arc4" else 1)

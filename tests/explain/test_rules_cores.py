@@ -149,6 +149,12 @@ class TestCoresUnused:
             in found(cores_unused, made).action
         )
 
+    def test_cores_that_came_with_the_gpus_are_not_judged(self):
+        given = Allocation(scheduler="grid_engine", cores_asked=40, with_gpus=("cores",))
+        made = scenario(NodePart(cores_used=1.0, allocation=given))
+        assert judged(cores_unused, made) == []
+        assert found(serial_program, made).action.startswith("To make it faster, spread the work")
+
     def test_outside_a_job_nobody_asked(self):
         assert judged(cores_unused, scenario(NodePart(cores_used=1.0, scheduler=None))) == []
 

@@ -17,11 +17,13 @@ from explain.scenario_parts import (
     scenario,
 )
 from teho.explain.rules.memory import memory_near_limit, memory_overasked, out_of_memory
+from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Severity
 from teho.model.missing import Missing, Reason
 from teho.units import GIB
 
 ABSENT = Missing(Reason.ABSENT, "no limit known")
+WITH_GPUS = Allocation(scheduler="grid_engine", cores_asked=10, with_gpus=("cores", "memory"))
 
 
 class TestMemoryOverasked:
@@ -101,6 +103,10 @@ class TestMemoryOverasked:
         )
         assert "`--mem=24G`" in finding.action
 
+    def test_memory_that_came_with_the_gpus_is_not_judged(self):
+        part = NodePart(memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, allocation=WITH_GPUS)
+        assert judged(memory_overasked, scenario(part)) == []
+
     def test_no_limit_outside_a_job_is_no_question(self):
         part = NodePart(memory_limit=ABSENT, scheduler=None)
         assert judged(memory_overasked, scenario(part)) == []
@@ -125,6 +131,11 @@ class TestMemoryNearLimit:
     def test_a_whole_nodes_memory_needs_another_node(self):
         part = NodePart(memory_peak=370.0 * GIB, memory_limit=376.0 * GIB, memory_source="node")
         assert "on a node with enough memory" in found(memory_near_limit, scenario(part)).action
+
+    def test_more_memory_comes_with_another_gpu(self):
+        part = NodePart(memory_peak=47.0 * GIB, memory_limit=48.0 * GIB, allocation=WITH_GPUS)
+        action = found(memory_near_limit, scenario(part)).action
+        assert action.startswith("Request one more GPU, because memory comes with the GPUs here, ")
 
     def test_without_a_scheduler(self):
         part = NodePart(memory_peak=31.0 * GIB, memory_limit=32.0 * GIB, scheduler=None)

@@ -7,12 +7,12 @@ from pathlib import Path
 from amd_tree import build_mi250x
 from proc_tree import plant
 
-from teho.launch.sites import SITES
+from teho.schedulers.sites import SITES
 from teho.schedulers.task import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teho.launch.site_types import Site
+    from teho.schedulers.site_types import Site
 
 LUMI_NUMA = (3, 3, 1, 1, 0, 0, 2, 2)
 """NUMA node of each GCD (clusters.md, section 7)."""

@@ -12,6 +12,7 @@ from launch_trees import LUMI_CORES, LUMI_NUMA, lumi, lumi_g, puhti, task, with_
 
 from teho.launch.binding import RankBinding, bind, physical_cores, share_cores, step_masks
 from teho.launch.gpus import Gpus, find_gpus
+from teho.schedulers.sites import SITES
 
 GCDS = Gpus("ROCR_VISIBLE_DEVICES", [str(number) for number in range(8)], [None] * 8)
 NONE = Gpus("", [], [])
@@ -349,6 +350,31 @@ def test_grid_engine_counts_the_slots_of_all_nodes(tmp_path: Path):
     environment = {"JOB_ID": "7", "NSLOTS": "8"}
     binding = bind("auto", both, NONE, None, environment, FORTY, str(tmp_path))
     assert "the job has 4 cores here" in binding.why_not
+
+
+@pytest.mark.parametrize(
+    ("size", "cores", "variables", "shared", "threads"),
+    [
+        (1, range(20), {"CUDA_VISIBLE_DEVICES": "0,1"}, False, 20),
+        (2, range(20), {"CUDA_VISIBLE_DEVICES": "0,1"}, False, 10),
+        # The node does not bind its jobs: twenty cores belong to the job.
+        (2, range(40), {"CUDA_VISIBLE_DEVICES": "0,1"}, True, 10),
+        # Two slots were requested too.
+        (1, range(20), {"CUDA_VISIBLE_DEVICES": "0,1", "NSLOTS": "2"}, False, 20),
+        # Without the variable, the number of the job's GPUs is not known.
+        (1, range(20), {}, False, 1),
+    ],
+)
+def test_cores_come_with_the_gpus_of_arc4(tmp_path: Path, size, cores, variables, shared, threads):
+    arc4 = next(site for site in SITES if site["name"] == "arc4")
+    environment = {"JOB_ID": "7", "NSLOTS": "1", **variables}
+    gpus = Gpus("CUDA_VISIBLE_DEVICES", ["0", "1"], [None, None])
+    one, mine = task(0, size, "Open MPI" if size > 1 else ""), frozenset(cores)
+    binding = bind("auto", one, gpus, arc4, environment, mine, str(tmp_path))
+    assert (binding.shared, binding.threads) == (shared, threads)
+    of_slots = int(environment["NSLOTS"])
+    unknown = bind("auto", one, gpus, None, environment, mine, str(tmp_path))
+    assert unknown.threads == max(1, of_slots // size)
 
 
 def test_none_leaves_all_as_it_was(tmp_path: Path):

@@ -10,12 +10,12 @@ from launch_trees import lumi, task
 
 from teho.launch.caches import Caches, create, find_caches
 from teho.launch.gpus import Gpus
-from teho.launch.site import find_generation
-from teho.launch.sites import SITES
+from teho.schedulers.site import find_generation
+from teho.schedulers.sites import SITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teho.launch.site_types import Site
+    from teho.schedulers.site_types import Site
 
 NVIDIA = Gpus("CUDA_VISIBLE_DEVICES", ["0"], [None])
 AMD = Gpus("ROCR_VISIBLE_DEVICES", ["0"], [None])

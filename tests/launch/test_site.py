@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from launch_trees import lumi
+from msgspec.structs import replace
 
 from teho.clusters.catalogue import load_catalogue
 from teho.clusters.current import current_cluster
 from teho.errors import InputError
-from teho.launch.site import find_generation, find_site
-from teho.launch.sites import SITES
+from teho.model.cluster import Cluster
 from teho.schedulers.script.launch_site import launch_site
+from teho.schedulers.site import find_generation, find_site, with_gpus
+from teho.schedulers.sites import SITES
 
 CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
 PATTERNS = sorted({pattern for cluster in CLUSTERS.values() for pattern in cluster.hosts})
@@ -112,3 +114,45 @@ def test_generations():
         find_generation(lumi(), "lost")
     with pytest.raises(InputError, match="a site that Teho does not know has none at all"):
         find_generation(None, "laif-rocm7")
+
+
+def arc4(*kinds: tuple[str, int | None]) -> Cluster:
+    """Return ARC4 with these types of GPU; each brings its own number of cores, or none."""
+    gpu_nodes, *others = CLUSTERS["arc4"].nodes
+    share = CLUSTERS["arc4"].shares[0]
+    assert gpu_nodes.gpu is not None
+    return replace(
+        CLUSTERS["arc4"],
+        nodes=(
+            *(replace(gpu_nodes, gpu=replace(gpu_nodes.gpu, type=name)) for name, _ in kinds),
+            *others,
+        ),
+        shares=tuple(replace(share, gpu=name, cores=cores) for name, cores in kinds if cores),
+    )
+
+
+@pytest.mark.parametrize(
+    ("cluster", "cores", "memory_mib"),
+    [
+        (CLUSTERS["arc4"], 10, 48 * 1024),
+        (arc4(("v100", 10), ("p100", 10)), 10, 48 * 1024),
+        # A job does not know the type of its GPUs.
+        (arc4(("v100", 10), ("p100", 6)), 0, 48 * 1024),
+        (arc4(("v100", 10), ("p100", None)), 0, 0),
+        # Slurm counts such cores itself.
+        (CLUSTERS["trillium"], 0, 0),
+        (CLUSTERS["narval"], 0, 0),
+    ],
+)
+def test_what_comes_with_each_gpu(cluster: Cluster, cores: int, memory_mib: int):
+    site = launch_site(cluster)
+    assert (site["cores_with_gpu"], site["memory_with_gpu_mib"]) == (cores, memory_mib)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "slots", "cores"),
+    [(2, 1, 20), (2, None, 20), (0, 4, 4), (None, 4, 4), (1, 16, 16), (None, None, None)],
+)
+def test_cores_of_a_job(gpus: int | None, slots: int | None, cores: int | None):
+    assert with_gpus(launch_site(CLUSTERS["arc4"]), gpus, slots) == cores
+    assert with_gpus(None, gpus, slots) == with_gpus(lumi(), gpus, slots) == slots

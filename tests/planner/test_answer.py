@@ -254,6 +254,10 @@ def breaks(refusal: Refusal, request: Request, cluster: Cluster, partition: Part
     return any(_breaks(refusal.kind, request, cluster, partition, kind) for kind in kinds)
 
 
+_OVER_NODES = ("launch", "plain")
+"""Launchers that work on several nodes of Grid Engine."""
+
+
 def _breaks(
     name: str, request: Request, cluster: Cluster, partition: Partition, kind: NodeKind
 ) -> bool:
@@ -284,7 +288,9 @@ def _breaks(
     fair = (mib(share.memory) or 0) * per_node if share else 0
     broken = {
         "restricted": partition.purpose == "restricted",
-        "no_such_launcher": request.launcher == "srun" and cluster.scheduler == "grid_engine",
+        "no_such_launcher": cluster.scheduler == "grid_engine"
+        and (request.launcher == "srun" or (nodes > 1 and request.launcher not in _OVER_NODES)),
+        "one_node": cluster.scheduler == "grid_engine" and nodes > 1 and gpus > 0,
         "gpu_memory": (request.gpu_memory_gib or 0) > ((gpu and gpu.memory_gib) or math.inf),
         "uneven_gpus": gpus % nodes != 0,
         "too_many_gpus_per_node": per_node > per_node_most,
@@ -310,6 +316,7 @@ def _breaks(
             cluster.dialect.memory == "none"
             or "memory" in partition.automatic
             or bool(share and "memory" in share.automatic)
+            or (bool(cluster.dialect.several_nodes) and nodes > 1)
         ),
         "no_local_disk": disk is not None and (own is None or not kind.local_disk_gib),
         "too_much_local_disk": disk is not None

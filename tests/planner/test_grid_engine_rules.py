@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import (
     Account,
     Cluster,
@@ -121,11 +122,57 @@ def test_what_is_filled_in_is_what_can_be_had() -> None:
 
 def test_jobs_are_on_one_node() -> None:
     found = refusal(cluster(), gpus=0, nodes=2, cpus=8, launcher="launch")
+    assert (found.kind, found.instead) == ("one_node", "--nodes 1")
     assert found.sentence == (
-        "the job requests 2 nodes; for Grid Engine, Teho can only write jobs on one node"
+        "the job requests 2 nodes; the file of Elm names no option for several nodes"
     )
     told = plan(cluster(max_nodes=1), gpus=0, nodes=2, cpus=8, launcher="launch").unfit[0]
     assert [one.kind for one in told.refusals] == ["too_many_nodes"]
+
+
+ARC4 = load_cluster("arc4", {"XDG_CONFIG_HOME": "/nonexistent"})
+
+
+def on_arc4(**needs: Any) -> Answer:
+    return answer(Request(**needs), [ARC4], even_if_retired=True)
+
+
+def test_a_job_on_several_nodes_of_arc4_gets_whole_nodes() -> None:
+    for needs in ({"nodes": 2}, {"nodes": 2, "cpus": 80}, {"cpus": 80, "launcher": "launch"}):
+        option = on_arc4(gpus=0, local_disk_gib=100.0, command=("true",), **needs).options[0]
+        assert (option.nodes, option.tasks_per_node, option.cpus_per_task) == (2, 1, 40)
+        assert (option.memory_mib, option.automatic) == (None, ("memory",))
+        assert option.given is not None
+        assert (option.given.cores, option.given.memory_mib) == (40, 192 * 1024)
+        text = write_script(option, ARC4, ScriptOptions()).text
+        asked = [line for line in text.splitlines() if line.startswith("#$ -l")]
+        assert asked == ["#$ -l nodes=2,ppn=40,tpp=1", "#$ -l h_rt=01:00:00"]
+
+
+def test_gpus_on_several_nodes_are_refused_with_what_the_site_documents() -> None:
+    (gpu_nodes, _) = on_arc4(gpus=4, nodes=2).unfit
+    (found,) = gpu_nodes.refusals
+    assert found.sentence == (
+        "the job requests 2 nodes; ARC4 documents no option for GPUs on several nodes"
+    )
+    assert found.instead == "--nodes 1"
+    # More GPUs than a job can have need no second reason.
+    assert [one.kind for one in on_arc4(gpus=8).unfit[0].refusals] == ["too_many_gpus"]
+
+
+def test_launchers_on_several_nodes_of_arc4() -> None:
+    for launcher in ("torchrun", "accelerate", "deepspeed", "horovod", "srun"):
+        (found,) = on_arc4(gpus=0, nodes=2, launcher=launcher).unfit[1].refusals
+        assert (found.kind, found.instead) == ("no_such_launcher", "--launcher launch")
+
+    def advice(**needs: Any) -> list[str]:
+        (option, *_) = on_arc4(gpus=0, nodes=2, **needs).options
+        return [one.sentence for one in option.advice if one.kind == "one_process_for_many"]
+
+    (sentence,) = advice(command=("./solver",))
+    assert sentence.endswith("`-- mpirun COMMAND` starts one process on each core")
+    assert advice(command=("/opt/bin/mpirun", "./solver")) == []
+    assert advice(command=("./solver",), launcher="launch") == []
 
 
 def test_gpus_that_are_counted_for_each_slot() -> None:

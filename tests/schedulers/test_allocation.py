@@ -195,6 +195,43 @@ def test_a_grid_engine_job():
     assert read({**GRID_ENGINE, "SGE_TASK_ID": "undefined"}).job_id == "77"
 
 
+ARC4 = {**GRID_ENGINE, "NSLOTS": "1", "TEHO_CLUSTER": "arc4", "CUDA_VISIBLE_DEVICES": "1,3"}
+
+
+def test_cores_and_memory_come_with_the_gpus_of_arc4():
+    found = read(ARC4)
+    assert (found.cores_asked, found.gpus_held) == (20, 2)
+    assert found.with_gpus == ("cores", "memory")
+    assert found.memory_limit_bytes == 2 * 48 * 1024 * MIB
+    assert (found.memory_limit_source, found.notes) == ("gpus", ())
+    smaller = read(ARC4, cgroup=1024 * MIB)
+    assert (smaller.memory_limit_bytes, smaller.memory_limit_source) == (1024 * MIB, "cgroup")
+    unbound = read(ARC4, cores=frozenset(range(40)))
+    assert "The job has 20 CPUs on this node but may run on 40" in unbound.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "cores", "with_gpus"),
+    [
+        ({"TEHO_CLUSTER": "oak"}, 1, ()),
+        ({"CUDA_VISIBLE_DEVICES": ""}, 1, ()),
+        ({"CUDA_VISIBLE_DEVICES": "NoDevFiles", "NSLOTS": "6"}, 6, ()),
+        # Slots that were requested beside the GPUs count if they are more.
+        ({"NSLOTS": "24"}, 24, ("memory",)),
+        ({"NSLOTS": "many"}, 20, ("cores", "memory")),
+    ],
+)
+def test_slots_are_the_cores_of_other_jobs(changes, cores, with_gpus):
+    found = read({**ARC4, **changes})
+    assert (found.cores_asked, found.with_gpus) == (cores, with_gpus)
+
+
+def test_a_site_that_does_not_read_is_a_note():
+    found = read({**ARC4, "TEHO_SITE": "{"})
+    assert found.cores_asked == 1
+    assert "TEHO_SITE cannot be read" in found.notes[0]
+
+
 def test_a_job_id_alone_is_no_grid_engine():
     assert read({"JOB_ID": "77"}).scheduler is None
 

@@ -7,15 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.units import parse_duration, parse_mib
 
-__all__ = ["ENVIRONMENT", "complexes", "host_rows", "queues", "replaced", "verifier"]
+__all__ = ["ENVIRONMENTS", "complexes", "host_rows", "queues", "replaced", "verifier"]
 
-ENVIRONMENT = {
-    "pe_name": "ib",
-    "allocation_rule": "2",
-    # The script starts its tasks elsewhere, and takes no slot for itself.
-    "job_is_first_task": "FALSE",
-}
-"""How ARC4's parallel environment across nodes differs from `smp`, with two slots on each."""
+ENVIRONMENTS = [
+    {
+        "pe_name": name,
+        "allocation_rule": rule,
+        # The script starts its tasks elsewhere, and takes no slot for itself.
+        "job_is_first_task": "FALSE",
+    }
+    for name, rule in (("ib", "2"), ("nodes1", "1"), ("nodes2", "2"))
+]
+"""How the parallel environments across nodes differ from `smp`. `ib` has two slots on each node;
+the verifier puts a job with `-l nodes=N,ppn=P` into `nodesP`."""
 
 VERIFIER = """#!/bin/bash
 # Speaks the protocol of jsv(1) and judges each job by the site's rules.
@@ -27,12 +31,14 @@ seconds() {
   total=0
   for part in ${1//:/ }; do total=$((total * 60 + 10#$part)); done
 }
-with_gpus() {
-  queues=$1
-  echo "PARAM pe_name smp"
-  echo "PARAM pe_min $(($2 * found))"
-  echo "PARAM pe_max $(($2 * found))"
-  echo "PARAM l_hard ${job[l_hard]},h_vmem=$3M"
+on_nodes() {
+  local nodes=$found ppn
+  resource ppn && ppn=$found
+  echo "PARAM pe_name nodes$ppn"
+  echo "PARAM pe_min $((nodes * ppn))"
+  echo "PARAM pe_max $((nodes * ppn))"
+  echo "PARAM l_hard $(tr , '\n' <<< "${job[l_hard]}" |
+    grep -vE '^(nodes|ppn|tpp)=' | paste -sd ,)"
 }
 judge() {
   local found total queues=@WITHOUT@
@@ -46,6 +52,7 @@ judge() {
     return
   fi
 @SHARES@
+  resource nodes && on_nodes
   [[ ${job[q_hard]} ]] || echo "PARAM q_hard $queues"
   echo "RESULT STATE CORRECT"
 }
@@ -61,18 +68,18 @@ done
 
 
 def verifier(cluster: Cluster) -> str:
-    """Return the job verifier: what must be given, the least time, what a GPU brings.
+    """Return the job verifier: what must be given, and the least time.
 
-    It sends jobs with GPUs to the queue of those nodes, and others to the rest.
+    It sends jobs with GPUs to the queue of those nodes, and others to the rest. Such a job has one
+    slot and no parallel environment: the cores and the memory of its GPUs are not counted.
     """
     kinds = [kind for _, kind in _kinds(cluster)]
     queue = {kind.gpu.type: f"{kind.name}.q" for kind in kinds if kind.gpu}
     least_s = max(parse_duration(one.min_time) for one in cluster.partitions if one.min_time)
     shares = [
-        f"  resource coproc_{share.gpu} && with_gpus {queue[share.gpu]} {share.cores} "
-        f"{parse_mib(share.memory) // share.cores}"
+        f"  resource coproc_{share.gpu} && queues={queue[share.gpu]}"
         for share in cluster.shares
-        if share.automatic and share.cores and share.memory
+        if share.automatic
     ]
     without = ",".join(f"{kind.name}.q" for kind in kinds if kind.gpu is None)
     return (

@@ -9,8 +9,9 @@ master and takes the commands, and the parallel environment `ib` lays two slots 
 
 Limits of Grid Engine's own: time, slots of one node, GPUs, memory a core, disk a core,
 `node_type`, projects. A small job verifier (jsv(1)) in front of `qsub` says what those
-cannot: that a time must be given, that there is a least time, that a GPU brings its
-cores and its memory by itself. Left out: how many nodes of a kind there are.
+cannot: that a time must be given, that there is a least time, and the queue of jobs with
+GPUs. Their cores and memory are not counted, as on ARC4: such a job has one slot. Left
+out: how many nodes of a kind there are.
 
 Jobs come from an ordinary user, as root's lose `TMPDIR`: the commands in the twin's
 `bin`, first on its PATH, run as `nobody`, and `home` is a directory that is hers.
@@ -36,7 +37,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from grid_engine_shape import ENVIRONMENT, complexes, host_rows, queues, replaced, verifier
+from grid_engine_shape import ENVIRONMENTS, complexes, host_rows, queues, replaced, verifier
 from node_namespaces import NodePair
 from running import Running
 
@@ -314,13 +315,14 @@ class GridEngineTwin(GridEngine):
         environment = (SHARED / "util/resources/pe/smp").read_text()
         self._load("-Ap", environment)
         if self._nodes:
-            self._load("-Ap", replaced(environment, ENVIRONMENT))
+            for rows in ENVIRONMENTS:
+                self._load("-Ap", replaced(environment, rows))
         project = f"name {self.cluster.account.example}\noticket 0\nfshare 0\nacl NONE\nxacl NONE\n"
         self._load("-Aprj", project)
         template = self._must("qconf", "-sq")
         for rows in queues(self.cluster, self.hosts):
             if self._nodes:
-                rows |= {"pe_list": "smp ib", "tmpdir": str(self._nodes.disk / "tmp")}
+                rows |= {"pe_list": "smp ib nodes1 nodes2", "tmpdir": str(self._nodes.disk / "tmp")}
                 rows["seq_no"] = f"0,[{self.hosts[1]}=1]"
             self._load("-Aq", replaced(template, rows))
         for host in self.hosts:

@@ -81,37 +81,40 @@ def _cores(count: int, *command: str) -> Request:
 SCRIPT = PYTHON[1:]
 CASES = {
     "cores": Case(_cores(4, *PYTHON), argv=PYTHON, slots=4, threads=4),
-    "one-gpu": Case(_gpus(1), argv=PYTHON, slots=10, threads=10),
+    "one-gpu": Case(_gpus(1), argv=PYTHON, threads=10),
     "torchrun": Case(
         _gpus(2, "torchrun"),
         argv=("torchrun", "--standalone", "--nnodes=1", "--nproc_per_node=2", *SCRIPT),
-        slots=20, threads=10,
+        threads=10,
     ),
     "accelerate": Case(
         _gpus(2, "accelerate"),
         argv=("accelerate", "launch", "--multi_gpu", "--num_processes=2", "--num_machines=1",
               "--main_process_port=PORT", *SCRIPT),
-        slots=20, threads=10,
+        threads=10,
     ),
     "deepspeed": Case(
         _gpus(2, "deepspeed"),
         argv=("deepspeed", "--num_gpus=2", "--master_port=PORT", *SCRIPT),
-        slots=20, threads=10,
+        threads=10,
     ),
     "horovod": Case(
-        _gpus(2, "horovod"), ScriptOptions(framework="tensorflow"),
-        argv=("horovodrun", "-np", "2", *PYTHON),
-        slots=20, threads=10,
+        # ARC4 documents no software with Horovod.
+        _gpus(2, "horovod"), ScriptOptions(framework="none"),
+        argv=("horovodrun", "-np", "2", *PYTHON), threads=10, modules="",
+    ),
+    "tensorflow": Case(
+        _gpus(1), ScriptOptions(framework="tensorflow"), argv=PYTHON, threads=10,
     ),
     "four-gpus": Case(
         _gpus(4, "torchrun", ("./prog.py", *AWKWARD)),
         argv=("torchrun", "--standalone", "--nnodes=1", "--nproc_per_node=4", "./prog.py",
               *AWKWARD),
-        slots=40, threads=10,
+        threads=10,
     ),
     "staged": Case(
         _gpus(1), ScriptOptions(stage=("data.tar", "one file"), framework="none"),
-        argv=PYTHON, slots=10, threads=10, modules="",
+        argv=PYTHON, threads=10, modules="",
     ),
     "awkward": Case(
         _cores(1, "python", *AWKWARD), ScriptOptions(log="the log.txt", framework="any"),
@@ -213,7 +216,7 @@ def test_the_program_runs_as_asked(name: str, ended: dict[str, Ended]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "environment"), [("one-gpu", "pytorch-gpu"), ("horovod", "tensorflow-gpu")]
+    ("name", "environment"), [("one-gpu", "pytorch-gpu"), ("tensorflow", "tensorflow-gpu")]
 )
 def test_the_framework_is_activated(name: str, environment: str, ended: dict[str, Ended]) -> None:
     assert (ended[name].folder / "environment-name").read_text().strip() == environment
@@ -229,20 +232,27 @@ def test_the_log_is_where_it_was_asked_for(ended: dict[str, Ended]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "queue", "slots", "asked"),
+    ("name", "queue", "slots", "environment", "asked"),
     [
         # Any node with that many cores, large memory or not: Grid Engine chooses the queue.
-        ("cores", "standard.q|high-memory.q", "4", "h_vmem=2048M"),
-        ("one-gpu", "gpu.q", "10", "coproc_v100=1"),
-        ("four-gpus", "gpu.q", "40", "coproc_v100=4"),
+        ("cores", "standard.q|high-memory.q", "4", "smp", "h_vmem=2048M"),
+        # Cores come with the GPUs, and are not slots.
+        ("one-gpu", "gpu.q", "1", "NONE", "coproc_v100=1"),
+        ("four-gpus", "gpu.q", "1", "NONE", "coproc_v100=4"),
     ],
 )
 def test_the_accounting_has_what_was_asked_for(
-    name: str, queue: str, slots: str, asked: str, arc4: GridEngineTwin, ended: dict[str, Ended]
+    name: str,
+    queue: str,
+    slots: str,
+    environment: str,
+    asked: str,
+    arc4: GridEngineTwin,
+    ended: dict[str, Ended],
 ) -> None:
     (record,) = _accounting(arc4, ended[name].number)
     assert record["qname"] in queue.split("|")
-    assert (record["slots"], record["granted_pe"]) == (slots, "smp")
+    assert (record["slots"], record["granted_pe"]) == (slots, environment)
     assert asked in record["category"]
     assert (record["failed"], record["exit_status"]) == ("0", "0")
 

@@ -11,7 +11,9 @@ from teho.devices.sources import VENDORS, open_gpus, visible_variables
 from teho.errors import InputError
 from teho.explain.wording import joined
 from teho.launch.binding import physical_cores
+from teho.model.allocation import Allocation
 from teho.model.device import Device
+from teho.schedulers.allocation import read_allocation
 from teho.units import counted
 
 __all__ = ["Machine", "Placement", "needed_placements", "read_placements", "this_machine"]
@@ -76,7 +78,10 @@ class Placement(NamedTuple):
 
 
 def this_machine(environment: Mapping[str, str] = os.environ) -> Machine:
-    """Return the cores on which this process may run, and the GPUs that its programs would see."""
+    """Return the cores and GPUs that a program of this job would have.
+
+    If the job's cores come with its GPUs and it may run on more, the others belong to other jobs.
+    """
     sources, refusals = open_gpus(environment)
     gpus = tuple(device for source in sources for device in source.devices)
     for source in sources:
@@ -84,8 +89,25 @@ def this_machine(environment: Mapping[str, str] = os.environ) -> Machine:
     why = "; ".join(refusal.found for refusal in refusals) if not gpus else ""
     if not gpus and sources:
         why = "its environment hides them all"
-    cores = physical_cores(frozenset(os.sched_getaffinity(0)))
-    return Machine(tuple(cores), gpus, why)
+    allowed = frozenset(os.sched_getaffinity(0))
+    given = read_allocation(environment, allowed, None, None)
+    return Machine(_own_cores(physical_cores(allowed), gpus, given), gpus, why)
+
+
+def _own_cores(
+    cores: Sequence[tuple[int, ...]], gpus: Sequence[Device], given: Allocation
+) -> tuple[tuple[int, ...], ...]:
+    """Return the number of cores that came with the GPUs, or all cores if none came.
+
+    Which cores these are is not known. The first GPU decides, so that jobs with different GPUs use
+    different cores.
+    """
+    asked = given.cores_asked
+    if "cores" not in given.with_gpus or not asked or not given.gpus_held or asked >= len(cores):
+        return tuple(cores)
+    place = min((gpu.index for gpu in gpus), default=0) * asked // given.gpus_held
+    first = min(place, len(cores) - asked)
+    return tuple(cores[first : first + asked])
 
 
 def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Placement], list[str]]:

@@ -56,8 +56,13 @@ def process_for_each(scheduler: str | None, node: NodeSummary, node_count: int) 
 
 
 def ask_cores(run: Run, node: NodeSummary, per_node: int) -> str:
-    """Return how to request a number of cores on each node; empty without a scheduler."""
+    """Return how to request a number of cores on each node.
+
+    Empty without a scheduler, or if the cores come with the GPUs.
+    """
     allocation = run.allocation(node.name)
+    if "cores" in allocation.with_gpus:
+        return ""
     tasks = _tasks_per_node(run, allocation.cores_asked)
     return scheduler_or_none(allocation.scheduler).advice.cores(per_node, tasks)
 
@@ -77,6 +82,8 @@ def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
     """Return how to get more memory for a node's job, or to use less."""
     allocation = run.allocation(node.name)
     less = "or use less memory: fewer loader workers or a smaller batch"
+    if "memory" in allocation.with_gpus:
+        return f"Request one more GPU, because memory comes with the GPUs here, {less}."
     if needed_bytes is None or allocation.scheduler is None:
         return f"Give the program more memory, {less}."
     more = ask_memory(allocation, needed_bytes, allocation.cores_asked or node.cores)

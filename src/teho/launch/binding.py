@@ -11,6 +11,7 @@ import os
 from teho.errors import InputError
 from teho.launch.gpus import parse_cores, read_text
 from teho.schedulers.hostlist import is_number
+from teho.schedulers.site import with_gpus
 from teho.schedulers.task import record
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from teho.launch.gpus import Gpus
-    from teho.launch.site_types import Site
+    from teho.schedulers.site_types import Site
     from teho.schedulers.task import Task
 
 __all__ = ["RankBinding", "bind", "physical_cores", "share_cores", "step_masks"]
@@ -83,7 +84,8 @@ def bind(
     masks = step_masks(environment)
     if how not in {"auto", "none"}:
         return _bound(_from_file(how, task, _without(mine.union(*masks), reserved, top)), top)
-    pool = _find_pool(task, environment, mine, reserved, top)
+    granted = _granted(task, environment, gpus, site)
+    pool = _find_pool(task, environment, mine, reserved, granted, top)
     near, why_not = _wanted(task, gpus, site)
     why_not = pool.why_not or why_not
     is_fine = task.local_size == 1 or not (pool.shared or gpus.names)
@@ -138,6 +140,7 @@ def _find_pool(
     environment: Mapping[str, str],
     mine: frozenset[int],
     reserved: frozenset[int],
+    granted: int | None,
     top: str,
 ) -> _Pool:
     usable = _without(mine, reserved, top)
@@ -152,7 +155,6 @@ def _find_pool(
         uneven = len({len(mask) for mask in masks}) > 1
         why_not = "the masks of srun have different sizes" if uneven else ""
         return _Pool(cores, count * task.local_size, shared=False, why_not=why_not)
-    granted = _granted(task, environment)
     if granted is not None and count > granted:
         why_not = (
             f"the job has {granted} cores here but may run on {count}: its own cores are "
@@ -185,14 +187,20 @@ def _binds(task: Task, environment: Mapping[str, str], mine: frozenset[int]) -> 
         return True
 
 
-def _granted(task: Task, environment: Mapping[str, str]) -> int | None:
+def _granted(
+    task: Task, environment: Mapping[str, str], gpus: Gpus, site: Site | None
+) -> int | None:
     """Return the number of cores of the job on this node. None: unknown."""
     cores = environment.get("SLURM_CPUS_ON_NODE", "")
     if is_number(cores):
         return int(cores)
     slots = environment.get("NSLOTS", "") if environment.get("JOB_ID") else ""
+    if not is_number(slots):
+        return None
+    # Without the variable, the GPUs of other jobs are visible too.
+    own = len(gpus.names) if gpus.variable in environment else None
     # Grid Engine counts the slots of all nodes together, so they are divided.
-    return max(1, int(slots) // (task.node_count or 1)) if is_number(slots) else None
+    return with_gpus(site, own, max(1, int(slots) // (task.node_count or 1)))
 
 
 def step_masks(environment: Mapping[str, str]) -> list[frozenset[int]]:

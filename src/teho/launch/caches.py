@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from teho.launch.gpus import Gpus
-    from teho.launch.site_types import Generation, Site
+    from teho.schedulers.site_types import Generation, Site
     from teho.schedulers.task import Task
 
 __all__ = ["Caches", "create", "find_caches"]

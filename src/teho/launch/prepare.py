@@ -9,7 +9,6 @@ from teho.launch.binding import bind
 from teho.launch.caches import find_caches
 from teho.launch.containers import container_variables, is_container, is_inside
 from teho.launch.gpus import find_gpus
-from teho.launch.site import find_generation, find_site
 from teho.launch.variables import (
     inner_processes,
     jax_devices,
@@ -20,6 +19,7 @@ from teho.launch.variables import (
     torchrun_variables,
 )
 from teho.schedulers.hostlist import is_number
+from teho.schedulers.site import find_generation, find_site
 from teho.schedulers.task import at_rank, is_batch_script, read_task, record
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from teho.launch.caches import Caches
     from teho.launch.gpus import Gpus
     from teho.launch.options import Options
-    from teho.launch.site_types import Site
+    from teho.schedulers.site_types import Site
     from teho.schedulers.task import Task
 
 __all__ = ["Launch", "prepare", "prepare_task"]

@@ -6,8 +6,8 @@ values stay.
 
 from __future__ import annotations
 
-from teho.launch.sites import NODE_LAUNCHERS
 from teho.schedulers.hostlist import is_number
+from teho.schedulers.sites import NODE_LAUNCHERS
 from teho.schedulers.task import rank_places
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from teho.launch.gpus import Gpus
-    from teho.launch.site_types import NodeLauncher
+    from teho.schedulers.site_types import NodeLauncher
     from teho.schedulers.task import Task
 
 __all__ = [

@@ -17,7 +17,7 @@ class Launch(Launcher):
         "`teho launch` and the command, one task for each GPU; with Grid Engine and on "
         "this machine, one task"
     )
-    on_nodes = "one task for each GPU"
+    on_nodes = "one task for each GPU; with Grid Engine, `mpirun` starts one task on each node"
     place = 20
     task_per_gpu = True
     through_teho = True
@@ -26,15 +26,20 @@ class Launch(Launcher):
     templates: Mapping[str, str] = {
         "slurm_comment": FOR_EACH_TASK + ";"
         " `teho launch` gives each its rank, cores, threads and caches.",
+        # Open MPI sends only these variables to the other nodes, if Grid Engine does not.
+        "mpirun": "mpirun --map-by ppr:1:node --bind-to none \\\n"
+        "  -x OMP_NUM_THREADS{% if site %} -x {{ site.split('=')[0] }}{% endif %} \\\n"
+        "  {{ teho }}{{ container }}{{ program }}",
+        "mpirun_comment": "# The program, once on each node, by the mpirun of Open MPI.",
     }
 
     def tasks_per_node(self, gpus_per_node: int, *, starts_tasks: bool) -> int:
         """Return one task if the scheduler only starts the script, as Grid Engine does."""
         return max(1, gpus_per_node) if starts_tasks else 1
 
-    def starts_one(self, *, starts_tasks: bool) -> bool:
-        """Return whether the scheduler only starts the script."""
-        return not starts_tasks
+    def starts_one(self, *, starts_tasks: bool, nodes: int) -> bool:
+        """Return whether the scheduler only starts the script, on one node."""
+        return not starts_tasks and nodes == 1
 
 
 LAUNCHER = Launch

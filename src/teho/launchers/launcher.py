@@ -58,7 +58,9 @@ class Launcher:
     - `node`: the command for the processes of one node;
     - `slurm`: the whole command in a script for Slurm, on any number of nodes. `step` starts the
       tasks, and makes a launcher ignore the signal for the program. `bare_step` only starts them;
-    - `slurm_comment`: the line before the command.
+    - `slurm_comment`: the line before the command;
+    - `mpirun` and `mpirun_comment`: the same on several nodes of a cluster whose scheduler only
+      starts the script. Without `mpirun`, it cannot start there.
 
     `DEFAULTS` has the missing parts. Part `PART` is the template `NAME.PART.j2`.
     """
@@ -77,13 +79,14 @@ class Launcher:
         del starts_tasks
         return max(1, gpus_per_node) if self.task_per_gpu else 1
 
-    def starts_one(self, *, starts_tasks: bool) -> bool:
+    def starts_one(self, *, starts_tasks: bool, nodes: int) -> bool:
         """Return whether it starts only one process.
 
         Args:
             starts_tasks: whether the scheduler starts tasks, as Slurm does.
+            nodes: of the job.
         """
-        del starts_tasks
+        del starts_tasks, nodes
         return self.one_process
 
     def meets(self, nodes: int, processes: int) -> bool:

@@ -25,6 +25,9 @@ class Plain(Launcher):
         "{% else %}"
         "# The program, as a step: Slurm counts what it uses."
         "{% endif %}",
+        "mpirun": "{{ teho }}{{ container }}{{ program }}",
+        "mpirun_comment": "# The program, once, on the first node; it starts the rest itself, as "
+        "mpirun does.",
     }
 
 

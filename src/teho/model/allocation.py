@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from teho.model.node import Automatic
+
 __all__ = ["Allocation"]
 
 
@@ -24,11 +26,14 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cores: tuple[int, ...] = ()
     """Logical CPUs that the job may use here, from its affinity and cpuset."""
     cores_asked: int | None = None
-    """Requested CPUs on this node, from the scheduler or a cgroup's quota."""
+    """Requested CPUs on this node, from the scheduler or a cgroup's quota, or the cores that came
+    with the GPUs."""
     memory_limit_bytes: int | None = None
     memory_limit_source: str = ""
-    """Source of the limit: `cgroup`, `scheduler` or `node`."""
+    """Source of the limit: `cgroup`, `scheduler`, `gpus` (it came with them) or `node`."""
     gpus_held: int | None = None
     """GPUs that are allocated to the job on this node, visible to the program or not."""
+    with_gpus: tuple[Automatic, ...] = ()
+    """What came with the GPUs, so a request must not name it."""
     time_limit_s: float | None = None
     notes: tuple[str, ...] = ()

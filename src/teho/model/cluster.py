@@ -112,6 +112,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cores: str = ""
     """Option for the cores of a job, with `{cores}`, such as `-pe smp {cores}`; empty: the
     scheduler's usual one."""
+    several_nodes: str = ""
+    """Grid Engine's option for a job without GPUs on several whole nodes, with `{nodes}` and
+    `{cores}` (of one node), such as `-l nodes={nodes},ppn={cores},tpp=1`. It replaces the options
+    for cores, memory and local disk. Empty: the site documents none."""
     constraint: str = "--constraint={constraint}"
     """Option that selects a kind of node, with `{constraint}`."""
     memory: Literal["node", "none", "core"] = "node"

@@ -104,14 +104,17 @@ def _gpus_of_cores(case: Case) -> Iterator[Refusal]:
 def _environment(case: Case) -> Iterator[Refusal]:
     partition, cores = case.partition, case.shape.cores_per_node
     if case.shape.nodes > 1:
-        if partition.max_nodes == 1:
-            return  # refused already
-        yield Refusal(
-            kind="one_node",
-            sentence=f"the job requests {case.shape.nodes} nodes; for Grid Engine, Teho can only "
-            "write jobs on one node",
-            source=partition.source,
-        )
+        if partition.max_nodes != 1 and not case.has_option_for_nodes:  # else refused already
+            title = case.cluster.title
+            none = f"the file of {title} names no option for several nodes"
+            if case.cluster.dialect.several_nodes:
+                none = f"{title} documents no option for GPUs on several nodes"
+            yield Refusal(
+                kind="one_node",
+                sentence=f"the job requests {case.shape.nodes} nodes; {none}",
+                source=partition.source,
+                instead="--nodes 1" if case.request.nodes else "",
+            )
         return
     rules = _rules(case)
     if not rules.needs_environment or rules.environment is not None:

@@ -31,7 +31,7 @@ def refusals_of(case: Case) -> tuple[Refusal, ...]:
     # Too many GPUs need too many nodes and cores. Report these only if the user set them.
     request, follow = case.request, set[str]()
     if request.nodes is None:
-        follow.add("too_many_nodes")
+        follow |= {"too_many_nodes", "one_node"}
     if request.cpus is None and request.cpus_per_gpu is None:
         follow.add("too_many_cores")
     return tuple(refusal for refusal in refusals if refusal.kind not in follow)
@@ -64,7 +64,15 @@ def _launcher(case: Case) -> Iterator[Refusal]:
             sentence=f"{launcher.name} works only with {owners}, but {case.cluster.title} uses "
             f"{scheduler.title}",
             source=case.cluster.dialect.source,
-            instead="--launcher torchrun",
+            instead=f"--launcher {'launch' if case.has_option_for_nodes else 'torchrun'}",
+        )
+    elif case.has_option_for_nodes and launcher.template("mpirun") is None:
+        yield Refusal(
+            kind="no_such_launcher",
+            sentence=f"{launcher.name} cannot start on several nodes of {case.cluster.title}, "
+            f"because {scheduler.title} only starts the script",
+            source=case.cluster.dialect.source,
+            instead="--launcher launch",
         )
 
 

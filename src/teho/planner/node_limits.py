@@ -122,10 +122,16 @@ def _memory(case: Case) -> Iterator[Refusal]:
     partition, kind, gpus, share = case.partition, case.kind, case.shape.gpus_per_node, case.share
     if "memory" in case.automatic:
         if case.request.memory_mib is not None:
+            title = case.cluster.title
+            why = f"{title} sets the memory itself, so a job must not request memory"
+            if case.has_option_for_nodes:
+                why = (
+                    f"a job on several nodes of {title} has all memory of its nodes, so it must "
+                    "not request memory"
+                )
             yield Refusal(
                 kind="memory_is_automatic",
-                sentence=f"{case.cluster.title} sets the memory itself, so a job must not "
-                "request memory",
+                sentence=why,
                 source=_memory_source(case),
                 instead="leave --mem out",
             )

@@ -91,7 +91,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def automatic(self) -> tuple[Automatic, ...]:
         """Resources that the site sets itself; the script must not request them."""
         found = {*self.partition.automatic, *(self.share.automatic if self.share else ())}
-        if self.cluster.dialect.memory == "none" or not self.kind.memory_is_named:
+        none_named = self.cluster.dialect.memory == "none" or not self.kind.memory_is_named
+        if none_named or self.has_option_for_nodes:
             found.add("memory")
         return tuple(sorted(found))
 
@@ -117,9 +118,20 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return memory_mib(self.kind.memory)
 
     @property
+    def job_nodes(self) -> int:
+        """Number of nodes of the job."""
+        return self.request.nodes or 1
+
+    @property
+    def has_option_for_nodes(self) -> bool:
+        """Whether the site has an option for a job on this number of nodes, without GPUs."""
+        option = self.cluster.dialect.several_nodes
+        return bool(option) and self.job_nodes > 1 and not self.request.gpus
+
+    @property
     def has_whole_nodes(self) -> bool:
         """Whether the job gets and pays for whole nodes, without other jobs on them."""
-        return self.partition.exclusive or self.request.exclusive
+        return self.partition.exclusive or self.request.exclusive or self.has_option_for_nodes
 
     @property
     def most_cpus_of_whole_node(self) -> int | None:
@@ -163,6 +175,11 @@ class Case(Place, frozen=True, kw_only=True, dict=True):
     """One request, laid out on one kind of node of one partition."""
 
     shape: Shape
+
+    @property
+    def job_nodes(self) -> int:
+        """Number of nodes of the job."""
+        return self.shape.nodes
 
     @property
     def memory_is_left_to_the_site(self) -> bool:

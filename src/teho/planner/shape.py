@@ -83,6 +83,11 @@ class _Layout(Place, frozen=True, kw_only=True, dict=True):
     gpus: int
     """Per node."""
 
+    @property
+    def job_nodes(self) -> int:
+        """Number of nodes of the job."""
+        return self.nodes
+
     def shape(self) -> Shape:
         """Return the complete shape."""
         starts_tasks = self.scheduler.starts_tasks

@@ -82,17 +82,22 @@ def _time(case: Case) -> Iterator[Advice]:
 def _launcher(case: Case) -> Iterator[Advice]:
     request, nodes = case.request, case.shape.nodes
     starts_tasks = case.scheduler.starts_tasks
-    if case.launcher.starts_one(starts_tasks=starts_tasks) and max(request.gpus, nodes) > 1:
+    program = request.command[0].rpartition("/")[2] if request.command else ""
+    is_one = case.launcher.starts_one(starts_tasks=starts_tasks, nodes=nodes)
+    is_mpi = case.has_option_for_nodes and program in {"mpirun", "mpiexec"}
+    if is_one and not is_mpi and max(request.gpus, nodes) > 1:
         what = f"{request.gpus} GPUs" if nodes == 1 else f"{nodes} nodes"
         rest = "GPUs" if request.gpus > 1 else "nodes"
         starters = "`--launcher torchrun`" + (" or `--launcher srun`" if starts_tasks else "")
+        starters += " starts one process per GPU"
+        if case.has_option_for_nodes:
+            starters = "`-- mpirun COMMAND` starts one process on each core"
         yield Advice(
             kind="one_process_for_many",
             sentence=f"the job starts one process for {what}; if the program starts no other "
-            f"process, the other {rest} stay idle; {starters} starts one process per GPU",
+            f"process, the other {rest} stay idle; {starters}",
             source="CSC ml-multi.md 2026-08-20: simply reserving more GPUs isn't enough",
         )
-    program = request.command[0].rpartition("/")[2] if request.command else ""
     known = launchers().get(program)
     if known is not None and known.own_processes and case.shape.tasks_per_node > 1:
         yield Advice(

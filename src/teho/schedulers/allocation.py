@@ -24,10 +24,10 @@ def read_allocation(
     node_memory_bytes: int | None,
     cpu_quota: float | None = None,
 ) -> Allocation:
-    """Read the job's share of this node.
+    """Read the job's share of this node. The function does not raise errors.
 
     Each scheduler's folder reads its variables. Outside a job the scheduler is None. The memory
-    limit is the smallest of three: cgroup, request and node. The function does not raise errors.
+    limit is the smallest of three: cgroup, request (or what comes with the GPUs) and node.
 
     Args:
         environment: the program's environment.
@@ -49,7 +49,7 @@ def read_allocation(
             facts, requested_bytes = found
     sources = (
         ("cgroup", cgroup_limit_bytes),
-        ("scheduler", requested_bytes),
+        ("gpus" if "memory" in facts.get("with_gpus", ()) else "scheduler", requested_bytes),
         ("node", node_memory_bytes),
     )
     limits = {source: limit for source, limit in sources if limit is not None}
@@ -63,8 +63,9 @@ def read_allocation(
             f"{len(cores)}, so CPU figures per core include the work of other programs."
         )
     elif asked is not None and len(cores) > asked:
+        has = "has" if "cores" in facts.get("with_gpus", ()) else "requested"
         variables.notes.append(
-            f"The job requested {asked} CPUs on this node but may run on {len(cores)}: it is not "
+            f"The job {has} {asked} CPUs on this node but may run on {len(cores)}: it is not "
             "bound to its CPUs, so CPU figures per core include the work of other jobs."
         )
     return Allocation(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from schedulers.script.script_parts import option_of, script_of
 from show.golden import check as check_golden
@@ -69,6 +70,10 @@ GOLDENS: dict[str, tuple[str, dict[str, object], ScriptOptions]] = {
     "arc4-plain-1-gpu": ("arc4", {}, ScriptOptions()),
     "arc4-torchrun-1-node-everything": ("arc4", {"gpus": 4, "launcher": "torchrun", "name": "all",
                                                  "local_disk_gib": 80.0, **LINES}, ALL),
+    "arc4-plain-2-nodes": ("arc4", {"gpus": 0, "nodes": 2, "command": ("mpirun", "./solver")},
+                           ScriptOptions(signal_before_s=60, requeue=True)),
+    "arc4-launch-2-nodes": ("arc4", {"gpus": 0, "cpus": 80, "launcher": "launch"},
+                            ScriptOptions(record=True)),
     "arc4-cpu": ("arc4", {"gpus": 0, "cpus": 8, "memory_mib": 10 * 1024}, ScriptOptions()),
 }  # fmt: skip
 
@@ -250,6 +255,28 @@ def test_the_script_for_this_machine_holds_the_command_alone() -> None:
         "accelerate launch --multi_gpu --num_processes=2 --num_machines=1"
         ' --main_process_port="$MASTER_PORT" train.py\n'
     )
+
+
+@pytest.mark.parametrize(
+    ("cluster", "changes", "options", "message"),
+    [
+        ("arc4", {}, ScriptOptions(stage=("a.tar",)), "--stage with 2 nodes on ARC4"),
+        ("arc4", {"gpus_per_node": 1}, ScriptOptions(), "2 nodes on ARC4 with GPUs"),
+        ("own", {}, ScriptOptions(), "2 nodes on ARC4; expected one node"),
+        ("arc4", {"launcher": "torchrun"}, ScriptOptions(), "--launcher torchrun with 2 nodes"),
+    ],
+)
+def test_what_several_nodes_of_grid_engine_do_not_have(
+    cluster: str, changes: dict[str, object], options: ScriptOptions, message: str
+) -> None:
+    option, arc4 = option_of("arc4", gpus=0, nodes=2), load_cluster("arc4")
+    if cluster == "own":
+        arc4 = replace(arc4, dialect=replace(arc4.dialect, several_nodes=""))
+    if "launcher" in changes:
+        changes = {"request": replace(option.request, **changes)}
+    with pytest.raises(InputError) as caught:
+        write_script(replace(option, **changes), arc4, options)
+    assert message in str(caught.value)
 
 
 def test_staging_needs_a_disk() -> None:

@@ -18,9 +18,9 @@ from support import TEHO
 from teho.cli.group import teho as command_line
 from teho.clusters.catalogue import cluster_files, load_cluster
 from teho.launch.binding import physical_cores
-from teho.launch.site import find_site
 from teho.schedulers.script.launch_site import launch_site
 from teho.schedulers.script.write import ScriptOptions, write_script
+from teho.schedulers.site import find_site
 
 ROOT = Path(__file__).parents[3]
 WHOLE = {"account": "project_462000123", "partition": "standard-g", "gpus": 16}

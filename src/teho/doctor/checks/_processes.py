@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from teho.doctor.snapshot import Snapshot
 from teho.schedulers.registry import scheduler_or_none
+from teho.schedulers.script.launch_site import launch_site
+from teho.schedulers.site import with_gpus
 
 __all__ = ["cores_of_process", "promised"]
 
@@ -13,11 +15,16 @@ def promised(snapshot: Snapshot) -> int | None:
 
     If cores come with the GPUs, as on ARC4, the slots of a request are not the job's cores.
     """
-    shares = snapshot.cluster.shares if snapshot.cluster else ()
-    has_slots = scheduler_or_none(snapshot.allocation.scheduler).has_slots
-    if has_slots and snapshot.expects_gpus and any("cores" in one.automatic for one in shares):
+    given, cluster = snapshot.allocation, snapshot.cluster
+    has_slots = scheduler_or_none(given.scheduler).has_slots
+    if not (cluster and has_slots and snapshot.expects_gpus):
+        return given.cores_asked
+    if not any("cores" in share.automatic for share in cluster.shares):
+        return given.cores_asked
+    site = launch_site(cluster)
+    if not (site["cores_with_gpu"] and given.gpus_held):
         return None
-    return snapshot.allocation.cores_asked
+    return with_gpus(site, given.gpus_held, given.cores_asked)
 
 
 def cores_of_process(snapshot: Snapshot) -> int:

@@ -10,9 +10,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+from teho.errors import InputError
 from teho.schedulers.hostlist import parse_pe_hostfile
+from teho.schedulers.site import find_site, with_gpus
+from teho.schedulers.site_types import Site
 from teho.schedulers.task import job_id
 from teho.schedulers.variables import Variables
+from teho.units import MIB
 
 __all__ = ["read_job"]
 
@@ -20,13 +24,19 @@ _PE_HOSTFILE_BYTES = 1 << 20
 
 
 def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
-    """Return the facts of the job, and None for its memory; None: not in a Grid Engine job."""
+    """Return the facts of the job, and its memory in bytes if that comes with its GPUs.
+
+    None: not in a Grid Engine job.
+    """
     if not (variables.text("JOB_ID") and variables.named("SGE_")):
         return None
     inherited = variables.is_inherited
     # On an inherited node, NSLOTS and NHOSTS only count this node, and the job's name is `petask`.
     slots = {} if inherited else _slots_by_host(variables)
-    cores = _slots_here(variables, slots)
+    own_slots, gpus, site = _slots_here(variables, slots), _gpus(variables), _site(variables)
+    cores = with_gpus(site, gpus, own_slots)
+    memory_bytes = site["memory_with_gpu_mib"] * MIB * gpus if site and gpus else 0
+    came = {"cores": cores != own_slots, "memory": memory_bytes > 0}
     nodes = None if inherited else len(slots) or variables.count("NHOSTS")
     facts = {
         "scheduler": "grid_engine",
@@ -38,9 +48,19 @@ def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
         "node_count": nodes,
         "node_list": ",".join(slots) or None,
         "cores_asked": cores,
-        "gpus_held": _gpus(variables),
+        "gpus_held": gpus,
+        "with_gpus": tuple(what for what, is_so in came.items() if is_so),
     }
-    return facts, None
+    return facts, memory_bytes or None
+
+
+def _site(variables: Variables) -> Site | None:
+    """Return the site of this node. None: unknown."""
+    try:
+        return find_site(variables.environment, os.uname().nodename)
+    except InputError as error:
+        variables.notes.append(f"{error}.")
+        return None
 
 
 def _slots_here(variables: Variables, slots: dict[str, int]) -> int | None:

@@ -47,7 +47,9 @@ def grid_engine_directives(
     yield "-cwd"
     if option.constraint:
         yield dialect.constraint.format(constraint=option.constraint)
-    if option.parallel_environment:
+    if option.nodes > 1:
+        yield dialect.several_nodes.format(nodes=option.nodes, cores=cores)
+    elif option.parallel_environment:
         yield f"-pe {option.parallel_environment} {cores}"
     elif "cores" not in option.automatic and (dialect.cores or cores > 1):
         yield (dialect.cores or "-pe smp {cores}").format(cores=cores)
@@ -56,7 +58,9 @@ def grid_engine_directives(
         if dialect.memory == "core":
             memory = _part_of_memory(option.memory_mib, cores)
         yield (dialect.memory_option or "-l h_vmem={memory}").format(memory=memory)
-    yield from filter(None, (gpus_option(option, cluster), disk_option(option, cluster)))
+    yield from filter(None, (gpus_option(option, cluster),))
+    if option.nodes == 1:
+        yield from filter(None, (disk_option(option, cluster),))
     yield f"-l h_rt={_clock(option.time_s)}"
     if options.log:
         yield f"-o {grid_engine_value(_path(options.log), '--log')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from teho.launchers.registry import launcher_of
 from teho.schedulers.advice import Advice
 from teho.schedulers.grid_engine.advice import GridEngineAdvice
 from teho.schedulers.grid_engine.allocation import read_job
@@ -65,7 +66,11 @@ class GridEngineScheduler(Scheduler):
         """Return each process's part of the slots.
 
         If cores come with the GPUs, as on ARC4, the job has one slot: the plan's number is used.
+        On several nodes, `mpirun` in a command starts a process in each slot.
         """
+        if option.nodes > 1:
+            launcher = launcher_of(option.request.launcher)
+            return "1" if launcher.one_process else str(option.cpus_per_task)
         if "cores" in option.automatic:
             return str(max(1, option.cpus_per_task // processes))
         return part_of("NSLOTS", option.tasks_per_node * processes)

@@ -117,11 +117,9 @@ def write_script(
     if not command or not command[0]:
         raise InputError("a script without a command", next_step="`-- COMMAND…` at the end")
     scheduler = scheduler_of(option.scheduler)
-    if not scheduler.starts_tasks and option.nodes > 1:
-        raise InputError(
-            f"{option.nodes} nodes on {cluster.title}", "one node: several nodes need Slurm"
-        )
     name = option.request.launcher
+    if not scheduler.starts_tasks and option.nodes > 1:
+        _check_several_nodes(option, cluster, options)
     if not launcher_of(name).works_on(option.scheduler):
         raise InputError(
             f"--launcher {name} on {cluster.title}, which has no {name}", "torchrun, or another"
@@ -132,6 +130,22 @@ def write_script(
     values = _values(option, cluster, options, software)
     text = render(f"{option.scheduler}.sh.j2", msgspec.structs.asdict(values))
     return Script(text=text, remarks=tuple(_remarks(option, cluster, options)))
+
+
+def _check_several_nodes(option: Option, cluster: Cluster, options: ScriptOptions) -> None:
+    """Check a job on several nodes if the scheduler only starts the script.
+
+    Raises:
+        InputError: the site has no option for it, or the script cannot start it.
+    """
+    nodes, title = f"{option.nodes} nodes on {cluster.title}", cluster.title
+    if option.gpus_per_node or not cluster.dialect.several_nodes:
+        what = " with GPUs" if option.gpus_per_node else ""
+        raise InputError(f"{nodes}{what}", f"one node: {title} documents no option for more")
+    if launcher_of(option.request.launcher).template("mpirun") is None:
+        raise InputError(f"--launcher {option.request.launcher} with {nodes}", "launch or plain")
+    if options.stage:
+        raise InputError(f"--stage with {nodes}", "one node, or copy the data in the command")
 
 
 def _values(
@@ -146,6 +160,9 @@ def _values(
     variables = container.variables if container else {}
     launcher = launcher_of(request.launcher)
     processes = max(1, option.gpus_per_node) if launcher.own_processes else 1
+    # On several nodes of Grid Engine, the site may set the number of threads to 1.
+    is_step = scheduler.starts_tasks or option.nodes == 1
+    finds_threads = launcher.through_teho and is_step
     return Values(
         title=" ".join(cluster.title.split()),
         directives=scheduler.directives(option, cluster, options),
@@ -165,7 +182,7 @@ def _values(
         processes=processes,
         cores_named="cores" not in option.automatic,
         # `teho launch` sets the number of threads itself. Otherwise it is the number of cores.
-        threads="" if launcher.through_teho else scheduler.threads(option, processes),
+        threads="" if finds_threads else scheduler.threads(option, processes),
         meets=launcher.meets(option.nodes, option.nodes * option.tasks_per_node * processes),
         masks=_masks(option, cluster),
         check=_check(option, options, software),

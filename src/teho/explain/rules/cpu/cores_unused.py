@@ -55,7 +55,8 @@ def judge(context: RuleContext) -> Findings:
 
     The rule judges jobs only. If a node's GPUs are used, its cores may load their data: then it
     judges only if the GPUs are busy enough and the job requested more cores per GPU than Jobstats'
-    number. A job needs at least one core per task.
+    number. A job needs at least one core per task. Cores that come with the GPUs are not judged: a
+    job cannot request fewer.
     """
     bands: dict[Severity, list[_Use]] = {severity: [] for severity in Severity}
     for node in context.summary.nodes:
@@ -75,7 +76,7 @@ def judge(context: RuleContext) -> Findings:
 
 def _use(context: RuleContext, node: NodeSummary) -> _Use | None:
     allocation = context.run.allocation(node.name)
-    if allocation.scheduler is None:
+    if allocation.scheduler is None or "cores" in allocation.with_gpus:
         return None
     requested = allocation.cores_asked or node.cores
     used = context.figure(node, "CPU cores used", node.cpu_cores_used)

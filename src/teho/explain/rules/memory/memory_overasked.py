@@ -27,7 +27,10 @@ _REQUESTED = frozenset({"cgroup", "scheduler"})
 
 
 def judge(context: RuleContext) -> Findings:
-    """Compare the highest memory use on a node with the request."""
+    """Compare the highest memory use on a node with the request.
+
+    Memory that comes with the GPUs is not judged: a job cannot request less.
+    """
     found: list[tuple[NodeSummary, float, float, float]] = []
     for node in context.summary.nodes:
         used, requested = _use(context, node)
@@ -61,7 +64,10 @@ def judge(context: RuleContext) -> Findings:
 
 def _use(context: RuleContext, node: NodeSummary) -> tuple[float | None, float | None]:
     """Return the memory that a job used and requested on a node, in bytes; None if not known."""
-    in_job = context.run.allocation(node.name).scheduler is not None
+    allocation = context.run.allocation(node.name)
+    if "memory" in allocation.with_gpus:
+        return None, None
+    in_job = allocation.scheduler is not None
     source = node.memory_limit_source
     if source not in _REQUESTED and not (in_job and not source):
         return None, None

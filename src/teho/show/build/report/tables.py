@@ -257,6 +257,7 @@ def _of_node(metric: str) -> Callable[[NodeSummary], Stat | Missing]:
 
 _LIMIT_WORDS = {
     "cgroup": "the job's cgroup",
+    "gpus": "what came with the GPUs",
     "scheduler": "what the job asked for",
     "node": "the whole node",
 }

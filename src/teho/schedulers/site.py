@@ -1,17 +1,17 @@
-"""Find the site of this node in the part of the catalogue that `teho launch` has."""
+"""Find the site of this node in the part of the catalogue that every rank and recorder reads."""
 
 from __future__ import annotations
 
 from teho.errors import InputError
-from teho.launch.sites import SITES
+from teho.schedulers.sites import SITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from teho.launch.site_types import Generation, Site
+    from teho.schedulers.site_types import Generation, Site
 
-__all__ = ["find_generation", "find_site"]
+__all__ = ["find_generation", "find_site", "with_gpus"]
 
 
 def find_site(environment: Mapping[str, str], host: str) -> Site | None:
@@ -44,6 +44,8 @@ def _read(text: str) -> Site:
         "hosts": [str],
         "cores_of_gpu": [[int]],
         "reserved_cores": [int],
+        "cores_with_gpu": int,
+        "memory_with_gpu_mib": int,
         "gpus_visible": str,
         "scratch": str,
         "scratch_in_memory": bool,
@@ -110,3 +112,18 @@ def find_generation(site: Site | None, name: str) -> Generation | None:
     names = ", ".join(generation["name"] for generation in known) or "none at all"
     where = site["name"] if site else "a site that Teho does not know"
     raise InputError(f"--generation {name}: {where} has {names}", "one of these, or `none`")
+
+
+def with_gpus(site: Site | None, gpus: int | None, slots: int | None) -> int | None:
+    """Return the cores of a Grid Engine job on one node. None: unknown.
+
+    If cores come with the GPUs, as on ARC4, the job has one slot and more cores.
+
+    Args:
+        site: of the node. None: unknown; the slots are the cores.
+        gpus: of the job on this node. None: unknown.
+        slots: of the job on this node. None: unknown.
+    """
+    if not (site and site["cores_with_gpu"] and gpus):
+        return slots
+    return max(slots or 0, site["cores_with_gpu"] * gpus)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teho.launch.site_types import NodeLauncher, Site
+    from teho.schedulers.site_types import NodeLauncher, Site
 
 __all__ = ["NODE_LAUNCHERS", "SITES"]
 
@@ -28,12 +28,18 @@ _NO_FACTS: Site = {'recognised_by': {},
  'hosts': [],
  'cores_of_gpu': [],
  'reserved_cores': [],
+ 'cores_with_gpu': 0,
+ 'memory_with_gpu_mib': 0,
  'gpus_visible': 'all',
  'scratch': '',
  'scratch_in_memory': False,
  'generations': []}  # type: ignore[typeddict-item]
 _FACTS = [{'name': 'aire', 'scratch': '$TMPDIR'},
- {'name': 'arc4', 'hosts': ['*.arc4.leeds.ac.uk'], 'scratch': '$TMPDIR'},
+ {'name': 'arc4',
+  'hosts': ['*.arc4.leeds.ac.uk'],
+  'cores_with_gpu': 10,
+  'memory_with_gpu_mib': 49152,
+  'scratch': '$TMPDIR'},
  {'name': 'beluga',
   'recognised_by': {'CC_CLUSTER': 'beluga'},
   'hosts': ['beluga*'],

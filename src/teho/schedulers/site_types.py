@@ -23,6 +23,11 @@ class Site(TypedDict):
     hosts: list[str]
     cores_of_gpu: list[list[int]]
     reserved_cores: list[int]
+    cores_with_gpu: int
+    """Cores that come with each GPU on Grid Engine, where `NSLOTS` does not count them. 0: none, or
+    a different number for each type of GPU."""
+    memory_with_gpu_mib: int
+    """The same for memory, in MiB."""
     gpus_visible: str
     scratch: str
     """Variable (with its `$`) or path of the node's disk."""
