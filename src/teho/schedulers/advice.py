@@ -6,6 +6,8 @@ shown. The class here is for runs without a scheduler: all its texts are empty.
 
 from __future__ import annotations
 
+import math
+
 __all__ = ["Advice"]
 
 
@@ -59,6 +61,12 @@ class Advice:
             cores: cores of the job on the node. Some schedulers multiply a request by them.
         """
         return ""
+
+    def time_limit(self, seconds: float) -> str:
+        """Return what to request for a time limit, rounded up to whole seconds."""
+        minutes, rest_s = divmod(math.ceil(seconds), 60)
+        clock = f"{minutes // 60:02d}:{minutes % 60:02d}:{rest_s:02d}"
+        return self.time.replace("HH:MM:SS", clock) or f"a time limit of {clock}"
 
     def leave_out(self, nodes: str) -> str:
         """Return the option that excludes nodes."""

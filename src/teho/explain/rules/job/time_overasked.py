@@ -7,7 +7,7 @@ import math
 from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.model.missing import Missing, Reason
 from teho.model.run import End, Run
-from teho.units import format_clock, format_duration
+from teho.units import format_duration
 
 RANK = 500
 SEVERITY = "remark"
@@ -46,7 +46,8 @@ def judge(context: RuleContext) -> Findings:
             Evidence("time used, of the request", 100 * used_s / limit_s, "%"),
         ),
         action=(
-            f"If the job ends with this program, request `--time={format_clock(needed_s)}`: "
+            f"If the job ends with this program, request "
+            f"{context.scheduler_advice.time_limit(needed_s)}: "
             f"{factor:g} times the time used. Short jobs start sooner."
         ),
     )
