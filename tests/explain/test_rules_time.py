@@ -38,6 +38,19 @@ class TestTimeOverasked:
         assert figures(finding)["time used, of the request"] == 12.5
         assert "request `--time=01:15:00`: 1.25 times" in finding.action
 
+    def test_the_option_is_the_schedulers(self):
+        def action(scheduler):
+            run, summary = made(901.0)
+            (node,) = run.nodes
+            allocation = msgspec.structs.replace(node.allocation, scheduler=scheduler)
+            node = msgspec.structs.replace(node, allocation=allocation)
+            return found(
+                time_overasked, (msgspec.structs.replace(run, nodes=(node,)), summary)
+            ).action
+
+        assert "request `-l h_rt=00:19:00`" in action("grid_engine")
+        assert "request a time limit of 00:19:00" in action("local")
+
     def test_whole_minutes_are_asked_for(self):
         assert "`--time=00:19:00`" in found(time_overasked, made(901.0)).action
 
