@@ -163,6 +163,28 @@ def test_the_cost_is_the_sites_formula(
     assert float(found.group(1)) == pytest.approx(expected, rel=2e-3)
 
 
+@jobs(*CLUSTERS)
+def test_the_report_of_the_recording_has_the_same_cost(
+    job: tuple[Site, Told], request: pytest.FixtureRequest
+) -> None:
+    site, told = job
+    name = request.node.callspec.params["job"][1]
+    (account,) = site.accounts(told.number)
+    report = json.loads(site.teho("report", told.number, "--format", "json").log)
+    facts = {fact["key"]: fact for fact in report["facts"]}
+    cost, hours = facts["cost"], facts["elapsed_s"]["value"] / 3600
+    if name == "mahti" and account.partition == "gpusmall":
+        # The twin's nodes have no GPU to see: it may be a whole one or a slice.
+        assert "bills differ" in cost["value"]["detail"]
+        return
+    assert cost["unit"] == UNITS[name], cost
+    assert cost["value"] == pytest.approx(FORMULAS[name](account) * hours, rel=2e-3)
+    # No figure for what was not used: the utilisation was not recorded.
+    unused = facts["cost_unused"]["value"]
+    assert unused["reason"] == "unrecorded"
+    assert "of 1 GPU" in unused["detail"] or "of 8 GPU" in unused["detail"]
+
+
 @jobs("arc4")
 def test_a_site_that_charges_nothing_says_so(job: tuple[Site, Told]) -> None:
     _, told = job

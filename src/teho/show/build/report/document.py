@@ -22,6 +22,7 @@ from teho.model.summary import Figure, NodeSummary, Stat, Summary
 from teho.model.watched import WatchedProcess
 from teho.observe.uninstrumented import is_about_probe
 from teho.show.build.report.activity import activity_facts
+from teho.show.build.report.bill import bill_facts, bill_if_job
 from teho.show.build.report.energy import energy_facts
 from teho.show.build.report.plots import heat_map_of, plots_of
 from teho.show.build.report.roofline import rooflines_view
@@ -64,6 +65,7 @@ def build_report(
     verdict, severity = _verdict(run, state, summary, findings)
     policy = policy or load_policy()
     rooflines, unplaced = rooflines_of(run, summary, policy)
+    billed = bill_if_job(run, summary)
     return Report(
         title=run.name or run.id,
         run_id=run.id,
@@ -72,7 +74,10 @@ def build_report(
         state=state.value,
         verdict=verdict,
         verdict_severity=severity,
-        facts=tuple(_facts(run, state, summary, electricity or Electricity())),
+        facts=(
+            *_facts(run, state, summary, electricity or Electricity()),
+            *bill_facts(billed),
+        ),
         tables=(
             *time_tables(summary.program, len(processes)),
             *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
@@ -85,7 +90,11 @@ def build_report(
             *_troubles(run, problems),
             *_notes(run, about_probe=True),
         ),
-        notes=(*clock_notes(run), *_notes(run, about_probe=False)),
+        notes=(
+            *clock_notes(run),
+            *_notes(run, about_probe=False),
+            *(billed.notes if billed else ()),
+        ),
         plots=tuple(plots_of(summary)) if plots else (),
         heat_map=heat_map_of(summary) if plots else None,
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
