@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,12 @@ from teho.cli.repeated_runs import RepeatedRuns, measuring_options, prices_of, r
 from teho.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from teho.experiment.compare import CompareRequest
     from teho.experiment.prices import Prices
     from teho.model.compared import Compared
+    from teho.model.run import Run
 
 __all__ = ["command"]
 
@@ -76,9 +80,10 @@ def command(
 
     If Teho can count the steps of COMMAND, it ends each run when the step rate is known, and
     compares step rates. Otherwise each run ends by itself. COMMAND runs several times on each
-    placement, and writes its files each time. Each run is a recording in TEHO_HOME. Does not use
-    the network, unless --cluster submits jobs. Exit code: 0 if there is a verdict, 1 if more time
-    or more runs are needed.
+    placement, and writes its files each time. Each run is a recording in TEHO_HOME. If whole runs
+    were measured on a known cluster, Teho asks its scheduler how long your past jobs waited.
+    Otherwise, it does not use the network, unless --cluster submits jobs. Exit code: 0 if there is
+    a verdict, 1 if more time or more runs are needed.
     """
     if bool(argv) == (recorded is not None):
         raise click.UsageError("Give one of the two: '-- COMMAND…' or --recorded.")
@@ -98,6 +103,7 @@ def command(
         wish = _wish(on, for_s, sweep, argv, prices_of(site), gpu_cost)
         runs = RepeatedRuns(wish.command[0], [place.name for place in wish.placements], for_s)
         ended, compared = runs.ended, _compare(wish, None if full else window_s, runs)
+        compared = _with_queue(compared, ())
     from teho.show.build.compare import compare_document
     from teho.show.plot.compare import draw_compared
 
@@ -117,7 +123,33 @@ def _recorded(text: str, prices: Prices | None, gpu_cost: int | None) -> Compare
     from teho.config.settings import load_settings
     from teho.experiment.from_recordings import compare_recorded, runs_named
 
-    return compare_recorded(runs_named(text, load_settings().home_directory), prices, gpu_cost)
+    runs = runs_named(text, load_settings().home_directory)
+    return _with_queue(compare_recorded(runs, prices, gpu_cost), [run for _, run in runs])
+
+
+def _with_queue(compared: Compared, runs: Sequence[Run]) -> Compared:
+    """Add the waits of the user's past jobs, if whole runs were measured on this cluster.
+
+    Args:
+        compared: the result.
+        runs: recordings that may be of other clusters; none: it was measured here.
+    """
+    from teho.experiment.queue import has_whole_runs, with_queue
+
+    if not has_whole_runs(compared):
+        return compared
+    from teho.cli.here import cluster_here
+    from teho.explain.bill import cluster_of
+    from teho.schedulers.command import run as ask
+    from teho.schedulers.history import past_jobs_of_user
+
+    # A mistake in a file of the catalogue must not cost the result.
+    with suppress(InputError):
+        here = cluster_here()
+        if here is None or any(cluster_of(run) != here for run in runs):
+            return compared
+        return with_queue(compared, here.title, past_jobs_of_user(here.scheduler, ask))
+    return compared
 
 
 def _wish(

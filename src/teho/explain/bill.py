@@ -33,7 +33,7 @@ from teho.schedulers.registry import scheduler_or_none
 from teho.schedulers.variables import Variables
 from teho.units import GIB, counted
 
-__all__ = ["RunBill", "bill_of"]
+__all__ = ["RunBill", "bill_of", "cluster_of"]
 
 _COVERED_MIN = 0.9
 """Part of the run for which each GPU must be recorded: the rest is not judged."""
@@ -60,11 +60,11 @@ class _NotKnownError(Exception):
 
 def bill_of(run: Run, summary: Summary) -> RunBill | None:
     """Compute the bill of a run; None: it was not a job, or its cluster is not known."""
-    allocation = next((node.allocation for node in run.nodes if node.allocation.job_id), None)
+    allocation = _allocation_of_job(run)
     if allocation is None:
         return None
     try:
-        cluster = _cluster_of(run, allocation)
+        cluster = cluster_of(run)
     except InputError as error:
         return _unknown(allocation.cluster or "", error.found)
     if cluster is None or cluster.scheduler != allocation.scheduler:
@@ -104,12 +104,19 @@ def _unknown(title: str, why: str) -> RunBill:
     return RunBill(cluster=title, cost=missing, unused=missing, notes=(note,))
 
 
-def _cluster_of(run: Run, allocation: Allocation) -> Cluster | None:
-    """Return the cluster on which a job ran; None if the catalogue does not have it.
+def _allocation_of_job(run: Run) -> Allocation | None:
+    return next((node.allocation for node in run.nodes if node.allocation.job_id), None)
+
+
+def cluster_of(run: Run) -> Cluster | None:
+    """Return the cluster on which a job ran; None: no job, or the catalogue does not have it.
 
     Raises:
         InputError: the file of the cluster has a mistake.
     """
+    allocation = _allocation_of_job(run)
+    if allocation is None:
+        return None
     files = cluster_files()
     if allocation.cluster in files:
         return _read(files[allocation.cluster])
