@@ -13,6 +13,7 @@ from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.totals import cores_used, mean_of
+from teho.explain.trial import trial_verdict
 from teho.explain.wording import listed
 from teho.model.document import Fact, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Finding, Severity
@@ -119,6 +120,9 @@ def _leveled(table: Table) -> Table:
 def _verdict(
     run: Run, state: RunState, summary: Summary, findings: Sequence[Finding]
 ) -> tuple[str, VerdictSeverity]:
+    trial = trial_verdict(run, state, summary, findings)
+    if trial is not None:
+        return trial
     serious = [
         (finding.sentence, finding.severity)
         for finding in findings
