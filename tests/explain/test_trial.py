@@ -96,6 +96,18 @@ def test_what_was_not_recorded_is_not_judged() -> None:
     assert verdict(scenarios.nothing_recorded())[1] in {"unknown", "critical"}
 
 
+def test_a_trial_is_not_blamed_for_being_short() -> None:
+    run, summary = scenarios.short_job()
+    findings, _ = judge_all(run, summary, load_policy())
+    kinds = {one.kind for one in findings}
+    assert "job_too_short" in kinds
+    for tags, blamed in (({}, True), ({"trial": "yes"}, False)):
+        report = build_report(
+            replace(run, tags=tags), RunState.FINISHED, summary, findings=findings
+        )
+        assert ("job_too_short" in {one.kind for one in report.findings}) is blamed
+
+
 def test_other_runs_and_running_trials_have_the_usual_verdict() -> None:
     run, summary = scenario(NodePart(gpus=[gpu(90.0)]))
     assert trial_verdict(run, RunState.FINISHED, summary, ()) is None

@@ -268,7 +268,7 @@ def test_a_trial_says_if_the_long_job_may_go(job: tuple[Site, Told]) -> None:
         assert account.partition == "gputest"
         assert told.end.endswith("of 5 min")
         # The twin's nodes have no GPU to see.
-        verdict = "Not judged if the long job may go: the use of 1 GPU was not recorded."
+        verdict = "Do not submit the long job yet. The job has 1 GPU on gpu-n1, but the program"
     else:
         assert told.end.endswith("of 15 min"), "the site takes no shorter job"
         verdict = "The long job may go: the trial had no error (measured long enough),"
@@ -276,6 +276,7 @@ def test_a_trial_says_if_the_long_job_may_go(job: tuple[Site, Told]) -> None:
     (run,) = json.loads(site.teho("list", "--tag", "trial=yes", "--format", "json").log)
     report = json.loads(site.teho("report", run["id"], "--format", "json").log)
     assert report["verdict"].startswith(verdict)
+    assert not {"job_too_short", "time_overasked"} & {one["kind"] for one in report["findings"]}
 
 
 @jobs("again")

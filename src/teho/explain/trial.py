@@ -13,11 +13,18 @@ from teho.model.run import TRIAL_TAG, Run, RunState
 from teho.model.summary import GpuSummary, Stat, Summary
 from teho.units import counted
 
-__all__ = ["trial_verdict"]
+__all__ = ["trial_verdict", "without_expected"]
 
 _AGAINST = frozenset({"memory_near_limit", "gpu_memory_full"})
 """Warnings that end a long job later: its memory only grows."""
+_EXPECTED = frozenset({"job_too_short", "time_overasked"})
+"""Findings that each trial has, because it is short."""
 _MAY_GO = "The long job may go"
+
+
+def without_expected(run: Run, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of a run; of a trial, without those that say that it was short."""
+    return tuple(one for one in findings if TRIAL_TAG not in run.tags or one.kind not in _EXPECTED)
 
 
 def trial_verdict(

@@ -13,7 +13,7 @@ from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.totals import cores_used, mean_of
-from teho.explain.trial import trial_verdict
+from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import listed
 from teho.model.document import Fact, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Finding, Severity
@@ -83,7 +83,7 @@ def build_report(
             *time_tables(summary.program, len(processes)),
             *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
         ),
-        findings=tuple(findings),
+        findings=without_expected(run, findings),
         abstentions=(*abstentions, *([unplaced] if unplaced else [])),
         # Without the probe, the report has no table of the time: the reader must know why.
         troubles=(
