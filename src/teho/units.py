@@ -292,7 +292,7 @@ def format_quantity(value: float, unit: str) -> str:
         return format_rate(value, unit)
     if unit == "%":
         return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
-    return f"{format_count(value)} {unit}".rstrip()
+    return f"{format_count(value)} {plural(unit, value)}".rstrip()
 
 
 def format_time(seconds: float) -> str:

@@ -138,3 +138,47 @@ def test_a_window_that_cannot_be_is_refused_in_one_line(
     assert done.returncode == 2
     assert said in done.stderr.splitlines()[-1]
     assert not (home / "runs").exists()
+
+
+def test_after_a_set_time_it_is_ended_with_all_that_it_started(
+    teho, home: Path, tmp_path: Path
+) -> None:
+    # It shows no steps: only the time can end it.
+    script = f"sleep 1000 & echo $! > {tmp_path}/child; wait"
+    done = teho("run", "-q", "--for", "1s", "--window", "100ms", "--", "bash", "-c", script)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert is_gone(int((tmp_path / "child").read_text()))
+    run = read_run(only_run(home))
+    assert run.end is not None
+    assert run.end.on_purpose == "stopped after the set time"
+    assert 0.9 < run.end.elapsed_s < 10
+    assert run.troubles == ()
+    assert not any("probe" in note for node in run.nodes for note in node.notes)
+
+
+def test_what_ends_before_the_set_time_has_its_own_end(teho, home: Path) -> None:
+    assert teho("run", "-q", "--for", "1min", "--", "sh", "-c", "exit 4").returncode == 4
+    run = read_run(only_run(home))
+    assert run.end is not None
+    assert (run.end.exit_code, run.end.on_purpose) == (4, "")
+
+
+def test_several_tasks_are_ended_together_after_a_set_time(home: Path, tmp_path: Path) -> None:
+    words = [*TEHO, "run", "-q", "--window", "100ms", "--for", "2s", "--", "sleep", "1000"]
+    tasks = [
+        subprocess.Popen(words, env=step_environment(home, rank, nodes=1, per_node=2), cwd=tmp_path)
+        for rank in range(2)
+    ]
+    assert [task.wait(120) for task in tasks] == [0, 0]
+    run = read_run(only_run(home))
+    assert {task.end.on_purpose for task in run.tasks if task.end} == {"stopped after the set time"}
+    assert len(run.tasks) == 2
+
+
+def test_a_time_that_is_none_is_refused(teho) -> None:
+    said = teho("run", "--for", "0s", "--", "true").stderr
+    assert said.startswith("teho: --for 0s; expected a length of time above 0")
+    assert (
+        "--for has no effect with --probe off"
+        in teho("run", "--for", "1s", "--probe", "off", "--", "true").stderr
+    )

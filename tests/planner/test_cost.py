@@ -32,6 +32,8 @@ def option(cluster: str, partition: str | None = None, **needs: Any) -> Option:
         ("narval", None, {"cpus_per_gpu": 24, "memory_mib": 124 * 1024, "time_s": 36000.0}, 2, 16),
         # 256 MB with each core where none is asked for: max(cores, GB / 4)
         ("narval", None, {"gpus": 0, "cpus": 4, "time_s": 36000.0}, 3, 12),
+        # a whole node of the CPU nodes; the partition of the GPU nodes has the same name
+        ("trillium", None, {"gpus": 0, "cpus": 4, "time_s": 36000.0}, 3, 576),
     ],
 )
 def test_the_bill_is_that_of_the_time_it_ran(

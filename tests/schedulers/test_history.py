@@ -72,16 +72,17 @@ def jobs(*waits_s: float, **fields: Any) -> list[PastJob]:
 
 def test_a_median_needs_five_similar_jobs() -> None:
     option = gpu_option()
-    assert past_wait(jobs(1, 2, 3, 4), option) == PastWait(jobs=4)
+    assert past_wait(jobs(1, 2, 3, 4), option) is None
     found = past_wait(jobs(10, 20, 30, 40, 1000), option)
+    assert found is not None
     assert (found.median_s, found.most_s, found.jobs) == (30, 1000, 5)
 
 
 @pytest.mark.parametrize("fields", [{"partition": "gputest"}, {"gpus": 3}, {"gpus": 0}], ids=str)
 def test_other_jobs_are_not_similar(fields: dict[str, Any]) -> None:
     option = gpu_option()
-    assert past_wait(jobs(*range(9), **fields), option) == PastWait(jobs=0)
-    assert past_wait(jobs(*range(9), gpus=2), option).jobs == 9, "twice the GPUs is similar"
+    assert past_wait(jobs(*range(9), **fields), option) is None
+    assert past_wait(jobs(*range(9), gpus=2), option), "twice the GPUs is similar"
 
 
 def test_only_options_of_this_cluster_without_an_estimate_are_filled() -> None:
@@ -92,18 +93,32 @@ def test_only_options_of_this_cluster_without_an_estimate_are_filled() -> None:
     first, second = found.options
     assert first.past_wait is not None
     assert (first.past_wait.median_s, first.past_wait.jobs) == (720.0, 5)
-    assert second.past_wait is None
+    assert first.similar_jobs == 5
+    assert (second.past_wait, second.similar_jobs) == (None, None)
 
 
 @pytest.mark.parametrize(
-    ("wait", "words"),
+    ("known", "wait", "words"),
     [
-        (PastWait(median_s=720.0, most_s=7200.0, jobs=9), "9 similar jobs of yours waited 12 min"),
-        (PastWait(jobs=1), "has 1 similar job of yours in the last 90 days (5 are needed)"),
-        (PastWait(jobs=0), "has 0 similar jobs of yours"),
-        (None, ""),
+        (
+            9,
+            PastWait(median_s=720.0, most_s=7200.0, jobs=9),
+            (
+                "9 similar jobs of yours waited 12 min (median) in the last 90 days; 90 % of them at "
+                "most 2 h"
+            ),
+        ),
+        (
+            1,
+            None,
+            (
+                "the start is not known: the scheduler gives no estimate, and its accounting has 1 "
+                "similar job of yours in the last 90 days (5 are needed)"
+            ),
+        ),
+        (None, None, ""),
     ],
 )
-def test_the_past_wait_in_words(wait: PastWait | None, words: str) -> None:
-    option = msgspec.structs.replace(gpu_option(), past_wait=wait)
-    assert waiting_words(option).find(words) >= 0
+def test_the_past_wait_in_words(known: int | None, wait: PastWait | None, words: str) -> None:
+    option = msgspec.structs.replace(gpu_option(), past_wait=wait, similar_jobs=known)
+    assert waiting_words(option) == words

@@ -6,6 +6,7 @@ import os
 import pwd
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+import teho
 from support import TEHO
 from teho.clusters.catalogue import load_cluster
 
@@ -20,6 +22,11 @@ __all__ = ["PATIENCE_S", "Account", "OnGridEngine", "OnSlurm", "Site", "Told"]
 
 HELLO = "echo begin; sleep 2; echo end; exit {}"
 ARRAY = "sleep 1; exit $((${SLURM_ARRAY_TASK_ID:-$SGE_TASK_ID} == 2))"
+STEPS = """\
+import time, teho
+for _ in range(10**6):
+    time.sleep(0.01)
+    teho.step()"""
 CHECKPOINTS = """\
 if [ -n "$SLURM_RESTART_COUNT" ] || [ "$RESTARTED" = 1 ]; then echo again; exit 0; fi
 trap 'echo told; exit 1' USR1
@@ -73,8 +80,10 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 class Site:
     """A twin as its user sees it; what differs between the schedulers is below."""
 
+    size: tuple[str, ...]
+    """Resources of a small job."""
     need: tuple[str, ...]
-    """Options of a small job."""
+    """The same with a time limit."""
     notice: str
     """What `--signal` takes so that a program is told some seconds after its start."""
 
@@ -129,6 +138,15 @@ class Site:
 
     def array(self) -> Told:
         return self.follow(*self.need, "--array", "1-3", "--", "bash", "-c", ARRAY)
+
+    def trial(self) -> Told:
+        """Try a program that never ends by itself."""
+        # Grid Engine gives a job nothing of this environment, not even which Teho is tested.
+        source = Path(teho.__file__).parents[1]
+        lines = (f"export PYTHONPATH='{source}'", f"export TEHO_HOME='{self.home}'")
+        given = [word for line in lines for word in ("--line", line)]
+        need = (*self.size, "--time", "36h", *given)
+        return self.follow("--trial", *need, "--", sys.executable, "-c", STEPS)
 
     def while_followed(self, number: str, act: Callable[[], None]) -> Told:
         """Do something to a job while somebody follows it to its end."""
@@ -201,7 +219,8 @@ class Site:
 
 
 class OnSlurm(Site):
-    need = ("--gpus", "1", "--time", "10min")
+    size = ("--gpus", "1")
+    need = (*size, "--time", "10min")
     notice = "9min45s"
 
     def hold(self, number: str) -> None:
@@ -251,7 +270,8 @@ def _slurm_account(words: list[str]) -> Account:
 
 
 class OnGridEngine(Site):
-    need = ("--gpus", "0", "--cpus", "1", "--mem", "2GiB", "--time", "15min")
+    size = ("--gpus", "0", "--cpus", "1", "--mem", "2GiB")
+    need = (*size, "--time", "15min")
     notice = "14min55s"
 
     def hold(self, number: str) -> None:

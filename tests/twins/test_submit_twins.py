@@ -65,6 +65,7 @@ def on_slurm(
             for name, twin in twins.items()
         }
         jobs = _special(sites["puhti"], threads)
+        jobs["trial"] = (sites["puhti"], threads.submit(sites["puhti"].trial))
         for name, site in sites.items():
             run = threads.submit(site.first_job, "--record", code=EXIT_CODES[name])
             jobs[name] = (site, run)
@@ -79,21 +80,25 @@ def on_grid_engine(threads: ThreadPoolExecutor) -> Iterator[Jobs]:
     if reason := grid_engine_twin.why_not():
         pytest.skip(reason)
     with grid_engine_twin.started(load_cluster("arc4", {})) as twin:
-        site = _of_an_ordinary_user(twin)
+        site = _as_user(twin, USER)
         probe = site.run(sys.executable, "-c", "import teho")
         if probe.code:
             pytest.skip(f"{USER}, who submits, cannot run this Python: {probe.said}")
         first = threads.submit(site.first_job, code=EXIT_CODES["arc4"])
-        jobs = {"arc4": (site, first), **_special(site, threads)}
+        # An ordinary user may not be able to read this Python in a job.
+        of_root = _as_user(twin, "root")
+        trial = threads.submit(of_root.trial)
+        jobs = {"arc4": (site, first), **_special(site, threads), "trial": (of_root, trial)}
         yield jobs
         for _, run in jobs.values():
             run.exception()
 
 
-def _of_an_ordinary_user(twin: GridEngineTwin) -> Site:
-    """Return the twin as one who is not root sees it, past its wrappers, which are root's."""
+def _as_user(twin: GridEngineTwin, user: str) -> Site:
+    """Return the twin as a user sees it, without its wrappers, which are root's."""
     path = f"{PROGRAMS}:{os.environ['PATH']}"
-    return OnGridEngine("arc4", twin.home / "jobs", {**twin.environment, "PATH": path}, USER)
+    folder = twin.home / f"jobs of {user}"
+    return OnGridEngine("arc4", folder, {**twin.environment, "PATH": path}, user)
 
 
 @pytest.fixture
@@ -163,6 +168,28 @@ def test_the_cost_is_the_sites_formula(
     assert float(found.group(1)) == pytest.approx(expected, rel=2e-3)
 
 
+@jobs(*CLUSTERS)
+def test_the_report_of_the_recording_has_the_same_cost(
+    job: tuple[Site, Told], request: pytest.FixtureRequest
+) -> None:
+    site, told = job
+    name = request.node.callspec.params["job"][1]
+    (account,) = site.accounts(told.number)
+    report = json.loads(site.teho("report", told.number, "--format", "json").log)
+    facts = {fact["key"]: fact for fact in report["facts"]}
+    cost, hours = facts["cost"], facts["elapsed_s"]["value"] / 3600
+    if name == "mahti" and account.partition == "gpusmall":
+        # The twin's nodes have no GPU to see: it may be a whole one or a slice.
+        assert "bills differ" in cost["value"]["detail"]
+        return
+    assert cost["unit"] == UNITS[name], cost
+    assert cost["value"] == pytest.approx(FORMULAS[name](account) * hours, rel=2e-3)
+    # No figure for what was not used: the utilisation was not recorded.
+    unused = facts["cost_unused"]["value"]
+    assert unused["reason"] == "unrecorded"
+    assert "of 1 GPU" in unused["detail"] or "of 8 GPU" in unused["detail"]
+
+
 @jobs("arc4")
 def test_a_site_that_charges_nothing_says_so(job: tuple[Site, Told]) -> None:
     _, told = job
@@ -228,6 +255,28 @@ def test_a_job_that_reaches_its_limit_is_told_as_such(job: tuple[Site, Told]) ->
     limit = "1 min" if account.state else "5.0 s"
     end = rf"Job {told.number} ended at its time limit after .* of {limit}"
     assert re.fullmatch(end, told.end), told.end
+
+
+@jobs("trial")
+def test_a_trial_says_if_the_long_job_may_go(job: tuple[Site, Told]) -> None:
+    site, told = job
+    (account,) = site.accounts(told.number)
+    assert told.code == account.exit_code == 0, told.said
+    assert 10 <= account.elapsed_s < 120, "its pace was known, and it was ended"
+    assert told.end.startswith(f"Job {told.number} completed after")
+    if account.partition:
+        assert account.partition == "gputest"
+        assert told.end.endswith("of 5 min")
+        # The twin's nodes have no GPU to see.
+        verdict = "Do not submit the long job yet. The job has 1 GPU on gpu-n1, but the program"
+    else:
+        assert told.end.endswith("of 15 min"), "the site takes no shorter job"
+        verdict = "The long job may go: the trial had no error (measured long enough),"
+    assert verdict in " ".join((told.log + told.said).split())
+    (run,) = json.loads(site.teho("list", "--tag", "trial=yes", "--format", "json").log)
+    report = json.loads(site.teho("report", run["id"], "--format", "json").log)
+    assert report["verdict"].startswith(verdict)
+    assert not {"job_too_short", "time_overasked"} & {one["kind"] for one in report["findings"]}
 
 
 @jobs("again")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,12 @@ from teho.cli.repeated_runs import RepeatedRuns, measuring_options, prices_of, r
 from teho.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from teho.experiment.compare import CompareRequest
     from teho.experiment.prices import Prices
     from teho.model.compared import Compared
+    from teho.model.run import Run
 
 __all__ = ["command"]
 
@@ -83,7 +87,8 @@ def command(
 
     Writes: a recording of each run in TEHO_HOME; the -o and --plot files.
 
-    Network: commands of the scheduler, only with --cluster; asks a dcgm-exporter about GPUs before
+    Network: commands of the scheduler: with --cluster, and if whole runs were measured on a known
+    cluster (how long your past jobs waited); asks a dcgm-exporter about GPUs before
     Hopper (on this node, or at DCGM_EXPORTER_URL).
     """
     if bool(argv) == (recorded is not None):
@@ -104,6 +109,7 @@ def command(
         wish = _wish(on, for_s, sweep, argv, prices_of(site), gpu_cost)
         runs = RepeatedRuns(wish.command[0], [place.name for place in wish.placements], for_s)
         ended, compared = runs.ended, _compare(wish, None if full else window_s, runs)
+        compared = _with_queue(compared, ())
     from teho.show.build.compare import compare_document
     from teho.show.plot.compare import draw_compared
 
@@ -123,7 +129,33 @@ def _recorded(text: str, prices: Prices | None, gpu_cost: int | None) -> Compare
     from teho.config.settings import load_settings
     from teho.experiment.from_recordings import compare_recorded, runs_named
 
-    return compare_recorded(runs_named(text, load_settings().home_directory), prices, gpu_cost)
+    runs = runs_named(text, load_settings().home_directory)
+    return _with_queue(compare_recorded(runs, prices, gpu_cost), [run for _, run in runs])
+
+
+def _with_queue(compared: Compared, runs: Sequence[Run]) -> Compared:
+    """Add the waits of the user's past jobs, if whole runs were measured on this cluster.
+
+    Args:
+        compared: the result.
+        runs: recordings that may be of other clusters; none: it was measured here.
+    """
+    from teho.experiment.queue import has_whole_runs, with_queue
+
+    if not has_whole_runs(compared):
+        return compared
+    from teho.cli.here import cluster_here
+    from teho.explain.bill import cluster_of
+    from teho.schedulers.command import run as ask
+    from teho.schedulers.history import past_jobs_of_user
+
+    # A mistake in a file of the catalogue must not cost the result.
+    with suppress(InputError):
+        here = cluster_here()
+        if here is None or any(cluster_of(run) != here for run in runs):
+            return compared
+        return with_queue(compared, here.title, past_jobs_of_user(here.scheduler, ask))
+    return compared
 
 
 def _wish(

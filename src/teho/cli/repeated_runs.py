@@ -104,15 +104,15 @@ def read_times(for_: str, window: str) -> tuple[float, float]:
     return for_s, window_s
 
 
-def read_window(window: str) -> float:
-    """Return the value of `--window` in seconds.
+def read_window(window: str, what: str = "--window") -> float:
+    """Return the value of `--window`, or of another option, in seconds.
 
     Raises:
         InputError: the value is not a time above 0.
     """
-    window_s = parse_duration(window, "--window")
+    window_s = parse_duration(window, what)
     if not window_s > 0:
-        raise InputError(f"--window {window}", "a length of time above 0, such as 10s")
+        raise InputError(f"{what} {window}", "a length of time above 0, such as 10s")
     return window_s
 
 

@@ -49,7 +49,6 @@ _REPORT_MODULES = (
     "teho.store.overview",
     "teho.store.probe",
 )
-_NO_WINDOW = "--window had no effect"
 
 
 @program_command("""\
@@ -68,6 +67,8 @@ _NO_WINDOW = "--window had no effect"
 @flag("-q --quiet", "Record without printing anything.")
 @option("--window TIME", "Stop COMMAND after a steady window of this length, with exit code 0.",
         unset="run to the end")  # fmt: skip
+@option("--for TIME", "Stop COMMAND after this time, with exit code 0.", unset="run to the end",
+        into="for_")  # fmt: skip
 @flag("--keep-output",
       "Store the first MiB of the standard output with the recording. COMMAND then writes to a "
       "pipe, not to a terminal.")  # fmt: skip
@@ -83,6 +84,7 @@ def command(
     level: str | None,
     quiet: bool,
     window: str | None,
+    for_: str | None,
     keep_output: bool,
     alone: bool,
     job: str | None,
@@ -94,7 +96,7 @@ def command(
     COMMAND keeps its input, output, terminal, signals and exit code. If the recording has a
     problem, the report says so. In the script of a Slurm job, all nodes of the job are recorded;
     with srun or mpirun, all tasks make one recording. With --window, Teho ends COMMAND when its
-    step rate is known; if it cannot count steps, COMMAND runs to its end.
+    step rate is known; if it cannot count steps, COMMAND runs to its end, or to the time of --for.
 
     Reads: the GPU drivers, files of the kernel, and the memory of COMMAND's Python processes.
 
@@ -107,16 +109,18 @@ def command(
         raise click.UsageError("Missing argument '-- COMMAND…'.")
     if job is not None and argv:
         raise click.UsageError("--job records a running job: leave out COMMAND.")
-    if window is not None and (job is not None or probe == "off"):
-        given = "--probe off" if job is None else "--job"
-        raise click.UsageError(f"--window has no effect with {given}.")
+    for what, text in (("--window", window), ("--for", for_)):
+        if text is not None and (job is not None or probe == "off"):
+            given = "--probe off" if job is None else "--job"
+            raise click.UsageError(f"{what} has no effect with {given}.")
     if keep_output and job is not None:
         raise click.UsageError("--keep-output has no effect with --job.")
-    window_s = None
-    if window is not None:
+    window_s = limit_s = None
+    if window is not None or for_ is not None:
         from teho.cli.repeated_runs import read_window
 
-        window_s = read_window(window)
+        window_s = read_window(window) if window is not None else None
+        limit_s = read_window(for_, "--for") if for_ is not None else None
     settings = load_settings()
     if name == "last":
         raise InputError("--name last", "another name, because `last` is the newest run")
@@ -133,7 +137,7 @@ def command(
 
         attach(job, wanted, shown)
     else:
-        manner = _Manner(probe=probe == "auto", alone=alone, keep=keep_output, window_s=window_s)
+        manner = _Manner(probe == "auto", alone, keep_output, window_s, limit_s)
         _run(wanted, shown, manner, quiet=quiet)
 
 
@@ -146,28 +150,35 @@ class _Manner(NamedTuple):
     keep: bool
     """Whether to store its output."""
     window_s: float | None
+    limit_s: float | None
+
+    @property
+    def no_window(self) -> str:
+        """What to say if the program cannot be ended in time."""
+        return f"{'--for' if self.window_s is None else '--window'} had no effect"
 
 
 def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     """Run the program, report, and end with its exit code or signal."""
-    window_s = manner.window_s
     try:
         supervisor, task, mark, spool = _start(wanted.command, manner)
     except CannotStart as error:
         say(str(error))
         sys.exit(error.exit_code)
     wanted = wanted._replace(spool=spool)
+    window = None
+    if manner.window_s or manner.limit_s:
+        opening = partial(_open_window, spool, manner, task)
+        window = _protected(supervisor, manner.no_window, opening)
+        # The recorder must know its process, which is not a part of the program.
+        supervisor.others = (window.pid,) if window else ()
     recording, remote = _record_it(supervisor, wanted, task, mark)
     is_first = recording is not None and recording.began
     if recording and is_first and not quiet and sys.stderr.isatty():
         say(f"recording {recording.run.id}, a sample every {wanted.period_s:g} s")
-    window = None
-    if recording and window_s is not None:
-        opening = partial(_open_window, spool, window_s, task)
-        window = _protected(supervisor, _NO_WINDOW, opening)
     outcome = supervisor.wait(remote)
     if window:
-        outcome.on_purpose = _protected(supervisor, _NO_WINDOW, window.leave) or ""
+        outcome.on_purpose = _protected(supervisor, manner.no_window, window.leave) or ""
     reports = shown != "none" and (is_first or not is_step(task))
     supervisor.finish_recording(
         ProgressLine(quiet=quiet), remote, _load_report if reports else lambda: None
@@ -314,14 +325,15 @@ def _record(
     record(control, back, program, leader)
 
 
-def _open_window(spool: str, window_s: float, task: Task) -> Window:
-    """Return the window that ends the program when its step rate is known."""
-    if is_step(task):
+def _open_window(spool: str, manner: _Manner, task: Task) -> Window:
+    """Return the window that ends the program when its step rate is known, or after a time."""
+    if is_step(task) and manner.limit_s is None:
         # Each task would end the other tasks of its node, and would not know of other nodes.
         raise InputError("it needs a single program, but this is one of several tasks")
     from teho.experiment.window import Window
 
-    return Window(spool, window_s)
+    window_s = None if is_step(task) else manner.window_s
+    return Window(spool, window_s, manner.limit_s, shared=is_step(task))
 
 
 def _end(

@@ -28,12 +28,13 @@ from teho.cli.request import (
     script_options,
     with_environment,
 )
+from teho.cli.trial import check_trial, say_if_untried, short, trial_option
 from teho.clusters.catalogue import load_catalogue, load_cluster
 from teho.config.settings import load_settings
 from teho.errors import InputError, MissingCommandError, NotSubmittedError, RefusedError
 from teho.model.cluster import Cluster
 from teho.model.job import JobState, Submission
-from teho.model.plan import Option
+from teho.model.plan import Answer, Option
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.registry import backend_for, scheduler_of, schedulers
@@ -49,6 +50,7 @@ __all__ = ["command"]
   teho submit --gpus 4 --launcher torchrun --record --follow -- train.py --epochs 90
   teho submit --gpus 1 --array 1-20%4 -- bash -c 'python fold.py $SLURM_ARRAY_TASK_ID'
   teho submit --gpus 1 --time 36h --signal 10min --requeue -- python train.py --resume
+  teho submit --trial --follow --gpus 4 --time 24h -- python train.py
   teho submit --local --gpus 0 --follow -- python train.py
   teho submit --cluster roihu --dry-run -- python train.py""")
 @request_options
@@ -56,12 +58,17 @@ __all__ = ["command"]
 @script_options
 @flag("-f --follow", "Follow the job to its end: state, log, cost.")
 @flag("--local", "Run the job as processes on this machine; needs no cluster.")
+@flag(
+    "--trial",
+    "Try COMMAND first: in a test partition, for two minutes or until its step rate is known.",
+)
 @flag("--dry-run", "Print the script, and submit no job.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     cluster: str | None,
     follow: bool,
     local: bool,
+    trial: bool,
     dry_run: bool,
     argv: tuple[str, ...],
     **given: Any,
@@ -69,7 +76,8 @@ def command(
     """Plan a job for COMMAND, write its script, and submit it: the cheapest option that fits.
 
     Prints the number of the job. With --follow, prints the log of the job instead, then the
-    resources that it used, and its cost. Exit code: 0 if the job was submitted, 1 if no option
+    resources that it used, and its cost. With --trial, a short job tries COMMAND, and its report
+    says if the long job may run. Exit code: 0 if the job was submitted, 1 if no option
     fits; with --follow, the exit code of the job.
 
     Reads: the catalogue, and the site's templates.
@@ -80,6 +88,7 @@ def command(
     machine.
     """
     request = read_request(given, argv)
+    check_trial({**given, "local": local}, trial=trial)
     if local and given["env"]:
         raise InputError(
             "--env together with --local",
@@ -88,12 +97,13 @@ def command(
         )
     settings = load_settings()
     given["after"] = tuple(_number(settings.home_directory, one) for one in given["after"])
-    wishes = msgspec.structs.replace(read_script_options(given), teho=own_path())
+    given["record"] |= trial
+    wishes = msgspec.structs.replace(read_script_options(given), teho=own_path(), trial=trial)
     known = _cluster(cluster, is_local=local, elsewhere=local or dry_run)
     wishes = with_environment(wishes, given["env"], known)
     submits = not (local or dry_run)
     retired = given["even_if_retired"]
-    option = _cheapest(request, known, submits=submits, even_if_retired=retired)
+    option = _chosen(request, known, submits=submits, even_if_retired=retired, trial=trial)
     if local:
         name = next(one.name for one in schedulers().values() if one.is_this_machine)
         option = msgspec.structs.replace(option, scheduler=name)
@@ -156,8 +166,8 @@ def _cluster(name: str | None, *, is_local: bool, elsewhere: bool) -> Cluster:
     return cluster
 
 
-def _cheapest(
-    request: Request, cluster: Cluster, *, submits: bool, even_if_retired: bool
+def _chosen(
+    request: Request, cluster: Cluster, *, submits: bool, even_if_retired: bool, trial: bool
 ) -> Option:
     """Return the first option that the scheduler accepts; if the job fits nowhere, say why and end.
 
@@ -166,11 +176,17 @@ def _cheapest(
         cluster: the cluster to plan for.
         submits: whether the job is submitted; if not, the scheduler is not asked.
         even_if_retired: plan for a retired cluster too.
+        trial: whether to return the option for a trial.
     """
     live = live_of(cluster) if submits else {}
-    found = answer(request, [cluster], even_if_retired=even_if_retired, live=live)
-    if submits:
-        found = confirmed(found, cluster)
+
+    def answered(wanted: Request) -> Answer:
+        found = answer(wanted, [cluster], even_if_retired=even_if_retired, live=live)
+        return confirmed(found, cluster) if submits else found
+
+    if trial and (option := trial_option(request, cluster, answered)):
+        return option
+    found = answered(short(request) if trial else request)
     if found.options:
         return found.options[0]
     if request.gpu_type is not None:
@@ -254,6 +270,8 @@ def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -
     """
     from teho.schedulers import jobs
 
+    if not (wishes.trial or scheduler_of(option.scheduler).is_this_machine):
+        say_if_untried(option, home)
     mark = jobs.new_mark()
     here = str(Path.cwd())
     if (here, wishes.log) != (_legible(here), _legible(wishes.log)):

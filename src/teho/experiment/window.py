@@ -1,8 +1,10 @@
-"""Finds out when a program's pace is known, and ends the program then."""
+"""Ends a program when its pace is known, or after a set time."""
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +15,14 @@ from teho.process.child import detach_streams, fork_child
 from teho.process.json_lines import wait_for
 from teho.store.probe import processes_in
 
-__all__ = ["ENOUGH", "POLL_S", "Enough", "Window"]
+__all__ = ["AT_LIMIT", "ENOUGH", "POLL_S", "Enough", "Window"]
 
 ENOUGH = "measured long enough"
 """The reason in `End.on_purpose` if a program was ended because its pace is known."""
+AT_LIMIT = "stopped after the set time"
+"""The same if it was ended after the time of `--for`."""
+_LAG_S = 5.0
+"""Tasks start at different moments: if one ends at its limit, the others end up to this earlier."""
 POLL_S = 0.2
 """Time between two looks."""
 _NICE = 19
@@ -47,22 +53,34 @@ class Enough:
 
 
 class Window:
-    """A process that ends the program of a `teho run` once its pace is known.
+    """A process that ends the program of a `teho run` once its pace is known, or after a time.
 
     It ends when `leave` is called, and when its parent process ends.
 
     Args:
         spool: folder of the probes' files.
-        window_s: how long a steady pace is measured.
+        window_s: how long a steady pace is measured; None: it does not end the program.
+        limit_s: time after which the program is ended; None: never.
+        shared: whether the program is one of several tasks: then another task's process may end it.
 
     Raises:
         OSError: no process can be started.
     """
 
-    def __init__(self, spool: str, window_s: float) -> None:
+    def __init__(
+        self,
+        spool: str,
+        window_s: float | None,
+        limit_s: float | None = None,
+        *,
+        shared: bool = False,
+    ) -> None:
+        self._ended_by_others_s = math.inf
+        if limit_s is not None and shared:
+            self._ended_by_others_s = time.monotonic() + limit_s - _LAG_S
         stop, self._stop = os.pipe()
         self._said, say = os.pipe()
-        fork_child(partial(_watch, spool, window_s, stop, say))
+        self.pid = fork_child(partial(_watch, spool, window_s, limit_s, stop, say))
         os.close(stop)
         os.close(say)
 
@@ -76,22 +94,26 @@ class Window:
         if not wait_for([self._said], _PATIENCE_S):
             raise RuntimeError(f"no answer within {_PATIENCE_S:g} s")
         said = os.read(self._said, 4096).decode()
-        if said not in {"", ENOUGH}:
+        if said not in {"", ENOUGH, AT_LIMIT}:
             raise RuntimeError(said)
+        if not said and time.monotonic() >= self._ended_by_others_s:
+            return AT_LIMIT
         return said
 
 
-def _watch(spool: str, window_s: float, stop: int, say: int) -> None:
+def _watch(spool: str, window_s: float | None, limit_s: float | None, stop: int, say: int) -> None:
     try:
         detach_streams(keep=(stop, say))
         os.nice(_NICE)
-        os.write(say, _end_it(Enough(spool, window_s), mark_of(spool), stop).encode())
+        until_s = math.inf if limit_s is None else time.monotonic() + limit_s
+        os.write(say, _end_it(Enough(spool, window_s), mark_of(spool), stop, until_s).encode())
     except Exception as error:  # noqa: BLE001 - any error becomes a line
         os.write(say, repr(error).encode())
 
 
-def _end_it(is_enough: Enough, mark: str, stop: int) -> str:
+def _end_it(is_enough: Enough, mark: str, stop: int, until_s: float) -> str:
     while not wait_for([stop], POLL_S):
-        if is_enough():
-            return ENOUGH if end_marked(mark) else ""
+        why = ENOUGH if is_enough() else AT_LIMIT if time.monotonic() >= until_s else ""
+        if why:
+            return why if end_marked(mark) else ""
     return ""

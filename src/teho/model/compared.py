@@ -7,10 +7,21 @@ from typing import Literal, Union
 import msgspec
 
 from teho.model.missing import Missing
+from teho.model.plan import PastWait
 from teho.model.summary import Figure
 from teho.model.tuned import Gain
 
-__all__ = ["SCHEMA", "BreakEven", "Compared", "Contest", "Outcome", "Point", "Sample", "Variant"]
+__all__ = [
+    "SCHEMA",
+    "BreakEven",
+    "Compared",
+    "Contest",
+    "FromSubmission",
+    "Outcome",
+    "Point",
+    "Sample",
+    "Variant",
+]
 
 SCHEMA = "teho.compare/1"
 """Name and version of the JSON form; an incompatible change raises the number."""
@@ -110,6 +121,19 @@ class Contest(msgspec.Struct, frozen=True, kw_only=True):
     same_cost_is_measured: bool = False
 
 
+class FromSubmission(msgspec.Struct, frozen=True, kw_only=True):
+    """Time from submission to result: the median wait of the user's jobs, and the measured time."""
+
+    cluster: str
+    """Cluster of these jobs."""
+    larger_wait: PastWait
+    """Of past jobs with the GPUs of the larger allocation, or with its cores if it has no GPU."""
+    smaller_wait: PastWait
+    larger_s: float
+    """Median wait and measured time of the larger allocation together."""
+    smaller_s: float
+
+
 class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
     """The break-even size: from here on, the larger allocation is faster."""
 
@@ -135,6 +159,9 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     variants: tuple[Variant, ...]
     contest: Union[Contest, None] = None
     """Null if two allocations cannot be compared."""
+    from_submission: Union[FromSubmission, None] = None
+    """Null if whole runs were not measured, or if fewer than five past jobs of either size are
+    known."""
     break_even: tuple[BreakEven, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -75,9 +75,8 @@ class PastJob(msgspec.Struct, frozen=True, kw_only=True):
 class PastWait(msgspec.Struct, frozen=True, kw_only=True):
     """How long similar jobs of the user waited, from when they could start to their start."""
 
-    median_s: float | None = None
-    """None: fewer than five similar jobs are known."""
-    most_s: float | None = None
+    median_s: float
+    most_s: float
     """90 % of the jobs waited at most this long."""
     jobs: int
     """Number of similar jobs."""
@@ -128,7 +127,9 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     expected_start_at: datetime | None = None
     """Expected start in UTC, if submitted now. None: unknown."""
     past_wait: PastWait | None = None
-    """Waiting time of similar jobs. None: not asked."""
+    """Waiting time of similar jobs. None: not asked, or fewer than five are known."""
+    similar_jobs: int | None = None
+    """Number of similar jobs of the user that are known. None: not asked."""
     unknown: tuple[str, ...] = ()
     """Unknown facts that could refuse or change the job, such as `limits of your account`."""
     request: Request

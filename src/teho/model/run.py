@@ -14,6 +14,7 @@ from teho.model.missing import Missing
 
 __all__ = [
     "FORMAT_VERSION",
+    "TRIAL_TAG",
     "Absence",
     "Clock",
     "End",
@@ -32,6 +33,9 @@ _FileName = Annotated[str, msgspec.Meta(pattern=r"^[^/]+$")]
 """A part of file names, so it must not leave the directory of the run."""
 FORMAT_VERSION = 1
 """Version of the recording's layout; see docs/format.md."""
+
+TRIAL_TAG = "trial"
+"""Tag of the recordings of `teho submit --trial`: their report says if the long job may go."""
 
 
 class RunState(str, enum.Enum):

@@ -90,6 +90,8 @@ class Supervisor:
         """Monotonic time of the program's start."""
         self.program_cores: tuple[int, ...] = ()
         """The program's logical CPUs, if this process has moved to others."""
+        self.others: tuple[int, ...] = ()
+        """Children that began before the recorder, and do not belong to the program."""
         self._ended_s = 0.0
         self._is_shared = False
         self._released = False
@@ -108,7 +110,7 @@ class Supervisor:
     @property
     def own_pids(self) -> tuple[int, ...]:
         """Children of the supervisor, without the program and the recorder."""
-        return (self._capture.pid,) if self._capture else ()
+        return (*((self._capture.pid,) if self._capture else ()), *self.others)
 
     def kept_output(self) -> bytes | None:
         """Return the output that `keep_output` kept, after `wait`; None without `keep_output`."""

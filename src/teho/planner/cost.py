@@ -29,9 +29,11 @@ def cost_of_use(
         memory_mib: memory of the whole job, if the plan left it to the site.
     """
     for partition in cluster.partitions:
+        # Partitions of different nodes may have the same name.
+        if (partition.name, partition.title) != (option.partition, option.label):
+            continue
         for kind in cluster.nodes:
-            planned = (partition.name, partition.title) == (option.partition, option.label)
-            if planned and kind.name == option.node_kind:
+            if kind.name == option.node_kind and kind.name in partition.kinds:
                 place = Place(
                     request=option.request, cluster=cluster, partition=partition, kind=kind
                 )

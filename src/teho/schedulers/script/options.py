@@ -24,6 +24,8 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     record: bool = False
     """Whether `teho run` records the program."""
+    trial: bool = False
+    """Whether `teho run` ends the program when its step rate is known, or after two minutes."""
     check: bool = False
     """Whether `teho doctor` runs first, and ends a job that cannot work."""
     teho: tuple[str, ...] = ("teho",)

@@ -13,6 +13,7 @@ from teho.errors import InputError
 from teho.launchers.registry import launcher_of
 from teho.model.cluster import Cluster, Container, Software
 from teho.model.plan import Option
+from teho.model.run import TRIAL_TAG
 from teho.schedulers.registry import scheduler_of, schedulers
 from teho.schedulers.script.directives import ACCOUNT_PLACEHOLDER, lacks_account
 from teho.schedulers.script.launch_site import is_known_by_name, launch_site
@@ -24,6 +25,8 @@ __all__ = ["Script", "ScriptOptions", "Values", "write_script"]
 
 _ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|tzst)", re.ASCII)
 _PLAIN_OPTIONS = ScriptOptions()
+_TRIAL = f"--window 10s --for 2min --tag {TRIAL_TAG}=yes"
+"""Options of `teho run` in a trial."""
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,7 +211,9 @@ def _site(option: Option, cluster: Cluster) -> str:
 
 def _teho(option: Option, options: ScriptOptions) -> str:
     path = " ".join(map(bash_word, options.teho))
-    wanted = {"run": options.record, "launch": launcher_of(option.request.launcher).through_teho}
+    run = f"run {_TRIAL}" if options.trial else "run"
+    through_teho = launcher_of(option.request.launcher).through_teho
+    wanted = {run: options.record or options.trial, "launch": through_teho}
     return "".join(f"{path} {name} -- " for name, is_wanted in wanted.items() if is_wanted)
 
 

@@ -9,7 +9,7 @@ from teho.model.compared import BreakEven, Compared, Outcome, Point
 from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
 from teho.model.tuned import Gain
 from teho.show.build.layout import column, document, is_known, listing, table
-from teho.units import format_count, many
+from teho.units import format_count, format_duration, many
 
 __all__ = ["compare_document", "per_steps"]
 
@@ -32,7 +32,10 @@ def compare_document(compared: Compared) -> Document:
         verdict_severity=_SEVERITIES[compared.outcome],
         facts=()
         if compared.swept
-        else tuple(Fact("ahead", "", said) for said in _ahead(points[0])),
+        else (
+            *(Fact("ahead", "", said) for said in _ahead(points[0])),
+            *(Fact("from_submission", "", said) for said in _from_submission(points[0])),
+        ),
         tables=tuple(one for point in points for one in _tables(compared, point)),
         lists=(
             listing("points", f"By {compared.swept}", _points(compared), "first"),
@@ -60,7 +63,11 @@ def _points(compared: Compared) -> Iterator[Item]:
             lead=_place(compared, point),
             text=point.verdict,
             severity=_SEVERITIES[point.outcome],
-            details=(*_ahead(point), *(note for note in point.notes if note not in of_all)),
+            details=(
+                *_ahead(point),
+                *_from_submission(point),
+                *(note for note in point.notes if note not in of_all),
+            ),
         )
 
 
@@ -74,6 +81,24 @@ def _ahead(point: Point) -> Iterator[str]:
         larger = point.contest.larger if point.contest else ""
         ends = " or ".join(_end(one) for one in point.break_even)
         yield f"{larger} takes longer to start. It is faster in total from {ends}."
+
+
+def _from_submission(point: Point) -> Iterator[str]:
+    """Yield the time from submission to result of both allocations, if it is known."""
+    known = point.from_submission
+    if known is None or point.contest is None:
+        return
+    words = {one.name: one.words for one in point.variants}
+    sides = (
+        (point.contest.larger, known.larger_s, known.larger_wait),
+        (point.contest.smaller, known.smaller_s, known.smaller_wait),
+    )
+    each = " and ".join(
+        f"{format_duration(total_s)} with {words[name]} (median wait "
+        f"{format_duration(wait.median_s)}, {wait.jobs} jobs)"
+        for name, total_s, wait in sides
+    )
+    yield f"From submission to result, your jobs on {known.cluster} take {each}."
 
 
 def _end(one: BreakEven) -> str:

@@ -212,8 +212,7 @@ def _cost(option: Option) -> str:
 
 
 def _past_wait(option: Option) -> str:
-    wait = option.past_wait
-    return "" if wait is None or wait.median_s is None else format_duration(wait.median_s)
+    return format_duration(option.past_wait.median_s) if option.past_wait else ""
 
 
 def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Iterator[Listing]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from itertools import groupby, pairwise
 
-from teho.model.plan import Option, PastWait, Refusal, Unfit
+from teho.model.plan import Option, Refusal, Unfit
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.show.cells import format_moment, quantity
 from teho.units import counted, format_count, format_duration, format_mib, plural
@@ -95,7 +95,7 @@ def bill_words(option: Option) -> str:
 def waiting_words(option: Option) -> str:
     """Return when an option would start, or how long similar jobs waited; empty: not known."""
     if option.expected_start_at is None:
-        return _past_words(option.past_wait)
+        return _past_words(option)
     now = datetime.now(timezone.utc)
     wait_s = max(0.0, (option.expected_start_at - now).total_seconds())
     if wait_s < _AT_ONCE_S:
@@ -104,13 +104,15 @@ def waiting_words(option: Option) -> str:
     return f"would start in {format_duration(wait_s)}, at {at}, the scheduler estimates"
 
 
-def _past_words(wait: PastWait | None) -> str:
-    if wait is None:
+def _past_words(option: Option) -> str:
+    wait = option.past_wait
+    if option.similar_jobs is None:
         return ""
-    if wait.median_s is None or wait.most_s is None:
+    if wait is None:
         return (
             "the start is not known: the scheduler gives no estimate, and its accounting has "
-            f"{counted(wait.jobs, 'similar job')} of yours in the last 90 days (5 are needed)"
+            f"{counted(option.similar_jobs, 'similar job')} of yours in the last 90 days "
+            "(5 are needed)"
         )
     return (
         f"{wait.jobs} similar jobs of yours waited {format_duration(wait.median_s)} (median) in "

@@ -13,6 +13,7 @@ from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.totals import cores_used, mean_of
+from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import listed
 from teho.model.document import Fact, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Finding, Severity
@@ -22,6 +23,7 @@ from teho.model.summary import Figure, NodeSummary, Stat, Summary
 from teho.model.watched import WatchedProcess
 from teho.observe.uninstrumented import is_about_probe
 from teho.show.build.report.activity import activity_facts
+from teho.show.build.report.bill import bill_facts, bill_if_job
 from teho.show.build.report.energy import energy_facts
 from teho.show.build.report.plots import heat_map_of, plots_of
 from teho.show.build.report.roofline import rooflines_view
@@ -64,6 +66,7 @@ def build_report(
     verdict, severity = _verdict(run, state, summary, findings)
     policy = policy or load_policy()
     rooflines, unplaced = rooflines_of(run, summary, policy)
+    billed = bill_if_job(run, summary)
     return Report(
         title=run.name or run.id,
         run_id=run.id,
@@ -72,12 +75,15 @@ def build_report(
         state=state.value,
         verdict=verdict,
         verdict_severity=severity,
-        facts=tuple(_facts(run, state, summary, electricity or Electricity())),
+        facts=(
+            *_facts(run, state, summary, electricity or Electricity()),
+            *bill_facts(billed),
+        ),
         tables=(
             *time_tables(summary.program, len(processes)),
             *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
         ),
-        findings=tuple(findings),
+        findings=without_expected(run, findings),
         abstentions=(*abstentions, *([unplaced] if unplaced else [])),
         # Without the probe, the report has no table of the time: the reader must know why.
         troubles=(
@@ -85,7 +91,11 @@ def build_report(
             *_troubles(run, problems),
             *_notes(run, about_probe=True),
         ),
-        notes=(*clock_notes(run), *_notes(run, about_probe=False)),
+        notes=(
+            *clock_notes(run),
+            *_notes(run, about_probe=False),
+            *(billed.notes if billed else ()),
+        ),
         plots=tuple(plots_of(summary)) if plots else (),
         heat_map=heat_map_of(summary) if plots else None,
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
@@ -110,6 +120,9 @@ def _leveled(table: Table) -> Table:
 def _verdict(
     run: Run, state: RunState, summary: Summary, findings: Sequence[Finding]
 ) -> tuple[str, VerdictSeverity]:
+    trial = trial_verdict(run, state, summary, findings)
+    if trial is not None:
+        return trial
     serious = [
         (finding.sentence, finding.severity)
         for finding in findings
