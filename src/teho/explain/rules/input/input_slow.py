@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from teho.explain.kinds import STARVED
+from teho.explain.pipeline import busiest_stage, pipeline_of
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.launchers.registry import launchers
 from teho.model.missing import Missing, Reason
@@ -30,11 +31,12 @@ def judge(context: ProgramContext) -> Findings:
     waiting = context.waiting()
     if waiting is None:
         return
+    pipeline = pipeline_of(waiting)
     yield context.lost_waiting(
         waiting,
         ".",
         evidence=(
-            Evidence("workers", float(waiting.workers)),
+            busiest_stage(pipeline) if pipeline else Evidence("workers", float(waiting.workers)),
             Evidence("cores", float(waiting.cores), "cores"),
         ),
         action=(

@@ -5,6 +5,8 @@ Batches of pipelines that Keras uses inside a graph are not visible, so they are
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import wraps
 from inspect import signature
 from time import monotonic
@@ -29,6 +31,10 @@ _NOTED = {
     "cache": ("filename",),
 }
 """Method of a dataset -> its arguments that are noted."""
+_MODEL = "tensorflow.python.data.experimental.ops.iterator_model_ops"
+_BATCHES_WITH_STAGES = frozenset((10, 100, 1000, 10_000))
+_HARMLESS = ("ReadFile", "Assert", "Print", "PrintV2")
+"""Operations with a state whose result is the same each time."""
 
 
 def tensorflow(module: Any, notes: Notes) -> None:
@@ -49,6 +55,10 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
     for name, arguments in _NOTED.items():
         if hasattr(datasets, name):
             _note_calls(datasets, name, arguments, known, notes)
+    if "TEHO_TUNE" in os.environ:
+        from _teho_probe.tuned_tensorflow import tune_pipelines
+
+        tune_pipelines(datasets, notes)
     begin, following = datasets.__iter__, iterators.__next__
 
     @wraps(begin)
@@ -60,7 +70,8 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
                 calls = [known[one] for one in _behind(self) if one in known]
                 pipeline = [call for call, _ in reversed(calls)]
                 made_at = calls[0][1] if calls else None
-                loaders[self] = notes.loader({"dataset": "tf.data", "pipeline": pipeline}, made_at)
+                settings = {"dataset": "tf.data", "pipeline": pipeline, **_sizes(pipeline)}
+                loaders[self] = notes.loader(settings, made_at)
             waiting[iterator] = [loaders[self], began_s]
         except Exception as error:
             notes.failed("tensorflow", error)
@@ -75,6 +86,12 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
             loader, began_s = noted
             noted[1] = None
             loader.came(asked_s, began_s)
+            if not loader.batch or loader.batches in _BATCHES_WITH_STAGES:
+                try:
+                    _look(self, batch, loader)
+                except Exception as error:
+                    notes.failed("tensorflow", error)
+                    loader.batch = loader.batch or {"bytes": None}
         return batch
 
     datasets.__iter__, iterators.__next__ = begun, followed
@@ -85,6 +102,45 @@ def _behind(dataset: Any) -> Iterable[Any]:
     yield dataset
     for one in dataset._inputs():
         yield from _behind(one)
+
+
+def _sizes(pipeline: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the batch size of a pipeline that makes batches once."""
+    sizes = [call["batch_size"] for call in pipeline if "batch_size" in call]
+    return {"batch_size": sizes[0]} if len(sizes) == 1 and isinstance(sizes[0], int) else {}
+
+
+def _look(iterator: Any, batch: Any, loader: Loader) -> None:
+    """Note the content of the first batch, and from time to time the work of each stage."""
+    if not loader.batch:
+        loader.batch = _batch(batch)
+        count = int(iterator._dataset.cardinality())
+        size = loader.settings.get("batch_size")
+        if size and count > 0:
+            loader.settings = {**loader.settings, "samples": count * size}
+    elif _MODEL in sys.modules:
+        found: dict[str, float] = {}
+        for node in sys.modules[_MODEL].get_model_proto(iterator).nodes.values():
+            found[node.name] = found.get(node.name, 0.0) + node.processing_time / 1e9
+        stages = {name: round(work_s, 4) for name, work_s in found.items()}
+        loader.settings = {**loader.settings, "stages": stages}
+
+
+def _batch(batch: Any) -> dict[str, Any]:
+    """Return the size and the types of a batch."""
+    tensors = sys.modules["tensorflow"].nest.flatten(batch)
+    dtypes = {one.dtype.name for one in tensors}
+    sizes = [one.dtype.size * one.shape.num_elements() for one in tensors]
+    is_known = not dtypes & {"string", "variant", "resource"}
+    return {"bytes": int(sum(sizes)) if is_known else None, "dtypes": sorted(dtypes)}
+
+
+def _is_random(dataset: Any) -> bool:
+    """Return whether the function of a map may return other values for the same element."""
+    graph = dataset._map_func.function.graph
+    return any(
+        one.op_def.is_stateful and one.type not in _HARMLESS for one in graph.get_operations()
+    )
 
 
 def _note_calls(
@@ -100,7 +156,11 @@ def _note_calls(
             given = bind(self, *args, **kwargs)
             given.apply_defaults()
             settings = {key: _simple(given.arguments[key]) for key in arguments}
-            known[dataset] = {"call": name, **settings}, caller()
+            place = caller()
+            at = {"at": [place[0], place[2]]} if place else {}
+            if name == "map":
+                settings["is_random"] = _is_random(dataset)
+            known[dataset] = {"call": name, **settings, **at}, place
         except Exception as error:
             notes.failed("tensorflow", error)
         return dataset

@@ -1,0 +1,79 @@
+"""A pipeline of tf.data: the calls that made it, and the work of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from teho.explain.program_context import Waiting
+from teho.model.finding import Evidence
+
+__all__ = ["Pipeline", "busiest_stage", "pipeline_of", "with_place"]
+
+_MAPS = ("Map", "ParallelMap")
+_FILES = ("Interleave", "ParallelInterleave", "TFRecord", "TextLine", "FixedLengthRecord")
+_ASYNCHRONOUS = ("Prefetch", "MapAndBatch", "Parallel")
+"""Stages that work while the program computes."""
+_OUTSIDE = "Root"
+
+
+class Pipeline(NamedTuple):
+    """A pipeline of tf.data for which a program waits."""
+
+    calls: Sequence[dict[str, Any]]
+    """In the order in which the program made them, with `at`, the file and line."""
+    stages: dict[str, float]
+    """Work of each stage, by TensorFlow's name, in s; empty if TensorFlow does not report it."""
+
+    def all_of(self, name: str) -> list[dict[str, Any]]:
+        """Return the calls of a method."""
+        return [call for call in self.calls if call["call"] == name]
+
+    def one_by_one(self, name: str) -> list[dict[str, Any]]:
+        """Return the calls of a method that work on one element at a time."""
+        return [call for call in self.all_of(name) if call.get("num_parallel_calls") is None]
+
+    @property
+    def map_percent(self) -> float | None:
+        """Share of the functions of `map` in the work of all stages; None if it is not known."""
+        return self._percent(_MAPS)
+
+    @property
+    def files_percent(self) -> float | None:
+        """Share of reading files in the work of all stages; None if it is not known."""
+        return self._percent(_FILES)
+
+    @property
+    def is_ahead(self) -> bool | None:
+        """Whether any stage works ahead while the program computes; None if it is not known."""
+        if not self.stages:
+            return None
+        return any(name.startswith(_ASYNCHRONOUS) for name in self.stages)
+
+    def _percent(self, names: tuple[str, ...]) -> float | None:
+        whole_s = sum(self.stages.values())
+        if not whole_s:
+            return None
+        part_s = sum(work_s for name, work_s in self.stages.items() if name.startswith(names))
+        return 100 * part_s / whole_s
+
+
+def pipeline_of(waiting: Waiting) -> Pipeline | None:
+    """Return the pipeline for which a program waits; None if it is not one of tf.data."""
+    settings = waiting.settings
+    if settings.get("dataset") != "tf.data":
+        return None
+    stages = {name: s for name, s in settings.get("stages", {}).items() if name != _OUTSIDE}
+    return Pipeline(settings.get("pipeline", ()), stages)
+
+
+def busiest_stage(pipeline: Pipeline) -> Evidence:
+    """Return the stage with the most work as evidence."""
+    name = max(pipeline.stages, key=lambda one: pipeline.stages[one], default="not known")
+    return Evidence("stage with the most work", name)
+
+
+def with_place(code: str, call: dict[str, Any]) -> str:
+    """Return code with the line of a call: `` `.map(…)` in train.py:12 ``."""
+    at = call.get("at")
+    return f"`{code}`" + (f" in {at[0].rpartition('/')[2]}:{at[1]}" if at else "")
