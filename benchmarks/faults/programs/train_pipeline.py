@@ -76,7 +76,10 @@ def simulated(options: argparse.Namespace) -> tf.data.Dataset:
             yield rng.standard_normal(LENGTH, np.float32), number % CLASSES
 
     kinds = (tf.TensorSpec([LENGTH], tf.float32), tf.TensorSpec([], tf.int32))
-    return tf.data.Dataset.from_generator(samples, output_signature=kinds)
+    choices = tf.data.Options()
+    choices.experimental_optimization.inject_prefetch = False  # as before TensorFlow 2.9
+    dataset = tf.data.Dataset.from_generator(samples, output_signature=kinds)
+    return dataset.with_options(choices)
 
 
 def write(folder: Path, count: int) -> None:

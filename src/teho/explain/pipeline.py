@@ -11,7 +11,7 @@ from teho.model.finding import Evidence
 __all__ = ["Pipeline", "busiest_stage", "pipeline_of", "with_place"]
 
 _MAPS = ("Map", "ParallelMap")
-_FILES = ("Interleave", "ParallelInterleave", "TFRecord", "TextLine", "FixedLengthRecord")
+_FILES_ONE_BY_ONE = ("Interleave",)
 _ASYNCHRONOUS = ("Prefetch", "MapAndBatch", "Parallel")
 """Stages that work while the program computes."""
 _OUTSIDE = "Root"
@@ -34,14 +34,25 @@ class Pipeline(NamedTuple):
         return [call for call in self.all_of(name) if call.get("num_parallel_calls") is None]
 
     @property
+    def serial_map_percent(self) -> float | None:
+        """Share of functions of `map` that run one at a time; None if it is not known.
+
+        TensorFlow runs some maps in parallel without being asked, but not those that it joins with
+        the `batch` behind them.
+        """
+        maps = self.all_of("map")
+        is_joined = bool(maps) and maps[-1].get("num_parallel_calls") is None
+        return self._percent(("Map", "MapAndBatch") if is_joined else ("Map",), is_whole=True)
+
+    @property
     def map_percent(self) -> float | None:
         """Share of the functions of `map` in the work of all stages; None if it is not known."""
         return self._percent(_MAPS)
 
     @property
-    def files_percent(self) -> float | None:
-        """Share of reading files in the work of all stages; None if it is not known."""
-        return self._percent(_FILES)
+    def serial_files_percent(self) -> float | None:
+        """Share of an `interleave` that reads one file at a time; None if it is not known."""
+        return self._percent(_FILES_ONE_BY_ONE, is_whole=True)
 
     @property
     def is_ahead(self) -> bool | None:
@@ -50,11 +61,15 @@ class Pipeline(NamedTuple):
             return None
         return any(name.startswith(_ASYNCHRONOUS) for name in self.stages)
 
-    def _percent(self, names: tuple[str, ...]) -> float | None:
+    def _percent(self, names: tuple[str, ...], *, is_whole: bool = False) -> float | None:
         whole_s = sum(self.stages.values())
         if not whole_s:
             return None
-        part_s = sum(work_s for name, work_s in self.stages.items() if name.startswith(names))
+        part_s = sum(
+            work_s
+            for name, work_s in self.stages.items()
+            if (name in names if is_whole else name.startswith(names))
+        )
         return 100 * part_s / whole_s
 
 

@@ -19,7 +19,7 @@ def judge(context: ProgramContext) -> Findings:
     pipeline = pipeline_of(waiting) if waiting else None
     if waiting is None or pipeline is None:
         return
-    serial, share = pipeline.one_by_one("interleave"), pipeline.files_percent
+    serial, share = pipeline.one_by_one("interleave"), pipeline.serial_files_percent
     if not serial or share is None or share < context.limit("files_percent"):
         return
     code = ".interleave(…, num_parallel_calls=tf.data.AUTOTUNE)"

@@ -19,7 +19,7 @@ def judge(context: ProgramContext) -> Findings:
     pipeline = pipeline_of(waiting) if waiting else None
     if waiting is None or pipeline is None or waiting.cores < 2:
         return
-    serial, share = pipeline.one_by_one("map"), pipeline.map_percent
+    serial, share = pipeline.one_by_one("map"), pipeline.serial_map_percent
     if not serial or share is None or share < context.limit("map_percent"):
         return
     codes = [with_place(".map(…, num_parallel_calls=tf.data.AUTOTUNE)", call) for call in serial]

@@ -88,7 +88,8 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
             loader.came(asked_s, began_s)
             if not loader.batch or loader.batches in _BATCHES_WITH_STAGES:
                 try:
-                    _look(self, batch, loader)
+                    if sys.modules["tensorflow"].executing_eagerly():
+                        _look(self, batch, loader)
                 except Exception as error:
                     notes.failed("tensorflow", error)
                     loader.batch = loader.batch or {"bytes": None}
@@ -119,8 +120,12 @@ def _look(iterator: Any, batch: Any, loader: Loader) -> None:
         if size and count > 0:
             loader.settings = {**loader.settings, "samples": count * size}
     elif _MODEL in sys.modules:
+        try:
+            model = sys.modules[_MODEL].get_model_proto(iterator)
+        except Exception:  # the program has switched autotuning off, which measures the stages
+            return
         found: dict[str, float] = {}
-        for node in sys.modules[_MODEL].get_model_proto(iterator).nodes.values():
+        for node in model.nodes.values():
             found[node.name] = found.get(node.name, 0.0) + node.processing_time / 1e9
         stages = {name: round(work_s, 4) for name, work_s in found.items()}
         loader.settings = {**loader.settings, "stages": stages}
