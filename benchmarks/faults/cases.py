@@ -24,6 +24,7 @@ TIME_CAUSES = (
     "input_map_serial",
     "input_not_prefetched",
     "input_not_cached",
+    "input_in_own_iterator",
     "input_slow",
     "cold_cache",
     "copies_from_pageable_memory",
@@ -294,6 +295,15 @@ CASES = (
         expected="input_not_cached",
     ),
     Case(
+        key="+iterator",
+        title="batches unpacked between the steps (JAX)",
+        program="train_unpacked",
+        environment={},
+        faulty=Setting(),
+        ideal=Setting("--ahead"),
+        expected="input_in_own_iterator",
+    ),
+    Case(
         key="c compute",
         title="a network that uses all cores, with enough workers",
         program="train_images",
@@ -327,6 +337,13 @@ CASES = (
         title="a pipeline of tf.data that is ahead of the training",
         program="train_pipeline",
         words="--from images --size 32 --parallel --prefetch --flip --width 1536",
+    ),
+    Case(
+        key="c unpacked",
+        title="batches in JAX that are small beside the steps",
+        program="train_unpacked",
+        words="--width 2048 --packed 1",
+        environment={},
     ),
     Case(
         key="c short",

@@ -11,7 +11,6 @@ from teho.model.finding import Evidence
 __all__ = ["Pipeline", "busiest_stage", "pipeline_of", "with_place"]
 
 _MAPS = ("Map", "ParallelMap")
-_FILES_ONE_BY_ONE = ("Interleave",)
 _ASYNCHRONOUS = ("Prefetch", "MapAndBatch", "Parallel")
 """Stages that work while the program computes."""
 _OUTSIDE = "Root"
@@ -24,6 +23,8 @@ class Pipeline(NamedTuple):
     """In the order in which the program made them, with `at`, the file and line."""
     stages: dict[str, float]
     """Work of each stage, by TensorFlow's name, in s; empty if TensorFlow does not report it."""
+    waited_s: float
+    """How long the program waited while the stages did this work."""
 
     def all_of(self, name: str) -> list[dict[str, Any]]:
         """Return the calls of a method."""
@@ -51,8 +52,17 @@ class Pipeline(NamedTuple):
 
     @property
     def serial_files_percent(self) -> float | None:
-        """Share of an `interleave` that reads one file at a time; None if it is not known."""
-        return self._percent(_FILES_ONE_BY_ONE, is_whole=True)
+        """Share of the waiting in which an `interleave` read its files, one at a time.
+
+        None if TensorFlow does not report stages. It does not report the reading of files that are
+        done: this is the part of the waiting in which no stage worked.
+        """
+        if not self.stages or not self.waited_s:
+            return None
+        if "Interleave" not in self.stages:
+            return 0.0
+        work_s = sum(s for name, s in self.stages.items() if name != "Interleave")
+        return max(0.0, 100 * (1 - work_s / self.waited_s))
 
     @property
     def is_ahead(self) -> bool | None:
@@ -79,7 +89,7 @@ def pipeline_of(waiting: Waiting) -> Pipeline | None:
     if settings.get("dataset") != "tf.data":
         return None
     stages = {name: s for name, s in settings.get("stages", {}).items() if name != _OUTSIDE}
-    return Pipeline(settings.get("pipeline", ()), stages)
+    return Pipeline(settings.get("pipeline", ()), stages, settings.get("stages_waited_s", 0.0))
 
 
 def busiest_stage(pipeline: Pipeline) -> Evidence:

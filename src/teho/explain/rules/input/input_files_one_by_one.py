@@ -8,7 +8,7 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 
 RANK = 184
 SEVERITY = "critical, warning"
-THRESHOLDS = {"files_percent": chosen(50.0, "%", "most of the work of the pipeline")}
+THRESHOLDS = {"files_percent": chosen(50.0, "%", "most of the waiting")}
 MUTES = ("serial_program", "cores_unused", *input_causes_after("input_files_one_by_one"), *STARVED)
 MUTES_BECAUSE = "reading the files limits the speed"
 
@@ -26,7 +26,7 @@ def judge(context: ProgramContext) -> Findings:
     yield context.lost_waiting(
         waiting,
         ": `interleave` reads one file at a time.",
-        evidence=(Evidence("share of the pipeline's work, reading files", share, "%"),),
+        evidence=(Evidence("share of the waiting, reading files", share, "%"),),
         action=(
             "Read several files at the same time: "
             f"{' and '.join(with_place(code, call) for call in serial)}. If the files are small, "

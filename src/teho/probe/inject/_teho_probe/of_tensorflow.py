@@ -72,7 +72,7 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
                 made_at = calls[0][1] if calls else None
                 settings = {"dataset": "tf.data", "pipeline": pipeline, **_sizes(pipeline)}
                 loaders[self] = notes.loader(settings, made_at)
-            waiting[iterator] = [loaders[self], began_s]
+            waiting[iterator] = [loaders[self], began_s, 0.0]
         except Exception as error:
             notes.failed("tensorflow", error)
         return iterator
@@ -83,13 +83,14 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
         batch = following(self)
         noted = waiting.get(self)
         if noted is not None:
-            loader, began_s = noted
+            loader, began_s, _ = noted
             noted[1] = None
+            noted[2] += monotonic() - (began_s or asked_s)
             loader.came(asked_s, began_s)
             if not loader.batch or loader.batches in _BATCHES_WITH_STAGES:
                 try:
                     if sys.modules["tensorflow"].executing_eagerly():
-                        _look(self, batch, loader)
+                        _look(self, batch, loader, noted[2])
                 except Exception as error:
                     notes.failed("tensorflow", error)
                     loader.batch = loader.batch or {"bytes": None}
@@ -111,8 +112,15 @@ def _sizes(pipeline: list[dict[str, Any]]) -> dict[str, Any]:
     return {"batch_size": sizes[0]} if len(sizes) == 1 and isinstance(sizes[0], int) else {}
 
 
-def _look(iterator: Any, batch: Any, loader: Loader) -> None:
-    """Note the content of the first batch, and from time to time the work of each stage."""
+def _look(iterator: Any, batch: Any, loader: Loader, waited_s: float) -> None:
+    """Note the content of the first batch, and from time to time the work of each stage.
+
+    Args:
+        iterator: of the present epoch.
+        batch: of the iterator.
+        loader: of all epochs.
+        waited_s: how long the program has waited for this iterator.
+    """
     if not loader.batch:
         loader.batch = _batch(batch)
         count = int(iterator._dataset.cardinality())
@@ -128,7 +136,9 @@ def _look(iterator: Any, batch: Any, loader: Loader) -> None:
         for node in model.nodes.values():
             found[node.name] = found.get(node.name, 0.0) + node.processing_time / 1e9
         stages = {name: round(work_s, 4) for name, work_s in found.items()}
-        loader.settings = {**loader.settings, "stages": stages}
+        loader.settings = {
+            **loader.settings, "stages": stages, "stages_waited_s": round(waited_s, 4)
+        }  # fmt: skip
 
 
 def _batch(batch: Any) -> dict[str, Any]:

@@ -1,0 +1,120 @@
+"""Causes of waiting for a pipeline of tf.data, on both sides of their thresholds."""
+
+from __future__ import annotations
+
+import pytest
+
+from explain.program_parts import call, fed_by, fetching, loader, pipeline, process, watched
+from explain.scenario_parts import NodePart, figures, found, judged
+from teho.explain.rules.input import (
+    input_files_one_by_one,
+    input_map_serial,
+    input_not_cached,
+    input_not_prefetched,
+    input_slow,
+)
+from teho.units import GIB
+
+PARALLEL = call("map", 8, is_random=False, num_parallel_calls="autotune")
+SERIAL = call("map", 8, is_random=False)
+BATCH = call("batch", 9)
+RULES = [input_files_one_by_one, input_map_serial, input_not_cached, input_not_prefetched]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_loader_of_pytorch_is_judged_by_other_rules(rule):
+    assert judged(rule, watched(process(fetching(60.0), loaders=[loader()]))) == []
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_without_the_stages_no_cause_is_named(rule):
+    # An old TensorFlow, or a program that switches autotuning off.
+    given = pipeline()
+    given.settings["stages"] = {}
+    assert judged(rule, fed_by(given)) == []
+    assert "stage with the most work" in figures(found(input_slow, fed_by(given)))
+
+
+@pytest.mark.parametrize(
+    ("stages", "calls", "count"),
+    [
+        ({"MapAndBatch": 5.0, "TensorSlice": 5.0}, [SERIAL, BATCH], 1),
+        ({"MapAndBatch": 4.9, "TensorSlice": 5.1}, [SERIAL, BATCH], 0),
+        ({"Map": 5.0, "Shuffle": 5.0}, [SERIAL, call("shuffle", 9), BATCH], 1),
+        # TensorFlow runs such a `map` in parallel without being asked.
+        ({"ParallelMapV2": 9.0}, [SERIAL, call("shuffle", 9), BATCH], 0),
+        ({"MapAndBatch": 9.0}, [PARALLEL, BATCH], 0),
+        ({"MapAndBatch": 9.0}, [SERIAL, PARALLEL, BATCH], 0),
+    ],
+)
+def test_a_map_is_serial_only_if_tensorflow_runs_it_serially(stages, calls, count):
+    assert len(judged(input_map_serial, fed_by(pipeline(stages, calls)))) == count
+
+
+def test_the_action_names_the_line_of_each_serial_map():
+    calls = [SERIAL, call("map", 9, is_random=True), BATCH]
+    action = found(input_map_serial, fed_by(pipeline({"Map": 9.0}, calls))).action
+    code = "`.map(…, num_parallel_calls=tf.data.AUTOTUNE)` in train.py"
+    assert f"{code}:8 and {code}:9." in action
+    assert "`.prefetch(tf.data.AUTOTUNE)`" in action
+    with_prefetch = fed_by(pipeline({"Map": 9.0}, [*calls, call("prefetch", 10)]))
+    assert "prefetch" not in found(input_map_serial, with_prefetch).action
+
+
+def test_one_core_has_no_room_for_a_parallel_map():
+    made = fed_by(pipeline({"Map": 9.0}), parts=[NodePart(cores=1, cores_used=0.9)])
+    assert judged(input_map_serial, made) == []
+
+
+@pytest.mark.parametrize(("batch_s", "count"), [(1.0, 1), (1.01, 0)])
+def test_files_take_the_time_in_which_no_stage_works(batch_s, count):
+    calls = [call("interleave", 7), BATCH]
+    given = pipeline({"Interleave": 0.2, "BatchV2": batch_s}, calls, waited_s=2.0)
+    assert len(judged(input_files_one_by_one, fed_by(given))) == count
+
+
+def test_parallel_files_are_not_one_by_one():
+    calls = [call("interleave", 7, num_parallel_calls="autotune"), BATCH]
+    assert judged(input_files_one_by_one, fed_by(pipeline({"Interleave": 0.2}, calls))) == []
+    assert (
+        judged(input_files_one_by_one, fed_by(pipeline({"ParallelInterleaveV4": 0.2}, calls[1:])))
+        == []
+    )
+
+
+@pytest.mark.parametrize("stage", ["Prefetch", "MapAndBatch", "ParallelMapV2"])
+def test_a_stage_that_works_ahead_needs_no_prefetch(stage):
+    given = {"Generator": 1.5, "BatchV2": 0.1}
+    assert len(judged(input_not_prefetched, fed_by(pipeline(given, [BATCH])))) == 1
+    assert judged(input_not_prefetched, fed_by(pipeline(given | {stage: 0.1}, [BATCH]))) == []
+
+
+def test_loading_ahead_saves_no_more_than_the_computing():
+    finding = found(input_not_prefetched, fed_by(pipeline({"Generator": 1.5}, [BATCH]), 80.0))
+    assert finding.regain_percent == (0.0, pytest.approx(20.0))
+
+
+@pytest.mark.parametrize(
+    ("calls", "epochs", "count"),
+    [
+        ([PARALLEL, BATCH], 2, 1),
+        ([PARALLEL, BATCH], 1, 0),
+        ([PARALLEL, call("cache", 9), BATCH], 2, 0),
+        ([PARALLEL | {"is_random": True}, BATCH], 2, 0),
+        ([{"call": "map", "at": ["train.py", 3]}, BATCH], 2, 0),
+        ([call("shuffle", 7), PARALLEL, BATCH], 2, 0),
+        ([PARALLEL, call("shuffle", 9), BATCH], 2, 1),
+        ([BATCH], 2, 0),
+    ],
+)
+def test_only_the_same_result_is_kept(calls, epochs, count):
+    given = pipeline({"ParallelMapV2": 9.0}, calls, epochs=epochs)
+    assert len(judged(input_not_cached, fed_by(given))) == count
+
+
+@pytest.mark.parametrize(("free", "count"), [(3.3e9, 1), (3.1e9, 0)])
+def test_only_what_fits_is_kept(free, count):
+    # 3200 samples, 1 MB each.
+    part = NodePart(cores=8, cores_used=4.0, memory_peak=4.0 * GIB, memory_limit=4.0 * GIB + free)
+    made = fed_by(pipeline({"MapAndBatch": 9.0}, [PARALLEL, BATCH]), parts=[part])
+    assert len(judged(input_not_cached, made)) == count
