@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from explain.program_parts import call, fed_by, fetching, loader, pipeline, process, watched
-from explain.scenario_parts import NodePart, figures, found, judged
+from explain.program_parts import (
+    LOOP,
+    TRAIN,
+    call,
+    fed_by,
+    fetching,
+    loader,
+    own,
+    pipeline,
+    process,
+    seen,
+    watched,
+)
+from explain.scenario_parts import NodePart, figures, found, gpu, judged
 from teho.explain.rules.input import (
     input_files_one_by_one,
+    input_in_own_iterator,
     input_map_serial,
     input_not_cached,
     input_not_prefetched,
     input_slow,
 )
+from teho.model.watched import State, WatchedProcess
 from teho.units import GIB
 
 PARALLEL = call("map", 8, is_random=False, num_parallel_calls="autotune")
@@ -118,3 +133,39 @@ def test_only_what_fits_is_kept(free, count):
     part = NodePart(cores=8, cores_used=4.0, memory_peak=4.0 * GIB, memory_limit=4.0 * GIB + free)
     made = fed_by(pipeline({"MapAndBatch": 9.0}, [PARALLEL, BATCH]), parts=[part])
     assert len(judged(input_not_cached, made)) == count
+
+
+def unpacking(state: State = State.NATIVE, function: str = "batches") -> WatchedProcess:
+    """Return a JAX program that is in its own generator for 60 of 100 s."""
+    inside = seen((own("zlib.decompress(record)", 20, function), LOOP), 60.0, state)
+    iterators = [[TRAIN, "batches", 18]]
+    facts = {"version": "0.10", "iterators": iterators}
+    return msgspec.structs.replace(process(inside, progress=()), libraries={"jax": facts})
+
+
+class TestOwnIterator:
+    def test_batches_made_between_the_steps(self):
+        finding = found(input_in_own_iterator, watched(unpacking()))
+        assert finding.sentence == (
+            "The program made its batches itself 60 % of the time, between the steps."
+        )
+        assert figures(finding)["most of it in"] == "train.py:20  zlib.decompress(record)"
+        # 4 of 8 cores are used.
+        assert finding.regain_percent == (0.0, pytest.approx(50.0))
+
+    @pytest.mark.parametrize("state", [State.LOCK, State.PROCESS, State.THREADS])
+    def test_batches_that_another_thread_makes(self, state):
+        assert judged(input_in_own_iterator, watched(unpacking(state))) == []
+
+    def test_other_functions_are_not_iterators(self):
+        assert judged(input_in_own_iterator, watched(unpacking(function="main"))) == []
+
+    @pytest.mark.parametrize(("used", "count"), [(7.1, 1), (7.3, 0)])
+    def test_without_an_idle_core_nothing_can_be_gained(self, used, count):
+        made = watched(unpacking(), parts=[NodePart(cores=8, cores_used=used)])
+        assert len(judged(input_in_own_iterator, made)) == count
+
+    @pytest.mark.parametrize(("busy", "count"), [(20.0, 1), (95.0, 0)])
+    def test_a_busy_gpu_does_not_wait(self, busy, count):
+        made = watched(unpacking(), parts=[NodePart(cores=8, cores_used=1.0, gpus=[gpu(busy)])])
+        assert len(judged(input_in_own_iterator, made)) == count

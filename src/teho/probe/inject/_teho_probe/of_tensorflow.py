@@ -150,9 +150,15 @@ def _batch(batch: Any) -> dict[str, Any]:
     return {"bytes": int(sum(sizes)) if is_known else None, "dtypes": sorted(dtypes)}
 
 
-def _is_random(dataset: Any) -> bool:
-    """Return whether the function of a map may return other values for the same element."""
-    graph = dataset._map_func.function.graph
+def _is_random(dataset: Any) -> bool | None:
+    """Return whether the function of a map may return other values for the same element.
+
+    None if this TensorFlow does not have the function's graph at this place.
+    """
+    try:
+        graph = dataset._map_func.function.graph
+    except AttributeError:
+        return None
     return any(
         one.op_def.is_stateful and one.type not in _HARMLESS for one in graph.get_operations()
     )
