@@ -19,6 +19,8 @@ from explain.program_parts import (
     watched,
 )
 from explain.scenario_parts import NodePart, figures, found, gpu, judged
+from teho.explain.judge import judge_by
+from teho.explain.policy import load_policy
 from teho.explain.rules.input import (
     input_files_one_by_one,
     input_in_own_iterator,
@@ -27,7 +29,8 @@ from teho.explain.rules.input import (
     input_not_prefetched,
     input_slow,
 )
-from teho.model.watched import State, WatchedProcess
+from teho.model.finding import Abstention
+from teho.model.watched import Progress, State, WatchedProcess
 from teho.units import GIB
 
 PARALLEL = call("map", 8, is_random=False, num_parallel_calls="autotune")
@@ -48,6 +51,15 @@ def test_without_the_stages_no_cause_is_named(rule):
     given.settings["stages"] = {}
     assert judged(rule, fed_by(given)) == []
     assert "stage with the most work" in figures(found(input_slow, fed_by(given)))
+
+
+def test_keras_keeps_its_waiting_to_itself():
+    steps = Progress(steps=1000, first_s=105.0, last_s=195.0)
+    given = msgspec.structs.replace(pipeline(), batches=0)
+    made = watched(process(loaders=[given], progress=[steps]))
+    verdict = judge_by(input_slow, *made, load_policy())
+    assert isinstance(verdict, Abstention)
+    assert "Keras fetches its batches inside a graph" in str(verdict)
 
 
 @pytest.mark.parametrize(

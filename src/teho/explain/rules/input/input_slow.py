@@ -16,6 +16,10 @@ THRESHOLDS: dict[str, Threshold] = {}
 MUTES = STARVED
 MUTES_BECAUSE = "this finding says what the program waits for"
 
+_IN_GRAPH = Missing(
+    Reason.UNRECORDED,
+    "Keras fetches its batches inside a graph; `teho tune` can measure what the pipeline costs",
+)
 _UNSEEN = Missing(Reason.UNRECORDED, "no Python program was observed")
 
 
@@ -23,11 +27,16 @@ def judge(context: ProgramContext) -> Findings:
     """Find waiting for data that no other rule explains.
 
     This rule also abstains for all rules about the program's time, if a Python program was not
-    observed.
+    observed. It also abstains if a program gets its batches where the probe cannot see them.
     """
     if context.summary.program is None and _is_python(context.run.command):
         for node in context.summary.nodes:
             context.figure(node, "where the program's time went", _UNSEEN)
+    for main in context.mains:
+        loader, place = main.feed.loader, context.node_of(main)
+        is_pipeline = loader is not None and loader.settings.get("dataset") == "tf.data"
+        if loader and place and is_pipeline and not loader.batches:
+            context.figure(place, "waiting for data", _IN_GRAPH)
     waiting = context.waiting()
     if waiting is None:
         return

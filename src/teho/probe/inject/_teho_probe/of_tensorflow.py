@@ -32,6 +32,8 @@ _NOTED = {
 }
 """Method of a dataset -> its arguments that are noted."""
 _MODEL = "tensorflow.python.data.experimental.ops.iterator_model_ops"
+_UNSIZED = frozenset(("string", "variant", "resource"))
+"""Types whose values have no fixed size."""
 _BATCHES_WITH_STAGES = frozenset((10, 100, 1000, 10_000))
 _HARMLESS = ("ReadFile", "Assert", "Print", "PrintV2")
 """Operations with a state whose result is the same each time."""
@@ -71,7 +73,9 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
                 pipeline = [call for call, _ in reversed(calls)]
                 made_at = calls[0][1] if calls else None
                 settings = {"dataset": "tf.data", "pipeline": pipeline, **_sizes(pipeline)}
-                loaders[self] = notes.loader(settings, made_at)
+                loaders[self] = loader = notes.loader(settings, made_at)
+                if not loader.batch and sys.modules["tensorflow"].executing_eagerly():
+                    _expect(self, loader)
             waiting[iterator] = [loaders[self], began_s, 0.0]
         except Exception as error:
             notes.failed("tensorflow", error)
@@ -112,6 +116,32 @@ def _sizes(pipeline: list[dict[str, Any]]) -> dict[str, Any]:
     return {"batch_size": sizes[0]} if len(sizes) == 1 and isinstance(sizes[0], int) else {}
 
 
+def _expect(dataset: Any, loader: Loader) -> None:
+    """Note the size of a data set, and of its batches if their shapes are known beforehand."""
+    count, size = int(dataset.cardinality()), loader.settings.get("batch_size")
+    if size and count > 0:
+        loader.settings = {**loader.settings, "samples": count * size}
+    specs = sys.modules["tensorflow"].nest.flatten(dataset.element_spec)
+    try:
+        sizes = [_size_of(one, size) for one in specs]
+    except (AttributeError, TypeError, ValueError):  # another kind, or a length is not known
+        return
+    loader.batch = {"bytes": sum(sizes), "dtypes": sorted({one.dtype.name for one in specs})}
+
+
+def _size_of(spec: Any, batch_size: int | None) -> int:
+    """Return the bytes of a tensor whose first length may be the batch size."""
+    if spec.dtype.name in _UNSIZED:
+        raise ValueError(spec)
+    lengths = list(spec.shape)
+    if lengths and lengths[0] is None:
+        lengths[0] = batch_size
+    size = int(spec.dtype.size)
+    for length in lengths:
+        size *= length
+    return size
+
+
 def _look(iterator: Any, batch: Any, loader: Loader, waited_s: float) -> None:
     """Note the content of the first batch, and from time to time the work of each stage.
 
@@ -123,10 +153,6 @@ def _look(iterator: Any, batch: Any, loader: Loader, waited_s: float) -> None:
     """
     if not loader.batch:
         loader.batch = _batch(batch)
-        count = int(iterator._dataset.cardinality())
-        size = loader.settings.get("batch_size")
-        if size and count > 0:
-            loader.settings = {**loader.settings, "samples": count * size}
     elif _MODEL in sys.modules:
         try:
             model = sys.modules[_MODEL].get_model_proto(iterator)
@@ -146,7 +172,7 @@ def _batch(batch: Any) -> dict[str, Any]:
     tensors = sys.modules["tensorflow"].nest.flatten(batch)
     dtypes = {one.dtype.name for one in tensors}
     sizes = [one.dtype.size * one.shape.num_elements() for one in tensors]
-    is_known = not dtypes & {"string", "variant", "resource"}
+    is_known = not dtypes & _UNSIZED
     return {"bytes": int(sum(sizes)) if is_known else None, "dtypes": sorted(dtypes)}
 
 
