@@ -24,6 +24,7 @@ TIME_CAUSES = (
     "input_map_serial",
     "input_not_prefetched",
     "input_not_cached",
+    "input_not_ready",
     "input_in_own_iterator",
     "input_slow",
     "cold_cache",
@@ -295,6 +296,15 @@ CASES = (
         expected="input_not_cached",
     ),
     Case(
+        key="tf keras",
+        title="images decoded one at a time (Keras)",
+        program="train_pipeline",
+        words="--from images --fit --prefetch",
+        faulty=Setting(),
+        ideal=Setting("--parallel --cache"),
+        expected="input_not_ready",
+    ),
+    Case(
         key="+iterator",
         title="batches unpacked between the steps (JAX)",
         program="train_unpacked",
@@ -337,6 +347,12 @@ CASES = (
         title="a pipeline of tf.data that is ahead of the training",
         program="train_pipeline",
         words="--from images --size 32 --parallel --prefetch --flip --width 1536",
+    ),
+    Case(
+        key="c keras",
+        title="a pipeline that is ahead of Keras",
+        program="train_pipeline",
+        words="--from images --size 32 --parallel --prefetch --flip --width 1536 --fit",
     ),
     Case(
         key="c unpacked",

@@ -27,6 +27,7 @@ from teho.explain.rules.input import (
     input_map_serial,
     input_not_cached,
     input_not_prefetched,
+    input_not_ready,
     input_slow,
 )
 from teho.model.finding import Abstention
@@ -153,6 +154,52 @@ def unpacking(state: State = State.NATIVE, function: str = "batches") -> Watched
     iterators = [[TRAIN, "batches", 18]]
     facts = {"version": "0.10", "iterators": iterators}
     return msgspec.structs.replace(process(inside, progress=()), libraries={"jax": facts})
+
+
+def keras(looks, stages=None, calls=(), **facts):
+    """Return a run of Keras: its batches are not seen, only whether one was ready."""
+    steps = Progress(steps=1000, first_s=105.0, last_s=195.0)
+    given = pipeline(stages or {"Prefetch": 0.1, "MapAndBatch": 9.0}, calls, looks=looks)
+    given = msgspec.structs.replace(given, batches=0)
+    return watched(process(loaders=[given], progress=[steps]), **facts)
+
+
+class TestKeras:
+    @pytest.mark.parametrize(
+        ("looks", "count"),
+        [([100, 80], 1), ([100, 79], 0), ([20, 20], 1), ([19, 19], 0), ([100, 0], 0)],
+    )
+    def test_an_empty_prefetch_is_no_chance(self, looks, count):
+        assert len(judged(input_not_ready, keras(looks))) == count
+
+    def test_batches_that_are_seen_are_judged_by_their_time(self):
+        given = pipeline({"MapAndBatch": 9.0}, looks=[100, 100])
+        assert judged(input_not_ready, fed_by(given)) == []
+
+    @pytest.mark.parametrize(
+        ("stages", "calls", "words"),
+        [
+            (
+                None,
+                [SERIAL, BATCH],
+                "`.map(…, num_parallel_calls=tf.data.AUTOTUNE)` in train.py:8.",
+            ),
+            (
+                {"Interleave": 0.2, "BatchV2": 0.1},
+                [call("interleave", 7), BATCH],
+                "`.interleave(…, num_parallel_calls=tf.data.AUTOTUNE)` in train.py:7.",
+            ),
+            (None, [PARALLEL, BATCH], "add `.cache()` in train.py:8, behind `map`."),
+            (None, [PARALLEL | {"is_random": True}, BATCH], "Do less for each element"),
+        ],
+    )
+    def test_the_action_is_for_the_slowest_stage(self, stages, calls, words):
+        finding = found(input_not_ready, keras([100, 96], stages, calls))
+        assert finding.sentence == (
+            "At 96 % of the steps, no batch was ready when Keras asked for one."
+        )
+        assert words in finding.action
+        assert finding.regain_percent is None
 
 
 class TestOwnIterator:

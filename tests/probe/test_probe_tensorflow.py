@@ -78,7 +78,10 @@ PIPELINES = """
     for batch in other: pass
     model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    model.fit(plain.map(lambda x: (x[:, None], x)), epochs=2, verbose=0)
+    class Slow(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None): time.sleep(0.02)
+    pairs = plain.map(lambda x: (x[:, None], x)).prefetch(2)
+    model.fit(pairs, epochs=2, verbose=0, callbacks=[Slow()])
     print(round(total, 3))
     """
 
@@ -111,6 +114,9 @@ def test_stages_randomness_and_the_steps_of_keras_are_noted(probed: Probed) -> N
     assert [other.settings["pipeline"][0]["is_random"]] == [True]
     assert calls_of(other) == [("map", None), ("interleave", None), ("batch", None)]
     assert "Interleave" in other.settings["stages"]
+    (of_keras,) = (one for one in found.values() if not one.batches)
+    looks, empty = of_keras.settings["looks"]
+    assert (looks > 2, empty, of_keras.settings["samples"]) == (True, 0, 64)
 
 
 @pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))

@@ -7,8 +7,16 @@ from typing import Any, NamedTuple
 
 from teho.explain.program_context import Waiting
 from teho.model.finding import Evidence
+from teho.model.watched import Loader
 
-__all__ = ["Pipeline", "busiest_stage", "pipeline_of", "with_place"]
+__all__ = [
+    "Pipeline",
+    "busiest_stage",
+    "pipeline_in",
+    "pipeline_of",
+    "returns_the_same",
+    "with_place",
+]
 
 _MAPS = ("Map", "ParallelMap")
 _ASYNCHRONOUS = ("Prefetch", "MapAndBatch", "Parallel")
@@ -85,7 +93,12 @@ class Pipeline(NamedTuple):
 
 def pipeline_of(waiting: Waiting) -> Pipeline | None:
     """Return the pipeline for which a program waits; None if it is not one of tf.data."""
-    settings = waiting.settings
+    return pipeline_in(waiting.loader)
+
+
+def pipeline_in(loader: Loader) -> Pipeline | None:
+    """Return the pipeline of a loader; None if it is not one of tf.data."""
+    settings = loader.settings
     if settings.get("dataset") != "tf.data":
         return None
     stages = {name: s for name, s in settings.get("stages", {}).items() if name != _OUTSIDE}
@@ -102,3 +115,14 @@ def with_place(code: str, call: dict[str, Any]) -> str:
     """Return code with the line of a call: `` `.map(…)` in train.py:12 ``."""
     at = call.get("at")
     return f"`{code}`" + (f" in {at[0].rpartition('/')[2]}:{at[1]}" if at else "")
+
+
+def returns_the_same(pipeline: Pipeline) -> bool:
+    """Return whether each epoch has the same elements behind the last `map`, in the same order."""
+    maps = [place for place, call in enumerate(pipeline.calls) if call["call"] == "map"]
+    if not maps or pipeline.all_of("cache"):
+        return False
+    before = pipeline.calls[: maps[-1] + 1]
+    # If TensorFlow cannot say whether a function is random, the key is missing.
+    is_fixed = all(call.get("is_random") is False for call in before if call["call"] == "map")
+    return is_fixed and not any(call["call"] == "shuffle" for call in before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.kinds import STARVED
-from teho.explain.pipeline import Pipeline, pipeline_of, with_place
+from teho.explain.pipeline import pipeline_of, returns_the_same, with_place
 from teho.explain.program_context import data_bytes
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.units import format_bytes
@@ -22,7 +22,7 @@ def judge(context: ProgramContext) -> Findings:
     """Find a pipeline whose `map` returns the same in each epoch, without a `cache`."""
     waiting = context.waiting()
     pipeline = pipeline_of(waiting) if waiting else None
-    if waiting is None or pipeline is None or not _returns_the_same(pipeline):
+    if waiting is None or pipeline is None or not returns_the_same(pipeline):
         return
     share, loader = pipeline.map_percent, waiting.loader
     if share is None or share < context.limit("map_percent"):
@@ -45,14 +45,3 @@ def judge(context: ProgramContext) -> Findings:
         ),
         regain_percent=(waiting.share_percent / 2, waiting.share_percent),
     )
-
-
-def _returns_the_same(pipeline: Pipeline) -> bool:
-    """Return whether each epoch has the same elements behind the last `map`, in the same order."""
-    maps = [place for place, call in enumerate(pipeline.calls) if call["call"] == "map"]
-    if not maps or pipeline.all_of("cache"):
-        return False
-    before = pipeline.calls[: maps[-1] + 1]
-    # If TensorFlow cannot say whether a function is random, the key is missing.
-    is_fixed = all(call.get("is_random") is False for call in before if call["call"] == "map")
-    return is_fixed and not any(call["call"] == "shuffle" for call in before)

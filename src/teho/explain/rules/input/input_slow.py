@@ -34,8 +34,9 @@ def judge(context: ProgramContext) -> Findings:
             context.figure(node, "where the program's time went", _UNSEEN)
     for main in context.mains:
         loader, place = main.feed.loader, context.node_of(main)
-        is_pipeline = loader is not None and loader.settings.get("dataset") == "tf.data"
-        if loader and place and is_pipeline and not loader.batches:
+        settings = loader.settings if loader else {}
+        is_pipeline = settings.get("dataset") == "tf.data"
+        if loader and place and is_pipeline and not loader.batches and "looks" not in settings:
             context.figure(place, "waiting for data", _IN_GRAPH)
     waiting = context.waiting()
     if waiting is None:

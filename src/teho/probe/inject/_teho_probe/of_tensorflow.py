@@ -10,7 +10,7 @@ import sys
 from functools import wraps
 from inspect import signature
 from time import monotonic
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from _teho_probe.lines import TYPE_CHECKING
 from _teho_probe.notes import caller
@@ -34,6 +34,8 @@ _NOTED = {
 _MODEL = "tensorflow.python.data.experimental.ops.iterator_model_ops"
 _UNSIZED = frozenset(("string", "variant", "resource"))
 """Types whose values have no fixed size."""
+_NEWEST: list[Any] = []
+"""The iterator that the program began last, as a weak reference, and its loader."""
 _BATCHES_WITH_STAGES = frozenset((10, 100, 1000, 10_000))
 _HARMLESS = ("ReadFile", "Assert", "Print", "PrintV2")
 """Operations with a state whose result is the same each time."""
@@ -77,6 +79,7 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
                 if not loader.batch and sys.modules["tensorflow"].executing_eagerly():
                     _expect(self, loader)
             waiting[iterator] = [loaders[self], began_s, 0.0]
+            _NEWEST[:] = [ref(iterator), loaders[self]]
         except Exception as error:
             notes.failed("tensorflow", error)
         return iterator
@@ -153,18 +156,47 @@ def _look(iterator: Any, batch: Any, loader: Loader, waited_s: float) -> None:
     """
     if not loader.batch:
         loader.batch = _batch(batch)
-    elif _MODEL in sys.modules:
-        try:
-            model = sys.modules[_MODEL].get_model_proto(iterator)
-        except Exception:  # the program has switched autotuning off, which measures the stages
-            return
-        found: dict[str, float] = {}
-        for node in model.nodes.values():
-            found[node.name] = found.get(node.name, 0.0) + node.processing_time / 1e9
-        stages = {name: round(work_s, 4) for name, work_s in found.items()}
+        return
+    model = _model(iterator)
+    if model is not None:
         loader.settings = {
-            **loader.settings, "stages": stages, "stages_waited_s": round(waited_s, 4)
+            **loader.settings, "stages": _stages(model), "stages_waited_s": round(waited_s, 4)
         }  # fmt: skip
+
+
+def look_ahead() -> None:
+    """Note whether a batch is ready, for a pipeline whose batches are fetched inside a graph.
+
+    TensorFlow reports it if the last stage is a prefetch.
+    """
+    iterator = _NEWEST[0]() if _NEWEST else None
+    model = None if iterator is None else _model(iterator)
+    if model is None or not model.nodes[model.output].inputs:
+        return
+    loader: Loader = _NEWEST[1]
+    last = model.nodes[model.nodes[model.output].inputs[0]]
+    if last.name.startswith("Prefetch"):
+        looks, empty = loader.settings.get("looks", [0, 0])
+        counts = [looks + 1, empty + (last.buffered_elements == 0)]
+        loader.settings = {**loader.settings, "looks": counts, "stages": _stages(model)}
+
+
+def _model(iterator: Any) -> Any:
+    """Return TensorFlow's model of a pipeline; None if it has none."""
+    if _MODEL not in sys.modules:
+        return None
+    try:
+        return sys.modules[_MODEL].get_model_proto(iterator)
+    except Exception:  # the program has switched autotuning off, which measures the stages
+        return None
+
+
+def _stages(model: Any) -> dict[str, float]:
+    """Return the work of each stage in s."""
+    found: dict[str, float] = {}
+    for node in model.nodes.values():
+        found[node.name] = found.get(node.name, 0.0) + node.processing_time / 1e9
+    return {name: round(work_s, 4) for name, work_s in found.items()}
 
 
 def _batch(batch: Any) -> dict[str, Any]:
