@@ -62,7 +62,7 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
     if "TEHO_TUNE" in os.environ:
         from _teho_probe.tuned_tensorflow import tune_pipelines
 
-        tune_pipelines(datasets, notes)
+        tune_pipelines(datasets, notes, datasets.__iter__)  # which counts no batches
     begin, following = datasets.__iter__, iterators.__next__
 
     @wraps(begin)

@@ -29,15 +29,21 @@ _COMPARED = 8
 """Elements loaded twice. If images are flipped at random, 1 of 256 trials does not notice it."""
 
 
-def tune_pipelines(datasets: Any, notes: Notes) -> None:
-    """Change the calls that make pipelines."""
+def tune_pipelines(datasets: Any, notes: Notes, begin: Any) -> None:
+    """Change the calls that make pipelines.
+
+    Args:
+        datasets: the class of all pipelines.
+        notes: of the process.
+        begin: returns an iterator whose elements are not counted as the program's.
+    """
     wanted = dict(json.loads(os.environ["TEHO_TUNE"]))
     for name in _CHANGED:
         if hasattr(datasets, name):
-            _tune_calls(datasets, name, wanted, notes)
+            _tune_calls(datasets, name, wanted, lambda dataset: _kept(dataset, notes, begin))
 
 
-def _tune_calls(datasets: Any, name: str, wanted: dict[str, Any], notes: Notes) -> None:
+def _tune_calls(datasets: Any, name: str, wanted: dict[str, Any], keep: Any) -> None:
     make = getattr(datasets, name)
     how = signature(make)
     is_parallel = name in ("map", "interleave") and "num_parallel_calls" in wanted
@@ -51,7 +57,7 @@ def _tune_calls(datasets: Any, name: str, wanted: dict[str, Any], notes: Notes) 
         here = caller()
         place = "%s:%d:%s" % (here[0], here[2], name) if here else ""
         if wanted.get("cache") == place:
-            dataset = _kept(dataset, notes)
+            dataset = keep(dataset)
         if wanted.get("prefetch") == place:
             dataset = dataset.prefetch(_AUTOTUNE)
         return dataset
@@ -59,18 +65,18 @@ def _tune_calls(datasets: Any, name: str, wanted: dict[str, Any], notes: Notes) 
     setattr(datasets, name, made)
 
 
-def _kept(dataset: Any, notes: Notes) -> Any:
+def _kept(dataset: Any, notes: Notes, begin: Any) -> Any:
     """Return some elements again and again, as fast as if all were in memory."""
     count = int(dataset.cardinality())
-    first, again = (list(dataset.take(_COMPARED)) for _ in range(2))
+    first, again = (list(begin(dataset.take(_COMPARED))) for _ in range(2))
     notes.fact("tune", samples_differ=not _equal(first, again))
     until_s, most = monotonic() + _KEEPING_S, 0
-    for _ in dataset:
+    for _ in begin(dataset):
         most += 1
         if monotonic() > until_s:
             break
     kept = dataset.take(most).cache()
-    for _ in kept:
+    for _ in begin(kept):
         pass  # an element is kept when it is used
     return kept.repeat().take(count)
 
