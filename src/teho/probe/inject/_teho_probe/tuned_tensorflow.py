@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from functools import wraps
 from inspect import signature
 from time import monotonic
 
 from _teho_probe.lines import TYPE_CHECKING
 from _teho_probe.notes import caller
+from _teho_probe.tuned import equal
 
 if TYPE_CHECKING:
     from typing import Any
@@ -68,8 +70,9 @@ def _tune_calls(datasets: Any, name: str, wanted: dict[str, Any], keep: Any) -> 
 def _kept(dataset: Any, notes: Notes, begin: Any) -> Any:
     """Return some elements again and again, as fast as if all were in memory."""
     count = int(dataset.cardinality())
-    first, again = (list(begin(dataset.take(_COMPARED))) for _ in range(2))
-    notes.fact("tune", samples_differ=not _equal(first, again))
+    tensors = [list(begin(dataset.take(_COMPARED))) for _ in range(2)]
+    first, again = sys.modules["tensorflow"].nest.map_structure(lambda one: one.numpy(), tensors)
+    notes.fact("tune", samples_differ=not equal(first, again))
     until_s, most = monotonic() + _KEEPING_S, 0
     for _ in begin(dataset):
         most += 1
@@ -79,12 +82,3 @@ def _kept(dataset: Any, notes: Notes, begin: Any) -> Any:
     for _ in begin(kept):
         pass  # an element is kept when it is used
     return kept.repeat().take(count)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    equal = one == other
-    return bool(equal.numpy().all() if hasattr(equal, "numpy") else equal)
