@@ -16,15 +16,18 @@ FAULTS = ROOT / "benchmarks" / "faults"
 sys.path[:0] = [str(FAULTS), str(FAULTS.parent)]
 
 from cases import CASES, TIME_CAUSES, Case, Setting
-from measured import Found, found_in, with_traceml
+from common import environment
+from measured import Found, Workshop, found_in, with_traceml
 from scores import Result, changed_setting, confusion, page, summary
 
 from explain.scenario_parts import needs_a_probed_program
+from support import lacks_framework
 from teho.explain.registry import RULES
 from teho.explain.rule import kind_of
 
 FRAMEWORKS = ROOT / ".frameworks" / "bin" / "python"
 PROGRAMS = sorted((FAULTS / "programs").glob("*.py"))
+PATHS = ("PYTHONPATH",)
 BY_KEY = {case.key: case for case in CASES}
 
 SLOW = Case(
@@ -200,6 +203,23 @@ def test_the_runner_prints_its_table_and_writes_the_page(tmp_path: Path) -> None
     assert text.startswith("# Planted faults\n")
     assert "Controls with no false alarm: " in text
     assert f"Python {sys.version.split()[0]}" in text
+
+
+@pytest.mark.parametrize(
+    ("key", "framework", "has_fault"),
+    [("tf map", "tensorflow", True), ("tf cache", "tensorflow", False), ("+iterator", "jax", True)],
+)
+def test_faults_of_other_frameworks_are_found(
+    tmp_path: Path, key: str, framework: str, has_fault: bool
+) -> None:
+    if reason := lacks_framework(framework):
+        pytest.skip(reason)
+    case, here = BY_KEY[key], {name: os.environ[name] for name in PATHS if name in os.environ}
+    workshop = Workshop(tmp_path, 7.0, env={**environment(tmp_path), **here})
+    setting = case.faulty if has_fault or case.ideal is None else case.ideal
+    found = workshop.under_teho(case, setting, 0, "run")
+    assert found.top == (case.expected if has_fault else None)
+    assert found.steps_per_s > 1
 
 
 def test_a_key_that_no_case_has_is_named() -> None:

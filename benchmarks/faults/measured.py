@@ -22,7 +22,7 @@ __all__ = ["Found", "Skipped", "Workshop", "found_in", "with_traceml"]
 
 _HERE = Path(__file__).parent
 _FRAMEWORKS = ROOT / ".frameworks"
-_WITH_DATA = ("train_images", "train_files", "train_tokens")
+_WITH_DATA = ("train_images", "train_files", "train_tokens", "train_pipeline")
 """Programs that keep what they generate in a folder."""
 _SPEED = re.compile(r"([\d.]+) steps/s")
 _OPEN_DELAY_US = 2000

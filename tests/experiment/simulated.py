@@ -33,7 +33,7 @@ class Simulated:
         *,
         noise: float = 0.0,
         seed: int = 0,
-        waited: float = 0.8,
+        waited: float | None = 0.8,
         settings: dict[str, Any] | None = None,
         torch: dict[str, Any] | None = None,
         failing: Callable[[Settings], str] = lambda _: "",

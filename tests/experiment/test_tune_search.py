@@ -84,6 +84,67 @@ def test_without_input_wait_no_loader_is_changed() -> None:
     assert "waits for batches 1.0 % of the time" in tuned.notes[0]
 
 
+PLACES = {name: f"/home/me/train.py:{line}:{name}" for line, name in ((8, "map"), (9, "batch"))}
+CALLS = [
+    {"call": "map", "num_parallel_calls": None, "at": ["/home/me/train.py", 8]},
+    {"call": "batch", "batch_size": 16, "at": ["/home/me/train.py", 9]},
+]
+
+
+def piped(chosen: Settings) -> float:
+    """A parallel `map` is twice as fast, and kept elements again; a prefetch does not help."""
+    return 10.0 * (2 if "num_parallel_calls" in chosen else 1) * (2 if "cache" in chosen else 1)
+
+
+@pytest.mark.parametrize("waited", [0.8, None])
+def test_a_pipeline_of_tf_data_is_changed_in_its_own_words(waited: float | None) -> None:
+    program = Simulated(piped, waited=waited, settings={"dataset": "tf.data", "pipeline": CALLS})
+    tuned = tuned_by(program, allowed=("batch-size",))
+    assert tuned.outcome == "gain"
+    assert tuned.settings == {"num_parallel_calls": "autotune", "cache": PLACES["map"]}
+    assert tuned.verdict.startswith(
+        "`num_parallel_calls=tf.data.AUTOTUNE` and `.cache()` make it 4.00 times as fast"
+    )
+    assert {"num_parallel_calls": "autotune", "prefetch": PLACES["batch"]} in program.tried
+    parallel, cache = tuned.changes
+    assert (parallel.line, parallel.text) == (8, ".map(…)")
+    assert (cache.line, cache.set_to) == (8, ".cache()  # behind this call")
+    assert "augmentation" in cache.remark
+    assert any("batch size was not changed" in note for note in tuned.notes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "memory_bytes", "noted"),
+    [
+        ({"samples": None}, 10**9, "The size of the dataset is not known"),
+        ({"samples": 10**9}, 10**9, "`cache` was not tried: the samples need about"),
+        ({"pipeline": [{"call": "shuffle"}, *CALLS]}, 10**9, "it would keep the order of"),
+    ],
+)
+def test_what_cannot_be_kept_is_not_tried(
+    settings: dict[str, object], memory_bytes: int, noted: str
+) -> None:
+    usual = {"dataset": "tf.data", "pipeline": CALLS}
+    program = Simulated(piped, settings=usual | settings, memory_bytes=memory_bytes)
+    tuned = tuned_by(program)
+    assert tuned.settings == {"num_parallel_calls": "autotune"}
+    assert any(noted in note for note in tuned.notes)
+
+
+def test_a_pipeline_with_all_of_it_is_not_changed() -> None:
+    calls = [
+        {**CALLS[0], "num_parallel_calls": "autotune"},
+        {"call": "cache", "at": ["/home/me/train.py", 8]},
+        CALLS[1],
+        {"call": "prefetch", "at": ["/home/me/train.py", 10]},
+    ]
+    program = Simulated(piped, settings={"dataset": "tf.data", "pipeline": calls})
+    assert tuned_by(program).outcome == "no_gain"
+    assert program.tried == [{}]
+    quick = Simulated(piped, waited=0.01, settings={"dataset": "tf.data", "pipeline": CALLS})
+    assert "waits for batches 1.0 %" in tuned_by(quick).notes[0]
+
+
 def test_too_many_workers_are_taken_away() -> None:
     program = Simulated(
         lambda chosen: 20.0 if chosen.get("num_workers", 32) <= 8 else 10.0,

@@ -190,6 +190,49 @@ def loader(
     )
 
 
+def pipeline(
+    stages: dict[str, float] | None = None,
+    calls: Sequence[dict[str, Any]] = (),
+    *,
+    waited_s: float = 2.0,
+    epochs: int = 4,
+    **settings: Any,
+) -> Loader:
+    """Return a pipeline of tf.data: a `map` and a `batch`, and what is given."""
+    return Loader(
+        settings={
+            "dataset": "tf.data", "batch_size": 32, "samples": 3200,
+            "pipeline": calls or (call("map", 8, is_random=False), call("batch", 9)),
+            "stages": {"Root": 0.1, **(stages or {})}, "stages_waited_s": waited_s, **settings,
+        },
+        made_at=own("dataset.batch(32)", 9, "main"),
+        made=1,
+        epochs=epochs,
+        batches=1000,
+        first_s=0.1,
+        waits={},
+        batch={"bytes": 32_000_000},
+    )  # fmt: skip
+
+
+def call(name: str, line: int, **arguments: Any) -> dict[str, Any]:
+    """Return a call that made a pipeline."""
+    return {"call": name, "num_parallel_calls": None, "at": [TRAIN, line], **arguments}
+
+
+def next_of(wall_s: float) -> Seen:
+    """Return a process that waits for the next element of a pipeline."""
+    file = "tensorflow/python/data/ops/iterator_ops.py"
+    return seen((of_library(file, "OwnedIterator.__next__", "self._next_internal()"), LOOP), wall_s)
+
+
+def fed_by(
+    given: Loader, waits_s: float = 60.0, parts: Sequence[NodePart] = ()
+) -> tuple[Run, Summary]:
+    """Make a run of one process that waits for a pipeline."""
+    return watched(process(next_of(waits_s), loaders=[given], progress=()), parts=parts)
+
+
 STEPS = Progress(steps=1000, first_s=105.0, last_s=195.0)
 
 

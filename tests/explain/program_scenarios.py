@@ -9,7 +9,9 @@ from explain.program_parts import (
     TENSORS,
     alone,
     awaiting,
+    call,
     collating,
+    fed_by,
     fetching,
     idle,
     in_worker,
@@ -17,6 +19,7 @@ from explain.program_parts import (
     of_library,
     opening,
     own,
+    pipeline,
     process,
     seen,
     watched,
@@ -202,6 +205,35 @@ def saves_often() -> Made:
     return watched(process(seen((save, own("torch.save(net, f)")), 40.0)), parts=node())
 
 
+def maps_one_by_one() -> Made:
+    """A pipeline of tf.data decodes its images one at a time."""
+    return fed_by(pipeline({"MapAndBatch": 9.0, "TensorSlice": 0.1}), parts=node(used=1.0))
+
+
+def reads_one_by_one() -> Made:
+    """A pipeline of tf.data reads its many files one at a time."""
+    calls = [call("interleave", 7), call("batch", 9), call("prefetch", 10)]
+    stages = {"Prefetch": 0.1, "Interleave": 0.2, "BatchV2": 0.1}
+    return fed_by(pipeline(stages, calls), parts=node(used=1.0))
+
+
+def loads_when_asked() -> Made:
+    """A pipeline of tf.data has no stage that works ahead."""
+    stages = {"BatchV2": 0.1, "FlatMap": 0.2, "Generator": 1.5}
+    return fed_by(pipeline(stages, [call("batch", 9)]), parts=node(used=1.0))
+
+
+def maps_again() -> Made:
+    """A pipeline of tf.data decodes the same images in each epoch, on all cores."""
+    calls = [call("map", 8, is_random=False, num_parallel_calls="autotune"), call("batch", 9)]
+    return fed_by(pipeline({"MapAndBatch": 9.0}, calls), parts=node())
+
+
+def pipeline_ahead() -> Made:
+    """A pipeline of tf.data that has all that it needs."""
+    return fed_by(pipeline({"MapAndBatch": 9.0}), waits_s=5.0, parts=node())
+
+
 def imports_for_long() -> Made:
     """Forty programs of some seconds would be one of a minute."""
     find = Frame("<frozen importlib._bootstrap>", "_find_and_load", 1, "")
@@ -248,6 +280,11 @@ WATCHED: dict[str, Callable[[], Made]] = {
         asks_the_gpu,
         tiny_steps,
         cpu_build,
+        maps_one_by_one,
+        reads_one_by_one,
+        loads_when_asked,
+        maps_again,
+        pipeline_ahead,
         saves_often,
         imports_for_long,
         loops_in_python,

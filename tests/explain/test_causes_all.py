@@ -64,6 +64,11 @@ class TestGivingWay:
             ("small_files", {"input_slow", "input_in_main_process"}),
             ("reads_again", {"input_slow", "input_too_few_workers"}),
             ("skewed_samples", {"input_slow"}),
+            (
+                "maps_one_by_one",
+                {"input_slow", "input_not_cached", "serial_program", "cores_unused"},
+            ),
+            ("maps_again", {"input_slow"}),
             ("slow_rank", {"input_slow", "input_in_main_process"}),
             ("cpu_build", {"gpu_never_used", "gpu_low_use"}),
         ],

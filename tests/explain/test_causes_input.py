@@ -339,26 +339,3 @@ class TestRestartedWorkers:
 class TestSlow:
     def test_all_of_the_waiting_may_be_given_back(self):
         assert found(input_slow, alone(fetching(40.0))).regain_percent == (0.0, 40.0)
-
-    @pytest.mark.parametrize(
-        ("pipeline", "advice"),
-        [
-            ([{"call": "map", "num_parallel_calls": None}, {"call": "batch"}],
-             "`map(…, num_parallel_calls=8)` and `.prefetch(tf.data.AUTOTUNE)` as the last call."),
-            ([{"call": "map", "num_parallel_calls": "autotune"}, {"call": "batch"}],
-             "write `.prefetch(tf.data.AUTOTUNE)` as the last call."),
-            ([{"call": "map", "num_parallel_calls": 1}, {"call": "prefetch"}],
-             "write `map(…, num_parallel_calls=8)`."),
-            ([{"call": "map", "num_parallel_calls": 10}, {"call": "prefetch"}], ""),
-            (None, ""),
-        ],
-    )  # fmt: skip
-    def test_names_what_a_pipeline_of_tensorflow_lacks(self, pipeline, advice):
-        settings = {"dataset": "tf.data", "num_workers": None, "pipeline": pipeline}
-        action = found(input_slow, alone(fetching(40.0), **settings)).action
-        if advice:
-            assert action.startswith("Let TensorFlow load in parallel: write ")
-            assert advice in action
-            assert action.endswith(" The pipeline ends in train.py:8.")
-        else:
-            assert action.startswith("Do less for each sample")

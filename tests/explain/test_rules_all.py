@@ -34,7 +34,7 @@ from teho.explain.policy import load_policy
 from teho.explain.registry import RULES, in_judging_order, mutes_of
 from teho.explain.rule import kind_of
 from teho.explain.rules.gpu import gpu_low_use
-from teho.explain.shared_thresholds import EVERY_RULE, OUTLIERS, ROOFLINE
+from teho.explain.shared_thresholds import EVERY_RULE, OUTLIERS, ROOFLINE, SMALL_FILES
 from teho.model.finding import Abstention, Finding, Lack, Severity
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -83,6 +83,11 @@ EXPECTED = {
     "reads_again": ["input_read_again"],
     "skewed_samples": ["input_skewed"],
     "slow_rank": ["input_of_one_rank_slower"],
+    "maps_one_by_one": ["input_map_serial"],
+    "reads_one_by_one": ["input_files_one_by_one"],
+    "loads_when_asked": ["input_not_prefetched"],
+    "maps_again": ["input_not_cached"],
+    "pipeline_ahead": [],
     "slow_input": ["input_slow"],
     "reads_at_first": ["cold_cache"],
     "long_steps": ["steps_uneven"],
@@ -285,13 +290,14 @@ class TestRegistry:
         assert len({rule.RANK for rule in RULES}) == len(RULES)
 
     def test_every_rule_has_thresholds_and_every_threshold_a_rule(self):
-        assert set(load_policy().thresholds) == {*KINDS, EVERY_RULE, OUTLIERS, ROOFLINE}
+        sections = {EVERY_RULE, OUTLIERS, ROOFLINE, SMALL_FILES}
+        assert set(load_policy().thresholds) == {*KINDS} | sections
 
     def test_every_threshold_is_read_by_its_rule(self):
         sources = {path.stem: path.read_text("utf-8") for path in FILES}
         shared = inspect.getsource(context) + inspect.getsource(program_context)
         for kind, limits in load_policy().thresholds.items():
-            if kind in {OUTLIERS, ROOFLINE}:
+            if kind in {OUTLIERS, ROOFLINE, SMALL_FILES}:
                 continue
             own = shared if kind == EVERY_RULE else sources[kind]
             for name in limits:

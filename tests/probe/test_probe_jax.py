@@ -51,3 +51,26 @@ def test_no_device_is_begun_with(probed: Probed) -> None:
     assert done.stdout == b"True False\n"
     (process,) = probed.watched()
     assert set(process.libraries["jax"]) == {"version"}
+
+
+def test_generators_that_do_not_compute_are_noted(probed: Probed) -> None:
+    done = probed.both(
+        """
+        import jax, numpy
+        @jax.jit
+        def step(x): return (x * x).sum()
+        def batches():
+            for size in (3, 4): yield numpy.ones(size)
+        def losses(source):
+            for batch in source: yield step(batch)
+        def main():
+            def inner(): yield from batches()
+            print([float(loss) for loss in losses(inner())])
+        main()
+        """,
+        python=WITH_FRAMEWORKS,
+    )
+    assert done.returncode == 0
+    (process,) = probed.watched()
+    found = {function for _, function, _ in process.libraries["jax"]["iterators"]}
+    assert found == {"batches", "inner"}

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from probe.probed import WITH_FRAMEWORKS, Probed, loaders_of
+from probe.probed import SPIN, WITH_FRAMEWORKS, Probed, loaders_of
 from support import lacks_framework
+from teho.model.watched import Loader
+
+OTHER = "other.interleave(tf.data.Dataset.from_tensors).batch(4)"
 
 
 @pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))
@@ -38,16 +44,97 @@ def test_pipelines_are_told_with_their_calls_and_waits(probed: Probed) -> None:
     (process,) = probed.watched()
     loaders = loaders_of(process)
     one = loaders["tuned"]
+    places = [call.pop("at") for call in one.settings["pipeline"]]
+    assert {file for file, _ in places} == {str(probed.script)}
+    lines = probed.script.read_text().splitlines()
+    assert ["numbers." in lines[number - 1] for _, number in places] == [True] * 4
     assert one.settings["pipeline"] == [
-        {"call": "map", "num_parallel_calls": "autotune"},
+        {"call": "map", "num_parallel_calls": "autotune", "is_random": False},
         {"call": "cache", "filename": ""},
         {"call": "batch", "batch_size": 4, "num_parallel_calls": None},
         {"call": "prefetch", "buffer_size": 2},
     ]
     assert (one.made, one.epochs, one.batches) == (1, 2, 6)
+    assert (one.settings["batch_size"], one.settings["samples"]) == (4, 12)
+    assert one.batch == {"bytes": 4 * 8, "dtypes": ["int64"]}
     plain = loaders["plain"]
     assert plain.settings["pipeline"][-1]["call"] == "batch"
     assert (plain.epochs, plain.batches) == (1, 1)
+
+
+PIPELINES = """
+    import json
+    import keras
+    import numpy as np
+    import tensorflow as tf
+    def root(n): return tf.sqrt(tf.cast(n, tf.float32))
+    def noisy(n): return root(n) + tf.random.normal([])
+    numbers = tf.data.Dataset.range(64)
+    plain = numbers.map(root)
+    plain = plain.batch(4)
+    other = numbers.map(noisy)
+    other = other.interleave(tf.data.Dataset.from_tensors).batch(4)
+    for _ in range(2): total = sum(float(tf.reduce_sum(batch)) for batch in plain)
+    for batch in other: pass
+    model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    class Slow(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None): time.sleep(0.02)
+    pairs = plain.map(lambda x: (x[:, None], x)).prefetch(2)
+    model.fit(pairs, epochs=2, verbose=0, callbacks=[Slow()])
+    print(round(total, 3))
+    """
+
+
+def run_pipelines(probed: Probed, **wanted: Any) -> dict[str, Loader]:
+    """Return the pipelines by the line of their last call."""
+    probed.environment = {"TF_CPP_MIN_LOG_LEVEL": "3"}
+    if wanted:
+        probed.environment["TEHO_TUNE"] = json.dumps(wanted)
+    done = probed.run(PIPELINES, python=WITH_FRAMEWORKS)
+    total = round(sum(math.sqrt(n) for n in range(64)), 3)
+    assert float(done.stdout) == pytest.approx(total, rel=1e-4), done.stderr
+    (process,) = probed.watched()
+    assert process.progress[-1].steps == 2 * 16  # of Keras
+    return {one.made_at.text: one for one in process.loaders if one.made_at}
+
+
+def calls_of(loader: Loader) -> list[tuple[str, Any]]:
+    return [(call["call"], call.get("num_parallel_calls")) for call in loader.settings["pipeline"]]
+
+
+@pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))
+def test_stages_randomness_and_the_steps_of_keras_are_noted(probed: Probed) -> None:
+    found = run_pipelines(probed)
+    plain, other = found["plain.batch(4)"], found[OTHER]
+    assert (plain.epochs, plain.batches, plain.settings["samples"]) == (2, 32, 64)
+    assert plain.settings["stages"]["MapAndBatch"] > 0
+    assert plain.settings["stages_waited_s"] > 0
+    assert [plain.settings["pipeline"][0]["is_random"]] == [False]
+    assert [other.settings["pipeline"][0]["is_random"]] == [True]
+    assert calls_of(other) == [("map", None), ("interleave", None), ("batch", None)]
+    assert "Interleave" in other.settings["stages"]
+    (of_keras,) = (one for one in found.values() if not one.batches)
+    looks, empty = of_keras.settings["looks"]
+    assert (looks > 2, empty, of_keras.settings["samples"]) == (True, 0, 64)
+
+
+@pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))
+def test_settings_that_are_tried_reach_the_pipeline(probed: Probed) -> None:
+    line = PIPELINES[: PIPELINES.index("plain = plain.batch")].count("\n") + SPIN.count("\n")
+    wanted = {
+        "num_parallel_calls": "autotune",
+        "prefetch": f"{probed.script}:{line + 1}:batch",
+        "cache": f"{probed.script}:{line}:map",
+    }
+    found = run_pipelines(probed, **wanted)
+    plain = max(found.values(), key=lambda one: one.batches)
+    assert plain.batches == 32  # what is loaded for a trial is not counted
+    assert calls_of(plain)[0] == ("map", "autotune")
+    assert [name for name, _ in calls_of(plain)] == ["map", "cache", "batch", "prefetch"]
+    assert calls_of(found[OTHER])[:2] == [("map", "autotune"), ("interleave", "autotune")]
+    (process,) = probed.watched()
+    assert process.libraries["tune"] == {"samples_differ": False}
 
 
 @pytest.mark.parametrize("built", ["cuda", "rocm", ""])

@@ -9,7 +9,7 @@ from teho.experiment.attempt import Attempt
 from teho.model.tuned import Settings
 from teho.units import format_bytes
 
-__all__ = ["ALLOWABLE", "WAITED", "Coordinate", "Room", "coordinates", "merged"]
+__all__ = ["ALLOWABLE", "WAITED", "Coordinate", "Room", "coordinates", "merged", "serial_calls"]
 
 WAITED = 0.05
 """Share of the time for batches above which loaders are tuned. XProf calls it moderate."""
@@ -76,12 +76,14 @@ def coordinates(
 
 
 def _of_loader(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
+    if "pipeline" in _of(base):
+        return _of_pipeline(base, room)
     if base.loader is None or base.waited is None:
-        return [], ["No PyTorch DataLoader was seen, so no loader settings were tried."]
+        seen = "No PyTorch DataLoader and no tf.data pipeline was seen"
+        return [], [f"{seen}, so no loader settings were tried."]
     workers = _workers(base)
     if base.waited < WAITED and workers <= room.cores:
-        share = f"{100 * base.waited:.1f} % of the time"
-        return [], [f"The program waits for batches {share}: loader settings were not tried."]
+        return [], [_waits_little(base.waited)]
     return [
         Coordinate(lambda _: _numbers_of_workers(base, room), patience=2),
         Coordinate(_persistence, is_loaders=True),
@@ -89,6 +91,73 @@ def _of_loader(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
         Coordinate(_pinning),
         Coordinate(lambda best: _in_memory(best, base, room), is_loaders=True),
     ], []
+
+
+def _waits_little(waited: float) -> str:
+    share = f"{100 * waited:.1f} % of the time"
+    return f"The program waits for batches {share}: loader settings were not tried."
+
+
+def _of_pipeline(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
+    """Return the settings of a tf.data pipeline. If Keras fetches batches, the wait is unknown."""
+    if base.waited is not None and base.waited < WAITED:
+        return [], [_waits_little(base.waited)]
+    is_known = base.waited is not None
+    return [
+        Coordinate(lambda _: _parallel_calls(base), is_loaders=is_known),
+        Coordinate(lambda _: _prefetch(base), is_loaders=is_known),
+        Coordinate(lambda _: _cache(base, room), is_loaders=is_known),
+    ], []
+
+
+def _parallel_calls(base: Attempt) -> Ways:
+    return [({"num_parallel_calls": "autotune"},)] if serial_calls(base) else []
+
+
+def serial_calls(base: Attempt) -> list[dict[str, Any]]:
+    """Return the calls of `map` and `interleave` in all pipelines that are not parallel."""
+    loaders = base.process.loaders if base.process else ()
+    found = [
+        call
+        for loader in loaders
+        for call in loader.settings.get("pipeline", ())
+        if call["call"] in {"map", "interleave"} and call.get("num_parallel_calls") is None
+    ]
+    return [
+        call for number, call in enumerate(found) if "at" in call and call not in found[:number]
+    ]
+
+
+def _prefetch(base: Attempt) -> Ways:
+    calls = _of(base)["pipeline"]
+    if not calls or "at" not in calls[-1] or any(call["call"] == "prefetch" for call in calls):
+        return []
+    return [({"prefetch": _place(calls[-1])},)]
+
+
+def _place(call: dict[str, Any]) -> str:
+    file, line = call["at"]
+    return f"{file}:{line}:{call['call']}"
+
+
+def _cache(base: Attempt, room: Room) -> Ways:
+    settings, batch = _of(base), base.loader.batch if base.loader else {}
+    calls = settings["pipeline"]
+    maps = [number for number, call in enumerate(calls) if call["call"] == "map" and "at" in call]
+    if not maps or any(call["call"] == "cache" for call in calls):
+        return []
+    if any(call["call"] == "shuffle" for call in calls[: maps[-1]]):
+        return "`cache` was not tried: behind `map`, it would keep the order of `shuffle`."
+    samples, size = settings.get("samples"), settings.get("batch_size")
+    if not samples or not size or not batch.get("bytes"):
+        return "The size of the dataset is not known, so `cache` was not tried."
+    need = base.ranks * samples * batch["bytes"] / size
+    if not _fits(base.used_bytes + need, room):
+        return (
+            f"`cache` was not tried: the samples need about {format_bytes(need)}, more than the "
+            "memory."
+        )
+    return [({"cache": _place(calls[maps[-1]])},)]
 
 
 def _workers(run: Attempt) -> int:
@@ -181,6 +250,8 @@ def _threads(best: Attempt, cores: int) -> Ways:
 
 def _batch_sizes(base: Attempt, room: Room) -> Ways:
     size = _of(base).get("batch_size")
+    if "pipeline" in _of(base):
+        return "The batch size was not changed: Teho changes it only in a DataLoader of PyTorch."
     if not size or "batch_sampler" in _of(base):
         return "The loader gets whole batches from its sampler, so their size was not changed."
     # In the worst case, all memory grows with the batch.

@@ -30,8 +30,8 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
     when = "before it ended" if run.exit_code == 0 else f"within {took}"
     if not run.unit:
         return InputError(
-            f"no step of a PyTorch optimizer and no batch of a DataLoader was seen {when}"
-            + "".join(f"; {problem}" for problem in run.problems[:1]),
+            "no step of a PyTorch optimizer or of Keras, and no batch of a DataLoader or a tf.data "
+            f"pipeline was seen {when}" + "".join(f"; {problem}" for problem in run.problems[:1]),
             next_step="call `teho.step()` in the program after each step, or increase `--for`",
         )
     steps = run.pace.steps if run.pace else 0

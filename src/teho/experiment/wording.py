@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from teho.experiment.attempt import Attempt
+from teho.experiment.search_space import serial_calls
 from teho.explain.wording import joined
 from teho.model.tuned import Change, Settings
 
-__all__ = ["changes_of", "in_words"]
+__all__ = ["PIPELINE_CODE", "changes_of", "in_words"]
 
 _ARGUMENTS = (
     "num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "batch_size",
@@ -32,12 +33,22 @@ _FROZEN = (
 )
 
 
+PIPELINE_CODE = {
+    "num_parallel_calls": "num_parallel_calls=tf.data.AUTOTUNE",
+    "prefetch": ".prefetch(tf.data.AUTOTUNE)",
+    "cache": ".cache()",
+}
+"""Settings of a tf.data pipeline, as code."""
+_CALL_REMARKS = {
+    "cache": "The gain was measured with the elements of 3 s, used again and again. Put random "
+    "augmentation and `shuffle` behind `cache`.",
+}
+
+
 def in_words(settings: Settings) -> str:
     """Return settings as part of a sentence; empty if there are none."""
-    words = [
-        "`samples in memory`" if name == "in_memory" else f"`{name}={value!r}`"
-        for name, value in settings.items()
-    ]
+    named = {"in_memory": "samples in memory", **PIPELINE_CODE}
+    words = [f"`{named.get(name, f'{name}={value!r}')}`" for name, value in settings.items()]
     return joined(words) if words else ""
 
 
@@ -64,6 +75,7 @@ def changes_of(settings: Settings, base: Attempt) -> tuple[Change, ...]:
                 remark=" ".join(_REMARKS[name] for name in given if name in _REMARKS),
             )
         )
+    found += _changes_of_pipelines(settings, base)
     found += [
         Change(
             file="",
@@ -76,3 +88,24 @@ def changes_of(settings: Settings, base: Attempt) -> tuple[Change, ...]:
         if settings.get(name)
     ]
     return tuple(found)
+
+
+def _changes_of_pipelines(settings: Settings, base: Attempt) -> list[Change]:
+    found = []
+    for call in serial_calls(base) if "num_parallel_calls" in settings else ():
+        (file, line), text = call["at"], f".{call['call']}(…)"
+        set_to = PIPELINE_CODE["num_parallel_calls"]
+        found.append(Change(file=file, line=line, text=text, set_to=set_to))
+    for name in ("cache", "prefetch"):
+        if name in settings:
+            file, line, call = settings[name].rsplit(":", 2)
+            found.append(
+                Change(
+                    file=file,
+                    line=int(line),
+                    text=f".{call}(…)",
+                    set_to=f"{PIPELINE_CODE[name]}  # behind this call",
+                    remark=_CALL_REMARKS.get(name, ""),
+                )
+            )
+    return found

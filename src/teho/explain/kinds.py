@@ -14,6 +14,10 @@ INPUT_CAUSES = (
     "input_too_many_workers",
     "input_too_few_workers",
     "input_in_main_process",
+    "input_files_one_by_one",
+    "input_map_serial",
+    "input_not_prefetched",
+    "input_not_cached",
     "input_slow",
 )
 """Why a program waits for data. Each cause may be a part of the causes after it."""

@@ -167,20 +167,27 @@ class ProgramContext(RuleContext):
 
         Empty if the process's share of the free memory is too small, or the size is not known.
         """
-        size, node = data_bytes(main), self.node_of(main)
+        size = data_bytes(main)
         if not size:
             return ""
+        free = self.free_bytes(main)
+        if free is None:
+            return f"; or keep the data in memory, if {format_bytes(size)} fit"
+        if size > free:
+            return ""
+        sizes = f"{format_bytes(size)} fit into the {format_bytes(free)}"
+        return f"; or keep the data in memory: {sizes} that stayed free"
+
+    def free_bytes(self, main: MainProcess) -> float | None:
+        """Return a process's share of the memory that stayed free; None if it is not known."""
+        node = self.node_of(main)
         if (
             node is None
             or isinstance(limit := node.memory_limit_bytes, Missing)
             or isinstance(peak := node.memory_peak_bytes, Missing)
         ):
-            return f"; or keep the data in memory, if {format_bytes(size)} fit"
-        free = (limit - peak) / max(1, self.ranks_beside(main))
-        if size > free:
-            return ""
-        sizes = f"{format_bytes(size)} fit into the {format_bytes(free)}"
-        return f"; or keep the data in memory: {sizes} that stayed free"
+            return None
+        return (limit - peak) / max(1, self.ranks_beside(main))
 
     def by_workers(self, waiting: Waiting, workers: int) -> tuple[float, float]:
         """Return the share of the time that this number of workers could save, in %.

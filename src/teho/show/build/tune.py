@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from teho.experiment.figures import paces_of
+from teho.experiment.wording import PIPELINE_CODE
 from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
 from teho.model.tuned import Change, Settings, Tuned
 from teho.show.build.layout import column, document, listing, table, three_digits
@@ -82,4 +83,5 @@ def _tried(tuned: Tuned) -> Table:
 
 
 def _short(settings: Settings) -> str:
-    return " ".join(f"{name}={value}" for name, value in settings.items()) or "unchanged"
+    words = (PIPELINE_CODE.get(name, f"{name}={value}") for name, value in settings.items())
+    return " ".join(words) or "unchanged"

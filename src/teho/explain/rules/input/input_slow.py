@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from teho.explain.kinds import STARVED
-from teho.explain.program_context import Waiting
+from teho.explain.pipeline import busiest_stage, pipeline_of
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.launchers.registry import launchers
 from teho.model.missing import Missing, Reason
@@ -16,8 +16,10 @@ THRESHOLDS: dict[str, Threshold] = {}
 MUTES = STARVED
 MUTES_BECAUSE = "this finding says what the program waits for"
 
-_PARALLEL = ("interleave", "map")
-"""Calls of a `tf.data` pipeline that work on one sample after another, unless told otherwise."""
+_IN_GRAPH = Missing(
+    Reason.UNRECORDED,
+    "Keras fetches its batches inside a graph; `teho tune` can measure what the pipeline costs",
+)
 _UNSEEN = Missing(Reason.UNRECORDED, "no Python program was observed")
 
 
@@ -25,53 +27,35 @@ def judge(context: ProgramContext) -> Findings:
     """Find waiting for data that no other rule explains.
 
     This rule also abstains for all rules about the program's time, if a Python program was not
-    observed.
+    observed. It also abstains if a program gets its batches where the probe cannot see them.
     """
     if context.summary.program is None and _is_python(context.run.command):
         for node in context.summary.nodes:
             context.figure(node, "where the program's time went", _UNSEEN)
+    for main in context.mains:
+        loader, place = main.feed.loader, context.node_of(main)
+        settings = loader.settings if loader else {}
+        is_pipeline = settings.get("dataset") == "tf.data"
+        if loader and place and is_pipeline and not loader.batches and "looks" not in settings:
+            context.figure(place, "waiting for data", _IN_GRAPH)
     waiting = context.waiting()
     if waiting is None:
         return
+    pipeline = pipeline_of(waiting)
     yield context.lost_waiting(
         waiting,
         ".",
         evidence=(
-            Evidence("workers", float(waiting.workers)),
+            busiest_stage(pipeline) if pipeline else Evidence("workers", float(waiting.workers)),
             Evidence("cores", float(waiting.cores), "cores"),
         ),
-        action=_of_tensorflow(waiting)
-        or (
+        action=(
             "Do less for each sample in the lines below: decode and cut the samples before the "
             f"job, and store the result{context.or_keep_data(waiting.main)}. More cores would also "
             "help."
         ),
         regain_percent=(0.0, waiting.share_percent),
     )
-
-
-def _of_tensorflow(waiting: Waiting) -> str:
-    """Return what a `tf.data` pipeline lacks; empty: nothing, or the loader is another one."""
-    pipeline = waiting.settings.get("pipeline") or []
-    serial = sorted(
-        {
-            call["call"]
-            for call in pipeline
-            if call["call"] in _PARALLEL and call.get("num_parallel_calls") in {None, 0, 1}
-        }
-    )
-    changes = [f"`{name}(…, num_parallel_calls={waiting.cores})`" for name in serial]
-    if pipeline and not any(call["call"] == "prefetch" for call in pipeline):
-        changes.append("`.prefetch(tf.data.AUTOTUNE)` as the last call")
-    if not changes:
-        return ""
-    made_at = waiting.loader.made_at
-    at = (
-        f" The pipeline ends in {made_at.file.rpartition('/')[2]}:{made_at.line}."
-        if made_at
-        else ""
-    )
-    return f"Let TensorFlow load in parallel: write {' and '.join(changes)}.{at}"
 
 
 def _is_python(command: Sequence[str]) -> bool:

@@ -27,6 +27,7 @@ _FILES = {
     "jax.monitoring": "of_jax",
     "tensorflow": "of_tensorflow",
     "tensorflow.python.data.ops.dataset_ops": "of_tensorflow",
+    "keras.src.callbacks.callback_list": "of_keras",
     "numpy": "of_numpy",
     "multiprocessing.util": "of_multiprocessing",
     "cupy": "of_cupy",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from _teho_probe.lines import TYPE_CHECKING
+from _teho_probe.lines import TYPE_CHECKING, is_library
 from _teho_probe.notes import caller
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ _PARTS = "/jax/core/compile/"
 _LAST_PART = "/jax/core/compile/backend_compile_duration"
 _CACHE_HIT = "/jax/compilation_cache/cache_hits"
 _MOST_FUNCTIONS = 100
+_MOST_ITERATORS = 100
+_GENERATOR = 0x20
+"""Flag of a generator's code."""
 
 
 def jax(module: Any, notes: Notes) -> None:
@@ -37,6 +40,8 @@ def jax_monitoring(module: Any, notes: Notes) -> None:
 class _Compiled:
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
+        self._compiling: set[tuple[str, str, int]] = set()
+        """Code below which JAX has compiled: it computes, so it does not only load data."""
 
     def happened(self, event: str, **_: Any) -> None:
         if event == _CACHE_HIT:
@@ -70,7 +75,44 @@ class _Compiled:
             compile_s=round(facts.get("compile_s", 0.0) + duration_s, 4),
             functions=functions,
             **(_how() if is_done else {}),
+            **({"iterators": self._iterators()} if is_done else {}),
         )
+
+    def _iterators(self) -> list[list[Any]]:
+        """Return file, function and first line of the program's generators that do not compute."""
+        frame: Any = sys._getframe(1)
+        codes: dict[tuple[str, str, int], int] = {}
+        namespaces: dict[int, Any] = {}
+        while frame is not None:
+            code = frame.f_code
+            if not is_library(code.co_filename):
+                self._compiling.add(_key(code))
+                namespaces[id(frame.f_globals)] = frame.f_globals
+                _add_codes(code, codes)
+            frame = frame.f_back
+        for names in namespaces.values():
+            for value in list(names.values()):
+                code = getattr(value, "__code__", None)
+                if code is not None and not is_library(code.co_filename):
+                    _add_codes(code, codes)
+        found = [
+            list(key) for key, flags in codes.items()
+            if flags & _GENERATOR and key not in self._compiling
+        ]  # fmt: skip
+        return sorted(found)[:_MOST_ITERATORS]
+
+
+def _key(code: Any) -> tuple[str, str, int]:
+    return code.co_filename, code.co_name, code.co_firstlineno
+
+
+def _add_codes(code: Any, codes: dict[tuple[str, str, int], int]) -> None:
+    """Add the flags of a function and of the functions in it."""
+    if _key(code) not in codes and hasattr(code, "co_consts"):
+        codes[_key(code)] = code.co_flags
+        for one in code.co_consts:
+            if hasattr(one, "co_flags") and not one.co_name.startswith("<"):
+                _add_codes(one, codes)
 
 
 def _how() -> dict[str, Any]:

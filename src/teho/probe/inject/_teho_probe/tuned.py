@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from _teho_probe.notes import Notes
 
-__all__ = ["Kept", "set_up", "tune_loaders"]
+__all__ = ["Kept", "equal", "set_up", "tune_loaders"]
 
 _ARGUMENTS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
 _OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
@@ -74,7 +74,7 @@ def _changed(given: dict[str, Any], wanted: dict[str, Any], notes: Notes) -> dic
 
 def _kept(dataset: Any, notes: Notes) -> Kept:
     count = len(dataset)
-    alike = all(_equal(dataset[place], dataset[place]) for place in range(min(_COMPARED, count)))
+    alike = all(equal(dataset[place], dataset[place]) for place in range(min(_COMPARED, count)))
     notes.fact("tune", samples_differ=not alike)
     until_s, most = monotonic() + _KEEPING_S, min(_MOST_KEPT, count)
     samples: list[Any] = []
@@ -83,13 +83,14 @@ def _kept(dataset: Any, notes: Notes) -> Kept:
     return Kept(dataset, samples)
 
 
-def _equal(one: Any, other: Any) -> bool:
+def equal(one: Any, other: Any) -> bool:
+    """Return whether two samples have the same values."""
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
     if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    equal = one == other
-    return bool(equal.all() if hasattr(equal, "all") else equal)
+        return len(one) == len(other) and all(map(equal, one, other))
+    is_equal = one == other
+    return bool(is_equal.all() if hasattr(is_equal, "all") else is_equal)
 
 
 class Kept:

@@ -1,0 +1,47 @@
+"""A pipeline of tf.data does the same work in each epoch, and its result would fit in memory."""
+
+from __future__ import annotations
+
+from teho.explain.kinds import STARVED
+from teho.explain.pipeline import pipeline_of, returns_the_same, with_place
+from teho.explain.program_context import data_bytes
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
+from teho.units import format_bytes
+
+RANK = 188
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "map_percent": chosen(50.0, "%", "most of the work of the pipeline"),
+    "epochs_min": chosen(2.0, "epochs", "the first epoch has to do the work"),
+}
+MUTES = ("input_slow", "input_skewed", "serial_program", "cores_unused", *STARVED)
+MUTES_BECAUSE = "the work is not needed after the first epoch"
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find a pipeline whose `map` returns the same in each epoch, without a `cache`."""
+    waiting = context.waiting()
+    pipeline = pipeline_of(waiting) if waiting else None
+    if waiting is None or pipeline is None or not returns_the_same(pipeline):
+        return
+    share, loader = pipeline.map_percent, waiting.loader
+    if share is None or share < context.limit("map_percent"):
+        return
+    size, free = data_bytes(waiting.main), context.free_bytes(waiting.main)
+    if loader.epochs < context.limit("epochs_min") or size is None or free is None or size > free:
+        return
+    add = with_place(".cache()", pipeline.all_of("map")[-1])
+    yield context.lost_waiting(
+        waiting,
+        ": `map` does the same work again in each epoch.",
+        evidence=(
+            Evidence("share of the pipeline's work, map", share, "%"),
+            Evidence("epochs", float(loader.epochs)),
+            Evidence("size of all elements", float(size), "bytes"),
+        ),
+        action=(
+            f"Keep the elements in memory: add {add}, behind `map`. They need "
+            f"{format_bytes(size)}, and {format_bytes(free)} stayed free."
+        ),
+        regain_percent=(waiting.share_percent / 2, waiting.share_percent),
+    )

@@ -1,0 +1,54 @@
+"""Keras: the steps of its training, and whether a batch is ready when it asks for one.
+
+With TensorFlow, it fetches batches inside a graph, where the waiting is not visible.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import wraps
+from time import monotonic
+
+from _teho_probe.lines import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from _teho_probe.notes import Notes
+
+_MOST_LOOKS = 100
+_BETWEEN_S = 0.1
+"""A look takes about 0.15 ms."""
+_LATER_S = 10.0
+"""Time between the looks after the first `_MOST_LOOKS`."""
+_FIRST = 2
+"""Batches of an epoch before which the buffer is only being filled."""
+
+
+def keras_src_callbacks_callback_list(module: Any, notes: Notes) -> None:
+    """Count the steps of `fit`: its callbacks are called before and after each of them."""
+    callbacks = module.CallbackList
+    begin, end = callbacks.on_train_batch_begin, callbacks.on_train_batch_end
+    looks, looked_s = 0, 0.0
+
+    @wraps(begin)
+    def begun(self: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal looks, looked_s
+        begin(self, batch, *args, **kwargs)
+        now_s = monotonic()
+        if now_s - looked_s >= (_BETWEEN_S if looks < _MOST_LOOKS else _LATER_S):
+            try:
+                of_tensorflow = sys.modules.get("_teho_probe.of_tensorflow")
+                if of_tensorflow is not None and batch >= _FIRST:
+                    looks, looked_s = looks + 1, now_s
+                    of_tensorflow.look_ahead()
+            except Exception as error:
+                notes.failed("keras", error)
+                looks, looked_s = _MOST_LOOKS, now_s
+
+    @wraps(end)
+    def ended(self: Any, *args: Any, **kwargs: Any) -> Any:
+        notes.step()
+        return end(self, *args, **kwargs)
+
+    callbacks.on_train_batch_begin, callbacks.on_train_batch_end = begun, ended
