@@ -155,7 +155,7 @@ class TestWhatIsOut:
         point = judge(runs(cpu_1=[broken()], gpu_1=[]), FREE)
         assert point.verdict == "Not enough evidence: none of the variants could be measured"
         assert [one.why for one in point.variants] == [
-            "it ended with exit code 3", "the time was not enough for it",
+            "it ended with exit code 3", "the time limit was too short for this run",
         ]  # fmt: skip
 
     def test_two_rounds_are_too_few(self) -> None:

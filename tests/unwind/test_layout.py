@@ -51,7 +51,7 @@ class Words:
     def read(self, address: int, size: int) -> bytes:
         data = self.some(address, size)
         if len(data) < size:
-            raise UnwindError("its memory has no such place")
+            raise UnwindError("the process's memory has no such address")
         return data
 
 

@@ -183,7 +183,7 @@ def test_a_page_that_hangs_from_the_start_costs_a_second(exporter, opened, monke
 
 def test_a_page_without_profiling_figures_says_so(exporter, opened) -> None:
     exporter.show('DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-aaaa"} 98')
-    with pytest.raises(DeviceError, match="no DCGM_FI_PROF figure of these GPUs"):
+    with pytest.raises(DeviceError, match="no DCGM_FI_PROF value for the GPUs"):
         opened(FIRST, DCGM_EXPORTER_URL=exporter.url)
 
 

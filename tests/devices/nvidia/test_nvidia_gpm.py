@@ -79,7 +79,7 @@ def test_a_metric_that_fails_on_its_own_is_missing_alone(bench: Bench):
     bench.read(source, 0)
     values = bench.read(source, 1)[gpu_uuid(0)]
     assert values[TENSOR] == Missing(
-        Reason.UNSUPPORTED, "this GPU or its driver does not offer this figure"
+        Reason.UNSUPPORTED, "this GPU or its driver does not report this metric"
     )
     assert values["gpu_dram_percent"] == Missing(Reason.FAILED, "the driver answers 'not a number'")
     assert values[SM].reason is Reason.FAILED
