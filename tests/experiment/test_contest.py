@@ -176,7 +176,7 @@ class TestWhatIsOut:
         batches = [paced(500, unit="batch")] * 3
         point = judge(runs(cpu_1=[paced(5)] * 3, gpu_1=batches), FREE)
         assert point.outcome == "not_enough_evidence"
-        assert point.variants[1].why == "it counts batches, the others count steps"
+        assert point.variants[1].why == "this run counts batches, but the other runs count steps"
 
     @given(
         st.lists(st.floats(0.1, 10), min_size=3, max_size=10),
