@@ -121,7 +121,7 @@ def test_epochs_and_samples_of_all_ranks_are_counted() -> None:
     ("steps", "said"),
     [
         (0, "showed no step and did not end within 30.0 s: "),
-        (4, "neither its end nor a steady pace within 30.0 s: "),
+        (4, "neither the end nor a steady step rate within 30.0 s: "),
     ],
 )
 def test_a_program_without_steps_gets_advice(steps: int, said: str) -> None:
