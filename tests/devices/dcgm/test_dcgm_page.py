@@ -54,7 +54,7 @@ def test_figures_of_a_page_go_by_uuid_and_become_percent(exporter, opened) -> No
     assert set(dcgm.read()) == {"GPU-aaaa", "GPU-bbbb"}
     lacking = dcgm.read()["GPU-bbbb"]["gpu_tensor_percent"]
     assert isinstance(lacking, Missing)
-    assert "does not have this figure" in lacking.detail
+    assert "does not have this metric" in lacking.detail
     assert "30 s" in dcgm.notes[0]
 
 
