@@ -142,7 +142,7 @@ def test_time_stamps_of_long_ago_are_believed(exporter, opened) -> None:
     assert figures(dcgm) == {"gpu_sm_active_percent": 60.0}
     old_ms = int((time.time() - 120) * 1000)
     exporter.show(line("SM_ACTIVE", "GPU-aaaa", "0.7", stamp=f" {old_ms}"))
-    wait_for(dcgm, lambda found: failed(found, "ago"))
+    wait_for(dcgm, lambda found: failed(found, "s old"))
 
 
 def test_a_page_that_hangs_holds_up_nobody(exporter, opened, monkeypatch) -> None:
