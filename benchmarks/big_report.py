@@ -60,10 +60,10 @@ def measure(*, quick: bool) -> list[Row]:
         rows += [
             Row(what=f"{what}, wall time", unit="s", ours=times, budget=2),
             Row(what=f"{what}, peak memory", unit="MB", ours=peaks, budget=500),
-            Row(what=f"{what}, output", unit="MB", ours=_output_mb(form, env)),
+            Row(what=f"{what}, size of the output", unit="MB", ours=_output_mb(form, env)),
         ]
     size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
-    return [*rows, Row(what="the recording itself", unit="MB", ours=Figures.of(size / 1e6))]
+    return [*rows, Row(what="size of the recording", unit="MB", ours=Figures.of(size / 1e6))]
 
 
 def _output_mb(form: str, env: Mapping[str, str]) -> Figures:

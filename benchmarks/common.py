@@ -178,11 +178,11 @@ def slower_by(
     (low, high), (own_low, own_high) = _interval(ours), _interval(itself)
     clear = max(-own_low, own_high) < budget_percent and not low <= budget_percent < high
     return Row(
-        what=f"{program}, slower by",
+        what=f"program {program}: slower by",
         unit="%",
         ours=Figures.of(_middle(ours)),
         ours_text=f"{_middle(ours):+.2f} (95 %: {low:+.2f} to {high:+.2f}; {len(ours)} windows)",
-        peer="itself",
+        peer="stopped again",
         theirs=Figures.of(_middle(itself)),
         theirs_text=f"{_middle(itself):+.2f} (95 %: {own_low:+.2f} to {own_high:+.2f})",
         budget=budget_percent,

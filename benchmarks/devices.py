@@ -36,7 +36,7 @@ def measure(*, quick: bool) -> list[Row]:
         began = Figures.of(*(first_sample_ms(env) for _ in range(starts)))
     return [
         Row(
-            what="one sample of 8 GPUs, all metrics, CPU time",
+            what="CPU time of one sample of all metrics of 8 GPUs",
             unit="ms",
             ours=found["sample"],
             peer="plain binding",
@@ -44,14 +44,14 @@ def measure(*, quick: bool) -> list[Row]:
             budget=5,
         ),
         Row(
-            what="one reading of the energy of 8 GPUs, wall time",
+            what="wall time to read the energy of 8 GPUs once",
             unit="us",
             ours=found["energy"],
             peer="plain binding",
             theirs=found["plain energy"],
             budget=50,
         ),
-        Row(what="time to the first sample", unit="ms", ours=began, budget=300),
+        Row(what="wall time to the first sample", unit="ms", ours=began, budget=300),
     ]
 
 

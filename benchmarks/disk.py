@@ -1,12 +1,13 @@
 """Size on disk: the bytes per value in sealed recordings, and the size of a month.
 
-A value is a cell of a row that is not null. The busy share of each core is one value. *Readings*
-are all values except the time, the node and the device of a row. The *recorded* rows are from a
-real recording: a small program ran with eight stub GPUs. The *generated* rows are from recordings
-of generated samples, one sample per second. Teho's own code made these recordings from the samples.
-The samples are for 8 GPUs and 40 cores, and every sample has noise. If a row of the month covers
-more than 32 samples, the benchmark generates only 32 samples. So a row of the month has more noise
-than a real row. For comparison, the documentation of Prometheus gives 1 to 2 bytes per sample.
+A *stored value* is a cell of a row that is not null. The busy share of each core is one value.
+*Measured values* are all stored values except the time, the node and the device of a row. The
+*recorded* rows are from a real recording: a small program ran with eight stub GPUs. The *generated*
+rows are from recordings of generated samples, one sample per second. Teho's own code made these
+recordings from the samples. The samples are for 8 GPUs and 40 cores, and every sample has noise. If
+a row of the month covers more than 32 samples, the benchmark generates only 32 samples. So a row of
+the month has more noise than a real row. For comparison, the documentation of Prometheus gives 1 to
+2 bytes per sample.
 """
 
 from __future__ import annotations
@@ -39,12 +40,22 @@ def measure(*, quick: bool) -> list[Row]:
         program = [sys.executable, "-c", _PROGRAM.format(seconds=seconds)]
         teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--every", "100ms", "--"]
         subprocess.run([*teho, *program], env=env, check=True)
-        rows = _rows(f"recorded, {seconds} s at 0.1 s", env["TEHO_HOME"], env, budget=None)
+        rows = _rows(
+            f"recorded run of {seconds} s, one sample every 0.1 s",
+            env["TEHO_HOME"],
+            env,
+            budget=None,
+        )
         for length in (days, month_days):
             with tempfile.TemporaryDirectory(prefix="teho-bench-") as home:
                 say(f"generating {length:g} days")
                 _python("generate.py", home, "--days", str(length), env=env)
-                rows += _rows(f"generated, {length * 24:g} h at 1 s", home, env, budget=1.3)
+                rows += _rows(
+                    f"generated run of {length * 24:g} h, one sample every 1 s",
+                    home,
+                    env,
+                    budget=1.3,
+                )
     rows[-1] = Row(what=rows[-1].what, unit="MB", ours=rows[-1].ours, budget=20)
     return rows
 
@@ -53,13 +64,21 @@ def _rows(what: str, home: str, env: Mapping[str, str], budget: float | None) ->
     cells, readings, size_bytes = map(int, _python("values.py", home, env=env).split())
     return [
         Row(
-            what=f"{what}: bytes per value",
+            what=f"{what}: bytes per stored value",
             unit="B",
             ours=Figures.of(size_bytes / cells),
             budget=budget,
         ),
-        Row(what=f"{what}: bytes per reading", unit="B", ours=Figures.of(size_bytes / readings)),
-        Row(what=f"{what}: one node", unit="MB", ours=Figures.of(size_bytes / 1e6)),
+        Row(
+            what=f"{what}: bytes per measured value",
+            unit="B",
+            ours=Figures.of(size_bytes / readings),
+        ),
+        Row(
+            what=f"{what}: size of the recording of one node",
+            unit="MB",
+            ours=Figures.of(size_bytes / 1e6),
+        ),
     ]
 
 

@@ -63,7 +63,7 @@ def measure(*, quick: bool) -> list[Row]:
     if "hand" in wall_ms:
         rows.append(
             Row(
-                what="part of this time: loading PyTorch's library and asking for its GPUs",
+                what="time in which `teho doctor` loads PyTorch's library and counts the GPUs",
                 unit="ms",
                 ours=wall_ms["sees"],
                 peer="`import torch; torch.cuda.device_count()`",

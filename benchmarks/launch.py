@@ -54,7 +54,7 @@ def measure(*, quick: bool) -> list[Row]:
     wall_ms = wall_ms_of(ended)
     return [
         Row(
-            what="`teho launch -- true`, in times of `python -S -c pass`",
+            what="`teho launch -- true`, wall time divided by the wall time of `python -S -c pass`",
             unit="×",
             ours=Figures.of(wall_ms["teho"].median / wall_ms["python"].median),
             budget=3,
@@ -73,7 +73,8 @@ def measure(*, quick: bool) -> list[Row]:
             }.items()
         ),
         Row(
-            what=f"{ranks} × `teho launch -- true` started together, time to the last",
+            what=f"{ranks} × `teho launch -- true` started at the same time, "
+            "time until the last one ends",
             unit="s",
             ours=Figures.of(*last_s["teho"]),
             peer="`python -S -c pass`",

@@ -4,10 +4,10 @@ The programs in `benchmarks/lines/programs` were written without knowledge of Te
 runs a loop of two to five marked lines and measures the time of each line. The benchmark compares
 the shares from the program's own clocks with the shares that Teho, py-spy and scalene find, each in
 a separate run. *Largest error* is the largest difference from the program's own clocks, in
-percentage points, over all lines of all programs. *Top line right* is the number of programs for
-which the tool found the most expensive line. If the share of a line is within 5 points of the most
-expensive line, this line also counts as the most expensive line. *Loaded* means that two other
-processes use all cores.
+percentage points, over all lines of all programs. *Programs with the right top line* are programs
+for which the tool found the most expensive line. If the share of a line is within 5 points of the
+most expensive line, this line also counts as the most expensive line. *Loaded machine* means that
+two other processes use all cores.
 
 If a program uses neither PyTorch nor NumPy, it runs under every installed CPython. If a program
 uses PyTorch or NumPy, it runs under the Python in `.frameworks`. py-spy and scalene use this Python
@@ -16,8 +16,8 @@ share in 40 differs by more than 5 points by chance. If a program has an error o
 points, it runs three more times, and Teho's figure is the mean of these three runs. py-spy takes
 100 samples per second, with `--idle`, and stops the program for each sample. scalene does not
 report inclusive time. So for scalene, the benchmark adds up the time of a line and of the functions
-in the same file that the line calls. *Right kind* is the number of lines for which Teho and the
-program's author agree on the activity of the main thread.
+in the same file that the line calls. *Lines with the right activity* are lines for which Teho and
+the program's author agree on the activity of the main thread.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _rows(
     where: str, cases: list[Case], call: Callable[[Case, float, Path], Found], seconds: float,
     peer: str = "",
 ) -> list[Row]:  # fmt: skip
-    say(f"{where}: {len(cases)} programs {'under ' + peer if peer else ''}")
+    say(f"{where} machine: {len(cases)} programs {'under ' + peer if peer else ''}")
     found = []
     with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
         for case in cases:
@@ -164,8 +164,8 @@ def _rows(
     ]
     right = sum(found_kind in {kind.value for kind in _KINDS[true]} for found_kind, true in kinds)
     text = f"{worst.error:.1f} ({worst.case.path.stem})"
-    what = f"Python {where}: largest error of a share"
-    top_what = f"Python {where}: top line right, of {len(found)}"
+    what = f"Python {where} machine: largest error of the share of a line"
+    top_what = f"Python {where} machine: programs with the right top line, of {len(found)}"
     if peer:
         unmeasured = Figures.of(0.0)
         return [
@@ -181,7 +181,7 @@ def _rows(
             verdict="yes" if top == len(found) else "**no**"),
     ]  # fmt: skip
     if kinds:
-        what = f"Python {where}: right kind, of {len(kinds)} lines"
+        what = f"Python {where} machine: lines with the right activity, of {len(kinds)}"
         rows.append(Row(what=what, unit="lines", ours=Figures.of(right), ours_text=str(right)))
     return rows
 

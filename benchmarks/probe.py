@@ -12,9 +12,10 @@ windows between them are of two kinds, chosen at random. In one half of these wi
 is *awake*. In the other half, the program stops the sampler *again*. Teho's figure shows how much
 longer a step took in awake windows than in the stopped windows around them. Teho's figure is the
 mean over the middle half of the windows, divided by ten, with its 95 % interval (bootstrap).
-*Itself* is computed in the same way as Teho's figure, but for the windows in which the sampler was
-stopped again. The true value of *itself* is 0. The answer is neither yes nor no in two cases: the
-interval of *itself* reaches the budget, or Teho's interval contains the budget.
+*Stopped again* is computed in the same way as Teho's figure, but for the windows in which the
+sampler was stopped again. The true value of *stopped again* is 0. The answer is neither yes nor no
+in two cases: the interval of *stopped again* reaches the budget, or Teho's interval contains the
+budget.
 
 The probe also wraps *PyTorch's functions*. The benchmark cannot switch off the wrapped functions
 during a run. So the benchmark measures the cost of the wrapping separately, and adds it to Teho's
@@ -28,9 +29,9 @@ end of a program.
 Other profilers are measured as whole processes. Runs with a profiler and runs without a profiler
 alternate. The figure shows how much longer a step took after a warm-up of two seconds. The figure
 is the median over rounds, with the minimum and the maximum. The start and the end of the program
-are not included. *Another process* is a second run of the program without a profiler. If a figure
-is inside the range of *another process*, it is noise. *The probe, as a whole process* checks that
-the method above hides no cost.
+are not included. *A second run* is a second run of the program without a profiler. If a figure is
+inside the range of *a second run*, it is noise. *The probe, as a whole process* checks that the
+method above hides no cost.
 
 torch.profiler records the CPU. *scheduled* repeats `schedule(wait=5, warmup=1, active=3)` and
 writes its traces. TraceML has `trace_step` around each step. scalene runs with `--cpu-only`. py-spy
@@ -119,7 +120,7 @@ def _rows(
         **{name: partial(call, seconds) for name, call in peers.items()},
     }
     if not quick:
-        calls["another process"] = partial(child.told, seconds, "none")
+        calls["a second run"] = partial(child.told, seconds, "none")
     told = interleave(calls, rounds)
     rates = {name: [one["steps_per_s"] for one in several] for name, several in told.items()}
     hooks = []
@@ -138,7 +139,8 @@ def _rows(
         ),
         *hooks,
         Row(
-            what=f"{child.program}, CPU time of probe and sampler in the first {length_s:.1f} s",
+            what=f"program {child.program}: CPU time of probe and sampler in the first "
+            f"{length_s:.1f} s",
             unit="ms",
             ours=Figures.of(*(1000 * cost_s for cost_s, _ in accounts)),
         ),
@@ -232,7 +234,7 @@ class _Child:
         alone_s, probe_s = (min(one["step_s"] for one in told[probed]) for probed in (False, True))
         percent = 100 * (probe_s - alone_s) * steps_per_s
         return Row(
-            what=f"{self.program}, the part for PyTorch's functions",
+            what=f"program {self.program}: slower by the wrapped functions of PyTorch",
             unit="%",
             ours=Figures.of(percent),
             ours_text=f"{percent:+.2f} ({1e6 * (probe_s - alone_s):.1f} µs per batch)",
@@ -298,7 +300,7 @@ def _start(
         what=f'`python -c "{program}"` with the probe, wall time',
         unit="ms",
         ours=wall_ms[True],
-        peer="without",
+        peer="without the probe",
         theirs=wall_ms[False],
     )
 

@@ -2,13 +2,13 @@
 
 All three tools run at the same time, in separate processes, during several time windows. Teho runs
 as `teho run -- sleep`. nvitop and codecarbon only collect values, and write no files. The kernel
-reports the CPU time of each process in nanoseconds. *CPU time to start* is the CPU time of the
-first seconds, minus the steady CPU time. The row *a whole* `teho run` also includes the CPU time of
-the supervisor, of sealing, and of the report. PSS divides shared pages among the processes that
-share them, so sums over processes are correct. To compare the tools, this page uses their memory in
-the first minutes. The rows for 900 samples show the memory at the end of a longer run. A signal is
-one quantity of one device. The signals of nvitop are counted in its output. The signals of
-codecarbon are counted in its source code.
+reports the CPU time of each process in nanoseconds. *CPU time of the start* is the CPU time of the
+first seconds, minus the CPU time of the same time later in the run. The row *a whole* `teho run`
+also includes the CPU time of the supervisor, of sealing, and of the report. PSS divides shared
+pages among the processes that share them, so sums over processes are correct. To compare the tools,
+this page uses their memory in the first minutes. The rows for 900 samples show the memory at the
+end of a longer run. A signal is one quantity of one device. The signals of nvitop are counted in
+its output. The signals of codecarbon are counted in its source code.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def measure(*, quick: bool) -> list[Row]:
     }
     rows = [
         Row(
-            what="CPU of one core, steady",
+            what="CPU time of the recorder after its start, share of one core",
             unit="%",
             ours=percent["teho"],
             peer=peer,
@@ -105,11 +105,11 @@ def measure(*, quick: bool) -> list[Row]:
         for peer in peers
     ]
     for what, unit, figures, budget in (
-        ("signals in each round", "", signals, None),
-        ("CPU time per signal, steady", "µs", a_signal_us, None),
-        ("CPU time to start", "s", start_s, None),
-        ("memory, proportional (PSS)", "MB", memory["Pss"], 80),
-        ("memory, peak resident", "MB", memory["VmHWM"], 80),
+        ("signals in each sample", "", signals, None),
+        ("CPU time per signal after the start", "µs", a_signal_us, None),
+        ("CPU time of the start", "s", start_s, None),
+        ("memory use, as proportional set size (PSS)", "MB", memory["Pss"], 80),
+        ("memory use, highest resident set size", "MB", memory["VmHWM"], 80),
     ):
         rows += [
             Row(
@@ -123,23 +123,29 @@ def measure(*, quick: bool) -> list[Row]:
             for peer in peers
         ]
     both = memory["both"]["teho"]
-    rows.append(Row(what="recorder and supervisor together, proportional", unit="MB", ours=both))
     rows.append(
         Row(
-            what="CPU time of a whole `teho run -- sleep 30`, with start, seal and report",
+            what="memory use (PSS) of the recorder and the supervisor together",
+            unit="MB",
+            ours=both,
+        )
+    )
+    rows.append(
+        Row(
+            what="CPU time of a whole `teho run -- sleep 30`, including start and report",
             unit="s",
             ours=Figures.of(whole.cpu_s),
         )
     )
     rows += [
         Row(
-            what="recorder of a run of 900 samples, to its end, peak resident",
+            what="recorder in a run of 900 samples: highest resident set size",
             unit="MB",
             ours=Figures.of(recorder_bytes / _MB),
             budget=80,
         ),
         Row(
-            what="largest process of that run: the recorder's child that packs, or the report",
+            what="largest process in a run of 900 samples: highest resident set size",
             unit="MB",
             ours=Figures.of(largest_bytes / _MB),
         ),

@@ -15,10 +15,11 @@ result.
 
 Teho's figure shows how much less work the program did in awake windows than in the stopped windows
 around them. Teho's figure is the mean over the middle half of the windows, in per cent, divided by
-ten, with its 95 % interval (bootstrap). *Itself* is computed in the same way as Teho's figure, but
-for the windows in which the recorder was stopped again. The true value of *itself* is 0, so the
-interval of *itself* shows how exactly this machine can measure. The answer is neither yes nor no in
-two cases: the interval of *itself* reaches the budget, or Teho's interval contains the budget.
+ten, with its 95 % interval (bootstrap). *Stopped again* is computed in the same way as Teho's
+figure, but for the windows in which the recorder was stopped again. The true value of *stopped
+again* is 0, so the interval of *stopped again* shows how exactly this machine can measure. The
+answer is neither yes nor no in two cases: the interval of *stopped again* reaches the budget, or
+Teho's interval contains the budget.
 
 When the stopped recorder continues, it takes one sample at once. So the recorder takes eleven
 samples in a second instead of ten. Because of the eleventh sample, Teho's figure may be too high,

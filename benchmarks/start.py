@@ -47,10 +47,12 @@ def measure(*, quick: bool) -> list[Row]:
     return [
         *rows,
         Row(
-            what="`teho run -- true`, wall time, report included",
+            what="`teho run -- true`, wall time including the report",
             unit="ms",
             ours=wall_ms["teho run -- true"],
             budget=600,
         ),
-        Row(what="`teho run -- true`, CPU time of all its processes", unit="ms", ours=run_cpu),
+        Row(
+            what="`teho run -- true`, CPU time of all processes of the run", unit="ms", ours=run_cpu
+        ),
     ]

@@ -79,7 +79,7 @@ def _row(case: Case, own: Mapping[str, str], *, quick: bool) -> Row:
     after = medians[_words(found)] if found else before
     regained = Figures.of(100 * (after - before) / (best - before))
     return Row(
-        what=f"fault {case.key}, {case.title}: `{_words(found) or 'nothing'}`, regained",
+        what=f"fault {case.key}, {case.title}: gain regained by `{_words(found) or 'no change'}`",
         unit="%",
         ours=regained,
         ours_text=f"{regained} ({before:.3g} → {after:.3g}, ideal {best:.3g} steps/s)",

@@ -143,7 +143,8 @@ def _judge_recordings(workshop: Workshop, home: Path, folders: Sequence[Path]) -
     return (
         f"Teho finds the expected finding in {right} of {right + len(wrong)} recordings"
         + (f" ({'; '.join(wrong)})" if wrong else "")
-        + f". {made} of them were made without a GPU (`traces.py`): they are not measurements."
+        + f". {made} of these recordings were written by `traces.py` without a GPU, and are not "
+        "measurements."
     )
 
 

@@ -50,7 +50,8 @@ def _slowdown(stage: Stage, probe: str) -> Rows:
     told = json.loads(output.splitlines()[-1])
     row = slower_by("training", told["awake"], told["again"], _BUDGET_PERCENT)
     yield Row(
-        "slower by", "%", teho=row.ours_text, other=row.theirs_text, whose="itself, stopped",
+        "slower by", "%", teho=row.ours_text, other=row.theirs_text,
+        whose="the recorder, stopped again",
         why=f"{row.verdict}; {told['watchers']} watchers; {told['steps_per_s']:.0f} steps/s; "
         f"{dose} samples a second, divided by {dose}".lstrip("; "),
     )  # fmt: skip

@@ -220,7 +220,7 @@ def test_ctrl_c_ends_all_and_shows_what_there_is() -> None:
         finally:
             bench.kill()
     assert bench.returncode == 130
-    assert "It was ended early" in " ".join(measured["notes"])
+    assert "The measurement was ended early" in " ".join(measured["notes"])
     while program.exists():  # one that had only just started ends when its input does
         pass
 

@@ -80,7 +80,7 @@ def test_the_form_for_cupy_agrees_with_numpy(name: str, tmp_path: Path) -> None:
             "add": {"kernel", "copy in", "copy out", "end to end"},
             "loop": {"step by step", "running sum"},
             "sum": {"kernel", "copy in", "end to end"},
-            "solve": {"kernel", "copy in", "copy out", "end to end, generated on the device"},
+            "solve": {"kernel", "copy in", "copy out", "end to end, data generated on the device"},
             "matmul": {"kernel", "copy in", "copy out", "end to end"},
             "bandwidth": {"host to device, pinned", "device to host, pinned"},
         }[name]
@@ -176,7 +176,9 @@ def test_where_memory_ends_the_sweep_ends_and_says_so() -> None:
 def test_what_a_library_lacks_is_said_once() -> None:
     found = measured(small(MATMUL, *POINTS["matmul"]), ["numpy"], [on_cpu()])
     assert {one.why for one in found.left} == {"unsupported"}
-    assert "BF16 on the CPU without NumPy: it does not offer this precision." in found.notes
+    assert (
+        "BF16 on the CPU without NumPy: the library does not offer this precision." in found.notes
+    )
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_a_batch_size_that_only_a_gpu_can_have_is_left_out_on_cpus() -> None:
     ]
     assert batches == [{256}, {256, 4096}]
     assert changed.left_out == (
-        "CPUs have no batches of 4,096 images, because an epoch has only 8,192 there.",
+        "On CPUs, batches of 4,096 images are not measured: an epoch has only 8,192.",
     )
     with pytest.raises(InputError, match="--batch 4096: an epoch has only 2 batches"):
         with_sizes(CNN, AskedSizes(batches=(256, 4096)), ["full"])

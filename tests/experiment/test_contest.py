@@ -155,7 +155,7 @@ class TestWhatIsOut:
         point = judge(runs(cpu_1=[broken()], gpu_1=[]), FREE)
         assert point.verdict == "Not enough evidence: none of the variants could be measured"
         assert [one.why for one in point.variants] == [
-            "it ended with exit code 3", "the time was not enough for it",
+            "it ended with exit code 3", "the time limit was too short for this run",
         ]  # fmt: skip
 
     def test_two_rounds_are_too_few(self) -> None:
@@ -176,7 +176,7 @@ class TestWhatIsOut:
         batches = [paced(500, unit="batch")] * 3
         point = judge(runs(cpu_1=[paced(5)] * 3, gpu_1=batches), FREE)
         assert point.outcome == "not_enough_evidence"
-        assert point.variants[1].why == "it counts batches, the others count steps"
+        assert point.variants[1].why == "this run counts batches, but the other runs count steps"
 
     @given(
         st.lists(st.floats(0.1, 10), min_size=3, max_size=10),

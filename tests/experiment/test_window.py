@@ -117,7 +117,12 @@ def test_a_task_of_several_runs_to_its_end_and_its_recording_says_why(
     said = [trouble.what for task in read_run(only_run(home)).tasks for trouble in task.troubles]
     assert (
         said
-        == [("--window had no effect: it needs a single program, but this is one of several tasks")]
+        == [
+            (
+                "--window had no effect: this option needs a single program, but this task is "
+                "one of several tasks"
+            )
+        ]
         * 2
     )
 

@@ -37,8 +37,8 @@ GH200 = Device(
     architecture="9.0",
 )  # fmt: skip
 APU = Device(id="GPU-a", index=0, name="AMD Instinct MI300A", vendor="amd", energy_of="module")
-NO_COUNTER = Missing(Reason.UNSUPPORTED, "this GPU or its driver does not offer this figure")
-NO_POWER = Missing(Reason.FORBIDDEN, "the driver does not show this figure to this user")
+NO_COUNTER = Missing(Reason.UNSUPPORTED, "this GPU or its driver does not report this metric")
+NO_POWER = Missing(Reason.FORBIDDEN, "the driver does not report this metric to this user")
 
 
 def steady(

@@ -155,7 +155,7 @@ def refused(tmp_path: Path) -> str:
 def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "teho-cache-maija" / "triton").mkdir(parents=True)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert refused(tmp_path) == "it belongs to another user"
+    assert refused(tmp_path) == "the folder belongs to another user"
 
 
 def test_a_folder_that_everybody_may_write_is_not_used(tmp_path: Path):

@@ -101,7 +101,7 @@ def test_cores_of_one_node_come_from_an_environment_that_keeps_them_together() -
     assert only(cluster(environments=(FILL,)), gpus=0, cpus=15).unknown == (
         (
             "whether all cores are on one node: "
-            "parallel environment 'fill' takes the cores from one node after another"
+            "the parallel environment 'fill' allocates cores from one node after another"
         ),
     )
     assert refusal(cluster(environments=(TURNS,)), gpus=0, cpus=15).instead == "--cpus 1"

@@ -277,7 +277,7 @@ def test_a_file_that_is_full_says_so(probed: Probed) -> None:
     )
     assert (done.stderr, done.returncode) == (b"", 0)
     (lines,) = probed.processes()
-    assert lines[-1] == {"failed": "its file is full: later samples are missing"}
+    assert lines[-1] == {"failed": "the file of samples is full: later samples are missing"}
 
 
 def test_a_line_is_read_while_linecache_is_imported(probed: Probed) -> None:

@@ -90,7 +90,7 @@ def test_nothing_measured_is_a_verdict_and_its_reasons() -> None:
         "? Not enough evidence: none of the variants could be measured\n\n"
         "Not measured\n"
         "  ✗ cpu:1: it ended with exit code 3\n"
-        "  ✗ gpu:1: the time was not enough for it\n"
+        "  ✗ gpu:1: the time limit was too short for this run\n"
     )
 
 

@@ -47,8 +47,8 @@ HAD: dict[str, Signal] = {
     "gpu_ecc_corrected": 0, "gpu_ecc_uncorrected": 0, "gpu_nvlink_errors": 0, "gpu_xid_errors": 0,
     "gpu_job_busy_percent": 0, "gpu_job_processes": 0, "gpu_job_memory_bytes": 0,
 }  # fmt: skip
-LACKING = Missing(Reason.UNSUPPORTED, "this GPU or its driver does not offer this figure")
-CLOSED = Missing(Reason.FORBIDDEN, "the driver does not show this figure to this user")
+LACKING = Missing(Reason.UNSUPPORTED, "this GPU or its driver does not report this metric")
+CLOSED = Missing(Reason.FORBIDDEN, "the driver does not report this metric to this user")
 OLD = Missing(Reason.UNSUPPORTED, "GPM needs a Hopper GPU or newer")
 ACTIVITY = (
     "gpu_sm_active_percent", "gpu_sm_occupancy_percent", "gpu_tensor_percent", "gpu_fp64_percent",

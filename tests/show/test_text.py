@@ -153,7 +153,7 @@ def test_missing_cell_widens_its_column():
     column = Column(key="x", label="x", unit="W", decimals=0)
     text = render(table(column, rows=({"x": missing}, {"x": 5.0})))
     assert "\nno permission\n            5\n" in text
-    assert "no permission (x): this user is not allowed to read it" in text
+    assert "no permission (x): this user is not allowed to read this metric" in text
 
 
 def test_what_all_rows_share_is_never_cut_off():
@@ -175,7 +175,7 @@ def test_rules_that_lacked_the_same_stand_in_one_line():
 
 
 def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
-    why = "the driver reports it only for Hopper GPUs and newer"
+    why = "the driver reports this metric only for Hopper and newer GPUs"
     sm, busy = Lack("SM activity", "GPUs 0–3 on a", why), Lack("GPU busy", "GPU 0 on a", "MIG mode")
     lacks = {
         "gpu_a": (sm, busy),

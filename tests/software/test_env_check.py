@@ -82,7 +82,7 @@ def test_what_is_not_known_is_said_and_never_called_fine() -> None:
     assert found.problems == ()
     assert [line.partition(":")[0] for line in found.not_checked] == ["Driver", "GPU"]
     found = check(pip("torch==2.9.0+computecanada"), source="x", form="x", target=Target(**H100))
-    assert "does not say what it is built for" in found.not_checked[0]
+    assert "does not say for which CUDA or ROCm version" in found.not_checked[0]
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def test_a_cluster_that_says_nothing_of_environments() -> None:
     assert "uv pip install --torch-backend=rocm7.14 'torch==2.14.*'" in lines
     found = plan_environment(bare, Asked(framework="tensorflow"))
     assert isinstance(found, NothingFits)
-    assert {one.why for one in found.refused} == {"it has no build with ROCm"}
+    assert {one.why for one in found.refused} == {"this version has no build with ROCm"}
 
 
 def test_the_page_shows_what_is_written() -> None:

@@ -128,7 +128,7 @@ def test_links_and_folders_of_the_user_stay(teho: Call, tmp_path: Path) -> None:
     said = teho("stage", data, to, "--format", "json")
     assert said.returncode == 1
     assert {one["path"]: one["why"] for one in result(said.stdout)["conflicts"]} == {
-        "data/link": "the link there leads to another place",
+        "data/link": "the link at the destination leads to another place",
         "data/run.sh": "it is a folder there, and a file here",
         "data/sub": "it is a symbolic link there, and a folder here",
     }
@@ -212,7 +212,10 @@ def test_a_damaged_copy_is_found(teho: Call, tmp_path: Path) -> None:
         said = teho("stage", data, to, archive, "--checksums", "all", "--format", "json")
         assert said.returncode == 1
         assert result(said.stdout)["differences"] == [
-            {"path": "data/sub/f7", "why": "its checksum there differs from the one here"}
+            {
+                "path": "data/sub/f7",
+                "why": "the checksums of the file here and at the destination differ",
+            }
         ]
         assert teho("stage", data, to, archive, "--checksums", "0").returncode == 0
 
@@ -225,8 +228,8 @@ def test_what_changes_meanwhile_is_named(teho: Call, tmp_path: Path) -> None:
     said = teho("stage", data, to, "--format", "json", "--checksums", "all", env={"PATH": path})
     assert said.returncode == 1
     assert {one["path"]: one["why"] for one in result(said.stdout)["differences"]} == {
-        "data/run.sh": "it changed here while it was copied",
-        "data/sub/f3": "it is not there",
+        "data/run.sh": "the file here changed while it was copied",
+        "data/sub/f3": "the file is missing at the destination",
     }
 
 
@@ -309,8 +312,8 @@ def test_an_interrupted_archive_continues(teho: Call, tmp_path: Path, number: in
     said = teho("stage", data, to, "--archive", "--checksums", "all", "--format", "json")
     assert said.returncode == 1
     assert result(said.stdout)["differences"] == [
-        {"path": "data/0", "why": "its checksum there differs from the one here"},
-        {"path": "data/0", "why": "its header in the archive is damaged"},
+        {"path": "data/0", "why": "the checksums of the file here and at the destination differ"},
+        {"path": "data/0", "why": "the header of the file in the archive is damaged"},
     ]
     assert [path.name for path in to.iterdir()] == ["data.tar"]
 

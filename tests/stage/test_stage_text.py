@@ -65,7 +65,9 @@ FILES = msgspec.structs.replace(
 DIFFERENT = msgspec.structs.replace(
     FILES,
     state="different",
-    differences=tuple(Problem(f"images/{name}", "it is not there") for name in range(30)),
+    differences=tuple(
+        Problem(f"images/{name}", "the file is missing at the destination") for name in range(30)
+    ),
     conflicts=(Problem("images/mine", "another file"),),
     messages=("rsync: it broke",),
 )

@@ -51,7 +51,7 @@ class Words:
     def read(self, address: int, size: int) -> bytes:
         data = self.some(address, size)
         if len(data) < size:
-            raise UnwindError("its memory has no such place")
+            raise UnwindError("the process's memory has no such address")
         return data
 
 
@@ -239,9 +239,9 @@ def test_words_that_are_not_there_are_refused(version: tuple[int, int]) -> None:
         layout_of(version, memory_of(words, magic=b"notdebug"), 0)
     with pytest.raises(UnwindError, match="does not publish"):
         layout_of(version, Words(bytes(8192)), 0)
-    with pytest.raises(UnwindError, match="no such place"):
+    with pytest.raises(UnwindError, match="no such address"):
         layout_of(version, memory_of(words[:-1]), 0)
-    with pytest.raises(UnwindError, match="no such place"):
+    with pytest.raises(UnwindError, match="no such address"):
         layout_of(version, Words(b""), 0)
 
 

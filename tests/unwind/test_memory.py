@@ -32,9 +32,9 @@ def test_memory_is_read_as_it_is(program: Callable[..., Program]) -> None:
         assert memory.pointer(address) == 0x0706050403020100
         for nowhere in (0, 1, 2**47 - 8, 2**63 - 8, 2**63, 2**64 - 1, -1):
             assert memory.some(nowhere, 16) == b""
-            with pytest.raises(UnwindError, match="no such place"):
+            with pytest.raises(UnwindError, match="no such address"):
                 memory.read(nowhere, 16)
-            with pytest.raises(UnwindError, match="no such place"):
+            with pytest.raises(UnwindError, match="no such address"):
                 memory.pointer(nowhere)
 
 

@@ -42,8 +42,10 @@ def with_sizes(example: BenchExample, asked: AskedSizes, kinds: Collection[str])
     if not example.sizes:
         having = [one.name for one in EXAMPLES.values() if one.sizes]
         raise InputError(
-            f"{example.name} has no images, so their number and the loader's settings have no "
-            "effect", " or ".join(having), f"`teho bench {having[0]}` with the same options",
+            f"{example.name} has no images, so a number of images and settings of the data "
+            "loader have no effect",
+            " or ".join(having),
+            f"`teho bench {having[0]}` with the same options",
         )  # fmt: skip
     for kind in kinds:
         own, batches = example.sizes[kind], asked.batches
@@ -86,8 +88,8 @@ _ADD_CHECK = {"elements": 1000}
 ADD = BenchExample(
     name="add",
     title="Addition to each element",
-    shows="one addition for each element: how many are needed before a GPU is faster, and what "
-    "copying them costs",
+    shows="one addition for each element: from how many elements a GPU is faster, and how long it "
+    "takes to copy the elements",
     cpu=("numpy", "jax", "torch"),
     gpu=("cupy", "jax", "torch"),
     axis="elements",
@@ -117,21 +119,21 @@ LOOP = ADD._replace(
 SUM = ADD._replace(
     name="sum",
     title="Sum of three arrays",
-    shows="few additions for each number that is read: the speed of memory decides, and so does a "
-    "compiler that reads each array once",
+    shows="few additions for each number that is read: so the speed depends on the memory, and on "
+    "a compiler that reads each array only once",
     checks=(OutputCheck(_ADD_CHECK, 1e-5),),
 )
 
 SOLVE = BenchExample(
     name="solve",
     title="Systems of linear equations",
-    shows="N systems of size M × M at once: how many are needed before a GPU is faster",
+    shows="N systems of M linear equations: from which number of systems a GPU is faster",
     cpu=("numpy", "jax", "torch"),
     gpu=("cupy", "jax", "torch"),
     axis="systems",
     group="{rows} × {rows}",
     figure="time",
-    phases=("kernel", "end to end", "end to end, generated on the device"),
+    phases=("kernel", "end to end", "end to end, data generated on the device"),
     checks=(
         OutputCheck({"systems": 100, "rows": 8}, 1e-10),
         OutputCheck({"systems": 2, "rows": 200}, 1e-10),
@@ -155,7 +157,7 @@ SOLVE = BenchExample(
 MATMUL = BenchExample(
     name="matmul",
     title="Matrix multiplication",
-    shows="the share of its peak speed that a device reaches, by matrix size and precision",
+    shows="which share of the peak speed a device reaches, for each matrix size and precision",
     cpu=("numpy", "jax", "torch"),
     gpu=("cupy", "jax", "torch"),
     axis="size",

@@ -134,7 +134,7 @@ def fitting(own: ImageSizes, asked: AskedSizes) -> tuple[tuple[int, ...], list[s
         return found, []
     images = format_count(own.images)
     return found, [
-        f"CPUs have no batches of {joined(large)} images, because an epoch has only {images} there."
+        f"On CPUs, batches of {joined(large)} images are not measured: an epoch has only {images}."
     ]
 
 

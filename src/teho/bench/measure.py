@@ -104,7 +104,7 @@ def measure(
             bench.check()
             bench.time()
         except KeyboardInterrupt:
-            notes = (*notes, "It was ended early, so some points are missing.")
+            notes = (*notes, "The measurement was ended early, so some sizes are missing.")
         return bench.judged(placements, notes, for_s)
 
 
@@ -186,10 +186,10 @@ class _Bench:
         agreement = agreement_of(own, figures, reference, check.tolerance, by)
         self._agreements.append(agreement)
         if not agreement.agrees:
-            text = "its results are not numbers, or their number is wrong"
+            text = "the results are not numbers, or there are too few or too many results"
             if agreement.error is not None:
                 text = (
-                    f"its results differ by {agreement.error:.1g} of the largest figure, but only "
+                    f"the results differ by {agreement.error:.1g} of the largest value, but only "
                     f"{check.tolerance:.1g} is allowed"
                 )
             self._remove(worker, {"why": "disagrees", "text": text})
@@ -239,13 +239,13 @@ class _Bench:
     def _time_point(self, worker: Worker, point: Point, group: str) -> bool:
         """Time one point; return whether to go on with the next one of its group."""
         if not self._left_s:
-            self._leave(worker, point, "time", "the time was over")
+            self._leave(worker, point, "time", "the time limit was reached")
             return False
         if self._used_s[worker.name] > self._share_s:
-            self._leave(worker, point, "time", "its share of the time was over")
+            self._leave(worker, point, "time", "this library had used its share of the time")
             return False
         if (worker.name, group) in self._slow:
-            self._leave(worker, point, "slow", "runs before this one took too long")
+            self._leave(worker, point, "slow", "earlier and smaller sizes took too long")
             return False
         self._tell(
             f"{self._example.name}: {worker.name}, {group} {self._example.axis} "

@@ -77,7 +77,7 @@ def verdict_of(measured: Measured) -> str:
     if measured.figure in UNITS:
         parts.append(_rates(measured))
     parts += _crossings(measured)
-    return " ".join(filter(None, parts)) or "No two placements were measured at the same points."
+    return " ".join(filter(None, parts)) or "No size was measured on more than one device."
 
 
 def _rates(measured: Measured) -> str:
@@ -241,8 +241,8 @@ def _feeds(measured: Measured) -> Iterable[str]:
     timed = {one.phase for one in measured.timings}
     if "host memory" in timed and "on the device" in {*measured.phases} - timed:
         yield (
-            "Without a GPU there is no third feed, on the device, and no GPU use: a CPU's memory "
-            "is both host memory and device memory."
+            "Without a GPU, there are no rows for data in GPU memory and for GPU use: a CPU's "
+            "memory is both host memory and device memory."
         )
 
 
@@ -258,7 +258,7 @@ def _agreement(measured: Measured) -> Iterable[str]:
     worst = max(right, key=lambda one: (one.error or 0.0) / (one.tolerance or 1.0))
     yield (
         f"{len(right)} of {len(right)} results agree with {LIBRARIES[by]}'s: the largest "
-        f"difference is {worst.error:.1g} of the largest figure, and {worst.tolerance:.1g} is "
+        f"difference is {worst.error:.1g} of the largest value, and {worst.tolerance:.1g} is "
         f"allowed."
     )
 
@@ -290,7 +290,7 @@ def _noise(timings: tuple[Timing, ...]) -> Iterable[str]:
     known = [one.noise_percent for one in timings if one.noise_percent is not None]
     if known:
         yield (
-            f"Half of the medians are known to ±{median(known):.1f} % or better, the worst to "
+            f"The median times have an error of ±{median(known):.1f} % (typical) and at most "
             f"±{number_text(max(known))} % (95 % confidence)."
         )
     few = sum(one.samples < 10 for one in timings)
@@ -304,7 +304,8 @@ def _noise(timings: tuple[Timing, ...]) -> Iterable[str]:
     ]
     if drifted:
         yield (
-            f"{len(drifted)} of {len(timings)} timings grew slower by {_DRIFTED_PERCENT:.0f} % or "
+            f"{len(drifted)} of {len(timings)} timings became slower by {_DRIFTED_PERCENT:.0f} "
+            f"% or "
             "more while they were taken: another program ran, or clock rates went down."
         )
 

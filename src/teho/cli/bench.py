@@ -45,19 +45,19 @@ _MOST_PREFETCHED = 64
   teho bench cnn --images 50000 --batch 1024,4096 --workers 10,4
   teho bench regression cnn --for 20min -o bench.html
   teho bench --from solve.json --plot solve.svg""")
-@flag("--quick", "Measure fewer and smaller points: under a minute per example.")
+@flag("--quick", "Measure fewer sizes, and only small sizes: under a minute per example.")
 @option("--library NAME,…", "Compare these libraries: numpy, cupy, jax or torch.",
         unset="all that are installed", into="libraries", default="")  # fmt: skip
 @option("--on PLACE,…", "Compare these placements: cpu:N, cpu:all or gpu:1.",
         unset="cpu:1,cpu:all,gpu:1", default="")  # fmt: skip
-@option("--python PATH", "Use the libraries of this Python.", unset="`python`, else Teho's",
+@option("--python PATH", "Use the libraries that this Python has.", unset="`python`, else Teho's",
         default="")  # fmt: skip
 @option("--for TIME", "Stop each example after this time.", unset="10min, or 50s with --quick",
         into="for_", default="")  # fmt: skip
 @option("--images N", "Train on N images in an epoch (cnn, resnet152).",
         unset="50000 on a GPU; 8192 and 256 on CPUs; fewer with --quick", default="")  # fmt: skip
 @option("--batch N,…", "Compare these batch sizes (cnn, resnet152).",
-        unset="from 64, 16 or 8 on, as far as the images suffice",
+        unset="from 64, 16 or 8 up to the largest batch for which there are enough images",
         into="batches", default="")  # fmt: skip
 @option("--workers N,…",
         "Compare these numbers of loader workers; the first for all batch sizes.",

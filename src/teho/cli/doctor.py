@@ -39,7 +39,7 @@ _DOOMED = 3
         default="")  # fmt: skip
 @option("--only ID,…", "Run only these checks.", unset="all", default="")
 @flag("--self-test", "Multiply matrices on the first GPU or the CPU, for up to 90 s.")
-@flag("--in-job", "Print one line per problem to stderr; for a job script.")
+@flag("--in-job", "Print one line per problem to stderr. Use this in a job script.")
 @output_options()
 def command(
     python: str,

@@ -57,7 +57,7 @@ Examples:
 @option("--cluster NAME", "Plan for this cluster.", unset="the one of this machine", into="name")
 @click.argument("framework", metavar="[FRAMEWORK]", required=False,
                 type=click.Choice(get_args(Framework)))  # fmt: skip
-@option("--framework", "Plan this framework; the same as FRAMEWORK.", into="same",
+@option("--framework", "Plan this framework. This option does the same as FRAMEWORK.", into="same",
         type=click.Choice(get_args(Framework)))  # fmt: skip
 @option("--version VERSION", "Use this version of the framework, such as 2.12.",
         unset="the newest that fits", default="")  # fmt: skip

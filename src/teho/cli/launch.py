@@ -39,7 +39,7 @@ __all__ = ["command"]
 @option("--timeout TIME", "With --check, wait at most this time for all ranks.", unset="1min")
 @option("--for TIME", "With --check, measure each connection for this time.", unset="1s",
         into="length")  # fmt: skip
-@flag("--json", "Print one JSON object; with --check.", into="as_json")
+@flag("--json", "With --check, print the result as one JSON object.", into="as_json")
 @flag("-q --quiet", "Do not print what Teho leaves unchanged.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(

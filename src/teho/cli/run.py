@@ -187,7 +187,7 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     outcome.troubles.extend(remote.troubles if remote else ())
     _protected(
         supervisor,
-        "the end could not be recorded",
+        "the end of the run could not be recorded",
         lambda: _end(supervisor, wanted, recording, task, outcome, kept),
     )
     if not reports:
@@ -329,7 +329,9 @@ def _open_window(spool: str, manner: _Manner, task: Task) -> Window:
     """Return the window that ends the program when its step rate is known, or after a time."""
     if is_step(task) and manner.limit_s is None:
         # Each task would end the other tasks of its node, and would not know of other nodes.
-        raise InputError("it needs a single program, but this is one of several tasks")
+        raise InputError(
+            "this option needs a single program, but this task is one of several tasks"
+        )
     from teho.experiment.window import Window
 
     window_s = None if is_step(task) else manner.window_s

@@ -299,7 +299,7 @@ def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -
         raise
     except KeyboardInterrupt:
         raise interrupted(
-            "interrupted: it is unknown if the job was submitted. Next: run `teho status`, "
+            "interrupted: it is not known whether the job was submitted. Next: run `teho status`, "
             "which looks for the job, before you submit it again"
         ) from None
 

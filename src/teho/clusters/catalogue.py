@@ -127,7 +127,7 @@ def _of_partition(cluster: Cluster, partition: Partition) -> Iterator[tuple[str,
         if key not in Partition.__struct_fields__:
             yield f"unknown = {key!r}{did_you_mean(key, Partition.__struct_fields__)}", ""
         elif getattr(partition, key) not in {None, "", False}:
-            yield f"{key} is both given and in `unknown`", "one of the two"
+            yield f"{key} has a value, but the list `unknown` also names {key}", "one of the two"
 
 
 def _check_memory(text: str | None, what: str) -> None:

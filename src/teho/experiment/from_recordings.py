@@ -185,15 +185,15 @@ def _turns(contest: Contest, went: Sequence[tuple[str, Run]]) -> str:
     ended = [(run.end.at, after) for (_, run), (_, after) in pairwise(own) if run.end]
     if any(at > after.started_at for at, after in ended):
         return (
-            "Some of these runs were recorded at the same time. If they shared a node, they "
-            "slowed each other down."
+            "Some of these runs were recorded at the same time. If these runs "
+            "shared a node, each run slowed the others."
         )
     names = [name for name, _ in own]
     rounds = [set(names[first : first + 2]) for first in range(0, len(names) - 1, 2)]
     if all(round_ == two for round_ in rounds):
         return "These recorded runs took turns."
     return (
-        "These recorded runs did not take turns, so the figures include changes of the machine "
+        "These recorded runs did not take turns, so the results include changes of the machine "
         "between the runs."
     )
 

@@ -11,7 +11,7 @@ from teho.units import many
 __all__ = ["Measure", "measure_of"]
 
 _LACKING = (
-    "it ended before its step rate was known, but other runs were stopped early: `--full` "
+    "the run ended before the step rate was known, but other runs were stopped early: `--full` "
     "compares whole "
     "runs"
 )
@@ -38,7 +38,9 @@ class Measure(NamedTuple):
         if self.rate(sample) is None:
             return _LACKING
         if self.unit not in {"sample", sample.unit}:
-            return f"it counts {many(sample.unit)}, the others count {many(self.unit)}"
+            return (
+                f"this run counts {many(sample.unit)}, but the other runs count {many(self.unit)}"
+            )
         return ""
 
 

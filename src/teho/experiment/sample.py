@@ -72,25 +72,28 @@ def sample_of(run: Run, directory: Path, window_s: float | None) -> Sample:
 
 def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
     if run.end is None:
-        return "its recording has no end: it is still running, or its recorder was killed"
+        return "the recording has no end: the run still runs, or the recorder was killed"
     if failed(run.end):
         if run.end.exit_code is None and run.end.signal is None:
-            return f"it failed: {ending(run.end)}"
-        return f"it ended {'with ' if run.end.signal is None else ''}{ending(run.end)}"
+            return f"the run failed: {ending(run.end)}"
+        return f"the run ended {'with ' if run.end.signal is None else ''}{ending(run.end)}"
     if run.end.on_purpose and sample.steps_per_s is None:
         took = format_duration(sample.elapsed_s)
         if sample.steps:
-            return f"it reached neither its end nor a steady pace within {took}: increase `--for`"
+            return (
+                f"the program reached neither the end nor a steady step rate within {took}: "
+                "increase `--for`"
+            )
         return (
-            f"it showed no step and did not end within {took}: increase `--for`, or call "
+            f"the program showed no step and did not end within {took}: increase `--for`, or call "
             "`teho.step()` in the program after each step"
         )
     given = max((len(node.cores) for node in run.nodes), default=0)
     had = max((len(process.cores or ()) for process in processes), default=0)
     if 0 < given < had:
         return (
-            f"it was given {format_count(given)} cores, but ran on {format_count(had)}: "
-            "a launcher such as `srun` may have given it other cores and GPUs"
+            f"the run was given {format_count(given)} cores, but ran on {format_count(had)}: "
+            "a launcher such as `srun` may have given the run other cores and GPUs"
         )
     has_gpus = any(node.devices for node in run.nodes)
     # Another library may have used the GPUs.

@@ -187,7 +187,10 @@ def _numbers_of_workers(base: Attempt, room: Room) -> Ways:
     ways = [way for way in ways if way]
     if not ways and up:
         need = format_bytes(_with_workers(base, up[0]))
-        return f"More workers were not tried: they need an estimated {need}, more than the memory."
+        return (
+            f"More workers were not tried: they would need about {need} of memory, more than "
+            "there is."
+        )
     return ways
 
 
@@ -235,8 +238,8 @@ def _in_memory(best: Attempt, base: Attempt, room: Room) -> Ways:
     need = base.ranks * samples * batch["bytes"] / size
     if not _fits(base.used_bytes + need, room):
         return (
-            f"Keeping the samples in memory was not tried: they need about {format_bytes(need)}, "
-            "more than the memory."
+            "Keeping the samples in memory was not tried: the samples would need about "
+            f"{format_bytes(need)} of memory, more than there is."
         )
     ways: list[Way] = [({"in_memory": True, "num_workers": 0},)]
     return [*ways, ({"in_memory": True},)] if _workers(best) else ways

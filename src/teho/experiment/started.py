@@ -147,11 +147,11 @@ def _send(pids: Sequence[int], number: signal.Signals) -> None:
 def ended_words(exit_code: int) -> str:
     """Return how a program ended, from its exit code or, below 0, a signal's number."""
     if exit_code == -signal.SIGKILL:
-        return "it was killed (SIGKILL), probably because memory was full"
+        return "the run was killed (SIGKILL), probably because memory was full"
     if exit_code < 0:
         names = {one.value: one.name for one in signal.Signals}
-        return f"it was ended by {names.get(-exit_code, f'signal {-exit_code}')}"
-    return f"it ended with exit code {exit_code}"
+        return f"the run was ended by {names.get(-exit_code, f'signal {-exit_code}')}"
+    return f"the run ended with exit code {exit_code}"
 
 
 def tail_of(errors: Path) -> str:

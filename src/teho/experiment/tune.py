@@ -137,7 +137,9 @@ class _Tuning:
                     if self._walk(way, coordinate.patience):
                         break
         except _OutOfTimeError:
-            self.notes.append("The time was over before all settings were tried: increase `--for`.")
+            self.notes.append(
+                "The time limit was reached before all settings were tried: increase `--for`."
+            )
 
     def _walk(self, way: Sequence[Settings], patience: int) -> bool:
         """Try changes while they are faster; return whether to skip the other ways."""
@@ -292,19 +294,23 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
         return "no_gain", f"No difference beyond chance: {gave}"
     if len(followed) > 1:
         best = followed[-1]
-        why = "it was ended early" if is_interrupted else "the time was over before it was repeated"
+        why = (
+            "`teho tune` was ended early"
+            if is_interrupted
+            else "the time limit was reached before this setting was measured again"
+        )
         return "unproved", (
             f"Not enough evidence, because {why}: with {in_words(best.settings)}, one run was "
             f"{best.speed / followed[0].speed:.2f} times as fast"
         )
     if is_interrupted:
-        return "unproved", f"Not enough evidence: it was ended early, after {tries}"
+        return "unproved", f"Not enough evidence: `teho tune` was ended early, after {tries}"
     if tried and not any(run.pace and not run.exit_code for _, run, _ in tuning.runs[1:]):
-        return "unproved", f"Not enough evidence: {tries}, but none could be measured"
+        return "unproved", f"Not enough evidence: {tries}, but no setting could be measured"
     if tried:
-        return "no_gain", "None of the settings that were tried is faster"
+        return "no_gain", "No setting that was tried is faster"
     if tuning.affords(1 + 2 * FEWEST_PAIRS):
-        return "no_gain", "None of the settings could help, so none was tried"
+        return "no_gain", "No setting was tried, because no setting could help"
     one_s = fmean([run.elapsed_s for _, run, _ in tuning.runs])
     need = format_duration((3 + 2 * FEWEST_PAIRS) * one_s)
     return "unproved", (

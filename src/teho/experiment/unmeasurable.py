@@ -58,10 +58,13 @@ def no_pace(settings: Settings, run: Attempt) -> str:
     ):
         steps = f"{run.pace.steps} {many(run.unit)}" if run.pace else "no steps"
         saw = "".join(f"; {problem}" for problem in run.problems[:1])
-        return f"it had no steady pace within {format_duration(run.elapsed_s)}: {steps}{saw}"
+        return (
+            f"the run had no steady step rate within {format_duration(run.elapsed_s)}: {steps}{saw}"
+        )
     if run.process and run.process.libraries.get("tune", {}).get("samples_differ"):
         return (
-            "its samples change at each loading (random augmentation), but in memory they would not"
+            "the samples change each time they are loaded (random augmentation), but in memory the "
+            "samples would not change"
         )
     threads = run.facts.get("threads")
     if "threads" in settings and threads not in {None, settings["threads"]}:

@@ -37,7 +37,7 @@ def judge(
     terms: Terms,
     value: float | None = None,
     notes: Sequence[str] = (),
-    unrun: str = "the time was not enough for it",
+    unrun: str = "the time limit was too short for this run",
 ) -> Point:
     """Return the verdict on some runs.
 

@@ -21,7 +21,9 @@ def chosen(value: float, unit: str, reason: str) -> Threshold:
 
 
 MOST_OF_THE_TIME = Threshold(
-    50.0, "%", "same as SageMaker's profiler rules: more than 50 % of the time"
+    50.0,
+    "%",
+    "SageMaker's profiler rules report a problem if it lasts for more than 50 % of the time",
 )
 
 EVERY_RULE = "every_rule"
@@ -34,51 +36,76 @@ SMALL_FILES = "small_files"
 """Section for data on network file systems: `teho doctor --data` and `teho stage` read it."""
 
 _EVERY_RULE = {
-    "covered_percent_min": chosen(50.0, "%", "a signal must be recorded for half of the run"),
+    "covered_percent_min": chosen(
+        50.0, "%", "Teho uses a signal only if it was recorded for at least half of the run"
+    ),
     "at_work_percent": Threshold(
         50.0,
         "%",
-        "threshold of gpu_low_use: a GPU that is less busy in a time bin waits for something",
+        "this is the threshold of gpu_low_use: if a GPU is busy for less than half of a time "
+        "bin, Teho counts this time bin as waiting",
     ),
     "at_work_time_percent": MOST_OF_THE_TIME,
     "lost_percent": Threshold(
-        10.0, "%", "TraceML: a warning if waiting for data takes 10 % of a step or more"
+        10.0,
+        "%",
+        "TraceML, a profiler for training, warns if waiting for data takes 10 % of the step "
+        "time or more",
     ),
-    "lost_critical_percent": chosen(50.0, "%", "half of the run time"),
+    "lost_critical_percent": chosen(
+        50.0, "%", "above this limit, the program loses more than half of the run time"
+    ),
     "lost_beside_gpus_percent": Threshold(
         20.0,
         "%",
-        "TraceML and XProf: waiting for data is critical if it takes 20 % of a step or more",
+        "the profilers TraceML and XProf call it critical if waiting for data takes 20 % of "
+        "the step time or more",
     ),
-    "lost_min_s": chosen(2.0, "s", "the start and end of any program take this long"),
+    "lost_min_s": chosen(2.0, "s", "every program needs about 2 s to start and to end"),
     "work_min_s": Threshold(
-        60.0, "s", "threshold of job_too_short: shares of a minute or less are not reliable"
+        60.0,
+        "s",
+        "this is the threshold of job_too_short: shares of the time are not reliable in a run "
+        "of one minute or less",
     ),
-    "batches_min": Threshold(10.0, "batches", "nvbench: at least 10 samples before a verdict"),
+    "batches_min": Threshold(
+        10.0,
+        "batches",
+        "nvbench, a benchmark tool, requires at least 10 samples before it gives a result",
+    ),
 }
 _ROOFLINE = {
     "near_percent": Threshold(
         60.0,
         "%",
-        "Nsight Compute, rule SOLBottleneck: below 60 % of both peaks, latency limits the speed",
+        "Nsight Compute (rule SOLBottleneck): if a program reaches less than 60 % of both the "
+        "peak arithmetic and the peak bandwidth, latency limits the speed",
     ),
 }
 _OUTLIERS = {
     "deviations": Threshold(
         3.5,
         "deviations",
-        "Iglewicz and Hoaglin (1993): modified z-scores above 3.5, by median and MAD",
+        "Iglewicz and Hoaglin (1993) call a value an outlier if its modified z-score (from "
+        "the median and the median absolute deviation) is above 3.5",
     ),
-    "points_min": chosen(10.0, "%", "smaller differences do not matter to a reader"),
-    "relative_min_percent": chosen(20.0, "%", "GPUs of one model differ by several per cent"),
-    "cores_min": chosen(1.0, "cores", "the system itself may use up to one core"),
-    "memory_min_gib": chosen(1.0, "GiB", "libraries and logs need less memory"),
-    "time_min_s": chosen(10.0, "s", "tasks start and end some seconds apart"),
+    "points_min": chosen(
+        10.0, "%", "differences of less than 10 percentage points do not matter to most readers"
+    ),
+    "relative_min_percent": chosen(20.0, "%", "even equal GPUs differ by several per cent"),
+    "cores_min": chosen(1.0, "cores", "the operating system may use up to one core"),
+    "memory_min_gib": chosen(1.0, "GiB", "libraries and logs need less than 1 GiB of memory"),
+    "time_min_s": chosen(
+        10.0, "s", "even equal tasks start and end with some seconds between them"
+    ),
 }
 _SMALL_FILES = {
-    "files_min": chosen(1000.0, "files", "fewer files are opened within seconds"),
+    "files_min": chosen(1000.0, "files", "a program can open fewer than 1000 files within seconds"),
     "size_kib": Threshold(
-        1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a smaller file is on only one server"
+        1024.0,
+        "KiB",
+        "the file system Lustre usually divides files into stripes of 1 MiB: a smaller file "
+        "is on only one server",
     ),
 }
 SHARED = {

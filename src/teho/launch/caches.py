@@ -121,7 +121,7 @@ def _make_own(directory: str) -> str:
     if not stat.S_ISDIR(found.st_mode):
         return "it is not a folder"
     if found.st_uid != os.geteuid():
-        return "it belongs to another user"
+        return "the folder belongs to another user"
     return "all users may write to it" if found.st_mode & stat.S_IWOTH else ""
 
 

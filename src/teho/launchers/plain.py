@@ -14,7 +14,9 @@ class Plain(Launcher):
 
     help = "Starts the command once."
     on_one_node = "the command, once"
-    on_nodes = "the command, once, on the first node; it starts the tasks on other nodes"
+    on_nodes = (
+        "starts the command once, on the first node; the command starts the tasks on other nodes"
+    )
     place = 10
     one_process = True
     templates: Mapping[str, str] = {

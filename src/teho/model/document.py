@@ -154,7 +154,7 @@ class Roof(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU in the roofline; a range, if the unknown precision of the tensor cores matters."""
+    """One GPU in the roofline plot, as a range if the tensor precision is not known."""
 
     label: str
     bytes_per_s: float

@@ -158,4 +158,4 @@ def outer_pid(head: ProbeHead) -> int:
             namespace = str(Path(f"/proc/{name}/ns/pid").readlink())
             if namespace == head.pid_namespace and innermost_pid(int(name)) == head.pid:
                 return int(name)
-    raise UnwindError("it is in a container whose processes cannot be seen from here")
+    raise UnwindError("the process is in a container whose processes cannot be seen from here")

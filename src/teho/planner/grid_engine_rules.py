@@ -23,8 +23,8 @@ __all__ = ["environment_of", "grid_engine_refusals", "unknown_to_grid_engine"]
 
 _ASKED = "`qconf`, read just now"
 _STATES = {
-    "DISABLED": "it starts no jobs",
-    "SUSPENDED": "its jobs are paused",
+    "DISABLED": "the queue starts no jobs",
+    "SUSPENDED": "the jobs of the queue are paused",
 }
 
 
@@ -42,7 +42,7 @@ def grid_engine_refusals(case: Case) -> Iterator[Refusal]:
 
 def _state(case: Case) -> Iterator[Refusal]:
     if case.state != "UP":
-        what = _STATES.get(case.state, "it may not start jobs")
+        what = _STATES.get(case.state, "the queue may not start jobs")
         yield Refusal(
             kind="partition_state",
             sentence=f"{case.where} is {case.state} now: {what}",
@@ -59,7 +59,7 @@ def _lists(case: Case) -> Iterator[Refusal]:
         out = f" not in {', '.join(denied)}" if denied else ""
         yield Refusal(
             kind="user_list",
-            sentence=f"only {who}{out} can use {case.where}, and you are not one of them",
+            sentence=f"only {who}{out} can use {case.where}, and you do not belong to these users",
             source=partition.source,
         )
 
@@ -221,8 +221,8 @@ def unknown_to_grid_engine(case: Case) -> Iterator[str]:
     own = rules.environment
     if own is not None and not rules.on_one_node:
         yield (
-            "whether all cores are on one node: parallel environment "
-            f"{own.name!r} takes the cores {_rule(own.rule, None)}"
+            "whether all cores are on one node: the parallel environment "
+            f"{own.name!r} allocates cores {_rule(own.rule, None)}"
         )
     if own is not None and _is_too_much_for_a_host(case):
         yield (

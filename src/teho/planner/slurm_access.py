@@ -16,7 +16,7 @@ __all__ = ["in_service", "slurm_access", "unknown_to_slurm"]
 _STATES = {
     "DOWN": "jobs wait, but they do not start",
     "DRAIN": "running jobs finish, but no new jobs start",
-    "INACTIVE": "it accepts no jobs",
+    "INACTIVE": "the partition accepts no jobs",
 }
 
 

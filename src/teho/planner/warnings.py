@@ -127,8 +127,8 @@ def _spread(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="gpus_spread",
             sentence=f"{request.gpus} GPUs need {case.shape.nodes} nodes, with "
-            f"{case.shape.gpus_per_node} on each; with {full} GPUs, the job would use {most} on "
-            "each node",
+            f"{case.shape.gpus_per_node} on each; if the job requests {full} GPUs, it uses {most} "
+            "GPUs on each node",
             source="`man sbatch`: --gres and --gpus-per-node count for each node",
         )
 

@@ -70,11 +70,11 @@ _COMMAND = re.compile(
 _PLACEHOLDER = re.compile(r"…|\b(?:CMD|COMMAND|FILE|NAME|PID|TYPE)\b")
 """A part of a command that the reader has to replace."""
 _WHY = {
-    Reason.ABSENT: "this machine does not have it",
-    Reason.UNSUPPORTED: "the device or its driver does not offer it",
-    Reason.FORBIDDEN: "this user is not allowed to read it",
-    Reason.FAILED: "it could not be read",
-    Reason.UNRECORDED: "it was not measured",
+    Reason.ABSENT: "this machine does not have this metric",
+    Reason.UNSUPPORTED: "the device or its driver does not report this metric",
+    Reason.FORBIDDEN: "this user is not allowed to read this metric",
+    Reason.FAILED: "this metric could not be read",
+    Reason.UNRECORDED: "this metric was not measured",
 }
 
 

@@ -145,7 +145,7 @@ def _beside(told: Build, package: Package, everything: Sequence[Package]) -> Bui
     toolkit = runtime_of(everything)
     if toolkit and "+" not in package.version:
         # A wheel without a local version is the default build, which is for CUDA.
-        return _known(told, "cuda", toolkit, f"the libraries of CUDA {toolkit} beside it")
+        return _known(told, "cuda", toolkit, f"the installed libraries of CUDA {toolkit}")
     return told
 
 

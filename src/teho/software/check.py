@@ -253,8 +253,9 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
         title = TITLES[build.framework]
         if build.kind == "unknown":
             yield (
-                f"{title}: {build.package} {build.version} does not say what it is built for; "
-                "`teho env check --python PATH` reads its own files."
+                f"{title}: the version {build.version} of {build.package} does not say for which "
+                "CUDA or ROCm version it is built. `teho env check --python PATH` reads this "
+                "from the installed files."
             )
         elif build.kind == "cuda" and target.capability and _has_code(build, looked) is None:
             yield f"{title}: Teho does not know for which GPUs {build.version} has code."

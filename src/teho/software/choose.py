@@ -113,11 +113,11 @@ def _against(release: Release, wish: SoftwareRequest) -> str:
     """Return why no build of a release fits; empty: some may."""
     lowest, highest = release.python
     if wish.python and not numbers(lowest) <= numbers(wish.python)[:2] <= numbers(highest):
-        return f"it is for Python {lowest} to {highest}, but {wish.python} was requested"
+        return f"this version is for Python {lowest} to {highest}, but {wish.python} was requested"
     if release.x86_64_only and wish.arch != "x86_64":
-        return f"it has no GPU build for {wish.arch}"
+        return f"this version has no GPU build for {wish.arch}"
     if wish.vendor == "amd" and not any(one.rocm for one in release.builds):
-        return "it has no build with ROCm"
+        return "this version has no build with ROCm"
     return ""
 
 
@@ -128,7 +128,7 @@ def _against_build(offer: Offer, wish: SoftwareRequest) -> str | None:
     if wish.vendor == "amd":
         return ""
     if wish.capability and has_code_for(wish.capability, offer, wish.arch) is False:
-        return f"it has no code for {wish.gpu} (compute capability {wish.capability})"
+        return f"this build has no code for {wish.gpu} (compute capability {wish.capability})"
     if wish.driver is not None and driver_runs(wish.driver, offer.cuda) is False:
         has = f"is {wish.driver.version}" if wish.driver.version else (
             f"supports CUDA {wish.driver.cuda}"
@@ -139,7 +139,7 @@ def _against_build(offer: Offer, wish: SoftwareRequest) -> str | None:
 
 def _needs(offer: Offer, but: str) -> str:
     least = ".".join(map(str, lowest_driver(offer.cuda) or ()))
-    return f"it needs driver {least} or newer, {but}"
+    return f"this build needs driver {least} or newer, {but}"
 
 
 def _proposal(

@@ -39,9 +39,10 @@ def many_small_files(
         "each file takes requests to a server that all users share.",
         evidence=(Evidence("files", count), Evidence("mean size", mean, "bytes")),
         thresholds=thresholds,
-        action="They are packed into one archive. To copy them as they are: `--no-archive`."
+        action="`teho stage` packs these files into one archive. To copy the files as they are, "
+        "add `--no-archive`."
         if is_archive
-        else "Leave out `--no-archive`: then they are packed into one archive.",
+        else "Leave out `--no-archive`: then `teho stage` packs these files into one archive.",
     )
 
 

@@ -128,10 +128,10 @@ def _conflict(one: Entry, other: Entry, *, was_staged: bool = False) -> str:
     if one.kind != other.kind:
         return f"it is {_WORDS.get(other.kind, other.kind)} there, and {_WORDS[one.kind]} here"
     if one.kind == "l":
-        return "the link there leads to another place"
+        return "the link at the destination leads to another place"
     if was_staged:
-        return "the file there was changed after the copy, or is newer"
-    return "another file with this name is there, which was not copied from here"
+        return "the file at the destination was changed after the copy, or is newer"
+    return "the destination has another file with this name, which was not copied from here"
 
 
 def differences(wanted: Iterable[Entry], there: Iterable[Entry]) -> list[Problem]:
@@ -141,13 +141,15 @@ def differences(wanted: Iterable[Entry], there: Iterable[Entry]) -> list[Problem
     for one in wanted:
         other = known.get(one.name)
         if other is None:
-            why = "it is not there"
+            why = "the file is missing at the destination"
         elif is_same(one, other):
             continue
         elif one.kind == other.kind == "f" and one.size != other.size:
-            why = f"it has {other.size:,} bytes there, and {one.size:,} bytes here"
+            why = (
+                f"the file has {other.size:,} bytes at the destination, and {one.size:,} bytes here"
+            )
         elif one.kind == other.kind == "f":
-            why = "it has another time there"
+            why = "the file at the destination has another time"
         else:
             why = _conflict(one, other)
         found.append(Problem(path=shown(one.name), why=why))

@@ -178,7 +178,7 @@ def sums(path: bytes, ranges: List[Tuple[str, int, int]]) -> None:
         except OSError as error:
             _say(["", _why(error)])
             continue
-        _say(["", "it is too short"] if left else [hashed.hexdigest(), ""])
+        _say(["", "the file is too short"] if left else [hashed.hexdigest(), ""])
         sys.stdout.buffer.flush()
 
 

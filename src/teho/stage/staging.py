@@ -333,7 +333,7 @@ class Staging:
             for one in self._source
             if one.kind in {"f", "l"} and now.get(one.name) != one
         ]
-        why = "it changed here while it was copied"
+        why = "the file here changed while it was copied"
         return [
             *(one for one in found if one.path not in changed),
             *(Problem(path=name, why=why) for name in changed),

@@ -81,7 +81,7 @@ def compare(
             if why_here or why_there:
                 why = f"{why_here} here" if why_here else f"{why_there} there"
             elif sum_here != sum_there:
-                why = "its checksum there differs from the one here"
+                why = "the checksums of the file here and at the destination differ"
             if why:
                 found.append(Problem(path=shown(part.name), why=why))
     return found
@@ -100,7 +100,7 @@ def compare_headers(
     ranges = [[archive, offset, len(header)] for _, offset, header in headers]
     sums = there[0].ask("sums", there[1], ranges=ranges)
     return [
-        Problem(path=shown(name), why=why or "its header in the archive is damaged")
+        Problem(path=shown(name), why=why or "the header of the file in the archive is damaged")
         for (name, _, header), (found, why) in zip(headers, sums, strict=True)
         if found != hashlib.sha256(header).hexdigest()
     ]

@@ -72,7 +72,9 @@ def load_counter(home: Path, node: str, device: str, now: SavedCounter) -> Saved
     elif saved.job != now.job:
         where = f"in job {saved.job}" if saved.job else "outside a job"
         here = f"in job {now.job}" if now.job else "outside a job"
-        found = f"the energy of {device} was read {where}, but this command runs {here}"
+        found = (
+            f"`--save` read the energy counter of {device} {where}, but this command runs {here}"
+        )
     elif saved.at_s > now.at_s:
         found = f"{path}: its time is {saved.at_s - now.at_s:.0f} s in the future"
     else:

@@ -38,7 +38,9 @@ def addresses_of(pid: int, symbol: str) -> Iterator[int]:
         lines = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines()
         program = str(Path(f"/proc/{pid}/exe").readlink())
     except OSError as error:
-        raise UnwindError(f"its list of loaded files cannot be read: {error.strerror}") from None
+        raise UnwindError(
+            f"the process's list of loaded files cannot be read: {error.strerror}"
+        ) from None
     seen: set[str] = set()
     for line in lines:
         span, _, offset, *_, path = [*line.split(maxsplit=5), ""][:6]

@@ -166,10 +166,10 @@ def layout_of(version: tuple[int, int], memory: Memory, runtime: int) -> Layout:
     ]
     data = memory.read(runtime, 8 * (len(names) + 1))
     if data[:8] != _MAGIC:
-        raise UnwindError("it does not publish its stack layout")
+        raise UnwindError("this Python does not publish its stack layout")
     at = dict(zip(names, struct.unpack(f"<{len(names)}Q", data[8:]), strict=True))
     if (at["version"] >> 24, at["version"] >> 16 & 0xFF) != version:
-        raise UnwindError("it publishes the stack layout of another version")
+        raise UnwindError("this Python publishes the stack layout of another version")
     if at["free_threaded"]:
         raise UnwindError("the stack layout of a Python without GIL is not known")
     if (at["object:ob_type"], at["bytes:ob_size"], at["unicode:length"]) != (8, 16, 16):

@@ -40,7 +40,7 @@ class Memory:
         try:
             self.descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise UnwindError(f"its memory cannot be read: {error.strerror}") from None
+            raise UnwindError(f"the process's memory cannot be read: {error.strerror}") from None
 
     def read(self, address: int, size: int) -> bytes:
         """Return `size` bytes.
@@ -50,7 +50,7 @@ class Memory:
         """
         data = self.some(address, size)
         if len(data) < size:
-            raise UnwindError("its memory has no such place")
+            raise UnwindError("the process's memory has no such address")
         return data
 
     def some(self, address: int, most_bytes: int) -> bytes:

@@ -72,7 +72,7 @@ class Unwinder:
         self._memory.close()
 
     def _find(self, pid: int) -> tuple[Layout, int]:
-        why = "its Python has no symbol _PyRuntime"
+        why = "the process's Python has no symbol _PyRuntime"
         for runtime in addresses_of(pid, "_PyRuntime"):
             try:
                 layout = layout_of(self._version, self._memory, runtime)
@@ -90,12 +90,12 @@ class Unwinder:
         for thread in self._list(interpreter + layout.threads, layout.thread_next):
             if self._memory.pointer(thread + layout.thread_native_id) in {pid, own}:
                 return thread
-        raise UnwindError("its main thread is not known to Python")
+        raise UnwindError("Python does not know the main thread of the process")
 
     def _last(self, begin: int, following: int) -> int:
         listed = list(self._list(begin, following))
         if not listed:
-            raise UnwindError("its Python has not begun yet")
+            raise UnwindError("the Python of the process has not started yet")
         return listed[-1]
 
     def _list(self, begin: int, following: int) -> Iterator[int]:
@@ -204,14 +204,14 @@ class Unwinder:
             used.add(address)
             offset = instruction * unit if is_object else instruction - code.instructions
             if not -2 <= offset < LONGEST_CODE_BYTES:
-                raise UnwindError("an instruction is not in its function")
+                raise UnwindError("the current instruction is not in the function of its frame")
             places.append((code, offset))
         if root != self._root:
             # A frame that was just left has no valid predecessor. The outermost seldom changes.
             self._times = self._times + 1 if root == self._candidate else 0
             self._candidate = root
             if self._root and self._times < _TIMES and not is_last:
-                raise UnwindError("its stack ends at another frame than before")
+                raise UnwindError("the stack of the process ends at another frame than before")
             self._root = root
         self._newest = frozenset(used)
         return tuple(places)

@@ -102,7 +102,7 @@ class Waits:
         data = _read_again(self._stat, 1024)
         fields = data[data.rfind(b")") + 2 :].split()
         if len(fields) <= _CORE:
-            raise UnwindError("it has ended")
+            raise UnwindError("the process has ended")
         return int(fields[_CORE])
 
     def call(self) -> bytes:
@@ -113,7 +113,7 @@ class Waits:
         """
         call = _read_again(self._call, 256)
         if not call or call.rstrip() == _ENDED:
-            raise UnwindError("it has ended")
+            raise UnwindError("the process has ended")
         return b"" if call.startswith(b"running") else call
 
     def state(self, call: bytes) -> State:
@@ -278,7 +278,7 @@ def _opened(pid: int, name: str) -> int:
     try:
         return os.open(f"/proc/{pid}/task/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise UnwindError(f"its system calls cannot be read: {error.strerror}") from None
+        raise UnwindError(f"the process's system calls cannot be read: {error.strerror}") from None
 
 
 def _opened_if_any(pid: int, name: str) -> int | None:

@@ -112,7 +112,7 @@ def test_a_host_engine_that_does_not_run_is_named(engine, opened) -> None:
 
 
 def test_a_host_engine_that_knows_other_gpus(engine, opened) -> None:
-    with pytest.raises(DeviceError, match="none of these GPUs"):
+    with pytest.raises(DeviceError, match="does not know the UUIDs"):
         opened(gpu("GPU-cccc"), **engine.has())
 
 

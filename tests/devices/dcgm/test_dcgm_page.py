@@ -54,7 +54,7 @@ def test_figures_of_a_page_go_by_uuid_and_become_percent(exporter, opened) -> No
     assert set(dcgm.read()) == {"GPU-aaaa", "GPU-bbbb"}
     lacking = dcgm.read()["GPU-bbbb"]["gpu_tensor_percent"]
     assert isinstance(lacking, Missing)
-    assert "does not have this figure" in lacking.detail
+    assert "does not have this metric" in lacking.detail
     assert "30 s" in dcgm.notes[0]
 
 
@@ -142,7 +142,7 @@ def test_time_stamps_of_long_ago_are_believed(exporter, opened) -> None:
     assert figures(dcgm) == {"gpu_sm_active_percent": 60.0}
     old_ms = int((time.time() - 120) * 1000)
     exporter.show(line("SM_ACTIVE", "GPU-aaaa", "0.7", stamp=f" {old_ms}"))
-    wait_for(dcgm, lambda found: failed(found, "ago"))
+    wait_for(dcgm, lambda found: failed(found, "s old"))
 
 
 def test_a_page_that_hangs_holds_up_nobody(exporter, opened, monkeypatch) -> None:
@@ -183,7 +183,7 @@ def test_a_page_that_hangs_from_the_start_costs_a_second(exporter, opened, monke
 
 def test_a_page_without_profiling_figures_says_so(exporter, opened) -> None:
     exporter.show('DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-aaaa"} 98')
-    with pytest.raises(DeviceError, match="no DCGM_FI_PROF figure of these GPUs"):
+    with pytest.raises(DeviceError, match="no DCGM_FI_PROF value for the GPUs"):
         opened(FIRST, DCGM_EXPORTER_URL=exporter.url)
 
 

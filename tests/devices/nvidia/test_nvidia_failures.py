@@ -126,7 +126,8 @@ def test_what_failed_is_asked_again_and_what_is_not_offered_is_not(bench):
     for second in range(5):
         values = bench.read(source, float(second))[gpu_uuid(0)]
         assert (
-            values["gpu_busy_percent"].detail == "this GPU or its driver does not offer this figure"
+            values["gpu_busy_percent"].detail
+            == "this GPU or its driver does not report this metric"
         )
         assert values["gpu_energy_j"].detail == "NVML says: Timeout"
     assert (len(refused), len(failed)) == (1, 5)

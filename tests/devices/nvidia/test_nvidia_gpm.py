@@ -79,7 +79,7 @@ def test_a_metric_that_fails_on_its_own_is_missing_alone(bench: Bench):
     bench.read(source, 0)
     values = bench.read(source, 1)[gpu_uuid(0)]
     assert values[TENSOR] == Missing(
-        Reason.UNSUPPORTED, "this GPU or its driver does not offer this figure"
+        Reason.UNSUPPORTED, "this GPU or its driver does not report this metric"
     )
     assert values["gpu_dram_percent"] == Missing(Reason.FAILED, "the driver answers 'not a number'")
     assert values[SM].reason is Reason.FAILED
@@ -90,9 +90,13 @@ def test_a_metric_that_fails_on_its_own_is_missing_alone(bench: Bench):
     ("refusal", "reason", "words"),
     [
         ("nvmlGpmQueryDeviceSupport * FUNCTION_NOT_FOUND", Reason.UNSUPPORTED, "driver is too old"),
-        ("nvmlGpmQueryDeviceSupport * NOT_SUPPORTED", Reason.UNSUPPORTED, "Hopper GPUs and newer"),
+        ("nvmlGpmQueryDeviceSupport * NOT_SUPPORTED", Reason.UNSUPPORTED, "Hopper and newer GPUs"),
         ("nvmlGpmQueryDeviceSupport * UNKNOWN", Reason.FAILED, "NVML says"),
-        ("nvmlGpmSampleGet * NO_PERMISSION", Reason.FORBIDDEN, "does not show this figure"),
+        (
+            "nvmlGpmSampleGet * NO_PERMISSION",
+            Reason.FORBIDDEN,
+            "does not report this metric to this user",
+        ),
         ("nvmlGpmSampleAlloc * INSUFFICIENT_SIZE", Reason.FAILED, "NVML says"),
     ],
 )
@@ -118,7 +122,7 @@ def test_a_gpu_before_hopper_is_known_by_its_architecture(bench: Bench, name, ar
     assert {device.architecture for device in source.devices} == {architecture}
     value = bench.read(source, 1)[gpu_uuid(1)][SM]
     assert value.reason is Reason.UNSUPPORTED
-    assert "Hopper GPUs and newer" in value.detail
+    assert "Hopper and newer GPUs" in value.detail
 
 
 def test_a_gpu_that_does_not_tell_its_architecture_is_asked_for_gpm(bench: Bench):
@@ -131,7 +135,7 @@ def test_a_gpu_that_does_not_tell_its_architecture_is_asked_for_gpm(bench: Bench
 def test_a_driver_that_says_no_to_such_a_gpu_is_believed(bench: Bench):
     hidden = "fail nvmlDeviceGetCudaComputeCapability * UNKNOWN"
     source = bench.open(Scenario.load("a100_mig").plus(hidden))
-    assert "Hopper GPUs and newer" in bench.read(source, 1)[gpu_uuid(1)][SM].detail
+    assert "Hopper and newer GPUs" in bench.read(source, 1)[gpu_uuid(1)][SM].detail
 
 
 def test_permission_that_goes_and_comes_back(bench: Bench, monkeypatch):

@@ -19,7 +19,7 @@ def test_an_old_driver_lists_processes_by_its_own_call(bench: Bench):
     value = bench.read(bench.open(neither), 1, 101)[gpu_uuid(0)]["gpu_job_processes"]
     assert (value.reason, value.detail) == (
         Reason.UNSUPPORTED,
-        "the driver is too old to offer this figure",
+        "the driver is too old to report this metric",
     )
 
 

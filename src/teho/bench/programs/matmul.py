@@ -73,10 +73,10 @@ class Matmul:
         if precision == "TF32" and library.device == "cpu":
             raise Unsupported("only GPUs have this mode")
         if precision == "TF32" and library.name in ("jax", "torch") and not library.has_tf32:
-            raise Unsupported("a GPU of this generation computes in FP32 instead")
+            raise Unsupported("a GPU of this generation has no TF32 and computes in FP32 instead")
         if library.name in ("numpy", "cupy"):
             if precision not in ("FP64", "FP32"):
-                raise Unsupported("it does not offer this precision")
+                raise Unsupported("the library does not offer this precision")
         elif library.name == "jax":
             # `default` is one pass of the tensor cores: TF32 for float32.
             in_passes = "default" if precision == "TF32" else "highest"

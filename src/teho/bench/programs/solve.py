@@ -65,7 +65,7 @@ class Solve:
         if library.device == "gpu":
             yield Phase("generate on the device", lambda: self.generate_here(point), items=systems)
             yield Phase(
-                "end to end, generated on the device",
+                "end to end, data generated on the device",
                 lambda: library.to_host(solve(*self.generate_here(point))),
                 items=systems,
             )

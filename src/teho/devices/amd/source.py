@@ -28,7 +28,7 @@ __all__ = ["AmdEnergy", "AmdSource"]
 
 _PCIE = Missing(
     Reason.UNSUPPORTED,
-    "pcie_bw needs a second for each reading, and gpu_metrics has only the sum of both "
+    "to read pcie_bw takes a second, and gpu_metrics has only the sum of both "
     "directions, in whole GB/s",
 )
 _PIPES = Missing(
@@ -110,7 +110,8 @@ class AmdSource:
         found, notes = find_amd_gpus(top, cards)
         if not found:
             raise DeviceError(
-                f"none of the {len(cards)} AMD GPUs here is the job's: its device cgroup hides them"
+                f"none of the {len(cards)} AMD GPUs here is the job's: the job's device cgroup "
+                "hides them"
                 if cards
                 else f"no AMD GPU on this node ({top}/sys/class/drm has none)",
                 "a GPU that the amdgpu driver runs",
@@ -319,7 +320,7 @@ def _cautions(
         )
     notes.extend(
         f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} partitions count as one GPU, "
-        "because sysfs has figures only for the whole card"
+        "because sysfs has values only for the whole card"
         for gpus in parts
         if len(gpus) > 1
     )

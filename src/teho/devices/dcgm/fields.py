@@ -58,7 +58,7 @@ ONE_PASS: tuple[Field, ...] = tuple(field for field in WATCHED if field.number n
 """Fields that an A100 counts at the same time. FP64 and FP16 are in subgroups A.2 and A.3 of
 `dcgmi profile --list`, and only one subgroup of a letter runs at a time."""
 
-BLANK = Missing(Reason.UNSUPPORTED, "DCGM does not have this figure for this GPU (N/A)")
+BLANK = Missing(Reason.UNSUPPORTED, "DCGM does not have this metric for this GPU (N/A)")
 
 # DCGM_FP64_BLANK is 2^47, DCGM_INT64_BLANK 2^63 - 16. Larger numbers are reasons. No link carries
 # 2^47 bytes/s.

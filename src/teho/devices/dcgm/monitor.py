@@ -49,11 +49,12 @@ _TWO_PASSES = "single pass"
 """Words of DCGM_ST_PROFILING_MULTI_PASS: more fields than the hardware counts at once."""
 _NOT_ASKED = Missing(
     Reason.UNSUPPORTED,
-    "Teho does not request this figure from `dcgmi dmon`: many releases of DCGM do not know it",
+    "Teho does not request this metric from `dcgmi dmon`: many releases of DCGM do not know "
+    "this metric",
 )
 _NO_ROW = Missing(Reason.FAILED, "`dcgmi dmon` prints no row of this GPU")
 _NOT_TOGETHER = Missing(
-    Reason.UNSUPPORTED, "on this GPU, DCGM cannot measure this figure together with the others"
+    Reason.UNSUPPORTED, "on this GPU, DCGM cannot measure this metric together with the others"
 )
 
 _Row = dict[str, Reading]
@@ -86,7 +87,7 @@ class DcgmMonitor:
         self._names = dict(self._named(frozenset(wanted)))
         """DCGM's name of each entity, at the beginning of its rows -> the entity."""
         if not self._names:
-            raise DeviceError("DCGM's host engine knows none of these GPUs by their UUID")
+            raise DeviceError("DCGM's host engine does not know the UUIDs of the GPUs of this node")
         self._pid, self._pipe = 0, -1
         self._start(WATCHED)
 

@@ -74,14 +74,14 @@ class DcgmPage:
         self._looked = threading.Event()
         self._over = threading.Event()
         note = f"the activity of multiprocessors and pipes is from {self._name}, which is updated "
-        note += "every 30 s by default: the beginning of a run has no such figures"
+        note += "every 30 s by default: the beginning of a run has no such values"
         self.notes: tuple[str, ...] = (note,)
         threading.Thread(target=self._follow, name="dcgm-exporter", daemon=True).start()
         self._looked.wait(_FIRST_ANSWER_S)
         first: _Page | None = self._first  # the thread has set it meanwhile
         if first is None or not first.figures:
             self.close()
-            lacking = f"{self._name} has no DCGM_FI_PROF figure of these GPUs"
+            lacking = f"{self._name} has no DCGM_FI_PROF value for the GPUs of this node"
             raise DeviceError(lacking if first else self._problem)
 
     def read(self) -> _Figures:
@@ -94,10 +94,10 @@ class DcgmPage:
         if time.monotonic() - page.changed_s > _STALE_S:
             return self._all(f"{self._name} has not changed for {_STALE_S:.0f} s")
         if page.stamped_s is not None and time.time() - page.stamped_s > _STALE_S:
-            return self._all(f"{self._name} shows figures of more than {_STALE_S:.0f} s ago")
+            return self._all(f"{self._name} shows values that are more than {_STALE_S:.0f} s old")
         if page is first:
             return {entity: {} for entity in first.figures}
-        lacking = Missing(Reason.ABSENT, f"{self._name} does not have this figure for this GPU")
+        lacking = Missing(Reason.ABSENT, f"{self._name} does not have this metric for this GPU")
         absent: dict[str, Reading] = dict.fromkeys(METRICS, lacking)
         return {entity: absent | values for entity, values in page.figures.items()}
 

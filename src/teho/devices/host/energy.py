@@ -27,7 +27,8 @@ _METER_S = 0.9
 slow."""
 
 _NO_RAPL = Missing(
-    Reason.ABSENT, "no RAPL counters in /sys/class/powercap: a virtual machine, or no driver"
+    Reason.ABSENT,
+    "no RAPL counters in /sys/class/powercap: the node is a virtual machine, or has no RAPL driver",
 )
 _NO_MEMORY = Missing(Reason.UNSUPPORTED, "RAPL on this processor does not measure the memory")
 _NO_COUNTER = Missing(

@@ -84,7 +84,8 @@ class NetworkFileSystems(FilePart):
         if not self._lustre:
             return Missing(
                 Reason.FORBIDDEN,
-                "Lustre is mounted, but only root can read its figures in /sys/kernel/debug/lustre",
+                "Lustre is mounted, but only root can read the values of Lustre in "
+                "/sys/kernel/debug/lustre",
             )
         counters = {}
         for file in self._lustre:

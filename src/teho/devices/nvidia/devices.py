@@ -21,22 +21,22 @@ Handle = Any
 _NOT_AVAILABLE = frozenset({2**32 - 1, 2**64 - 1})
 """NVML_VALUE_NOT_AVAILABLE of both widths: a successful call without a value."""
 
-_TOO_OLD = Missing(Reason.UNSUPPORTED, "the driver is too old to offer this figure")
+_TOO_OLD = Missing(Reason.UNSUPPORTED, "the driver is too old to report this metric")
 _ERRORS = {
     pynvml.NVML_ERROR_NOT_SUPPORTED: Missing(
-        Reason.UNSUPPORTED, "this GPU or its driver does not offer this figure"
+        Reason.UNSUPPORTED, "this GPU or its driver does not report this metric"
     ),
     # The question is the same for all devices, so the device does not support it: mostly MIG.
     pynvml.NVML_ERROR_INVALID_ARGUMENT: Missing(
-        Reason.UNSUPPORTED, "this kind of device does not offer this figure"
+        Reason.UNSUPPORTED, "this kind of device does not report this metric"
     ),
     pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: _TOO_OLD,
     pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: _TOO_OLD,
     pynvml.NVML_ERROR_DEPRECATED: Missing(
-        Reason.UNSUPPORTED, "the driver no longer offers this figure"
+        Reason.UNSUPPORTED, "the driver no longer reports this metric"
     ),
     pynvml.NVML_ERROR_NO_PERMISSION: Missing(
-        Reason.FORBIDDEN, "the driver does not show this figure to this user"
+        Reason.FORBIDDEN, "the driver does not report this metric to this user"
     ),
     pynvml.NVML_ERROR_NO_DATA: Missing(Reason.FAILED, "the driver answers 'not available'"),
     pynvml.NVML_ERROR_GPU_IS_LOST: Missing(

@@ -18,7 +18,7 @@ __all__ = ["NvidiaDriver"]
 _NO_DRIVER: dict[int, tuple[str, str]] = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
         "no NVIDIA driver library (libnvidia-ml.so.1) on this node",
-        "if the node has NVIDIA GPUs, start the container with them (apptainer: `--nv`)",
+        "if the node has NVIDIA GPUs, start the container with GPU access (apptainer: `--nv`)",
     ),
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: (
         "NVIDIA's library is on this node, but its driver is not loaded",

@@ -58,8 +58,10 @@ _ANSWER = f"4xid{3 * sizeof(c_void_p)}x"
 _FIRST_ANSWER = pynvml.c_nvmlGpmMetricsGet_t.metrics.offset
 
 _NOT_A_NUMBER = Missing(Reason.FAILED, "the driver answers 'not a number'")
-_NO_GPM = Missing(Reason.UNSUPPORTED, "the driver reports it only for Hopper GPUs and newer")
-_OLD_DRIVER = Missing(Reason.UNSUPPORTED, "the driver is too old to report it")
+_NO_GPM = Missing(
+    Reason.UNSUPPORTED, "the driver reports this metric only for Hopper and newer GPUs"
+)
+_OLD_DRIVER = Missing(Reason.UNSUPPORTED, "the driver is too old to report this metric")
 
 
 def why_no_gpm(handle: Handle, architecture: str) -> Missing | None:

@@ -40,12 +40,13 @@ __all__ = ["NvidiaSource"]
 _METRICS = tuple(metric.name for metric in metrics_of("gpu"))
 
 _OF_WHOLE_GPU = Missing(
-    Reason.UNSUPPORTED, "measured only for the whole GPU, which other MIG instances share"
+    Reason.UNSUPPORTED,
+    "this metric is measured only for the whole GPU, which other MIG instances share",
 )
 _NOT_OF_INSTANCES = Missing(
-    Reason.UNSUPPORTED, "the driver does not report it for processes on MIG instances"
+    Reason.UNSUPPORTED, "the driver does not report this metric for processes on MIG instances"
 )
-_NOT_IN_MIG_MODE = Missing(Reason.UNSUPPORTED, "the driver does not report it in MIG mode")
+_NOT_IN_MIG_MODE = Missing(Reason.UNSUPPORTED, "the driver does not report this metric in MIG mode")
 _NO_NVLINK = Missing(Reason.ABSENT, "this GPU has no NVLink")
 _NOT_IN_DCGM: Out = dict.fromkeys(
     _METRICS, Missing(Reason.FAILED, "DCGM has reported nothing about this GPU so far")

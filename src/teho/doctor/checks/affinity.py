@@ -22,7 +22,7 @@ def check(snapshot: Snapshot) -> Outcome:
         return unknown("the scheduler does not report how many cores the job was given")
     own = asked // snapshot.local_size
     evidence = (
-        ("given to the job on this node", asked, "cores"),
+        ("cores given to the job on this node", asked, "cores"),
         ("cores that this program may run on", numbered(snapshot.cores), ""),
         ("tasks on this node", snapshot.local_size, ""),
     )

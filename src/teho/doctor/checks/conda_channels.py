@@ -80,7 +80,8 @@ def _commands(snapshot: Snapshot, conda: Conda, source: CondaFile) -> str:
     strict = "`conda config --set channel_priority strict`"
     if not source.is_writable:
         return (
-            f"Run `conda config --add channels conda-forge` and {strict}. They write {own}, "
+            f"Run `conda config --add channels conda-forge` and {strict}. These two commands "
+            f"write {own}, "
             f"because you cannot write {source.path}."
         )
     return (

@@ -39,5 +39,5 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         ]
     if unsure:
         names = joined([f"{one.package} {one.version}" for one in unsure])
-        return unknown(f"{names} does not say what it was built for")
+        return unknown(f"{names} does not say for which CUDA or ROCm version it was built")
     return fine(joined([f"{name} for {kind.upper()}" for name, kind in kinds.items()]))

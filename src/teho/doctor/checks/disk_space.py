@@ -16,9 +16,11 @@ DECISIVE = True
 
 _PLACES = ("here", "home", "scratch", "temporary")
 _NONE = Threshold(
-    16, "MiB", "Teho's own choice: with less space, a log and a small checkpoint do not fit"
+    16, "MiB", "Teho's own choice: a log and a small checkpoint do not fit into less space"
 )
-_LITTLE = Threshold(1, "GiB", "Teho's own choice: about the checkpoint of a model of 10^8 weights")
+_LITTLE = Threshold(
+    1, "GiB", "Teho's own choice: the checkpoint of a model with 10^8 weights needs about 1 GiB"
+)
 _FILES = Threshold(
     100, "files", "Teho's own choice: a cache of compiled kernels has hundreds of files"
 )

@@ -39,7 +39,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     found = [
         critical(
             f"The driver {driver.where} is too old for {name}: CUDA {toolkits[name]} needs "
-            f"{least}, but it is {shown}.",
+            f"{least}, but the driver is {shown}.",
             f"Install a build for an older CUDA: `teho env plan --framework {name}` proposes the "
             f"newest build that works with this driver.",
             ("driver", shown, ""),

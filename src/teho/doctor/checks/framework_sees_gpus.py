@@ -62,7 +62,8 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                     f"{build.package} sees {counted(report.gpus, 'GPU')}, but the driver shows "
                     f"{wanted}{f': {report.why}' if report.why else ''}.",
                     "First solve the problems of driver, build and container that `teho doctor` "
-                    "shows. If it shows none, report this to the administrator of the node.",
+                    "shows. If `teho doctor` shows no such problem, report this to the "
+                    "administrator of the node.",
                     version,
                     ("seen by the framework", report.gpus, "GPUs"),
                     ("seen by the driver", wanted, "GPUs"),

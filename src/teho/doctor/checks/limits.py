@@ -16,14 +16,19 @@ ABOUT = "limits on open files, address space and locked memory"
 _FILES = Threshold(
     1024,
     "files",
-    "Linux's default; PyTorch's multiprocessing notes: each shared tensor needs an open file",
+    "1024 open files are the default of Linux; PyTorch needs one open file for each shared "
+    "tensor (multiprocessing notes)",
 )
 _LOCKED = Threshold(
     64,
     "MiB",
-    "Teho's own choice: InfiniBand locks its buffers, and NCCL needs some MiB per channel",
+    "Teho's own choice: InfiniBand needs buffers in locked memory, and NCCL needs some MiB of "
+    "such buffers for each channel",
 )
-_ADDRESSES = "NVIDIA, CUDA C++ programming guide, unified virtual address space"
+_ADDRESSES = (
+    "CUDA needs addresses for the memory of all GPUs and of the node (NVIDIA, CUDA C++ "
+    "programming guide, unified virtual address space)"
+)
 
 
 def check(snapshot: Snapshot) -> Outcome:

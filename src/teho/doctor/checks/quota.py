@@ -16,7 +16,8 @@ _NEARLY = Threshold(90, "%", "Teho's own choice: the free space may be too small
 _FULL = Threshold(
     100,
     "%",
-    "quota(1): writing fails at the hard limit, and at the soft limit after the grace period",
+    "manual page quota(1): writing fails at the hard limit, and at the soft limit after the "
+    "grace period",
 )
 
 

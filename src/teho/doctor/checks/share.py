@@ -14,7 +14,10 @@ __all__ = ["ABOUT", "check"]
 ABOUT = "cores and memory for each GPU, compared with the site's share"
 
 _LITTLE = Threshold(
-    50, "% of the share", "Teho's own choice: half of the share that the site keeps for each GPU"
+    50,
+    "% of the share",
+    "Teho's own choice: the job has less than half of the cores or memory that the site keeps "
+    "for each GPU",
 )
 
 

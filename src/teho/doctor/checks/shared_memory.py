@@ -12,7 +12,10 @@ __all__ = ["ABOUT", "check"]
 ABOUT = "space in /dev/shm for loader workers"
 
 _SMALL = Threshold(
-    1024, "MiB", "Teho's own choice, between Docker's default of 64 MiB and Linux's half of memory"
+    1024,
+    "MiB",
+    "Teho's own choice: Docker's default is 64 MiB, and Linux's default is half of the "
+    "memory; this limit is between them",
 )
 
 

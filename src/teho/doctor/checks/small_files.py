@@ -37,7 +37,8 @@ def check(snapshot: Snapshot) -> Outcome:
         f"{data.folder.path} has {shown}, on {data.folder.file_system}: for each file, a program "
         f"waits for a server that all users share.",
         "Pack the files once into few large ones: "
-        f"`tar -cf data.tar -C {data.folder.path} .`. Unpack them on the node's disk when the job "
+        f"`tar -cf data.tar -C {data.folder.path} .`. Unpack the archive on the node's disk "
+        f"when the job "
         "starts: `teho submit --stage data.tar`.",
         ("files seen", count, ""),
         ("median size", middle, "bytes"),

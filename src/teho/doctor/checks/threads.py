@@ -20,9 +20,14 @@ _NAMES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
     "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "TF_NUM_INTRAOP_THREADS",
 )  # fmt: skip
-_FEW = Threshold(8, "cores", "Teho's own choice: with fewer cores, one thread may be intended")
+_FEW = Threshold(
+    8, "cores", "Teho's own choice: if the job has fewer cores, the user may want only one thread"
+)
 _CROWDED = Threshold(
-    1.25, "threads per core", "Alliance portal: running threads ÷ cores above 1.25"
+    1.25,
+    "threads per core",
+    "the portal of the Digital Research Alliance of Canada warns if the number of running "
+    "threads is more than 1.25 times the number of cores",
 )
 
 

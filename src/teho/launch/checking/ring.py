@@ -66,7 +66,7 @@ class Ring:
             _receive(link, 1)
             link.settimeout(self._timeout_s)
         except OSError as error:
-            why = error.strerror or "it does not answer"
+            why = error.strerror or "the other rank does not answer"
             raise RingError(f"cannot reach {name} at {host}:{port}: {why}") from None
         self._following = link
 
@@ -182,5 +182,5 @@ def _receive(link: socket.socket, size_bytes: int) -> bytes:
 def _receive_into(link: socket.socket, buffer: memoryview) -> int:
     got = link.recv_into(buffer)
     if not got:
-        raise ConnectionResetError(0, "it closed the connection")
+        raise ConnectionResetError(0, "the other rank closed the connection")
     return got

@@ -20,7 +20,8 @@ def grid_engine_value(text: str, what: str) -> str:
     """
     refuse_unprintable(text, what)
     if re.search("['\"#,]", text):
-        raise InputError(f"{what}: {text!r}", "no quote, # or comma: Grid Engine cannot read them")
+        expected = "a path without quotes, # and commas, which Grid Engine cannot read"
+        raise InputError(f"{what}: {text!r}", expected)
     return text if text and PLAIN.fullmatch(text) else f'"{text}"'
 
 

@@ -289,7 +289,7 @@ def _number(text: str) -> int | None:
 def _remarks(row: Row, nodes: int) -> Iterator[str]:
     yield f"{counted(nodes, 'node')}."
     if row.get("State", "UP") != "UP":
-        yield f"Its state was {row['State']}: it did not accept or start jobs then."
+        yield f"The partition was {row['State']}: at that time, it did not accept or start jobs."
     for key in ("JobDefaults", "TRESBillingWeights"):
         if row.get(key):
             yield f"{key}={row[key]}."
@@ -352,8 +352,10 @@ def _notes(
     types = sorted({gpu_type for host in hosts for gpu_type, _ in host.gpus})
     if types:
         yield (
-            f"The product names of the GPUs ({', '.join(types)}) are not known. Their memory is "
-            "only known if the type's name has it. The vendor is taken from the type's name."
+            f"The product names of the GPUs ({', '.join(types)}) are not known. The memory of a "
+            f"GPU "
+            "is only known if it is part of the type's name. The vendor is taken from the "
+            "type's name."
         )
     items = {item for row in nodes for item in gres_items(row.get("Gres", ""))}
     others = sorted({item.partition(":")[0] for item in items} - {"gpu"})

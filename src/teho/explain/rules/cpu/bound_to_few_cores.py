@@ -14,15 +14,15 @@ RANK = 100
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "used_percent": chosen(
-        80.0, "%", "if a program leaves a fifth of its cores idle, it has enough cores"
+        80.0, "%", "if a program leaves a fifth of its cores idle, the program has enough cores"
     ),
-    "threads_per_core": Threshold(1.25, "threads", "threshold of too_many_threads"),
+    "threads_per_core": Threshold(1.25, "threads", "this is the threshold of too_many_threads"),
 }
 MUTES = (
     "input_too_many_workers", "input_too_few_workers", "input_in_main_process", "input_slow",
     "too_many_threads", "serial_program", "cores_unused", "python_bound",
 )  # fmt: skip
-MUTES_BECAUSE = "if the program can use all its cores, other findings may disappear"
+MUTES_BECAUSE = "if the program can use all cores of the job, other findings may disappear"
 
 
 class _Binding(NamedTuple):

@@ -16,13 +16,17 @@ THRESHOLDS = {
     "taken_percent": Threshold(
         25.0,
         "%",
-        "Alliance portal: a job should use 75 % of its cores; here other programs use 25 %",
+        "the portal of the Digital Research Alliance of Canada asks each job to use 75 % of "
+        "the cores; if other programs use 25 %, the job cannot do this",
     ),
-    "cores_min": chosen(0.5, "cores", "the system and the recorder use less than half a core"),
+    "cores_min": chosen(
+        0.5, "cores", "the operating system and the recorder together use less than half a core"
+    ),
     "full_percent": Threshold(
         90.0,
         "%",
-        "threshold of cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy",
+        "this is the threshold of cpu_busy_gpu_idle: in SageMaker's profiler rules, a CPU is "
+        "busy above 90 %",
     ),
 }
 MUTES = ("cpu_busy_gpu_idle", "serial_program", "cores_unused")

@@ -15,21 +15,35 @@ from teho.model.summary import NodeSummary
 RANK = 470
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
-    "used_percent": Threshold(75.0, "%", "Alliance portal: running threads ÷ cores below 0.75"),
-    "warning_percent": chosen(50.0, "%", "more than half of the requested cores did nothing"),
+    "used_percent": Threshold(
+        75.0,
+        "%",
+        "the portal of the Digital Research Alliance of Canada warns if the number of running "
+        "threads is less than 0.75 times the number of cores",
+    ),
+    "warning_percent": chosen(
+        50.0, "%", "below this limit, more than half of the requested cores were idle"
+    ),
     "critical_percent": chosen(
-        25.0, "%", "more than three quarters of the requested cores did nothing"
+        25.0, "%", "below this limit, more than three quarters of the requested cores were idle"
     ),
     "gpu_used_percent": Threshold(
-        1.0, "%", "threshold of gpu_never_used; if the GPU is used, the cores may load its data"
+        1.0,
+        "%",
+        "this is the threshold of gpu_never_used: if the program uses the GPU, the cores may "
+        "load data for the GPU",
     ),
     "gpu_busy_percent": Threshold(
         50.0,
         "%",
-        "threshold of gpu_low_use; if a GPU is busier, it gets its data in time without the unused "
-        "cores",
+        "this is the threshold of gpu_low_use: a GPU that is busier than this gets its data "
+        "in time without the unused cores",
     ),
-    "cores_per_gpu": Threshold(12.0, "cores", "Jobstats: more than 12 cores for each GPU"),
+    "cores_per_gpu": Threshold(
+        12.0,
+        "cores",
+        "Jobstats, a job report tool, reports jobs with more than 12 cores for each GPU",
+    ),
 }
 
 

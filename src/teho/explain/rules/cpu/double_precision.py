@@ -8,7 +8,11 @@ from teho.model.program import Doing, MainProcess
 
 RANK = 310
 SEVERITY = "remark"
-THRESHOLDS = {"double_percent": chosen(50.0, "%", "most of the model has 64 bits")}
+THRESHOLDS = {
+    "double_percent": chosen(
+        50.0, "%", "above this limit, most of the model's numbers have 64 bits"
+    )
+}
 
 _COMPUTING = (Doing.NATIVE, Doing.THREADS, Doing.DEVICE, Doing.COPYING)
 

@@ -7,7 +7,9 @@ from teho.model.program import Doing
 
 RANK = 300
 SEVERITY = "critical, warning"
-THRESHOLDS = {"python_percent": chosen(50.0, "%", "Python code takes most of the time")}
+THRESHOLDS = {
+    "python_percent": chosen(50.0, "%", "above this limit, Python code takes most of the run time")
+}
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -10,15 +10,21 @@ from teho.model.summary import NodeSummary
 
 RANK = 460
 SEVERITY = "critical, warning; remark outside a job"
-_SOURCE = "Jobstats: CPU efficiency ÷ (100 % ÷ cores) between 0.85 and 1.01"
+_SOURCE = (
+    "Jobstats, a job report tool, calls a job serial if the job keeps between 0.85 and 1.01 cores "
+    "busy"
+)
 THRESHOLDS = {
     "one_core_min": Threshold(0.85, "cores", _SOURCE),
     "one_core_max": Threshold(1.01, "cores", _SOURCE),
     "unused_critical_percent": chosen(
-        75.0, "%", "three quarters of the requested cores did nothing"
+        75.0, "%", "above this limit, three quarters of the requested cores were idle"
     ),
     "gpu_used_percent": Threshold(
-        1.0, "%", "threshold of gpu_never_used; a program that uses a GPU may need only one thread"
+        1.0,
+        "%",
+        "this is the threshold of gpu_never_used: a program that uses a GPU may need only one "
+        "thread",
     ),
 }
 MUTES = ("cores_unused",)

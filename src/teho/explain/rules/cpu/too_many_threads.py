@@ -16,11 +16,14 @@ RANK = 480
 SEVERITY = "warning"
 THRESHOLDS = {
     "threads_per_core": Threshold(
-        1.25, "threads", "Alliance portal: running threads ÷ cores above 1.25"
+        1.25,
+        "threads",
+        "the portal of the Digital Research Alliance of Canada warns if the number of running "
+        "threads is more than 1.25 times the number of cores",
     ),
 }
 MUTES = ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow")
-MUTES_BECAUSE = "if threads compete for cores, all other work takes longer too"
+MUTES_BECAUSE = "if threads compete for cores, all other work of the program takes longer too"
 
 
 class _Crowded(NamedTuple):

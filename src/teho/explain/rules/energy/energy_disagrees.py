@@ -11,7 +11,10 @@ RANK = 560
 SEVERITY = "remark"
 THRESHOLDS = {
     "apart_percent": chosen(
-        5.0, "%", "if two sensors of a board differ by more than this, one of them is wrong"
+        5.0,
+        "%",
+        "if the power sensor and the energy counter of one GPU differ by more than 5 %, one "
+        "of the two is wrong",
     ),
 }
 

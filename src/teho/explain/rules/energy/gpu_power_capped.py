@@ -11,7 +11,9 @@ from teho.explain.rule import Evidence, Findings, RuleContext, Severity, chosen
 RANK = 520
 SEVERITY = "remark"
 THRESHOLDS = {
-    "power_percent": chosen(50.0, "%", "a busy GPU often runs at its power limit, as it should"),
+    "power_percent": chosen(
+        50.0, "%", "a busy GPU normally runs at its power limit for a part of the time"
+    ),
 }
 
 

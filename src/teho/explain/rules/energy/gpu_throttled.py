@@ -11,8 +11,10 @@ from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
 RANK = 510
 SEVERITY = "warning"
 THRESHOLDS = {
-    "temperature_c": Threshold(90.0, "°C", "Omnistat: 90 °C"),
-    "thermal_percent": chosen(5.0, "%", "a GPU may be slowed in a few samples by chance"),
+    "temperature_c": Threshold(
+        90.0, "°C", "Omnistat, a monitoring tool, reports GPUs at 90 °C or more"
+    ),
+    "thermal_percent": chosen(5.0, "%", "heat may slow a GPU for a short time by chance"),
 }
 
 

@@ -15,11 +15,11 @@ THRESHOLDS = {
     "memory_percent": Threshold(
         50.0,
         "%",
-        "SageMaker's profiler rules, BatchSize: 70 %; Teho uses half, so that a batch of "
-        "twice the size fits",
+        "SageMaker's profiler rules (rule BatchSize) warn if a program uses less than 70 % of "
+        "the GPU's memory; Teho uses 50 %, so that a batch of twice the size fits",
     ),
-    "sm_active_percent": Threshold(80.0, "%", "threshold of gpu_sm_low"),
-    "busy_percent": Threshold(50.0, "%", "threshold of gpu_low_use"),
+    "sm_active_percent": Threshold(80.0, "%", "this is the threshold of gpu_sm_low"),
+    "busy_percent": Threshold(50.0, "%", "this is the threshold of gpu_low_use"),
 }
 
 

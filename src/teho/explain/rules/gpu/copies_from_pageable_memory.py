@@ -10,7 +10,7 @@ RANK = 220
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 MUTES = ("gpu_low_use", "batch_small")
-MUTES_BECAUSE = "this finding says what the program waits for"
+MUTES_BECAUSE = "this finding says what the program waits for, and the GPU is idle during this time"
 
 
 def judge(context: ProgramContext) -> Findings:

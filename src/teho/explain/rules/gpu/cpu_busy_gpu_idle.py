@@ -14,22 +14,31 @@ from teho.model.summary import NodeSummary
 
 RANK = 340
 SEVERITY = "warning"
-_SOURCE = "SageMaker's profiler rules: GPU below 10 % and CPU above 90 %"
+_SOURCE = (
+    "SageMaker's profiler rules report a run if its GPU is below 10 % and its CPU is above 90 %"
+)
 THRESHOLDS = {
     "gpu_below_percent": Threshold(10.0, "%", _SOURCE),
     "cpu_percent": Threshold(90.0, "%", _SOURCE),
     "time_percent": Threshold(
-        50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
+        50.0,
+        "%",
+        "SageMaker's profiler rules report a problem if it lasts for more than 50 % of the time",
     ),
     "one_core_min": chosen(
-        0.9, "cores", "90 % of one core; SageMaker's profiler rules use 90 % of all cores"
+        0.9,
+        "cores",
+        "the program keeps one core busy for 90 % of the time; SageMaker's profiler rules use "
+        "90 % of all cores",
     ),
     "one_core_max": chosen(
-        1.1, "cores", "one thread works, and all other threads of the program do little"
+        1.1,
+        "cores",
+        "up to this limit, one thread works, and all other threads of the program do little",
     ),
 }
 MUTES = ("communication_bound",)
-MUTES_BECAUSE = "the busy CPU explains why the GPU waits"
+MUTES_BECAUSE = "the busy CPU explains why the GPU was idle"
 
 _LEVELS = (Level(Severity.WARNING, gt, "time_percent"),)
 

@@ -11,7 +11,7 @@ from teho.model.program import MainProcess
 
 RANK = 40
 SEVERITY = "critical"
-THRESHOLDS = {"busy_max_percent": Threshold(1.0, "%", "threshold of gpu_never_used")}
+THRESHOLDS = {"busy_max_percent": Threshold(1.0, "%", "this is the threshold of gpu_never_used")}
 MUTES = ("gpu_never_used", "gpu_held_idle", *STARVED, *GPU_PROGRAM)
 MUTES_BECAUSE = "this finding says why the GPU has no work"
 

@@ -11,12 +11,21 @@ RANK = 70
 SEVERITY = "critical"
 THRESHOLDS = {
     "busy_max_percent": Threshold(
-        1.0, "%", "threshold of gpu_never_used; here the job has a process on the GPU"
+        1.0,
+        "%",
+        "this is the threshold of gpu_never_used; for gpu_held_idle, the job also has a "
+        "process on the GPU",
     ),
-    "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
+    "samples_min": Threshold(
+        10.0,
+        "samples",
+        "nvbench, a benchmark tool, requires at least 10 samples before it gives a result",
+    ),
 }
 MUTES = (*STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM)
-MUTES_BECAUSE = "if the program gives a GPU no work, this GPU waits for nothing"
+MUTES_BECAUSE = (
+    "a GPU without work always has low use; other findings about its low use add nothing"
+)
 
 
 def judge(context: RuleContext) -> Findings:

@@ -12,7 +12,7 @@ RANK = 30
 SEVERITY = "critical"
 THRESHOLDS = {
     "hidden_min": Threshold(
-        1.0, "GPUs", "no limit is needed: the program cannot use a GPU that it cannot see"
+        1.0, "GPUs", "one hidden GPU is enough: the program cannot use a GPU that it cannot see"
     ),
 }
 

@@ -11,14 +11,17 @@ from teho.explain.wording import span
 
 RANK = 390
 SEVERITY = "warning"
-_SOURCE = "KempnerPulse: busy at 40 % or more, and SM activity below 25 %"
+_SOURCE = (
+    "KempnerPulse, a monitoring tool, reports a GPU that is busy for 40 % of the time or more and "
+    "has an SM activity below 25 %"
+)
 THRESHOLDS = {
     "busy_percent": Threshold(40.0, "%", _SOURCE),
     "sm_active_percent": Threshold(25.0, "%", _SOURCE),
     "time_percent": MOST_OF_THE_TIME,
 }
 MUTES = DEEP_GPU
-MUTES_BECAUSE = "this finding says why few multiprocessors had work"
+MUTES_BECAUSE = "this finding says why few multiprocessors of the GPU had work"
 
 
 def judge(context: RuleContext) -> Findings:

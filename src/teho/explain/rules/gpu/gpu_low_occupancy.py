@@ -13,10 +13,16 @@ RANK = 540
 SEVERITY = "remark"
 THRESHOLDS = {
     "occupancy_percent": Threshold(
-        50.0, "%", "Alliance, best practices: above 50 %; DCGM's manual: more is not always better"
+        50.0,
+        "%",
+        "the best practices of the Digital Research Alliance of Canada ask for an occupancy "
+        "above 50 %; DCGM's manual says that a higher occupancy is not always faster",
     ),
     "limit_percent": Threshold(
-        60.0, "%", "Nsight Compute, rule SOLBottleneck: a unit at 60 % of its peak limits the speed"
+        60.0,
+        "%",
+        "Nsight Compute (rule SOLBottleneck): if a unit of the GPU reaches 60 % of its peak "
+        "rate, this unit limits the speed",
     ),
 }
 

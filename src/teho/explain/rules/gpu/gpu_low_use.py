@@ -15,11 +15,20 @@ THRESHOLDS = {
     "busy_percent": Threshold(
         50.0,
         "%",
-        "CSC, GPU-accelerated machine learning: the use of a GPU is too low if it is always low, "
-        "for example under 50 %",
+        "CSC, guide to GPU-accelerated machine learning: the use of a GPU is too low if it "
+        "is always low, for example below 50 %",
     ),
-    "warning_percent": Threshold(25.0, "%", "Jobstats: a mean of at most 25 % is reported"),
-    "critical_percent": Threshold(15.0, "%", "Jobstats: a mean of at most 15 % is shown in red"),
+    "warning_percent": Threshold(
+        25.0,
+        "%",
+        "Jobstats, a job report tool, reports a job if the mean use of its GPUs is 25 % or less",
+    ),
+    "critical_percent": Threshold(
+        15.0,
+        "%",
+        "Jobstats, a job report tool, shows a job in red if the mean use of its GPUs is 15 % or "
+        "less",
+    ),
 }
 
 

@@ -14,16 +14,22 @@ THRESHOLDS = {
     "busy_max_percent": Threshold(
         1.0,
         "%",
-        "Jobstats marks a GPU at exactly 0 %; Teho also counts a GPU below 1 %, because other "
-        "users may cause this use",
+        "Jobstats, a job report tool, reports a GPU whose use is exactly 0 %; Teho uses 1 %, "
+        "because another user may have used the GPU for a moment",
     ),
-    "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
+    "samples_min": Threshold(
+        10.0,
+        "samples",
+        "nvbench, a benchmark tool, requires at least 10 samples before it gives a result",
+    ),
 }
 MUTES = (
     "gpu_used_only_at_first", "gpu_one_idle", "gpu_held_idle",
     *STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM,
 )  # fmt: skip
-MUTES_BECAUSE = "if a GPU is never used, it also has low use, and it waits for nothing"
+MUTES_BECAUSE = (
+    "a GPU that was never used always has low use; other findings about its low use add nothing"
+)
 
 
 def judge(context: RuleContext) -> Findings:

@@ -10,12 +10,19 @@ RANK = 60
 SEVERITY = "critical"
 THRESHOLDS = {
     "idle_below_percent": Threshold(
-        10.0, "%", "SageMaker's profiler rules: a GPU below 10 % is idle"
+        10.0,
+        "%",
+        "in SageMaker's profiler rules, a GPU that is busy for less than 10 % of the time is idle",
     ),
-    "others_busy_percent": Threshold(25.0, "%", "Jobstats: a mean above 25 % is not reported"),
+    "others_busy_percent": Threshold(
+        25.0,
+        "%",
+        "Jobstats, a job report tool, does not report a job if the mean use of its GPUs is above "
+        "25 %",
+    ),
 }
 MUTES = ("gpu_held_idle", "gpu_low_use", "communication_bound", "rank_imbalance")
-MUTES_BECAUSE = "an idle GPU also has low use, and the load is uneven"
+MUTES_BECAUSE = "an idle GPU always has low use, and always differs from the GPUs that work"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -15,17 +15,23 @@ RANK = 380
 SEVERITY = "warning, remark"
 THRESHOLDS = {
     "link_percent": Threshold(
-        20.0, "%", "TraceML: it is critical if copies to the device take 20 % of its time"
+        20.0,
+        "%",
+        "TraceML, a profiler for training, calls it critical if copies to the GPU take 20 % "
+        "of the GPU's time",
     ),
     "warning_percent": chosen(
-        50.0, "%", "if copies fill the link for half of the time, they delay the run"
+        50.0, "%", "if the copies use half of the rate of the PCIe link, the copies delay the run"
     ),
     "active_percent": Threshold(
-        80.0, "%", "threshold of gpu_sm_low: above this limit, the GPU worked during the copies"
+        80.0,
+        "%",
+        "this is the threshold of gpu_sm_low: above this limit, the GPU also computed during "
+        "the copies",
     ),
 }
 MUTES = (*DEEP_GPU, "batch_small")
-MUTES_BECAUSE = "waiting for copies explains why the GPU had little work"
+MUTES_BECAUSE = "the GPU waited for copies, which explains why the GPU had little work"
 
 
 class _Traffic(NamedTuple):
@@ -97,7 +103,7 @@ def _finding(
         action=(
             "Copy while the GPU computes: `DataLoader(pin_memory=True)` with "
             '`batch.to("cuda", non_blocking=True)`. Copy less: keep data on the GPU if the program '
-            "uses them again, or the whole data set if it fits. Send images as `uint8` and convert "
+            "uses the data again or if all data fit. Send images as `uint8` and convert "
             "them on the GPU."
         ),
         subjects=gpus,

@@ -15,12 +15,14 @@ THRESHOLDS = {
     "fp64_percent": chosen(
         10.0,
         "%",
-        "if a program has only a few 64-bit numbers, they need less than a tenth of the time",
+        "if a program has only a few 64-bit numbers, computing with these numbers needs less "
+        "than a tenth of the time",
     ),
     "rate_percent": chosen(
         25.0,
         "%",
-        "in peaks.toml, GPUs made for 64 bits reach 50 % of the 32-bit rate, other GPUs 3 %",
+        "in the file peaks.toml, GPUs made for 64 bits reach 50 % of their 32-bit rate, and "
+        "other GPUs reach 3 % of their 32-bit rate",
     ),
 }
 

@@ -12,14 +12,19 @@ RANK = 420
 SEVERITY = "warning, remark"
 THRESHOLDS = {
     "sm_active_percent": Threshold(
-        80.0, "%", "Alliance, best practices: keep SM activity above 80 %; DCGM's manual: the same"
+        80.0,
+        "%",
+        "the best practices of the Digital Research Alliance of Canada and DCGM's manual ask "
+        "for an SM activity above 80 %",
     ),
     "warning_percent": Threshold(
-        50.0, "%", "DCGM's manual: SM activity below 50 % is likely ineffective use of the GPU"
+        50.0,
+        "%",
+        "DCGM's manual: if the SM activity is below 50 %, the program probably uses the GPU badly",
     ),
 }
 MUTES = ("gpu_low_occupancy",)
-MUTES_BECAUSE = "idle multiprocessors have no warps"
+MUTES_BECAUSE = "a GPU whose multiprocessors are idle always has a low occupancy"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -13,10 +13,14 @@ THRESHOLDS = {
     "tensor_max_percent": Threshold(
         1.0,
         "%",
-        "Kineto: no kernel used tensor cores, but a kernel could use them; Teho's limit is 1 %",
+        "Kineto, PyTorch's profiler, reports a run if no kernel used the tensor cores, and at "
+        "least one kernel could use them; Teho's limit is 1 % of the time",
     ),
     "arithmetic_percent": chosen(
-        25.0, "%", "element-wise operations usually take less than a quarter of the time"
+        25.0,
+        "%",
+        "element-wise operations, which cannot use tensor cores, usually take less than a "
+        "quarter of the time",
     ),
 }
 

@@ -16,18 +16,28 @@ RANK = 80
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "idle_below_percent": Threshold(
-        10.0, "%", "SageMaker's profiler rules: a GPU below 10 % is idle"
+        10.0,
+        "%",
+        "in SageMaker's profiler rules, a GPU that is busy for less than 10 % of the time is idle",
     ),
     "idle_share_percent": chosen(
-        33.3, "%", "a third of the run; Jobstats issue 28 asks for means over parts of the run"
+        33.3,
+        "%",
+        "the GPU was idle for the last third of the run; users of Jobstats, a job report "
+        "tool, also ask for means over parts of a run (issue 28)",
     ),
     "idle_share_critical_percent": chosen(
-        50.0, "%", "half of the GPU's time was paid for and not used"
+        50.0, "%", "the job did not use half of the GPU time that it was billed for"
     ),
-    "blips_percent": chosen(5.0, "%", "a short evaluation at the end does not end the idle time"),
+    "blips_percent": chosen(
+        5.0,
+        "%",
+        "if the GPU works for only a short time at the end, for example in an evaluation, Teho "
+        "still counts the time before as idle to the end",
+    ),
 }
 MUTES = ("gpu_one_idle", *STARVED, *UNEVEN, "batch_small")
-MUTES_BECAUSE = "the mean is low because the program stopped using the GPU"
+MUTES_BECAUSE = "the mean use is low because the program stopped using the GPU"
 
 
 class _Split(NamedTuple):

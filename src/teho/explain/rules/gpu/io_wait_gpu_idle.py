@@ -12,21 +12,27 @@ from teho.model.summary import NodeSummary, Series
 
 RANK = 330
 SEVERITY = "warning"
-_SOURCE = "SageMaker's profiler rules: GPU below 10 % and I/O wait above 50 %"
+_SOURCE = (
+    "SageMaker's profiler rules report a run if its GPU is below 10 % and its I/O wait is above "
+    "50 %"
+)
 THRESHOLDS = {
     "gpu_below_percent": Threshold(10.0, "%", _SOURCE),
     "iowait_percent": Threshold(50.0, "%", _SOURCE),
     "time_percent": Threshold(
-        50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
+        50.0,
+        "%",
+        "SageMaker's profiler rules report a problem if it lasts for more than 50 % of the time",
     ),
     "waiting_cores_min": chosen(
         0.5,
         "cores",
-        "if few threads run on many cores, the running threads are counted instead of the cores",
+        "if a program has few threads on many cores, the I/O wait is never a large share of "
+        "all cores; so Teho also counts the waiting cores",
     ),
 }
 MUTES = ("communication_bound", "batch_small")
-MUTES_BECAUSE = "storage explains why the GPU waits"
+MUTES_BECAUSE = "waiting for storage explains why the GPU was idle"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -9,11 +9,11 @@ RANK = 240
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(
-        80.0, "%", "if the GPU is busier than this, the program has to wait for it"
+        80.0, "%", "if the GPU is busier than this, it is normal that the program waits for the GPU"
     ),
 }
 MUTES = ("gpu_low_use", "batch_small")
-MUTES_BECAUSE = "this finding says what the program waits for"
+MUTES_BECAUSE = "this finding says what the program waits for, and the GPU is idle during this time"
 
 
 def judge(context: ProgramContext) -> Findings:

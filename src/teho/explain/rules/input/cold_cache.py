@@ -20,16 +20,23 @@ THRESHOLDS = {
     "pace_times": Threshold(
         1.3,
         "times",
-        "gpuprof: steps of the last third are 1.3 times as fast as steps of the first third",
+        "gpuprof, a profiler, reports a cold cache if steps in the last third of the run are "
+        "1.3 times as fast as in the first third",
     ),
     "read_times": Threshold(
-        3.0, "times", "gpuprof: the first third reads 3 times as much from disk as the last third"
+        3.0,
+        "times",
+        "gpuprof, a profiler, reports a cold cache if the first third of the run reads 3 "
+        "times as much from disk as the last third",
     ),
     "read_min_mb_per_s": chosen(
-        1.0, "MB/s", "250 blocks of 4 kB per second; below this rate, the waits are short"
+        1.0,
+        "MB/s",
+        "1 MB/s is 250 blocks of 4 kB per second; if a program reads less, it waits only for "
+        "a short time",
     ),
     "stepping_min_s": Threshold(
-        60.0, "s", "threshold of job_too_short: a shorter run cannot be judged"
+        60.0, "s", "this is the threshold of job_too_short: a shorter run cannot be judged"
     ),
 }
 

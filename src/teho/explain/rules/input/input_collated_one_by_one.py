@@ -8,9 +8,13 @@ from teho.model.program import Part
 
 RANK = 150
 SEVERITY = "critical, warning"
-THRESHOLDS = {"collating_percent": chosen(50.0, "%", "most of the loading")}
+THRESHOLDS = {
+    "collating_percent": chosen(
+        50.0, "%", "above this limit, putting batches together takes most of the loading time"
+    )
+}
 MUTES = ("input_in_main_process", "input_slow", "python_bound", *STARVED)
-MUTES_BECAUSE = "the advice of this finding removes the slow part of loading"
+MUTES_BECAUSE = "this finding says which part of loading is slow, and how to remove it"
 
 
 def judge(context: ProgramContext) -> Findings:

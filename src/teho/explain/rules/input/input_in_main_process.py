@@ -10,7 +10,7 @@ RANK = 190
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 MUTES = ("input_slow", "serial_program", "cores_unused", *STARVED)
-MUTES_BECAUSE = "this finding says what to change, and how to use the cores"
+MUTES_BECAUSE = "this finding says what the program waits for, and how to use the idle cores"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -10,10 +10,15 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 RANK = 90
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "apart_percent": Threshold(10.0, "%", "TraceML: a warning if a rank is 10 % of a step behind"),
+    "apart_percent": Threshold(
+        10.0,
+        "%",
+        "TraceML, a profiler for training, warns if one rank is slower than the others by 10 % of "
+        "the step time",
+    ),
 }
 MUTES = (*INPUT_CAUSES, *STARVED, *UNEVEN)
-MUTES_BECAUSE = "the other ranks wait for this rank"
+MUTES_BECAUSE = "this finding says what all ranks wait for: the data of one rank"
 
 
 def judge(context: ProgramContext) -> Findings:

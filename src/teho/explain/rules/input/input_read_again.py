@@ -10,11 +10,14 @@ RANK = 110
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "read_times": chosen(
-        1.5, "times", "the run read 1.5 times the data that memory could have kept"
+        1.5,
+        "times",
+        "the run read 1.5 times the amount of data that fits into memory; so the run read the "
+        "same data again",
     ),
 }
 MUTES = (*input_causes_after("input_read_again"), *STARVED)
-MUTES_BECAUSE = "the storage limits the speed"
+MUTES_BECAUSE = "the storage limits the speed; other changes of the data loader help little"
 
 
 def judge(context: ProgramContext) -> Findings:

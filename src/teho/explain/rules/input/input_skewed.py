@@ -11,17 +11,22 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 RANK = 160
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "times_longer": chosen(8.0, "times", "if a wait is 8 times the median, this is not noise"),
-    "long_waits_percent": chosen(33.0, "%", "long waits are a third of the waiting time"),
+    "times_longer": chosen(8.0, "times", "a wait that is 8 times the median wait is not noise"),
+    "long_waits_percent": chosen(
+        33.0, "%", "above this limit, long waits take at least a third of the waiting time"
+    ),
     "rare_percent": chosen(
-        20.0, "%", "if more than a fifth of the batches have long waits, these are not exceptions"
+        20.0,
+        "%",
+        "if the program waits long for more than a fifth of the batches, long waits are not "
+        "exceptions",
     ),
     "waits_min": chosen(
-        20.0, "batches", "if there are fewer batches, one slow batch may be chance"
+        20.0, "batches", "if the run has fewer batches, one slow batch may be chance"
     ),
 }
 MUTES = ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED)
-MUTES_BECAUSE = "all other batches arrive in time"
+MUTES_BECAUSE = "the program does not wait for the other batches"
 
 _BURST_PERCENT = 50.0
 """Half of the long waits that workers of equal speed would cause: one for each worker."""

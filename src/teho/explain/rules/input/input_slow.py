@@ -14,7 +14,7 @@ RANK = 200
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 MUTES = STARVED
-MUTES_BECAUSE = "this finding says what the program waits for"
+MUTES_BECAUSE = "this finding says what the program waits for, and the GPU is idle during this time"
 
 _IN_GRAPH = Missing(
     Reason.UNRECORDED,

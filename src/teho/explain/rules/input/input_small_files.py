@@ -10,13 +10,18 @@ from teho.model.program import Part
 RANK = 120
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "opening_percent": chosen(50.0, "%", "opening files takes most of the loading time"),
+    "opening_percent": chosen(
+        50.0, "%", "above this limit, opening files takes most of the loading time"
+    ),
     "small_kib": Threshold(
-        1024.0, "KiB", "Lustre's usual stripe is 1 MiB: a smaller file is on only one server"
+        1024.0,
+        "KiB",
+        "the file system Lustre usually divides files into stripes of 1 MiB: a smaller file "
+        "is on only one server",
     ),
 }
 MUTES = (*input_causes_after("input_small_files"), *STARVED)
-MUTES_BECAUSE = "small files limit the speed"
+MUTES_BECAUSE = "small files limit the speed; other changes of the data loader help little"
 
 
 def judge(context: ProgramContext) -> Findings:

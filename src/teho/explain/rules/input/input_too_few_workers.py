@@ -11,11 +11,11 @@ RANK = 180
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(
-        70.0, "%", "if workers are idle for a third of the time, more workers do not help"
+        70.0, "%", "if the workers are idle for about a third of the time, more workers do not help"
     ),
 }
 MUTES = ("input_slow", "serial_program", "cores_unused", *STARVED)
-MUTES_BECAUSE = "this finding says what to change, and how to use the cores"
+MUTES_BECAUSE = "this finding says what the program waits for, and how to use the idle cores"
 
 
 def judge(context: ProgramContext) -> Findings:

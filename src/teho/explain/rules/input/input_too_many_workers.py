@@ -11,12 +11,15 @@ RANK = 170
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "without_core_percent": Threshold(
-        10.0, "%", "threshold of lost_percent: a warning if a tenth of the time is lost"
+        10.0,
+        "%",
+        "this is the threshold lost_percent: Teho warns if the program waits for data for a "
+        "tenth of the time",
     ),
     "mostly_waiting_percent": MOST_OF_THE_TIME,
 }
 MUTES = ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED)
-MUTES_BECAUSE = "the workers explain the high number of threads"
+MUTES_BECAUSE = "too many workers also explain why the program has too many threads"
 
 
 def judge(context: ProgramContext) -> Findings:

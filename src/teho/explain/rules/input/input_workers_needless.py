@@ -10,10 +10,12 @@ from teho.model.program import Part
 RANK = 130
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "collating_percent": chosen(50.0, "%", "most of the workers' time is for this work"),
+    "collating_percent": chosen(
+        50.0, "%", "above this limit, the workers spend most of their time putting batches together"
+    ),
 }
 MUTES = (*input_causes_after("input_workers_needless"), *STARVED)
-MUTES_BECAUSE = "the workers are not needed"
+MUTES_BECAUSE = "the program does not need workers; so other settings of the workers do not help"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -11,12 +11,20 @@ RANK = 140
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "epochs_min": chosen(
-        3.0, "epochs", "the first start is needed, and a second start may be a test"
+        3.0,
+        "epochs",
+        "the workers have to start once for training, and perhaps once more for a test; a "
+        "third start is not needed",
     ),
-    "first_batches_percent": chosen(50.0, "%", "workers that start cause most of the waiting"),
+    "first_batches_percent": chosen(
+        50.0,
+        "%",
+        "above this limit, most of the waiting time is for the first batch of each epoch, while "
+        "the workers start",
+    ),
 }
 MUTES = ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow", *STARVED)
-MUTES_BECAUSE = "the program waits for the workers to start"
+MUTES_BECAUSE = "this finding says what the program waits for: workers that start"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -18,23 +18,34 @@ SEVERITY = "warning, remark"
 THRESHOLDS = {
     "time_percent": MOST_OF_THE_TIME,
     "together_percent": chosen(
-        90.0, "%", "nearly all GPUs must wait together; one of many may differ"
+        90.0,
+        "%",
+        "nearly all GPUs of the run must wait at the same time; among many GPUs, one may differ",
     ),
     "busy_below_percent": Threshold(
-        50.0, "%", "threshold of gpu_low_use: a GPU under 50 % waits for something"
+        50.0,
+        "%",
+        "this is the threshold of gpu_low_use: a GPU that is busy for less than half of the "
+        "time waits for something",
     ),
     "power_below_percent": chosen(
-        50.0, "%", "share of the GPU's power limit; a kernel that waits draws little power"
+        50.0,
+        "%",
+        "a GPU whose kernels only wait for other GPUs draws less than half of its power limit",
     ),
     "exchange_min_mb_per_s": chosen(
-        100.0, "MB/s", "1 Gbit/s, a cluster's slowest network, carries 125 MB/s"
+        100.0, "MB/s", "the slowest network of a cluster has 1 Gbit/s, and carries up to 125 MB/s"
     ),
     "exchange_warning_mb_per_s": chosen(
-        1000.0, "MB/s", "10 Gbit/s carry 1250 MB/s; so much traffic is not chance"
+        1000.0,
+        "MB/s",
+        "a network of 10 Gbit/s carries up to 1250 MB/s; traffic of 1000 MB/s is not chance",
     ),
 }
 MUTES = ("gpu_pcie_bound", "gpu_launch_bound", *DEEP_GPU)
-MUTES_BECAUSE = "kernels that wait for other GPUs are small, and cause the traffic"
+MUTES_BECAUSE = (
+    "kernels that exchange data with other GPUs are small, and cause the traffic over PCIe"
+)
 
 _MB = 1e6
 

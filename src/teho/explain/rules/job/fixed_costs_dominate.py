@@ -9,12 +9,22 @@ from teho.units import format_duration
 RANK = 290
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "fixed_percent": chosen(50.0, "%", "importing and compiling take most of the time"),
-    "wall_min_s": chosen(30.0, "s", "in a shorter run, such costs are normal"),
-    "compiles_max": chosen(5.0, "times", "a few shapes are usual, such as a last, smaller batch"),
+    "fixed_percent": chosen(
+        50.0, "%", "above this limit, importing and compiling take most of the run time"
+    ),
+    "wall_min_s": chosen(
+        30.0,
+        "s",
+        "in a shorter run, it is normal that importing and compiling take most of the time",
+    ),
+    "compiles_max": chosen(
+        5.0,
+        "times",
+        "a function is usually compiled for a few shapes, for example for a last, smaller batch",
+    ),
 }
 MUTES = ("batch_small",)
-MUTES_BECAUSE = "most of the time was not spent on batches"
+MUTES_BECAUSE = "importing and compiling took most of the time; a larger batch does not change this"
 
 _SEVERAL_FUNCTIONS = frozenset(("", "(others)", "<lambda>"))
 """Names of more than one function."""

@@ -9,8 +9,12 @@ from teho.units import format_duration
 RANK = 570
 SEVERITY = "remark"
 THRESHOLDS = {
-    "elapsed_min_s": chosen(60.0, "s", "within the first minute programs load libraries and data"),
-    "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
+    "elapsed_min_s": chosen(60.0, "s", "in the first minute, programs load libraries and data"),
+    "samples_min": Threshold(
+        10.0,
+        "samples",
+        "nvbench, a benchmark tool, requires at least 10 samples before it gives a result",
+    ),
 }
 MUTES = (
     "gpu_one_idle", "gpu_held_idle", "gpu_used_only_at_first", *STARVED, *UNEVEN,
@@ -19,7 +23,7 @@ MUTES = (
     "cores_taken_by_others", "serial_program", "cores_unused", "memory_overasked",
     "gpu_throttled", "gpu_power_capped", "batch_small", "cold_cache", "steps_uneven",
 )  # fmt: skip
-MUTES_BECAUSE = "means and shares of a short run are not reliable"
+MUTES_BECAUSE = "mean values and shares of a short run are not reliable"
 
 
 def judge(context: RuleContext) -> Findings:

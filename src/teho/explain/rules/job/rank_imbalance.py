@@ -22,13 +22,20 @@ THRESHOLDS = {
     "working_percent": Threshold(
         25.0,
         "%",
-        "threshold of gpu_one_idle: if all GPUs of the run are below this limit, all GPUs are idle",
+        "this is the threshold of gpu_one_idle: if all GPUs of the run are below this limit, "
+        "no GPU works much",
     ),
     "power_percent": Threshold(
-        20.0, "%", "TraceML: 20 % of a step is critical; GPUs of one model differ by less"
+        20.0,
+        "%",
+        "TraceML, a profiler for training, calls a difference of 20 % of the step time "
+        "critical; the power of equal GPUs normally differs by less",
     ),
     "busy_points": Threshold(
-        20.0, "%", "TraceML: a rank that differs by 20 % of a step is critical"
+        20.0,
+        "%",
+        "TraceML, a profiler for training, calls it critical if one rank differs from the "
+        "others by 20 % of the step time",
     ),
 }
 

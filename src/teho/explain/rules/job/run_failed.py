@@ -16,9 +16,13 @@ from teho.units import format_duration
 RANK = 10
 SEVERITY = "critical; warning if users often end runs in this way"
 THRESHOLDS = {
-    "first_by_s": chosen(1.0, "s", "if tasks end within a second, the first of them is not known"),
+    "first_by_s": chosen(
+        1.0,
+        "s",
+        "if several tasks end within one second, Teho does not know which task ended first",
+    ),
     "time_limit_percent": chosen(
-        95.0, "%", "the first 5 % of the time may belong to commands before the run"
+        95.0, "%", "the job may need the first 5 % of its time limit for commands before the run"
     ),
 }
 

@@ -12,15 +12,24 @@ from teho.model.watched import Wait
 RANK = 280
 SEVERITY = "remark"
 THRESHOLDS = {
-    "times_longer": chosen(4.0, "times", "if a step takes 4 times the median, this is not noise"),
+    "times_longer": chosen(
+        4.0, "times", "a step that takes 4 times the median step time is not noise"
+    ),
     "long_steps": Threshold(
-        10.0, "steps", "SageMaker's profiler rules, StepOutlier: more than 10 times"
+        10.0,
+        "steps",
+        "SageMaker's profiler rules (rule StepOutlier) warn if more than 10 steps are too long",
     ),
     "rare_percent": Threshold(
-        20.0, "%", "threshold of input_skewed: more than a fifth of the steps are not exceptions"
+        20.0,
+        "%",
+        "this is the threshold of input_skewed: if more than a fifth of the steps are long, "
+        "long steps are not exceptions",
     ),
     "cost_percent": Threshold(
-        5.0, "%", "XProf: waiting for data counts if it takes 5 % of a step or more"
+        5.0,
+        "%",
+        "XProf, a profiler, reports waiting for data if it takes 5 % of the step time or more",
     ),
 }
 

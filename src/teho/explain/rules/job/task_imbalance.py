@@ -14,11 +14,18 @@ from teho.units import format_duration
 RANK = 370
 SEVERITY = "warning; remark if only the CPU time differs"
 THRESHOLDS = {
-    "end_percent": Threshold(10.0, "%", "TraceML: a warning if a rank differs by 10 % of a step"),
-    "cpu_factor": chosen(
-        2.0, "times", "if a rank uses twice the CPU time, it does another kind of work"
+    "end_percent": Threshold(
+        10.0,
+        "%",
+        "TraceML, a profiler for training, warns if one rank differs from the others by 10 % of "
+        "the step time",
     ),
-    "cpu_min_s": chosen(60.0, "s", "start-up and logging of one rank may take this time"),
+    "cpu_factor": chosen(
+        2.0, "times", "if one task uses twice the CPU time of the others, this task does other work"
+    ),
+    "cpu_min_s": chosen(
+        60.0, "s", "one task may need up to 60 s of CPU time for start-up and logging"
+    ),
 }
 
 

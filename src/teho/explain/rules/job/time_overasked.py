@@ -13,10 +13,17 @@ RANK = 500
 SEVERITY = "remark"
 THRESHOLDS = {
     "used_min_s": Threshold(
-        900.0, "s", "Jobstats: only for completed jobs that ran for more than 15 minutes"
+        900.0,
+        "s",
+        "Jobstats, a job report tool, checks the time limit only of completed jobs that ran "
+        "for more than 15 minutes",
     ),
-    "used_percent": Threshold(60.0, "%", "Jobstats: less than 60 % of the requested time"),
-    "margin_factor": chosen(1.25, "times", "the next run may be slower by a quarter"),
+    "used_percent": Threshold(
+        60.0,
+        "%",
+        "Jobstats, a job report tool, reports a job that used less than 60 % of the requested time",
+    ),
+    "margin_factor": chosen(1.25, "times", "the next run may be up to a quarter slower"),
 }
 
 

@@ -11,7 +11,9 @@ from teho.explain.rule import Findings, RuleContext, Severity, chosen
 RANK = 550
 SEVERITY = "remark"
 THRESHOLDS = {
-    "used_percent": chosen(95.0, "%", "a CUDA context and fragmentation need the remaining memory"),
+    "used_percent": chosen(
+        95.0, "%", "a CUDA context and fragmentation need the last 5 % of the GPU's memory"
+    ),
 }
 
 

@@ -18,25 +18,49 @@ THRESHOLDS = {
     "elapsed_min_s": Threshold(
         60.0,
         "s",
-        "threshold of job_too_short: in a shorter run a program still loads what it needs",
+        "this is the threshold of job_too_short: in the first minute, a program still loads "
+        "libraries and data",
     ),
     "warm_up_percent": chosen(
-        20.0, "%", "in the first fifth of the run, a program still imports, loads and allocates"
+        20.0,
+        "%",
+        "in the first fifth of the run, a program still imports libraries, loads data and "
+        "allocates memory",
     ),
-    "ending_percent": chosen(5.0, "%", "a program frees memory as it ends"),
-    "points_min": chosen(20.0, "points", "five points in each quarter, enough for a robust slope"),
+    "ending_percent": chosen(5.0, "%", "in the last 5 % of the run, a program frees memory"),
+    "points_min": chosen(
+        20.0,
+        "points",
+        "each quarter of the run needs at least five values of the memory for a reliable growth "
+        "rate",
+    ),
     "rising_percent": Threshold(
         90.0,
         "%",
-        "Mann-Kendall test: in 90 % of the pairs the later value is higher; 50 % is chance",
+        "Mann-Kendall test for a trend: of any two values, the later value is the higher one "
+        "in at least 90 % of all cases; without a trend, this is true in 50 % of all cases",
     ),
     "part_percent": chosen(
-        50.0, "%", "if each quarter grows at half the mean rate, there is no jump or plateau"
+        50.0,
+        "%",
+        "if the memory grows in each quarter of the run by at least half of the mean rate, "
+        "the growth is steady",
     ),
-    "growth_percent": chosen(5.0, "%", "slower growth does not fill the limit in 14 such runs"),
-    "critical_times": chosen(1.0, "runs", "a run of twice the length reaches the limit"),
-    "warning_times": chosen(4.0, "runs", "a run of five times the length reaches the limit"),
-    "usual_hours": chosen(24.0, "hours", "if the time limit is not known, Teho assumes a day"),
+    "growth_percent": chosen(
+        5.0,
+        "%",
+        "if the memory grows by less than 5 % of the limit in a run, it does not reach the limit "
+        "within 14 runs of this length",
+    ),
+    "critical_times": chosen(
+        1.0, "runs", "a run of twice this length would reach the memory limit"
+    ),
+    "warning_times": chosen(
+        4.0, "runs", "a run of five times this length would reach the memory limit"
+    ),
+    "usual_hours": chosen(
+        24.0, "hours", "if the time limit of the job is not known, Teho assumes one day"
+    ),
 }
 MUTES = ("memory_near_limit", "memory_overasked", "batch_small")
 MUTES_BECAUSE = "the next run may need more or less memory, depending on its length"

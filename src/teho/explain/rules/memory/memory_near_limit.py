@@ -12,9 +12,11 @@ RANK = 450
 SEVERITY = "warning"
 THRESHOLDS = {
     "used_percent": chosen(
-        90.0, "%", "with a larger batch or one more worker, the program may be killed"
+        90.0, "%", "if you use a larger batch or one more worker, the kernel may kill the program"
     ),
-    "margin_percent": chosen(25.0, "%", "room above the present limit"),
+    "margin_percent": chosen(
+        25.0, "%", "the next run should get a quarter more memory than the present limit"
+    ),
 }
 
 

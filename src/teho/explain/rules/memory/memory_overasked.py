@@ -13,12 +13,22 @@ from teho.units import GIB, format_bytes
 RANK = 490
 SEVERITY = "warning, or remark if the job has GPUs"
 THRESHOLDS = {
-    "used_percent": Threshold(70.0, "%", "Jobstats: less than 70 % of the requested memory"),
+    "used_percent": Threshold(
+        70.0,
+        "%",
+        "Jobstats, a job report tool, reports a job that used less than 70 % of the requested "
+        "memory",
+    ),
     "unused_min_gib": chosen(
-        4.0, "GiB", "about the memory for one core of a node, which other jobs could use"
+        4.0,
+        "GiB",
+        "a node has about 4 GiB for each core; another job could use a core with this memory",
     ),
     "margin_percent": chosen(
-        20.0, "%", "the real peak may be higher, if it was between two samples"
+        20.0,
+        "%",
+        "the true peak may be higher than the highest sample, because memory use between two "
+        "samples is not seen",
     ),
 }
 

@@ -12,13 +12,20 @@ from teho.model.summary import NodeSummary
 RANK = 20
 SEVERITY = "critical"
 THRESHOLDS = {
-    "kills_min": Threshold(1.0, "kills", "no limit is needed: the kernel counts the kills"),
+    "kills_min": Threshold(
+        1.0,
+        "kills",
+        "one killed process is enough: the kernel kills a process only if memory runs out",
+    ),
     "margin_percent": chosen(
-        50.0, "%", "the real need is not known; lower the request after a good run"
+        50.0,
+        "%",
+        "the program needs an unknown amount of memory above the limit; after a successful "
+        "run, you can request less",
     ),
 }
 MUTES = ("memory_near_limit",)
-MUTES_BECAUSE = "the limit was reached"
+MUTES_BECAUSE = "the memory did not only come near the limit: it reached the limit"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -169,7 +169,7 @@ class Lines:
         if self._size + len(text) > _MOST_BYTES:
             self._is_full = True
             head = lines[:1] if self._size == 0 else []
-            last = {"failed": "its file is full: later samples are missing"}
+            last = {"failed": "the file of samples is full: later samples are missing"}
             text = "".join(_json(one) + "\n" for one in [*head, last]).encode()
         path = os.path.join(self._folder, self._file)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC

@@ -78,7 +78,7 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
         watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
         column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
         note="The energy includes the work of all users of the node. The energy of the whole "
-        "node includes CPUs, memory and GPUs: do not add them up.",
+        "node includes CPUs, memory and GPUs: do not add their energy to it.",
     )
     if any(isinstance(cell, float) for row in nodes.rows for cell in row.values()):
         yield nodes
@@ -128,7 +128,8 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
             "time. In that case, net is too low."
         )
     yield (
-        "± is the error because of the times of reading. The error of the sensors is not included."
+        "± is the error because the times of the samples are not exact. The error of the "
+        "sensors is not included."
     )
     yield "Difference is how much more the counter shows than power times time."
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
@@ -139,7 +140,7 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
         until = " and ".join(dict.fromkeys(map(_last_seen, lost)))
         yield f"{until}: the energy is at least the value shown."
     if any(gpu.energy.shares_with for gpu in known):
-        yield "One counter serves both GPUs of a card: each figure is for both."
+        yield "One counter measures both GPUs of a card: each value is the energy of both GPUs."
     yield from dict.fromkeys(filter(None, map(_whose, known)))
 
 

@@ -149,7 +149,7 @@ def _task_table(run: Run, state: RunState) -> Table:
     }
     if state is not RunState.RUNNING:
         silent = Missing(
-            Reason.UNRECORDED, "its `teho run` was killed before it could report the value"
+            Reason.UNRECORDED, "`teho run` was killed before it could report the value"
         )
         keys = ("ended", "elapsed", "cpu", "process")
         for node, ranks in silent_ranks(run).items():

@@ -87,7 +87,7 @@ def _how(process: WatchedProcess, processes: int) -> str:
     why = f": {process.why_inside}" if process.why_inside else ""
     return (
         f"{source}, sampled by a thread inside it{why}. Lines that take less than 5 ms cannot be "
-        "separated: their time may be counted for the line after them."
+        "separated: the time of such a line may be counted for the next line."
     )
 
 
@@ -133,7 +133,10 @@ _LINES_NOTE = (
     "Self is the time in the line and in the library functions that it calls. Total also "
     "includes your own functions that it calls."
 )
-_CHANGE_NOTE = " First → last quarter of the run: its own share (self)."
+_CHANGE_NOTE = (
+    " First → last quarter: the share of the line itself (self) in the first and in the last "
+    "quarter of the run."
+)
 _EMPTY: dict[str, Cell] = {
     "line": "", "total_percent": "", "share_percent": "", "interval": "", "change": "", "code": "",
     "doing": "",
