@@ -149,11 +149,13 @@ def test_another_failure_is_not_called_memory() -> None:
     assert program.tried == [16, 32, 64]
     assert (found.ended_by, found.largest) == ("failed", 32)
     assert "64 failed, but not because of memory" in found.verdict
-    assert found.tries[-1].why == "it ended with exit code 1: RuntimeError: shapes do not match"
+    assert (
+        found.tries[-1].why == "the run ended with exit code 1: RuntimeError: shapes do not match"
+    )
 
 
 def test_a_program_that_fails_for_another_reason_is_refused() -> None:
-    with pytest.raises(InputError, match="it ended with exit code 1"):
+    with pytest.raises(InputError, match="the run ended with exit code 1"):
         found_by(Batches(16, 10**9, failing=(16,)))
 
 

@@ -150,7 +150,7 @@ def test_another_failure_ends_the_search(torch_python: Path, script: Path) -> No
     assert answer["ended_by"] == "failed"
     assert "8 failed, but not because of memory" in answer["verdict"]
     assert answer["tries"][1]["why"] == (
-        "it ended with exit code 1: RuntimeError: mat1 and mat2 shapes cannot be multiplied"
+        "the run ended with exit code 1: RuntimeError: mat1 and mat2 shapes cannot be multiplied"
     )
 
 
@@ -173,7 +173,7 @@ def test_the_kernel_ends_the_search(torch_python: Path, script: Path) -> None:
         (["--find", "batch-size", "--allow", "tf32", "--", "true"],
          "--find batch-size and --allow tf32; expected only one of these options"),
         (["--find", "batch-size", "--", "python3", "-c", "raise SystemExit(3)"],
-         "it ended with exit code 3 after"),
+         "the run ended with exit code 3 after"),
         (["--find", "batch-size", "--", "sh", "-c", "exit 0"], "no Python loaded the probe"),
     ],
 )  # fmt: skip

@@ -14,7 +14,7 @@ from teho.planner.answer import answer, kinds_for, option_of
 from teho.planner.limits import refusals_of
 from teho.planner.place import Case, Place, memory_mib, seconds
 from teho.planner.shape import lay_out
-from teho.schedulers.script.write import write_script
+from teho.schedulers.script.write import ScriptOptions, write_script
 
 __all__ = ["Judged", "judged_by_plan", "requests_for"]
 
@@ -177,6 +177,10 @@ def _mib(*limits: int | None) -> list[object]:
     return found
 
 
+_NO_MODULE = ScriptOptions(framework="none")
+"""The twins have no modules, and few clusters have a module with Horovod."""
+
+
 def judged_by_plan(request: Request, cluster: Cluster) -> list[Judged]:
     """Return a script for each way in which the request could be meant, and the plan's verdict.
 
@@ -186,10 +190,10 @@ def judged_by_plan(request: Request, cluster: Cluster) -> list[Judged]:
     found: dict[str, Judged] = {}
     answered = answer(request, [cluster])
     for option in answered.options:
-        text = write_script(option, cluster).text
+        text = write_script(option, cluster, _NO_MODULE).text
         found[text] = Judged(request, text, accepted=True)
     for option, refusals in _refused(request, cluster, answered.unfit):
-        text = write_script(option, cluster).text
+        text = write_script(option, cluster, _NO_MODULE).text
         held = found.setdefault(text, Judged(request, text, accepted=False))
         if not held.accepted:
             held.refusals += refusals
