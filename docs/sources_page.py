@@ -76,9 +76,9 @@ themselves are not in Teho's source code.
 
 To try the commands, go to the top folder of Teho's source code, and run
 `export TEHO_HOME=examples/learn`. `tests/test_source_documents.py` runs these commands and checks
-their output. It does not run a command with a remark such as *needs a GPU*: it checks only the options of
-the command. The test in the last column runs such a command, or the part of Teho behind it. All
-tests are in the folder `tests`.
+their output. It does not run a command with a remark such as *needs a GPU*: it checks only the
+options of the command. The test in the last column runs such a command, or the part of Teho behind
+it. All tests are in the folder `tests`.
 """
 
 
