@@ -124,10 +124,10 @@ def test_only_the_loader_is_shown_with_its_settings() -> None:
 
 def test_that_the_third_feed_needs_a_gpu_is_said_without_one() -> None:
     scene = measured()
-    assert not any("third feed" in note for note in notes_of(scene))
+    assert not any("data in GPU memory" in note for note in notes_of(scene))
     own = tuple(one for one in scene.timings if one.placement == "cpu:2")
     found = notes_of(msgspec.structs.replace(scene, timings=own))
-    assert any("Without a GPU there is no third feed" in note for note in found)
+    assert any("there are no rows for data in GPU memory" in note for note in found)
 
 
 def test_all_faces_show_memory_and_use_within_their_width() -> None:

@@ -27,7 +27,7 @@ def test_a_gpu_gets_copies_or_makes_the_numbers_itself(tmp_path: Path) -> None:
         "generate on the host",
         "end to end",
         "generate on the device",
-        "end to end, generated on the device",
+        "end to end, data generated on the device",
     ]
     assert phases["copy in"]["bytes"] == MATRICES + RIGHT_SIDES
     assert phases["copy out"]["bytes"] == RIGHT_SIDES

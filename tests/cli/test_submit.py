@@ -254,7 +254,7 @@ def test_an_interrupt_while_the_scheduler_is_asked_leaves_a_trace(
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert b"it is unknown if the job was submitted. Next: run `teho status`" in said
+    assert b"it is not known whether the job was submitted. Next: run `teho status`" in said
     assert list((home / "jobs").glob("*/submission.json"))
 
 

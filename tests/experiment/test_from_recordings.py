@@ -37,7 +37,7 @@ def test_in_each_round_both_are_run(names: str) -> None:
 
 @pytest.mark.parametrize("names", ["cccggg", "cgggcc", "ccoggocg"])
 def test_otherwise_they_did_not_take_turns(names: str) -> None:
-    assert "did not take turns, so the figures include changes" in _turns(CONTEST, went(names))
+    assert "did not take turns, so the results include changes" in _turns(CONTEST, went(names))
 
 
 def test_overlapping_runs_do_not_count_as_turns() -> None:

@@ -248,7 +248,7 @@ def test_a_queue_that_is_not_for_batch_takes_parallel_jobs() -> None:
 
 def test_states_lists_and_projects_of_the_moment() -> None:
     off = msgspec.structs.replace(ADA, states={"all.q": "DISABLED"})
-    assert "DISABLED now: it starts no jobs" in refusal(cluster(), off).sentence
+    assert "DISABLED now: the queue starts no jobs" in refusal(cluster(), off).sentence
     assert only(cluster(), None).unknown == ("whether the queue starts jobs now",)
 
     assert only(cluster(user_lists=("staff", "phd"))).unknown == ()

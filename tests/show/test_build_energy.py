@@ -75,7 +75,7 @@ def test_the_sum_with_a_gpu_that_was_lost_is_the_least():
         ({"unread_s": 90.0}, "GPU 0 could not be read for the last 1 min 30 s: the energy is at l"),
         ({"energy_of": "module"}, "with its CPU cores"),
         ({"energy_of": "package"}, "another job may have used it"),
-        ({"energy_of": "package", "shares_with": (1,)}, "each figure is for both"),
+        ({"energy_of": "package", "shares_with": (1,)}, "each value is the energy of both GPUs"),
     ],
 )
 def test_the_note_says_what_has_to_be_known(changes, words):

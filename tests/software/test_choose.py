@@ -27,7 +27,10 @@ def test_the_newest_for_an_old_gpu_and_its_driver() -> None:
     told = [(one.what, one.why) for one in proposal.refused]
     assert told == [
         ("PyTorch 2.14", "conda-forge has no version newer than 2.13"),
-        ("PyTorch 2.13 with CUDA 13.0", "it has no code for Tesla V100 (compute capability 7.0)"),
+        (
+            "PyTorch 2.13 with CUDA 13.0",
+            "this build has no code for Tesla V100 (compute capability 7.0)",
+        ),
     ]
     assert all("(20" in one.source for one in proposal.refused)
 
@@ -58,7 +61,7 @@ def test_an_unknown_driver_gets_what_asks_least_of_it() -> None:
     proposal, _ = choose(V100._replace(capability="9.0", driver=None))
     assert proposal is not None
     assert proposal.toolkit == "12.9"
-    why = "it needs driver 580 or newer, and it is not known which driver is there"
+    why = "this build needs driver 580 or newer, and it is not known which driver is there"
     assert ("PyTorch 2.13 with CUDA 13.0", why) in [(one.what, one.why) for one in proposal.refused]
 
 
@@ -66,7 +69,9 @@ def test_a_python_that_a_release_is_not_for() -> None:
     assert chosen(V100._replace(framework="tensorflow", python="3.13"))[0] == "2.19"
     proposal, refused = choose(V100._replace(framework="tensorflow", python="3.14"))
     assert proposal is None
-    assert "it is for Python 3.10 to 3.13, but 3.14 was requested" in {one.why for one in refused}
+    assert "this version is for Python 3.10 to 3.13, but 3.14 was requested" in {
+        one.why for one in refused
+    }
     assert chosen(V100._replace(python="3.9.18"))[0] == "2.7"
 
 
@@ -80,7 +85,7 @@ def test_a_version_that_is_asked_for_hides_newer_ones() -> None:
 def test_releases_that_share_a_reason_are_told_together() -> None:
     wish = SoftwareRequest("tensorflow", "pip", "nvidia", "GH200", "9.0", "aarch64", NEW)
     assert [(one.what, one.why) for one in choose(wish)[1]] == [
-        ("TensorFlow 2.12 to 2.21", "it has no GPU build for aarch64")
+        ("TensorFlow 2.12 to 2.21", "this version has no GPU build for aarch64")
     ]
 
 

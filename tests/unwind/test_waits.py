@@ -199,12 +199,12 @@ def test_a_process_that_has_ended_is_refused(program: Callable[..., Program]) ->
         running.process.kill()
         running.process.wait()
         for function in (waits.call, waits.core):
-            with pytest.raises(UnwindError, match="it has ended"):
+            with pytest.raises(UnwindError, match="the process has ended"):
                 function()
         assert waits.times() is None
         # What was read before can still be asked about.
         assert isinstance(waits.state(call), State)
-    with pytest.raises(UnwindError, match="its system calls cannot be read"):
+    with pytest.raises(UnwindError, match="system calls cannot be read"):
         Waits(running.pid, memory)
 
 
