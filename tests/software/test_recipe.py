@@ -177,7 +177,7 @@ def test_nothing_fits_and_says_why(teho) -> None:
     done = teho("env", "plan", *shlex.split("--cluster roihu --framework tensorflow --kind venv"))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("✗ No TensorFlow as venv fits.")
-    assert "it has no GPU build for aarch64" in done.stderr
+    assert "this version has no GPU build for aarch64" in done.stderr
     found = plan_environment(CLUSTERS["roihu"], Asked(framework="tensorflow", kind="venv"))
     assert isinstance(found, NothingFits)
 

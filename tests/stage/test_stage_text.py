@@ -110,7 +110,9 @@ def test_the_verdicts() -> None:
 
 def test_every_problem_is_named_with_why() -> None:
     page = text(DIFFERENT, "why")
-    assert all(f"images/{name}: it is not there" in page for name in range(30))
+    assert all(
+        f"images/{name}: the file is missing at the destination" in page for name in range(30)
+    )
     assert "rsync: it broke" in page
 
 

@@ -197,14 +197,16 @@ def test_a_process_that_may_not_be_read_is_refused(
     if os.geteuid() != 0:
         if readable:
             pytest.skip("the other tests read processes of this user")
-        with pytest.raises(UnwindError, match="its memory cannot be read: Permission denied"):
+        with pytest.raises(
+            UnwindError, match="the process's memory cannot be read: Permission denied"
+        ):
             Unwinder(running.pid, THIS)
         return
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     if readable and scope.exists() and scope.read_text().strip() != "0":
         pytest.skip("this machine lets a user read only processes that the reader started")
     printed = subprocess.check_output([sys.executable, "-c", READ, str(running.pid)], text=True)
-    refused = "its memory cannot be read: Permission denied"
+    refused = "the process's memory cannot be read: Permission denied"
     assert printed.splitlines()[0] == ("allowed" if readable else refused)
     assert readable or printed.splitlines()[1] == refused
 

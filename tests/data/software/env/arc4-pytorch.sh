@@ -6,7 +6,8 @@
 # It is the newest version that fits, according to conda-forge/pytorch-cpu-feedstock 74dd3d46
 # (2026-08-13) and its history.
 #   Not PyTorch 2.14: conda-forge has no version newer than 2.13.
-#   Not PyTorch 2.13 with CUDA 13.0: it has no code for Tesla V100 (compute capability 7.0).
+#   Not PyTorch 2.13 with CUDA 13.0: this build has no code for Tesla V100 (compute capability
+#   7.0).
 # ! ARC4 is retired; its successor is aire.
 # ! The driver version is from the documentation: ARC software/compilers/anaconda.md 2024-02-26,
 #   usage/conda-containers.md 2024-03-14; seen on 2024-02-26.
