@@ -307,7 +307,7 @@ def test_a_rank_that_hangs(step):
         "rank 2 on r01g02 failed in connecting to the next rank: cannot reach rank 3 on r01g02 "
         "at 127.0.0.1:"
     )
-    assert ": it does not answer.\n" in output
+    assert ": the other rank does not answer.\n" in output
 
 
 def test_a_torch_that_is_killed(step, tmp_path: Path):
