@@ -43,7 +43,7 @@ def main():
             torch.nn.Conv2d(64, 64, 3, padding=1), torch.nn.ReLU(),
             torch.nn.Flatten(), torch.nn.Linear(64 * 256, 10))
         opt = torch.optim.SGD(net.parameters(), 0.01)
-        for epoch in range(1):
+        for epoch in range(2):
             for x, y in dl:
                 for _ in range(4):
                     loss = torch.nn.functional.cross_entropy(net(x), y)

@@ -17,8 +17,8 @@ def auc(labels, scores):
 def main():
     torch.manual_seed(0)
     acc = Accelerator(cpu=True)
-    x = torch.randn(160_000, 64)
-    y = (x[:, :4].sum(1) + torch.randn(160_000) > 0).float()
+    x = torch.randn(290_000, 64)
+    y = (x[:, :4].sum(1) + torch.randn(290_000) > 0).float()
     net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256),
                               torch.nn.ReLU(), torch.nn.Linear(256, 1))
     opt = torch.optim.Adam(net.parameters(), 1e-3)

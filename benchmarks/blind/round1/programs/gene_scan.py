@@ -21,12 +21,12 @@ def align(contig):
 
 def main():
     r = random.Random(0)
-    contigs = ["".join(r.choices("ACGT", k=2400)) for _ in range(900)]
+    contigs = ["".join(r.choices("ACGT", k=2400)) for _ in range(2100)]
     with ThreadPoolExecutor(max_workers=2) as ex:
         scores = []
         for i, s in enumerate(ex.map(align, contigs)):
             scores.append(s)
-            if i % 100 == 0:
+            if i % 200 == 0:
                 print(i, s, flush=True)
     print("best", max(scores))
 

@@ -19,8 +19,8 @@ def reads(n):
 if __name__ == "__main__":
     total = 0
     with mp.Pool(2) as pool:
-        for k, h in enumerate(pool.imap(hits, reads(260_000))):
+        for k, h in enumerate(pool.imap(hits, reads(1_000_000))):
             total += h
-            if k % 50_000 == 0:
+            if k % 200_000 == 0:
                 print(k, total, flush=True)
     print("hits", total)

@@ -15,7 +15,7 @@ int main(void) {
         y[i] = rand() / (double)RAND_MAX;
         z[i] = rand() / (double)RAND_MAX;
     }
-    for (int rep = 0; rep < 4; rep++) {
+    for (int rep = 0; rep < 8; rep++) {
         long hist[BINS] = {0};
         double e = 0;
 #pragma omp parallel for schedule(dynamic, 16)

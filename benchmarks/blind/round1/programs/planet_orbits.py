@@ -2,7 +2,7 @@
 import jax
 import jax.numpy as jnp
 
-STEPS = 400
+STEPS = 300
 BODIES = 5
 
 

@@ -20,8 +20,8 @@ class Gen(tf.Module):
         for q, k, v in self.layers:
             att = tf.nn.softmax(tf.matmul(h @ q, h @ k, transpose_b=True) / 8.0)
             h = h + att @ (h @ v)
-        logits = h[pos] @ self.out / temperature
-        return tf.random.categorical(logits[None], 1)[0, 0]
+        logits = h[pos][None] @ self.out / temperature
+        return tf.random.categorical(logits, 1)[0, 0]
 
 
 gen = Gen()

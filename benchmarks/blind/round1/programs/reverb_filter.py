@@ -26,4 +26,4 @@ def room(lines, seconds, block=32):
 
 
 if __name__ == "__main__":
-    print(room(lines=1200, seconds=5.0))
+    print(room(lines=1200, seconds=11.0))

@@ -21,8 +21,12 @@ right = (eye + 0.5 * DT * lap).tocsr()
 
 u = np.zeros(NX * NY)
 u[NX * NY // 2] = 1000.0
-for step in range(220):
+moist = np.linspace(0, 1, NX * NY)
+lap = lap.tocsr()
+for step in range(480):
     source = np.sin(step / 20) * np.exp(-np.arange(NX * NY) / NX)
     u = sla.spsolve(left, right @ u + DT * source)
-    if step % 20 == 0:
-        print(f"t={step * DT:6.1f} max={u.max():.4f}", flush=True)
+    for _ in range(150):  # moisture moves faster than heat
+        moist = moist + 0.002 * (lap @ moist)
+    if step % 40 == 0:
+        print(f"t={step * DT:6.1f} max={u.max():.4f} moisture={moist.mean():.4f}", flush=True)

@@ -7,9 +7,9 @@ from scipy.ndimage import gaussian_filter
 
 def acquire(path):
     rng = np.random.default_rng(0)
-    base = rng.integers(0, 40, (150, 256, 256), dtype=np.uint16)
+    base = rng.integers(0, 40, (210, 256, 256), dtype=np.uint16)
     base[:, 100:120, 100:120] += 200
-    np.savez_compressed(path, frames=base, exposure=np.full(150, 0.02))
+    np.savez_compressed(path, frames=base, exposure=np.full(210, 0.02))
 
 
 def main():
