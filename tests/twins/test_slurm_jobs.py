@@ -119,7 +119,12 @@ def _request(cluster: Cluster, launcher: str, shape: str) -> Request:
 
 
 def _submit(twin: SlurmTwin, folder: Path, option: Option) -> str:
-    script = write_script(option, twin.cluster, ScriptOptions(teho=tuple(TEHO))).text
+    # If the site documents no module with Horovod, the job brings its own.
+    bare = option.request.launcher == "horovod" and not any(
+        entry.horovod for entry in twin.cluster.software
+    )
+    options = ScriptOptions(teho=tuple(TEHO), framework="none" if bare else "")
+    script = write_script(option, twin.cluster, options).text
     if not (folder / "bin").exists():
         twin.environment.update(write_stubs(folder))
     sent = twin.run("sbatch", "--parsable", f"--output={folder}/%j.out", stdin=script)
