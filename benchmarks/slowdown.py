@@ -131,6 +131,9 @@ def _main(name: str, count: int, window_s: float) -> None:
             window.value = number
             began_s = time.perf_counter()
             time.sleep(window_s)
+            # A rate needs a unit of work.
+            while not sum(total[number] for total in totals) and workers[0].is_alive():
+                time.sleep(window_s)
             lengths_s.append(time.perf_counter() - began_s)
     finally:
         window.value = len(states)

@@ -57,13 +57,21 @@ def walls(lines: list[dict]) -> dict[str, float]:
 @pytest.mark.parametrize("python", pythons())
 def test_the_time_adds_up_and_stands_where_it_was_spent(probed: Probed, python: str) -> None:
     code = """
+    import threading
+    late = [0.0]
+    def be_late():
+        while True:
+            due = time.monotonic() + 0.01
+            time.sleep(0.01)
+            late[0] = max(late[0], time.monotonic() - due)
+    threading.Thread(target=be_late, daemon=True).start()
     def rest(seconds): time.sleep(seconds)
     times = [time.monotonic()]
     spin(1.6)
     times.append(time.monotonic())
     rest(0.8)
     times.append(time.monotonic())
-    print(*times)
+    print(*times, late[0])
     """
     done = probed.run(code, "-W", "error", python=python)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -74,9 +82,10 @@ def test_the_time_adds_up_and_stands_where_it_was_spent(probed: Probed, python: 
     found = walls(lines)
     assert sum(found.values()) == pytest.approx(end["end_s"] - head["began_s"], abs=0.01)
     # Against the program's own clock: on a loaded machine, both take longer.
-    began_s, spun_s, rested_s = map(float, done.stdout.split())
-    assert found["spin"] == pytest.approx(spun_s - began_s, abs=0.4)
-    assert found["rest"] == pytest.approx(rested_s - spun_s, abs=0.4)
+    # A sampler that waits for a core is late, as any other thread of the program.
+    began_s, spun_s, rested_s, late_s = map(float, done.stdout.split())
+    assert found["spin"] == pytest.approx(spun_s - began_s, abs=0.3 + 2 * late_s)
+    assert found["rest"] == pytest.approx(rested_s - spun_s, abs=0.3 + 2 * late_s)
     texts = {line["is"][3] for line in lines if "frame" in line}
     called = "time.sleep(seconds)" if sys.version_info >= (3, 11) else "def rest"
     assert python != sys.executable or any(called in text for text in texts)

@@ -13,6 +13,7 @@ INPUT_CAUSES = (
     "input_skewed",
     "input_too_many_workers",
     "input_too_few_workers",
+    "input_in_threads",
     "input_in_main_process",
     "input_files_one_by_one",
     "input_map_serial",

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import sqrt
 
-from teho.explain.where import doing_in
+from teho.explain.where import LOADER_FILES, doing_in
 from teho.model.program import Doing, OwnLine, Section
 from teho.model.watched import Frame, Seen, WatchedProcess, is_library
 
@@ -128,7 +128,7 @@ def _own(seen: Seen) -> Iterator[Frame]:
 
 def _section(process: WatchedProcess, seen: Seen) -> Section:
     for frame in seen.frames:
-        if "torch/utils/data/" in frame.file:
+        if LOADER_FILES.search(frame.file):
             return Section.LOADER
         if _CALLBACK_FILES.search(frame.file) or _CALLBACK.search(frame.function):
             return Section.CALLBACK

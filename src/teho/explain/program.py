@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import takewhile
 
 from teho.explain.where import LineTimes, doing_of, main_process, spent_by
 from teho.model.program import Doing, Feed, MainProcess, Part, Program
-from teho.model.watched import Seen, WatchedProcess
+from teho.model.watched import Seen, WatchedProcess, is_library
 
 __all__ = ["program_of"]
 
@@ -16,6 +17,9 @@ _OPENING = re.compile(
     r"\bopen\(|\bimread\(|\bread_\w+\(|\.read\w*\(|\bnp\.(load|fromfile)\(|\bFile\("
 )
 _LOADERS = "torch/utils/data/"
+_GRAIN = "grain/_src/python/"
+_WORKER_LOOPS = ("_worker_loop", "_put_dataset_elements_in_buffer")
+"""The main function of a worker: of PyTorch, and of Grain."""
 _STARTING = frozenset(("__init__", "__iter__", "_get_iterator", "_reset", "_shutdown_workers"))
 _SHORTEST = 0.05
 """A main process has at least this part of the time of the longest one."""
@@ -91,7 +95,7 @@ def _without_core_percent(workers: Sequence[WatchedProcess]) -> float | None:
 
 def _is_worker(process: WatchedProcess) -> bool:
     return any(
-        frame.function.endswith("_worker_loop") for seen in process.stacks for frame in seen.frames
+        frame.function.endswith(_WORKER_LOOPS) for seen in process.stacks for frame in seen.frames
     )
 
 
@@ -104,10 +108,28 @@ def _part(seen: Seen) -> Part:
             return Part.COLLATING
         if file == "_utils/fetch.py":
             return Part.OPENING if _OPENING.search(seen.frames[0].text) else Part.FETCHING
-        if function == "_worker_loop":
+        if function in _WORKER_LOOPS:
             return Part.IDLE
+        if _GRAIN in file:
+            return _part_of_grain(seen, file)
         if file == "dataloader.py" and function in _STARTING:
             return Part.STARTING
         if file == "dataloader.py" and function == "__next__":
             break
     return Part.AWAITING
+
+
+def _part_of_grain(seen: Seen, innermost: str) -> Part:
+    """Return which part of loading a stack of Grain is in.
+
+    Args:
+        seen: the stack.
+        innermost: the innermost of its files that belongs to Grain.
+    """
+    inside = takewhile(lambda frame: _GRAIN not in frame.file, seen.frames)
+    if any(not is_library(frame.file) for frame in inside):
+        return Part.OPENING if _OPENING.search(seen.frames[0].text) else Part.FETCHING
+    if innermost.endswith("/batch.py"):
+        return Part.COLLATING
+    is_worker = any(frame.function.endswith(_WORKER_LOOPS) for frame in seen.frames)
+    return Part.IDLE if is_worker else Part.AWAITING

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from teho.explain.context import Located, RuleContext
+from teho.explain.loader_words import loader_call
 from teho.explain.places import NodeGpu
 from teho.model.finding import Evidence, Severity
 from teho.model.missing import Missing
@@ -20,7 +21,6 @@ __all__ = [
     "data_bytes",
     "in_lines",
     "is_on_gpu",
-    "loader_call",
     "median_place",
     "worker_call",
 ]
@@ -276,22 +276,15 @@ def _saved_percent(left_s: float, wall_s: float) -> float:
     return max(0.0, 100 * (1 - left_s / wall_s))
 
 
-def worker_call(waiting: Waiting, workers: int, *further: str) -> str:
+def worker_call(waiting: Waiting, workers: int, **further: object) -> str:
     """Return the call of the loader with this number of workers, and its line."""
     split = (
         "; each worker must then read a different part of the data: "
         "`torch.utils.data.get_worker_info()`"
     )
     is_iterable = workers > 1 and waiting.settings.get("is_iterable")
-    call = loader_call(waiting.loader, f"num_workers={workers}", *further)
+    call = loader_call(waiting.loader, num_workers=workers, **further)
     return call + (split if is_iterable else "")
-
-
-def loader_call(loader: Loader, *arguments: str) -> str:
-    """Return the call of the loader with these arguments, and its line."""
-    made_at = loader.made_at
-    at = f" in {made_at.file.rpartition('/')[2]}:{made_at.line}" if made_at else ""
-    return f"`DataLoader(…, {', '.join(arguments)})`{at}"
 
 
 def in_lines(lines: Sequence[tuple[Frame, float]]) -> tuple[Evidence, ...]:

@@ -9,15 +9,20 @@ from collections.abc import Sequence
 from teho.model.program import Doing, Spent
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
 
-__all__ = ["LineTimes", "doing_in", "doing_of", "main_process", "spent_by"]
+__all__ = ["LOADER_FILES", "LineTimes", "doing_in", "doing_of", "main_process", "spent_by"]
 
 _LINES = 3
 """Number of lines that are named for each activity."""
 
+LOADER_FILES = re.compile(
+    r"torch/utils/data/|tensorflow/python/data/|datasets/iterable_|grain/_src/python/"
+)
+"""Files of the libraries that load data."""
+
 # The first pattern that matches a function on the stack counts. A stack is read from the outside
 # in: a file that is imported in order to save something counts as saving.
 _BY_PLACE = (
-    (Doing.LOADING, re.compile(r"torch/utils/data/|tensorflow/python/data/|datasets/iterable_")),
+    (Doing.LOADING, LOADER_FILES),
     (
         Doing.COMMUNICATING,
         # Other files of it are on the stack of everything that they wrap, such as `record`.

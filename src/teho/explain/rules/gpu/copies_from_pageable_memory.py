@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.program_context import loader_call
+from teho.explain.loader_words import loader_call
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.model.program import Doing
 
@@ -37,7 +37,7 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("GPU busy, mean", busy, "%"),
             ),
             action=(
-                f"Pin the batches, {loader_call(loader, 'pin_memory=True')}, and copy them while "
+                f"Pin the batches, {loader_call(loader, pin_memory=True)}, and copy them while "
                 'the program works: `x.to("cuda", non_blocking=True)`.'
             ),
             regain_percent=(share / 2, share),

@@ -19,7 +19,7 @@ def judge(context: ProgramContext) -> Findings:
     if waiting is None or waiting.settings.get("num_workers") != 0:
         return
     workers = context.best_workers(waiting)
-    add = worker_call(waiting, workers, "persistent_workers=True")
+    add = worker_call(waiting, workers, persistent_workers=True)
     yield context.lost_waiting(
         waiting,
         ": the data loader has no workers.",

@@ -51,7 +51,7 @@ def judge(context: ProgramContext) -> Findings:
     most_percent = min(context.limit("rare_percent"), _BURST_PERCENT / max(1, waiting.workers))
     if share < context.limit("long_waits_percent") or rare > most_percent:
         return
-    further = worker_call(waiting, max(1, waiting.cores - 1), "prefetch_factor=8")
+    further = worker_call(waiting, max(1, waiting.cores - 1), prefetch_factor=8)
     until = f". Until then, let workers load further ahead: {further}"
     lost_percent = waiting.share_percent * share / 100
     yield context.lost_waiting(

@@ -50,9 +50,9 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("cores", float(waiting.cores), "cores"),
         ),
         action=(
-            "Do less for each sample in the lines below: decode and cut the samples before the "
-            f"job, and store the result{context.or_keep_data(waiting.main)}. More cores would also "
-            "help."
+            f"Do less for each sample{' in the lines below' if waiting.main.feed.lines else ''}: "
+            "decode and cut the samples before the job, and store the result"
+            f"{context.or_keep_data(waiting.main)}. More cores would also help."
         ),
         regain_percent=(0.0, waiting.share_percent),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.kinds import STARVED
-from teho.explain.program_context import loader_call
+from teho.explain.loader_words import loader_call
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
 
@@ -53,7 +53,7 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("workers", float(workers)),
                 Evidence("cores", float(cores), "cores"),
             ),
-            action=f"{advice}: {loader_call(loader, f'num_workers={few}')}.",
+            action=f"{advice}: {loader_call(loader, num_workers=few)}.",
             regain_percent=(0.0, 100 * lost_s / wall_s),
             lines=main.feed.lines,
         )

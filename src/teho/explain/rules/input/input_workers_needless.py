@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.kinds import STARVED, input_causes_after
-from teho.explain.program_context import loader_call
+from teho.explain.loader_words import loader_call
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Part
 
@@ -36,7 +36,7 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("workers", float(waiting.workers)),
         ),
         action=(
-            f"Use no workers, {loader_call(waiting.loader, 'num_workers=0')}, and index the "
+            f"Use no workers, {loader_call(waiting.loader, num_workers=0)}, and index the "
             "tensors a batch at a time: "
             "`for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]`."
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.kinds import STARVED
-from teho.explain.program_context import loader_call
+from teho.explain.loader_words import loader_call
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing
 
@@ -52,7 +52,7 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("first batch of an epoch, mean", loader.first_s / loader.epochs, "s"),
         ),
         action=(
-            f"Keep the workers, {loader_call(loader, 'persistent_workers=True')}, and create the "
+            f"Keep the workers, {loader_call(loader, persistent_workers=True)}, and create the "
             "loader once, before the epochs."
         ),
         regain_percent=(lost_percent / 2, lost_percent),

@@ -28,6 +28,7 @@ _FILES = {
     "tensorflow": "of_tensorflow",
     "tensorflow.python.data.ops.dataset_ops": "of_tensorflow",
     "keras.src.callbacks.callback_list": "of_keras",
+    "grain._src.python.dataset.dataset": "of_grain",
     "numpy": "of_numpy",
     "multiprocessing.util": "of_multiprocessing",
     "cupy": "of_cupy",

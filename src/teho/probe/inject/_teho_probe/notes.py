@@ -164,16 +164,20 @@ class Notes:
         if self._times is not None and len(self._times) < _MOST_STEPS:
             self._times.append(now_s)
 
+    def is_main_thread(self) -> bool:
+        """Return whether the calling thread is the main thread."""
+        return get_ident() == self._thread_id
+
     def enter(self, phase: str) -> None:
         """Note that the main thread begins a phase."""
-        if get_ident() == self._thread_id:
+        if self.is_main_thread():
             self._spend()
             self._phases = (*self._phases, str(phase))
 
     def leave(self, phase: str) -> None:
         """Note that the main thread ends a phase, and all phases inside it."""
         phases, name = self._phases, str(phase)
-        if get_ident() == self._thread_id and name in phases:
+        if name in phases and self.is_main_thread():
             self._spend()
             self._phases = phases[: len(phases) - 1 - phases[::-1].index(name)]
 

@@ -1,0 +1,37 @@
+"""The call of a data loader with other settings, in the words of the library that made it."""
+
+from __future__ import annotations
+
+from teho.model.watched import Loader
+
+__all__ = ["loader_call"]
+
+_GRAIN = {"num_workers": "worker_count", "prefetch_factor": "worker_buffer_size"}
+"""Setting of PyTorch -> argument of `grain.DataLoader` with the same meaning."""
+_GRAIN_OPTIONS = {"num_workers": "num_workers", "prefetch_factor": "per_worker_buffer_size"}
+"""The same for `grain.MultiprocessingOptions`."""
+
+
+def loader_call(loader: Loader, **settings: object) -> str:
+    """Return the call of a loader with these settings, and its line.
+
+    Args:
+        loader: of any library.
+        settings: by their names in PyTorch. A setting that the library lacks is left out.
+    """
+    made_at = loader.made_at
+    at = f" in {made_at.file.rpartition('/')[2]}:{made_at.line}" if made_at else ""
+    if loader.settings.get("dataset") != "grain":
+        return f"`DataLoader(…, {_arguments(settings)})`{at}"
+    if loader.settings.get("api") == "DataLoader":
+        return f"`grain.DataLoader(…, {_arguments(_renamed(settings, _GRAIN))})`{at}"
+    options = _arguments(_renamed(settings, _GRAIN_OPTIONS))
+    return f"`.mp_prefetch(grain.MultiprocessingOptions({options}))` as the last stage{at}"
+
+
+def _renamed(settings: dict[str, object], names: dict[str, str]) -> dict[str, object]:
+    return {names[name]: value for name, value in settings.items() if name in names}
+
+
+def _arguments(settings: dict[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())

@@ -1,0 +1,44 @@
+"""Grain reads the data in threads of one Python process, and the program waits for them."""
+
+from __future__ import annotations
+
+from teho.explain.kinds import STARVED, input_causes_after
+from teho.explain.program_context import worker_call
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
+from teho.model.program import Part
+
+RANK = 175
+SEVERITY = "critical, warning"
+THRESHOLDS: dict[str, Threshold] = {}
+MUTES = (
+    "too_many_threads",
+    "serial_program",
+    "cores_unused",
+    *input_causes_after("input_in_threads"),
+    *STARVED,
+)
+MUTES_BECAUSE = "this finding says which threads compete, and how to use all cores"
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find a pipeline of Grain without workers whose threads do the work."""
+    waiting = context.waiting()
+    threads = waiting.settings.get("num_threads") if waiting else None
+    if waiting is None or not threads or waiting.cores < 2 or waiting.workers:
+        return
+    # If the main thread itself makes the batches, the threads only read.
+    if waiting.worked_percent(Part.AWAITING) < 50:
+        return
+    yield context.lost_waiting(
+        waiting,
+        f": its {threads} threads share one Python process, which runs Python code in only one "
+        "thread at a time.",
+        evidence=(
+            Evidence("threads that read", float(threads)),
+            Evidence("workers", 0.0),
+            Evidence("cores", float(waiting.cores), "cores"),
+        ),
+        action=f"Add workers, which are processes: {worker_call(waiting, waiting.cores)}.",
+        # It is not known how much of the work is Python code.
+        regain_percent=(0.0, waiting.share_percent),
+    )

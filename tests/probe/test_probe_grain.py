@@ -1,0 +1,83 @@
+"""What the probe notes of real Grain pipelines."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from probe.probed import WITH_FRAMEWORKS, Probed
+from support import lacks_framework
+
+pytestmark = pytest.mark.skipif(bool(lacks_framework("grain")), reason=lacks_framework("grain"))
+
+PROGRAM = """
+import inspect
+import grain
+from absl import flags
+class Numbers:
+    def __len__(self): return 24
+    def __getitem__(self, number): return number
+class More(grain.transforms.Map):
+    def map(self, number): return number + 1
+def loader(workers):
+    sampler = grain.samplers.IndexSampler(
+        24, shuffle=False, num_epochs=1, shard_options=grain.sharding.NoSharding())
+    return grain.DataLoader(data_source=Numbers(), sampler=sampler, worker_count=workers,
+        operations=[More(), grain.transforms.Batch(4)])
+def stream():
+    numbers = grain.MapDataset.source(Numbers()).map(lambda n: n + 1).batch(8)
+    return numbers.to_iter_dataset(grain.ReadOptions(num_threads=3))
+def use(what):
+    for _ in range(2): print([batch.tolist() for batch in what])
+def main():
+    flags.FLAGS.mark_as_parsed()
+    use(loader(0))
+    use(loader(2))
+    use(stream())
+    print(inspect.signature(grain.DataLoader.__iter__))
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_pipelines_are_told_with_their_settings_and_waits(probed: Probed) -> None:
+    without = probed.run(textwrap.dedent(PROGRAM), python=WITH_FRAMEWORKS, probe=False)
+    done = probed.run(textwrap.dedent(PROGRAM), python=WITH_FRAMEWORKS)
+    assert (done.stdout, done.returncode) == (without.stdout, 0)
+    # Workers read the same pipelines, for the main process.
+    (main,) = (one for one in probed.watched() if one.loaders)
+    found = {(one.settings["api"], one.settings["num_workers"]): one for one in main.loaders}
+    assert set(found) == {("DataLoader", 0), ("DataLoader", 2), ("Dataset", 0)}
+    for (api, _), one in found.items():
+        # Two epochs each: 24 numbers in batches of 4, or of 8.
+        assert (one.epochs, one.batches) == (2, 12 if api == "DataLoader" else 6)
+        assert one.settings["batch_size"] == (4 if api == "DataLoader" else 8)
+        assert one.settings["num_threads"] == (16 if api == "DataLoader" else 3)
+        assert one.made_at is not None
+        assert "what" in one.made_at.text
+        assert one.wait_s > 0
+
+
+def test_classes_of_the_program_are_pickled_as_they_are(probed: Probed) -> None:
+    done = probed.both(
+        """
+        import cloudpickle, grain, pickletools
+        class Rows(grain.MapDataset):
+            def __len__(self): return 10
+            def __getitem__(self, number): return number
+            @property
+            def _element_spec(self): return None
+        class Same(grain.IterDataset):
+            def __iter__(self): return iter(self._parent)
+            @property
+            def _element_spec(self): return None
+        rows = Same(Rows().to_iter_dataset())
+        print(list(rows), list(rows))
+        packed = cloudpickle.dumps(rows)
+        print(list(cloudpickle.loads(packed)), b"teho" in packed)
+        """,
+        python=WITH_FRAMEWORKS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(b"False\n")
