@@ -1,0 +1,127 @@
+"""Record the programs of a blind round, and measure how much time each fault costs.
+
+python benchmarks/blind/run.py round1 --into FOLDER              all of them, about an hour
+python benchmarks/blind/run.py round1 --into FOLDER --only NAME,NAME
+
+FOLDER gets the report of each program, NAME.txt as a user sees it, NAME.json, and the recordings.
+`measured.toml` has the seconds of each program, and of its repaired version. A person or a program
+that does not know the rules then compares the reports with `answers.toml`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+_HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(_HERE.parent))
+
+from common import ROOT, SCRIPTS, environment, say  # noqa: E402 - the path above leads to it
+
+_LONGEST_S = 300
+_SHORTEST_JOB_S = 5
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A program that has ended."""
+
+    seconds: float
+    exit_code: int
+    output: str
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Record the programs of a blind round.")
+    parser.add_argument("round", help="a folder beside this file, such as round1")
+    parser.add_argument("--into", type=Path, required=True, help="folder for the reports")
+    parser.add_argument("--only", help="names of programs, with commas")
+    parser.add_argument("--no-cured", action="store_true", help="do not run repaired versions")
+    options = parser.parse_args(arguments)
+    place = _HERE / options.round
+    cases = msgspec.toml.decode((place / "answers.toml").read_bytes())
+    into = options.into.resolve()
+    env = _environment(into)
+    lines = []
+    for name in options.only.split(",") if options.only else cases:
+        run = cases[name]["run"].split()
+        found = [f"[{name}]"]
+        ran = _recorded(place, name, run, into, env)
+        found += [f"seconds = {ran.seconds:.1f}", f"exit_code = {ran.exit_code}"]
+        if (place / "cured" / f"{name}.patch").exists() and not options.no_cured:
+            cured = _in_a_copy(place, run, env, patch=place / "cured" / f"{name}.patch")
+            found += [f"cured_seconds = {cured.seconds:.1f}"]
+            found += [f"share = {max(0.0, 1 - cured.seconds / ran.seconds):.2f}"]
+            if cured.exit_code:
+                say(f"{name}, repaired: exit code {cured.exit_code}: {cured.output[-500:]}")
+        say(" ".join(found))
+        lines += [*found, ""]
+        (into / "measured.toml").write_text("\n".join(lines), encoding="utf-8")
+    return 0
+
+
+def _environment(into: Path) -> dict[str, str]:
+    """Return the environment of the programs: in no job, with the Python of the frameworks."""
+    (into / "home").mkdir(parents=True, exist_ok=True)
+    # A user's run lasts for minutes; these would all be too short to judge.
+    thresholds = into / "thresholds.toml"
+    thresholds.write_text(f"[job_too_short]\nelapsed_min_s = {_SHORTEST_JOB_S}\n")
+    path = f"{ROOT / '.frameworks' / 'bin'}:{os.environ['PATH']}"
+    return environment(into / "home") | {"PATH": path, "TEHO_THRESHOLDS": str(thresholds)}
+
+
+def _recorded(
+    place: Path, name: str, run: Sequence[str], into: Path, env: Mapping[str, str]
+) -> Ran:
+    teho = str(SCRIPTS / "teho")
+    ran = _in_a_copy(place, [teho, "run", "--report", "none", "--name", name, "--", *run], env)
+    if ran.exit_code:
+        say(f"{name}: exit code {ran.exit_code}: {ran.output[-500:]}")
+    for ending, options in (("txt", []), ("json", ["--format", "json"])):
+        argv = [teho, "report", name, *options]
+        report = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+        (into / f"{name}.{ending}").write_text(report.stdout or report.stderr, encoding="utf-8")
+    return ran
+
+
+def _in_a_copy(
+    place: Path, argv: Sequence[str], env: Mapping[str, str], *, patch: Path | None = None
+) -> Ran:
+    """Run a command in a copy of the round's programs, which it may write into."""
+    with tempfile.TemporaryDirectory(prefix="teho-blind-") as folder:
+        work = Path(folder)
+        shutil.copytree(place / "programs", work / "programs")
+        (work / "tmp").mkdir()
+        if patch:
+            subprocess.run(["patch", "-s", "-p1", "-d", work / "programs", "-i", patch], check=True)
+        began_s = time.monotonic()
+        try:
+            done = subprocess.run(
+                argv,
+                cwd=work,
+                env={**env, "TMPDIR": str(work / "tmp")},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=_LONGEST_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            return Ran(_LONGEST_S, 124, str(error.output))
+        return Ran(time.monotonic() - began_s, done.returncode, done.stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
