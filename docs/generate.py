@@ -319,8 +319,8 @@ def _on_a_gpu() -> list[str]:
     ):
         return [
             "**No GPU has been measured yet**, so this table has only columns for CPU cores.",
-            "[On a real GPU](../gpu.md) says how to measure one. When the result is kept, this",
-            "page shows the GPU's columns here.",
+            "[On a real GPU](../gpu.md) says how to measure a GPU. When such a result is stored,",
+            "this page shows the GPU's columns here.",
         ]
     shown = render_text(bench_document(bench), width=80, color=False)
     command = f"teho bench --from {stored.relative_to(HERE.parent)}"
