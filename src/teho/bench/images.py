@@ -96,7 +96,8 @@ def points_of(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[str, ...]]:
         return points, ()
     settings = joined(list(dict.fromkeys(map(settings_text, left))))
     why = (
-        f"An epoch has only {_epoch(left[0])}, so each would be the same run as one that is shown."
+        f"An epoch has only {_epoch(left[0])}, so each of these settings would give the same run "
+        "as one that is shown."
     )
     return points, (f"Left out: {settings}. {why}",)
 
@@ -157,14 +158,14 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
         listed = [more[0], 0, *more[1:]] if len(found.workers) > 1 else more
         raise InputError(
             f"--prefetch {_listed(asked.prefetches)} with 0 workers: only workers prefetch batches",
-            "a first number of workers from 1 on", f"`--workers {_listed(listed)}`",
+            "a first number of workers of 1 or more", f"`--workers {_listed(listed)}`",
         )  # fmt: skip
     for size in asked.batches:
         point = {"batch": size, **first}
         if size > found.images:
             raise InputError(
                 f"--batch {size}: an epoch has only {format_count(found.images)} images",
-                "at most this batch size", _way_out(point, needed)[1],
+                "a batch size of at most this number", _way_out(point, needed)[1],
             )  # fmt: skip
         if _batches_in(point) < first["workers"]:
             raise InputError(
