@@ -154,8 +154,8 @@ def test_settings_without_an_effect_are_left_out_and_named() -> None:
     assert shown == [(4, 2), (0, 2), (1, 2), (2, 2), (8, 2), (4, 1)]
     assert note == (
         "Left out: 16 workers with prefetch 2, 4 workers with prefetch 4 and 4 workers with "
-        "prefetch 8. An epoch has only 8 batches of 1,024 images, so each would be the same run "
-        "as one that is shown."
+        "prefetch 8. An epoch has only 8 batches of 1,024 images, so each of these settings "
+        "would give the same run as one that is shown."
     )
 
 

@@ -239,7 +239,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("share", changed(cluster=NARVAL, allocation=allocation(memory_limit_bytes=249 * GIB)), WARNING,
      False, "249 of 124 GiB"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=2)), REMARK, False,
-     "fewer cores for each GPU than its share: 2 of 12"),
+     "fewer cores for each GPU than the cluster's share: 2 of 12"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=5)), REMARK, False, "5 of"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=13)), WARNING, False, "13"),
     ("active-environment", with_environment(CONDA_PREFIX="/opt/conda/envs/pt"), WARNING, False,

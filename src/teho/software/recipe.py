@@ -247,7 +247,7 @@ def _cautions(case: Case) -> Iterator[str]:
         )
     if "project_" in case.environments.place and not asked.place:
         yield (
-            f"{case.environments.place} is an example: set the directory of your project with "
+            f"{case.environments.place} is an example: set your project's directory with "
             "`--place DIR`."
         )
     if cluster.internet_on_compute_nodes is False:

@@ -143,7 +143,7 @@ def _tables(compared: Compared, point: Point) -> Iterator[Table]:
         if is_pace
         else column("time", "time", lambda pair: 1 / pair[1].rate_per_s, unit="s"),
         column("speed", "speed", lambda pair: _times(pair[0].speed), decimals=2),
-        column("interval", "95 %", lambda pair: _interval(pair[0].speed)),
+        column("interval", "95 % interval", lambda pair: _interval(pair[0].speed)),
         column("start_up_s", "start-up", lambda pair: pair[1].start_up_s, unit="s"),
         column("import_s", "imports", lambda pair: pair[1].import_s, unit="s"),
         column("compile_s", "compile", lambda pair: pair[1].compile_s, unit="s"),
