@@ -199,7 +199,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("framework-sees-gpus", changed(python=python(INTEL, pytorch=report(kind="xpu", gpus=0))),
      CRITICAL, True, "torch sees 0 GPUs"),
     ("compute-capability", gpus(gpu(architecture="6.0")), CRITICAL, True,
-     "has no code for NVIDIA A100-SXM4-40GB, which is 6.0"),
+     "has no code for NVIDIA A100-SXM4-40GB (compute capability 6.0)"),
     ("compute-capability", seeing(architectures=("sm_86", "sm_90")), CRITICAL, True, "no code for"),
     ("compute-capability", at_login(GRAHAM, "13.0", "2.12.0"), WARNING, False,
      "no code for Graham's P100 12 GB, V100 16 GB and V100 32 GB, NVLink"),

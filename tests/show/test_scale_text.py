@@ -81,8 +81,9 @@ GPUs   speed  95 % interval  needed  bill  enough
 2 → 3   1.20  –                1.27  1.25  open
 
 Fitted law
-  Universal Scalability Law: contention 5.0 % (95 % confidence: 2.0 to 8.5), coherency
-    0.013 (95 % confidence: 0 to 0.018); differs from the measurements by at most 0.6 %.
+  Universal Scalability Law: contention 5.0 % (95 % confidence: 2.0 to 8.5),
+    coherency 0.013 (95 % confidence: 0 to 0.018); differs from the measurements
+    by at most 0.6 %.
 
 Not measured
   ✗ 4 GPUs: 2 of 3 runs: it ended with [x]

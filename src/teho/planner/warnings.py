@@ -127,7 +127,7 @@ def _spread(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="gpus_spread",
             sentence=f"{request.gpus} GPUs need {case.shape.nodes} nodes, with "
-            f"{case.shape.gpus_per_node} GPUs on each; a job of {full} GPUs uses {most} GPUs on "
+            f"{counted(case.shape.gpus_per_node, 'GPU')} on each; a job of {full} GPUs uses {most} GPUs on "
             "each node",
             source="`man sbatch`: --gres and --gpus-per-node count for each node",
         )
