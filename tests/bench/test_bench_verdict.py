@@ -225,4 +225,4 @@ def test_what_a_library_lacks_is_said_of_the_device_on_which_it_does() -> None:
     left = tuple(Left(library=name, placement=place, **lacks) for name, place in sides)
     notes = notes_of(msgspec.structs.replace(measured, left=left))
     assert "FP32 on the CPU was not measured with NumPy, PyTorch: it lacks it." in notes
-    assert "FP32 on the GPU without CuPy: it lacks it." in notes
+    assert "FP32 on the GPU was not measured with CuPy: it lacks it." in notes

@@ -127,8 +127,8 @@ def _spread(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="gpus_spread",
             sentence=f"{request.gpus} GPUs need {case.shape.nodes} nodes, with "
-            f"{counted(case.shape.gpus_per_node, 'GPU')} on each; a job of {full} GPUs uses {most} GPUs on "
-            "each node",
+            f"{counted(case.shape.gpus_per_node, 'GPU')} on each; a job of {full} GPUs uses {most} "
+            "GPUs on each node",
             source="`man sbatch`: --gres and --gpus-per-node count for each node",
         )
 
