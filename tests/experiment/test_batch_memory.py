@@ -34,7 +34,8 @@ CPU = (
         (1, ["ChildFailedError: "], "rank 0 exitcode: -9 (pid: 7)", Kills(None, 1), "killed a"),
         # The kernel killed a worker, and the program waited for it until Teho ended it.
         (None, [], "", Kills(1, 1), "the kernel killed a process because memory ran out"),
-        (-9, [], "", Kills(None, None), "the program was killed (SIGKILL), probably because"),
+        (-9, [], "", Kills(None, None),
+         "the program was killed (SIGKILL), probably because memory was full"),
     ],
 )  # fmt: skip
 def test_memory_is_recognised(

@@ -205,7 +205,8 @@ def test_the_time_ends_the_search() -> None:
     assert "larger batches were not measured, because the time was over" in found.verdict
     assert "Of the measured batch sizes, 512 was the fastest in single runs" in found.verdict
     found = found_by(Batches(64, 200), for_s=3.5 * RUN_S)
-    assert "128 (3.00 GiB of 40.0 GiB GPU memory) fits, and a batch of 256 does not" in found.verdict
+    fits = "A batch of 128 (3.00 GiB of 40.0 GiB GPU memory) fits"
+    assert found.verdict.startswith(f"{fits}, and a batch of 256 does not; ")
 
 
 def test_a_run_without_two_steps_is_too_slow() -> None:
