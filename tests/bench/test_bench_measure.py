@@ -177,7 +177,8 @@ def test_what_a_library_lacks_is_said_once() -> None:
     found = measured(small(MATMUL, *POINTS["matmul"]), ["numpy"], [on_cpu()])
     assert {one.why for one in found.left} == {"unsupported"}
     assert (
-        "BF16 on the CPU without NumPy: the library does not offer this precision." in found.notes
+        "BF16 on the CPU was not measured with NumPy: the library does not offer this precision."
+        in found.notes
     )
 
 
@@ -219,7 +220,7 @@ def test_where_ten_runs_take_too_long_a_cpus_sweep_ends_and_a_gpus_goes_on(tmp_p
     assert (left.placement, left.why, left.point) == ("cpu:1", "slow", points[1])
     timed = {(one.placement, one.point["systems"]) for one in found.timings}
     assert timed == {("cpu:1", 2000), ("gpu:1", 2000), ("gpu:1", 2001)}
-    assert "1 sweep was ended because ten runs on a CPU take too long." in found.notes
+    assert "1 series of sizes was ended because ten runs on a CPU take too long." in found.notes
 
 
 def test_a_sweep_whose_runs_do_not_grow_goes_on() -> None:

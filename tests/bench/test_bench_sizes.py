@@ -8,7 +8,7 @@ import subprocess
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pages import ROOT
@@ -62,8 +62,8 @@ def test_without_options_every_listed_setting_is_fully_in_effect(
 
 def test_a_gpu_gets_the_whole_training_set() -> None:
     assert ALL_IMAGES == 50_000
-    for example in (CNN, RESNET152):
-        assert {point["images"] for point in example.points(is_quick=False, on_gpu=True)} == {
+    for one in (CNN, RESNET152):
+        assert {point["images"] for point in one.points(is_quick=False, on_gpu=True)} == {
             50_000
         }
 
@@ -104,6 +104,7 @@ def test_no_options_make_two_rows_the_same_run(
 
 
 @given(asked=st.builds(AskedSizes, **_NUMBERS))
+@example(asked=AskedSizes(images=32, workers=(33,), prefetches=(1, 2)))
 def test_the_next_step_of_an_error_leads_on(asked: AskedSizes) -> None:
     """At most a few steps, each with the options that the error before has named."""
     for _ in range(8):
@@ -154,8 +155,8 @@ def test_settings_without_an_effect_are_left_out_and_named() -> None:
     assert shown == [(4, 2), (0, 2), (1, 2), (2, 2), (8, 2), (4, 1)]
     assert note == (
         "Left out: 16 workers with prefetch 2, 4 workers with prefetch 4 and 4 workers with "
-        "prefetch 8. An epoch has only 8 batches of 1,024 images, so each would be the same run "
-        "as one that is shown."
+        "prefetch 8. An epoch has only 8 batches of 1,024 images, so each of these settings "
+        "would give the same run as one that is shown."
     )
 
 

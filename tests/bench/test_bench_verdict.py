@@ -163,7 +163,7 @@ def test_phases_are_compared_in_tables_of_their_own() -> None:
     feeds = (crossing(), crossing(group="64 × 64"), crossing("never", phase="end to end"))
     changed = msgspec.structs.replace(measured, crossovers=feeds, pay_offs=())
     kernel, whole = tables_of(changed)[-2:]
-    assert kernel.title == "Kernel: which one is faster, and from which number of systems"
+    assert kernel.title == "Kernel: which of the two is faster, and from which number of systems"
     assert [row["from"] for row in kernel.rows] == ["100", "100"]
     assert [(row["from"], row["times"]) for row in whole.rows] == [("never", "1.8")]
 
@@ -215,7 +215,7 @@ def test_sweeps_that_were_cut_short_are_counted() -> None:
         point=measured.left[0].point, library="numpy", placement="cpu:1", why="time", text="late"
     )
     notes = notes_of(msgspec.structs.replace(measured, left=(late, late)))
-    assert "2 sweeps were cut short because the time was over: increase `--for`." in notes
+    assert "2 series of sizes were cut short because the time was over: increase `--for`." in notes
 
 
 def test_what_a_library_lacks_is_said_of_the_device_on_which_it_does() -> None:
@@ -224,5 +224,5 @@ def test_what_a_library_lacks_is_said_of_the_device_on_which_it_does() -> None:
     sides = (("numpy", "cpu:1"), ("numpy", "cpu:8"), ("torch", "cpu:1"), ("cupy", "gpu:1"))
     left = tuple(Left(library=name, placement=place, **lacks) for name, place in sides)
     notes = notes_of(msgspec.structs.replace(measured, left=left))
-    assert "FP32 on the CPU without NumPy, PyTorch: it lacks it." in notes
-    assert "FP32 on the GPU without CuPy: it lacks it." in notes
+    assert "FP32 on the CPU was not measured with NumPy, PyTorch: it lacks it." in notes
+    assert "FP32 on the GPU was not measured with CuPy: it lacks it." in notes

@@ -50,7 +50,10 @@ def test_without_slurm(teho, programs: Path) -> None:
     path = {"PATH": str(programs)}
     nothing = teho("run", "--job", "7", env=path)
     assert nothing.returncode == 2
-    assert "no squeue here; expected a machine with the commands of Slurm" in nothing.stderr
+    assert (
+        "no command squeue on this machine; expected a machine with the commands of Slurm"
+        in nothing.stderr
+    )
     stand_in(programs, "qstat", "exit 0")
     said = teho("run", "--job", "7", env=path).stderr
     assert "cannot record a running job of Grid Engine" in said

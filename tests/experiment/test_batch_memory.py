@@ -34,7 +34,8 @@ CPU = (
         (1, ["ChildFailedError: "], "rank 0 exitcode: -9 (pid: 7)", Kills(None, 1), "killed a"),
         # The kernel killed a worker, and the program waited for it until Teho ended it.
         (None, [], "", Kills(1, 1), "the kernel killed a process because memory ran out"),
-        (-9, [], "", Kills(None, None), "it was killed (SIGKILL), probably because memory was"),
+        (-9, [], "", Kills(None, None),
+         "the program was killed (SIGKILL), probably because memory was full"),
     ],
 )  # fmt: skip
 def test_memory_is_recognised(
@@ -65,4 +66,7 @@ def test_other_ends_are_not_called_memory(
 def test_a_kill_without_lack_of_memory_is_named() -> None:
     lacking, otherwise = memory_failure(-9, [], "", NONE)
     assert lacking == ""
-    assert otherwise == "it was killed (SIGKILL), but the kernel did not report a lack of memory"
+    assert (
+        otherwise
+        == "the program was killed (SIGKILL), but the kernel did not report a lack of memory"
+    )

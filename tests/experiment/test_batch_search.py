@@ -84,8 +84,8 @@ def test_the_size_is_doubled_and_then_the_gap_is_halved() -> None:
     assert program.tried == [64, 128, 256, 512, 1024, 2048, 1536, 1792, 1664]
     assert (found.largest, found.fastest, found.outcome) == (1536, 512, "found")
     assert found.verdict == (
-        "The largest batch that fits is 1,536 (36.0 GiB of 40.0 GiB GPU memory); 512 was the "
-        "fastest in single runs: 5,120 samples/s"
+        "The largest batch that fits is 1,536 (36.0 GiB of 40.0 GiB GPU memory); a batch of 512 "
+        "was the fastest in single runs: 5,120 samples/s"
     )
     fastest, largest = found.changes
     assert (fastest.file, fastest.line, fastest.set_to) == (
@@ -139,7 +139,7 @@ def test_a_program_that_does_not_fit_is_made_smaller() -> None:
 def test_nothing_fits() -> None:
     found = found_by(Batches(4, 0))
     assert found.largest is None
-    assert found.verdict == "No batch fits: even 1 runs out of memory"
+    assert found.verdict == "No batch fits: even a batch of 1 runs out of memory"
     assert found.changes == ()
 
 
@@ -203,9 +203,10 @@ def test_the_time_ends_the_search() -> None:
     found = found_by(Batches(64, 700), for_s=4.5 * RUN_S)
     assert (found.outcome, found.ended_by, found.largest) == ("unproved", "time", 512)
     assert "larger batches were not measured, because the time was over" in found.verdict
-    assert "Of the measured sizes, 512 was the fastest in single runs" in found.verdict
+    assert "Of the measured batch sizes, 512 was the fastest in single runs" in found.verdict
     found = found_by(Batches(64, 200), for_s=3.5 * RUN_S)
-    assert "128 (3.00 GiB of 40.0 GiB GPU memory) fits, and 256 does not" in found.verdict
+    fits = "A batch of 128 (3.00 GiB of 40.0 GiB GPU memory) fits"
+    assert found.verdict.startswith(f"{fits}, and a batch of 256 does not; ")
 
 
 def test_a_run_without_two_steps_is_too_slow() -> None:
@@ -219,7 +220,7 @@ def test_a_run_without_two_steps_is_too_slow() -> None:
     found = found_by(Slow(16, 10**9))
     assert (found.outcome, found.ended_by, found.largest) == ("unproved", "too_slow", 32)
     assert "larger batches were not measured, because a step takes too long" in found.verdict
-    assert found.tries[-1].why == "it made fewer than 2 steps within 10.0 s"
+    assert found.tries[-1].why == "the program made fewer than 2 steps within 10.0 s"
     # The last run could have been longer, if there had been more time.
     assert found_by(Slow(16, 10**9), for_s=3 * RUN_S).ended_by == "time"
 
@@ -237,7 +238,7 @@ def test_a_size_without_a_steady_pace_fits_but_has_no_speed() -> None:
     found = found_by(Brief(16, 32))
     (one,) = (one for one in found.tries if one.batch_size == 32)
     assert (one.ended, one.samples_per_s, found.largest) == ("fits", None, 32)
-    assert one.why == "its speed is not known: it had no steady pace within 10.0 s"
+    assert one.why == "the speed is not known: the program had no steady pace within 10.0 s"
     assert found.fastest is None
 
 
@@ -295,7 +296,7 @@ def test_ranks_are_counted_together() -> None:
 
     found = found_by(Ranks(16, 16))
     assert found.tries[0].samples_per_s == 4 * 16 * 10
-    assert "for each of 4 processes" in " ".join(found.notes)
+    assert "for each of the 4 processes" in " ".join(found.notes)
 
 
 def test_other_programs_on_the_gpu_are_mentioned() -> None:
@@ -347,4 +348,4 @@ def test_a_size_that_the_program_does_not_take_is_not_called_memory() -> None:
 
     found = found_by(Stubborn(16, 10**9))
     assert found.ended_by == "failed"
-    assert found.tries[1].why == "the loader did not accept batch_size=32: it has 16"
+    assert found.tries[1].why == "the loader did not accept batch_size=32, and still has 16"

@@ -180,7 +180,7 @@ def test_ctrl_c_ends_all_processes_and_the_recording_is_not_a_failure(
         output, errors = comparing.communicate(timeout=60)
     assert comparing.returncode == 130
     assert "Traceback" not in errors
-    assert "It was ended early." in output
+    assert "The comparison was ended early." in output
     state = Path(f"/proc/{child}/stat")
     assert not state.exists() or ") Z " in state.read_text()
     assert "ended with its comparison" in teho("list", "--all").stdout

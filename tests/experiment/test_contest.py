@@ -90,7 +90,9 @@ class TestPrice:
 
     def test_faster_but_dearer_is_said(self) -> None:
         point = judged(Terms({"cpu:8": 1.0, "gpu:1": 10.0}, {}), cpu_8=1.0, gpu_1=5.0)
-        assert point.verdict.startswith("8 cores are enough: 1 GPU is 5.00 times as fast (95 %: ")
+        assert point.verdict.startswith(
+            "8 cores are enough: 1 GPU is 5.00 times as fast (95 % confidence: "
+        )
         assert point.notes == (
             "The price decides: if only the time counts, 1 GPU is the faster choice.",
         )
@@ -161,8 +163,8 @@ class TestWhatIsOut:
     def test_two_rounds_are_too_few(self) -> None:
         point = judge(whole_runs(cpu_1=[1.0, 1.0], gpu_1=[9.0, 11.0]), FREE)
         assert point.verdict == (
-            "Not enough evidence: only 2 runs of each, but 3 are needed; 1 GPU was 10.00 times as "
-            "fast as 1 core"
+            "Not enough evidence: only 2 runs of each variant, but 3 are needed; 1 GPU was 10.00 "
+            "times as fast as 1 core"
         )
 
     def test_whole_runs_are_not_compared_with_runs_that_were_stopped(self) -> None:
@@ -289,7 +291,7 @@ class TestRemarks:
     def test_long_imports_are_shown_as_durations(self) -> None:
         own = [whole(130.0, import_s=100.0)] * 3
         point = judge(runs(cpu_1=own, cpu_2=own), FREE)
-        assert point.notes[0].startswith("Of its 2 min 10 s, 1 min 40 s are imports:")
+        assert point.notes[0].startswith("Of the run time of 2 min 10 s, 1 min 40 s are imports:")
 
     @pytest.mark.parametrize(
         ("idle", "said"),

@@ -146,7 +146,7 @@ def test_a_linear_program_should_use_all_tried_sizes() -> None:
     scaled = scaled_of(runs_of(throughputs()))
     assert (scaled.outcome, scaled.pays_to) == ("pays_to", 16)
     assert scaled.verdict.startswith("Use up to 16 GPUs: ")
-    assert scaled.verdict.endswith("; more were not tried")
+    assert scaled.verdict.endswith("; more GPUs were not tried")
     last = scaled.sizes[-1]
     assert holds(last.speed_up, 16)
     assert last.efficiency_percent == pytest.approx(100, abs=10)
@@ -158,7 +158,7 @@ def test_a_linear_program_should_use_all_tried_sizes() -> None:
 def test_a_serial_program_should_use_one_worker() -> None:
     scaled = scaled_of(runs_of(throughputs(1.0)))
     assert (scaled.outcome, scaled.pays_to) == ("no_gain", None)
-    assert re.match(r"1 GPU is enough: 2 are (0\.9|1\.0)\d times as fast as 1", scaled.verdict)
+    assert re.match(r"1 GPU is enough: 2 GPUs are (0\.9|1\.0)\d times as fast as 1", scaled.verdict)
     assert [step.from_n for step in scaled.steps] == [1, 1, 1, 1]
     assert holds(scaled.fits[-1].contention, 1.0)
 
@@ -169,7 +169,7 @@ def test_a_retrograde_program_should_use_only_sizes_before_its_peak() -> None:
     assert [(step.from_n, step.to_n, step.pays) for step in scaled.steps] == [
         (1, 2, True), (2, 4, True), (4, 8, False), (4, 16, False),
     ]  # fmt: skip
-    assert "; 8 are 1.1" in scaled.verdict
+    assert "; 8 GPUs are 1.1" in scaled.verdict
     assert scaled.steps[-1].needed == pytest.approx(PAYS**2)
     assert scaled.steps[-1].bill_ratio == pytest.approx(4 / scaled.steps[-1].speed.value)
 
@@ -194,7 +194,12 @@ def test_a_speed_up_just_at_the_limit_is_mostly_open() -> None:
 def test_two_sizes_are_judged_and_not_fitted() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(1, 2))))
     assert (scaled.pays_to, scaled.fits) == (2, ())
-    assert scaled.notes == ("No law of scaling was fitted: it needs 3 sizes, but there are 2.",)
+    assert [*scaled.notes] == [
+        (
+            "No scaling law was fitted: a fit needs 3 different numbers of GPUs, but only 2 were "
+            "measured."
+        )
+    ]
 
 
 def test_two_doublings_may_be_clear_if_one_is_open() -> None:
@@ -212,7 +217,7 @@ def test_a_size_that_failed_is_said_and_not_counted() -> None:
     scaled = scaled_of({**runs, 8: [failed, failed]})
     assert scaled.sizes[-1].speed_up is None
     assert scaled.sizes[-1].runs[0].why == failed.why
-    assert scaled.verdict.endswith("; 8 could not be measured")
+    assert scaled.verdict.endswith("; 8 GPUs could not be measured")
     beside = scaled_of({**runs, 8: [failed], 16: runs_of(throughputs())[16]})
     assert (beside.pays_to, beside.steps[-1].from_n) == (16, 4)
 
@@ -239,7 +244,9 @@ def test_one_size_cannot_be_compared() -> None:
 def test_without_repeated_runs_there_is_not_enough_evidence() -> None:
     scaled = scaled_of(runs_of(throughputs(repeats=1)))
     assert scaled.outcome == "not_enough_evidence"
-    assert scaled.verdict.startswith("Not enough evidence, because no run was repeated: 2 are ")
+    assert scaled.verdict.startswith(
+        "Not enough evidence, because no run was repeated: 2 GPUs are "
+    )
     assert scaled.sizes[1].speed_up.low is None
     assert scaled.fits == ()
     assert any(note.startswith("No run was repeated") for note in scaled.notes)
@@ -249,7 +256,7 @@ def test_without_one_worker_the_smallest_size_is_the_base() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(2, 4, 8))))
     assert (scaled.base_n, scaled.pays_to) == (2, 8)
     assert scaled.sizes[-1].efficiency_percent == pytest.approx(100, abs=10)
-    assert scaled.notes[0] == "1 GPU was not run: all runs are compared with 2."
+    assert scaled.notes[0] == "1 GPU was not run: all runs are compared with 2 GPUs."
 
 
 def test_weak_scaling_is_of_the_work_per_second() -> None:

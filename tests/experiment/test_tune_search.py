@@ -52,7 +52,7 @@ def test_workers_are_found_and_proved() -> None:
     assert tuned.outcome == "gain"
     assert tuned.settings == {"num_workers": 4}
     assert tuned.gain.low < 5 < tuned.gain.high
-    assert tuned.verdict.startswith("`num_workers=4` makes it ")
+    assert tuned.verdict.startswith("`num_workers=4` makes the program ")
     (change,) = tuned.changes
     assert (change.file, change.line, change.set_to) == ("/home/me/train.py", 31, "num_workers=4")
 
@@ -103,7 +103,7 @@ def test_a_pipeline_of_tf_data_is_changed_in_its_own_words(waited: float | None)
     assert tuned.outcome == "gain"
     assert tuned.settings == {"num_parallel_calls": "autotune", "cache": PLACES["map"]}
     assert tuned.verdict.startswith(
-        "`num_parallel_calls=tf.data.AUTOTUNE` and `.cache()` make it 4.00 times as fast"
+        "`num_parallel_calls=tf.data.AUTOTUNE` and `.cache()` make the program 4.00 times as fast"
     )
     assert {"num_parallel_calls": "autotune", "prefetch": PLACES["batch"]} in program.tried
     parallel, cache = tuned.changes
@@ -118,7 +118,7 @@ def test_a_pipeline_of_tf_data_is_changed_in_its_own_words(waited: float | None)
     [
         ({"samples": None}, 10**9, "The size of the dataset is not known"),
         ({"samples": 10**9}, 10**9, "`cache` was not tried: the samples need about"),
-        ({"pipeline": [{"call": "shuffle"}, *CALLS]}, 10**9, "it would keep the order of"),
+        ({"pipeline": [{"call": "shuffle"}, *CALLS]}, 10**9, "would repeat the order of"),
     ],
 )
 def test_what_cannot_be_kept_is_not_tried(
@@ -196,7 +196,7 @@ def test_memory_is_estimated_before_workers_are_tried() -> None:
     narrow = Simulated(starved, memory_bytes=10**9, settings={"dataset_bytes": 1})
     tuned = tuned_by(narrow, room=Room(cores=8, memory_bytes=2 * 10**9))
     assert narrow.tried == [{}]
-    assert "more than there is" in tuned.notes[0]
+    assert "more than the job can use" in tuned.notes[0]
 
 
 def test_samples_are_kept_only_where_they_fit() -> None:

@@ -240,7 +240,7 @@ def test_missing_is_never_zero() -> None:
     assert "cores on r01g01" in lack(job("puhti", "gpu", cores_asked=None))
     assert "1 node of the job left no recording" in lack(job("puhti", "gpu", node_count=2))
     assert "does not have partition hugegpu" in lack(job("puhti", "hugegpu"))
-    assert "nodes like those" in lack(job("puhti", "gpu", model="NVIDIA H100 80GB HBM3"))
+    assert "such nodes as the run used" in lack(job("puhti", "gpu", model="NVIDIA H100 80GB HBM3"))
 
 
 def test_the_requested_memory_is_billed_and_not_the_smallest_limit() -> None:

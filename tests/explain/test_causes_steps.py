@@ -148,7 +148,7 @@ class TestStepsUneven:
             "all steps."
         )
         assert finding.severity is Severity.REMARK
-        assert figures(finding)["additional time of the long ones"] == pytest.approx(24 * 0.42)
+        assert figures(finding)["additional time of the long steps"] == pytest.approx(24 * 0.42)
         assert finding.regain_percent == (0.0, pytest.approx(24 * 0.42))
 
     @pytest.mark.parametrize(("long", "count"), [(10, 0), (11, 1)])

@@ -331,7 +331,7 @@ class TestPcie:
         made = self.copying(0.0, gpu_pcie_receive_bytes_per_s=UNSUPPORTED)
         assert isinstance(judged(gpu_pcie_bound, made), Abstention)
         unknown = one(UNKNOWN, busy=30.0)
-        assert "rate of its link of GPU 0" in judged(gpu_pcie_bound, unknown).lacked
+        assert "rate of the PCIe link of GPU 0" in judged(gpu_pcie_bound, unknown).lacked
         nobody_knows = self.copying(0.6, busy=FORBIDDEN, gpu_sm_active_percent=FORBIDDEN)
         assert isinstance(judged(gpu_pcie_bound, nobody_knows), Abstention)
 

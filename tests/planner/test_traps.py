@@ -93,7 +93,7 @@ ADVICE = [
      {"gpus": 1, "launcher": "srun", "command": ("accelerate", "launch", "x.py")},
      "processes_twice", "starts accelerate once per GPU", "CSC"),
     ("puhti", "gpu", {"gpus": 5}, {"gpus": 8}, "gpus_spread",
-     "if the job requests 4 or 8 GPUs", "`man sbatch`"),
+     "a job of 4 or 8 GPUs uses", "`man sbatch`"),
     ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "gets 8", "LUG"),
     ("lumi", "small-g", {"gpus": 2}, {"gpus": 8}, "energy_is_shared",
      "only jobs on whole nodes measure their own energy", "LUG"),

@@ -163,12 +163,12 @@ def test_a_sum_that_lacks_a_part_is_missing_not_smaller() -> None:
 
 def test_troubles_are_told_once() -> None:
     run, summary = SCENARIOS["well_used_8_gpus"]()
-    trouble = Trouble(elapsed_s=61, what="rows could not be written: No space left on device")
+    trouble = Trouble(elapsed_s=61, what="samples could not be written: No space left on device")
     node = msgspec.structs.replace(run.nodes[0], troubles=(trouble,))
     run = msgspec.structs.replace(run, troubles=(trouble,), nodes=(node,))
     view = build_report(run, RunState.FINISHED, summary, problems=["x.parquet: broken"] * 2)
     assert view.troubles == (
-        "After 1 min 1 s: rows could not be written: No space left on device.",
+        "After 1 min 1 s: samples could not be written: No space left on device.",
         "x.parquet: broken",
     )
     assert "No space left" in render_text(view, width=80, color=False, detail="brief")

@@ -210,7 +210,10 @@ def test_tasks_without_a_word_are_the_verdict_unless_something_graver_is():
 def test_what_is_missing_is_told():
     view = view_of(one_node_died())
     assert view.troubles == (
-        "The rows of r01g04 stop after 40 min of 1 h: the recorder was killed or the node failed.",
+        (
+            "The samples of r01g04 stop after 40 min of 1 h: the recorder was killed or the node "
+            "failed."
+        ),
         "No report from ranks 24–31 on r01g04: killed before the end was reported.",
     )
     assert facts_of(view)["gpu_energy_j"].note == "at least"
@@ -271,12 +274,12 @@ def test_clocks_that_differ_are_told_from_a_second_on():
     view = view_of(scenario(*parts, step=step(4, *HOSTS), tasks=tasks))
     assert view.notes == (
         (
-            "The clock of r01g03 is 3.2 s behind the clock of r01g01 (± 2 ms). The times of its "
-            "rows are corrected."
+            "The clock of r01g03 is 3.2 s behind the clock of r01g01 (± 2 ms). The times of the "
+            "samples of r01g03 are corrected."
         ),
         (
-            "The clock of r01g04 could not be compared with the clock of r01g01: the times of the "
-            "rows are not corrected."
+            "The clock of r01g04 could not be compared with the clock of r01g01: the "
+            "times of the samples are not corrected."
         ),
     )
 

@@ -85,8 +85,8 @@ def test_a_process_that_its_own_thread_looked_at_has_no_interval_and_says_why() 
     assert all("interval" not in row for row in table.rows)
     assert all(not row["interval"] for row in lines.rows)
     assert table.note == (
-        "Python 3.11.7, process 7, sampled by a thread inside it: its Python is pypy. Lines "
-        "that take less than 5 ms cannot be separated: the time of such a line may be "
+        "Python 3.11.7, process 7, sampled by a thread inside the process: its Python is pypy. "
+        "Lines that take less than 5 ms cannot be separated: the time of such a line may be "
         "counted for the next line."
     )
 

@@ -97,7 +97,7 @@ def test_nothing_measured_is_a_verdict_and_its_reasons() -> None:
 def test_what_nobody_measured_has_no_column() -> None:
     point = judge(whole_runs(cpu_1=[1.0] * 3, cpu_2=[2.0] * 3), Terms({}, {}))
     lines = render_compared(about(point), width=80).splitlines()
-    assert lines[2:4] == ["Measured  runs 3", "on       time  speed  95 %"]
+    assert lines[3:5] == ["Measurements  runs 3", "on       time  speed  95 % interval"]
 
 
 def test_energy_that_one_variant_lacks_is_missing_and_not_zero() -> None:

@@ -41,7 +41,7 @@ SCALED = Scaled(
     unit="run",
     outcome="pays_to",
     pays_to=2,
-    verdict="It pays up to 2 GPUs: 1.80 times as fast as 1 (95 %: 1.70 to 1.90)",
+    verdict="It pays up to 2 GPUs: 1.80 times as fast as 1 (95 % confidence: 1.70 to 1.90)",
     base_n=1,
     sizes=(
         size(1, 100.0, Estimate(value=1.0, low=1.0, high=1.0), energy_j=3600, cost=0.3),
@@ -67,22 +67,23 @@ SCALED = Scaled(
     elapsed_s=500.0,
 )  # fmt: skip
 TEXT = """\
-✓ It pays up to 2 GPUs: 1.80 times as fast as 1 (95 %: 1.70 to 1.90)
-  Strong scaling: all sizes do the same work.
+✓ It pays up to 2 GPUs: 1.80 times as fast as 1 (95 % confidence: 1.70 to 1.90)
+  Strong scaling: all runs do the same work.
 
-Sizes  runs 2
+Measurements  runs 2
 GPUs        time  speed-up  95 % interval  efficiency   energy  cost, BU  bill
    1  1 min 40 s      1.00  –                   100 %  1.00 Wh     0.300  1.00
    2      55.6 s      1.80  1.70 to 1.90         90 %  1.11 Wh     0.330  1.10
 
-Gain of each step
+Gain of each increase
 GPUs   speed  95 % interval  needed  bill  enough
 1 → 2   1.80  1.70 to 1.90     1.50  1.10  yes
 2 → 3   1.20  –                1.27  1.25  open
 
 Fitted law
-  Universal Scalability Law: contention 5.0 % (95 %: 2.0 to 8.5), coherency
-    0.013 (95 %: 0 to 0.018); differs from the measurements by at most 0.6 %.
+  Universal Scalability Law: contention 5.0 % (95 % confidence: 2.0 to 8.5),
+    coherency 0.013 (95 % confidence: 0 to 0.018); differs from the measurements
+    by at most 0.6 %.
 
 Not measured
   ✗ 4 GPUs: 2 of 3 runs: it ended with [x]
@@ -110,9 +111,9 @@ def test_a_pace_stands_in_the_place_of_a_time_where_windows_were_measured() -> N
     shown = text(msgspec.structs.replace(SCALED, unit="step", kind="weak"))
     assert "   2   0.0180 " in shown
     assert "1 min 40 s" not in shown
-    assert "Weak scaling: each worker does the same work." in shown
+    assert "Weak scaling: in all runs, each GPU or core does the same amount of work." in shown
     # Each run did the work of one step.
-    assert "Sizes, energy and cost of 1,000 steps  runs 2" in shown
+    assert "Measurements; energy and cost are for 1,000 steps  runs 2" in shown
     assert "1.00 kWh" in shown
     assert "1.11 kWh" in shown
 
@@ -125,7 +126,7 @@ def test_nothing_measured_is_a_verdict_and_the_reasons() -> None:
     )  # fmt: skip
     assert text(scaled) == (
         "? Nothing is known\n"
-        "  Strong scaling: all sizes do the same work.\n\n"
+        "  Strong scaling: all runs do the same work.\n\n"
         "Not measured\n"
         "  ✗ 1 rank: no such file\n"
     )
@@ -141,8 +142,8 @@ def test_a_peak_is_told_with_its_interval(high: float | None, shown: str) -> Non
 def test_amdahls_law_has_no_coherency() -> None:
     said = fit_words(msgspec.structs.replace(FIT, law="amdahl", coherency=None), "GPU")
     assert said == (
-        "Amdahl's law: contention 5.0 % (95 %: 2.0 to 8.5); differs from the measurements by at "
-        "most 0.6 %."
+        "Amdahl's law: contention 5.0 % (95 % confidence: 2.0 to 8.5); differs from the "
+        "measurements by at most 0.6 %."
     )
 
 

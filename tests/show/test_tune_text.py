@@ -16,7 +16,7 @@ from teho.show.text.document import render_text
 TUNED = Tuned(
     command=("python", "träin.py", "\udcff"),
     outcome="gain",
-    verdict="`num_workers=2` makes it 1.90 times as fast (95 %: 1.70 to 2.10)",
+    verdict="`num_workers=2` makes the program 1.90 times as fast (95 % confidence: 1.70 to 2.10)",
     settings={"num_workers": 2},
     gain=Gain(times=1.9, low=1.7, high=2.1, pairs=4),
     unit="step",
@@ -33,7 +33,8 @@ TUNED = Tuned(
     elapsed_s=100.0,
 )  # fmt: skip
 TEXT = """\
-✓ `num_workers=2` makes it 1.90 times as fast (95 %: 1.70 to 2.10)
+✓ `num_workers=2` makes the program 1.90 times as fast (95 % confidence: 1.70 to
+  2.10)
   9.5 → 18.1 steps/s, measured in 4 pairs of alternating runs
 
 Change

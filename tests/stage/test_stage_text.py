@@ -101,7 +101,7 @@ def test_the_verdicts() -> None:
     )
     mine = (Problem("a", "b"),)
     assert verdict(FILES, **nothing, conflicts=mine) == (
-        "Nothing to copy. 1 file of yours there will not be changed."
+        "Nothing to copy. 1 file of yours at the destination will not be changed."
     )
     assert verdict(FILES, state="different", conflicts=mine) == (
         "1 file of ada@roihu:/scratch/ada/images differs."

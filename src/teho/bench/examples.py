@@ -258,7 +258,10 @@ _CNN_CHECK = {"images": 64, "batch": 32, "workers": 0, "prefetch": 2}
 CNN = BenchExample(
     name="cnn",
     title="A small convolutional network",
-    shows="training on CIFAR-10's images: whether the network or the data loading takes the time",
+    shows=(
+        "training on CIFAR-10's images: which takes more time, the neural network or loading the "
+        "data"
+    ),
     cpu=("torch", "jax"),
     gpu=("torch", "jax"),
     axis="batch",
@@ -285,7 +288,10 @@ _RESNET_CHECK = {"images": 8, "batch": 8, "workers": 0, "prefetch": 2}
 RESNET152 = CNN._replace(
     name="resnet152",
     title="ResNet-152",
-    shows="the same images with a network so large that the time of data loading does not matter",
+    shows=(
+        "the same images with a neural network so large that the time of data loading does not "
+        "matter"
+    ),
     cpu=("torch",),
     gpu=("torch",),
     checks=(OutputCheck(_RESNET_CHECK, 3e-3, {**_RESNET_CHECK, "precision": "fp64"}),),

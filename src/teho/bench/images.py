@@ -96,7 +96,8 @@ def points_of(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[str, ...]]:
         return points, ()
     settings = joined(list(dict.fromkeys(map(settings_text, left))))
     why = (
-        f"An epoch has only {_epoch(left[0])}, so each would be the same run as one that is shown."
+        f"An epoch has only {_epoch(left[0])}, so each of these settings would give the same run "
+        "as one that is shown."
     )
     return points, (f"Left out: {settings}. {why}",)
 
@@ -105,7 +106,7 @@ def _points(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
     """Return the points, and those whose settings have no effect of their own."""
     workers, (prefetch, *prefetches) = sizes.workers[0], sizes.prefetches
     batches = sizes.batches
-    most = max(max(sizes.workers) * prefetch, workers * max(sizes.prefetches))
+    most = _most_needed(sizes)
     at = max((size for size in batches if ceil(sizes.images / size) >= most), default=min(batches))
     own: Point = {"images": sizes.images, "workers": workers, "prefetch": prefetch}
     kept: dict[tuple[object, ...], Point] = {}
@@ -123,6 +124,11 @@ def _points(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
         else:
             kept[effective(point)] = point
     return tuple(kept.values()), tuple(left)
+
+
+def _most_needed(sizes: ImageSizes) -> int:
+    """Return the number of batches that an epoch needs so that each setting has an effect."""
+    return max(max(sizes.workers) * sizes.prefetches[0], sizes.workers[0] * max(sizes.prefetches))
 
 
 def fitting(own: ImageSizes, asked: AskedSizes) -> tuple[tuple[int, ...], list[str]]:
@@ -151,20 +157,22 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
     needed = max(first["workers"] * first["prefetch"], 1)
     if not asked.batches:
         enough = (size for size in own.batches if found.images // size >= needed)
-        found = found._replace(batches=tuple(enough) or (max(found.images // needed, 1),))
+        # With fewer images, one batch size for which all settings can have an effect.
+        fewest = max(found.images // max(_most_needed(found), 1), 1)
+        found = found._replace(batches=tuple(enough) or (fewest,))
     if asked.prefetches and not found.workers[0]:
         more = [count for count in found.workers if count] or [4]
         listed = [more[0], 0, *more[1:]] if len(found.workers) > 1 else more
         raise InputError(
             f"--prefetch {_listed(asked.prefetches)} with 0 workers: only workers prefetch batches",
-            "a first number of workers from 1 on", f"`--workers {_listed(listed)}`",
+            "a first number of workers of 1 or more", f"`--workers {_listed(listed)}`",
         )  # fmt: skip
     for size in asked.batches:
         point = {"batch": size, **first}
         if size > found.images:
             raise InputError(
                 f"--batch {size}: an epoch has only {format_count(found.images)} images",
-                "at most this batch size", _way_out(point, needed)[1],
+                "a batch size of at most this number", _way_out(point, needed)[1],
             )  # fmt: skip
         if _batches_in(point) < first["workers"]:
             raise InputError(

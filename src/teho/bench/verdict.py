@@ -280,22 +280,22 @@ def _ends(measured: Measured) -> Iterable[str]:
                 f"{f' of {group}' if group else ''}: {one.text}."
             )
     for (group, device, text), libraries in lacking.items():
-        yield f"{group} on the {device} without {', '.join(libraries)}: {text}."
+        yield f"{group} on the {device} was not measured with {', '.join(libraries)}: {text}."
     for why, words in _CUT_SHORT.items():
         if count := sum(one.why == why for one in measured.left):
-            yield f"{count} {'sweep was' if count == 1 else 'sweeps were'} {words}."
+            yield f"{count} series of sizes {'was' if count == 1 else 'were'} {words}."
 
 
 def _noise(timings: tuple[Timing, ...]) -> Iterable[str]:
     known = [one.noise_percent for one in timings if one.noise_percent is not None]
     if known:
         yield (
-            f"The median times have an error of ±{median(known):.1f} % (typical) and at most "
-            f"±{number_text(max(known))} % (95 % confidence)."
+            f"The error of the median times is typically ±{median(known):.1f} %, and at most "
+            f"±{number_text(max(known))} % (with 95 % confidence)."
         )
     few = sum(one.samples < 10 for one in timings)
     if few:
-        yield f"{few} of {len(timings)} timings took too long for 10 samples."
+        yield f"{few} of {len(timings)} timings took too long to be repeated 10 times."
     drifted = [
         one
         for one in timings
@@ -324,7 +324,10 @@ def _throttling(timings: tuple[Timing, ...]) -> Iterable[str]:
     for word, count in found.items():
         yield f"The GPU was slowed by {word} in {count} of {len(on_gpu)} timings."
     if on_gpu and all(one.thermal_throttle_percent is None for one in on_gpu):
-        yield "It is not known if the GPU was slowed by heat, as its driver does not report it."
+        yield (
+            "It is not known if the GPU was slowed by heat, because the driver does not report "
+            "this."
+        )
 
 
 def is_sound(measured: Measured) -> bool:

@@ -29,7 +29,7 @@ COMMANDS = {
     "compare": ("Understand", "Run a program on cores and on GPUs, and say which is faster."),
     "scale": ("Understand", "Measure one program on more and more GPUs or cores."),
     "tune": ("Understand", "Find settings that make the unchanged program faster."),
-    "bench": ("Understand", "Find the size from which a GPU is faster, with examples."),
+    "bench": ("Understand", "Find with examples from which problem size a GPU is faster."),
     "list": ("Keep", "List the recorded runs."),
     "show": ("Keep", "Print the description of a run, or its directory."),
     "tag": ("Keep", "Add tags to a recording, or remove them."),

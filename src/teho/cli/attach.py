@@ -69,14 +69,14 @@ def _running(asked: str) -> RunningJob:
     if shutil.which("squeue") is None:
         grid_engine = "; Teho cannot record a running job of Grid Engine"
         raise MissingCommandError(
-            f"no squeue here{grid_engine if shutil.which('qstat') else ''}",
+            f"no command squeue on this machine{grid_engine if shutil.which('qstat') else ''}",
             "a machine with the commands of Slurm, such as a login node",
             "log in there, or start `teho run` in the job's script",
         )
     job, state = look_up(asked)
     if state in _NOT_YET:
         raise InputError(
-            f"job {asked} has not started", "a running job", "put `teho run` into its script"
+            f"job {asked} has not started", "a running job", "put `teho run` into the job's script"
         )
     if state.ended or state is JobState.COMPLETING or not job.hosts:
         raise InputError(

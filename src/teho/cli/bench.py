@@ -50,8 +50,8 @@ _MOST_PREFETCHED = 64
         unset="all that are installed", into="libraries", default="")  # fmt: skip
 @option("--on PLACE,…", "Compare these placements: cpu:N, cpu:all or gpu:1.",
         unset="cpu:1,cpu:all,gpu:1", default="")  # fmt: skip
-@option("--python PATH", "Use the libraries that this Python has.", unset="`python`, else Teho's",
-        default="")  # fmt: skip
+@option("--python PATH", "Use the libraries that this Python has.",
+        unset="`python` on PATH, else Teho's Python", default="")  # fmt: skip
 @option("--for TIME", "Stop each example after this time.", unset="10min, or 50s with --quick",
         into="for_", default="")  # fmt: skip
 @option("--images N", "Train on N images in an epoch (cnn, resnet152).",
@@ -60,11 +60,11 @@ _MOST_PREFETCHED = 64
         unset="from 64, 16 or 8 up to the largest batch for which there are enough images",
         into="batches", default="")  # fmt: skip
 @option("--workers N,…",
-        "Compare these numbers of loader workers; the first for all batch sizes.",
+        "Compare these numbers of data-loader workers; only the first with all batch sizes.",
         unset="4,0,1,2,8,16", default="")  # fmt: skip
 @option("--prefetch N,…",
-        "Compare these numbers of batches that each worker prefetches; the first for all batch "
-        "sizes.", unset="2,1,4,8", into="prefetches", default="")  # fmt: skip
+        "Compare these numbers of batches that each worker prefetches; only the first with all "
+        "batch sizes.", unset="2,1,4,8", into="prefetches", default="")  # fmt: skip
 @plot_option
 @option("--from FILE", "Show the results in FILE, written with --format json; measure nothing.",
         unset="measure", into="stored", default="")  # fmt: skip
@@ -85,7 +85,7 @@ def command(
     stored: str,
     names: tuple[str, ...],
 ) -> None:
-    """Time worked examples on cores and a GPU, and find the size from which one is faster.
+    """Time worked examples on cores and a GPU, and find the problem size from which one is faster.
 
     Without NAME, lists the examples. Before Teho times the libraries, it compares their results.
     Exit code: 0 if the results agree, 1 if they differ or no library could be timed.

@@ -18,7 +18,7 @@ __all__ = ["command"]
 def command(output: Output) -> None:
     """Show the GPUs of this machine, and the value of each signal or why it is missing.
 
-    Send this output to your support team. It needs no GPU and no root, and contains no secrets. If
+    Send this output to your support team: it contains no secrets. No GPU and no root are needed. If
     a driver hangs, Teho stops waiting after half a minute.
 
     Reads: the GPU drivers, and files of the kernel.

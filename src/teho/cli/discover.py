@@ -29,7 +29,7 @@ _WIDTH = 96
 
 
 @click.command(
-    short_help="Describe the cluster of this machine, or show where the catalogue differs.",
+    short_help="Describe this machine's cluster, or show how Teho's catalogue differs from it.",
     epilog="""\b
 Examples:
   teho clusters discover
@@ -78,7 +78,8 @@ def _name(name: str | None, file: Path | None) -> str:
     stem = file.stem if file and file != _STANDARD_OUTPUT else ""
     if name and stem and name != stem:
         raise InputError(
-            f"--name {name} and --output {file}", f"the same name twice, such as {name}.toml"
+            f"--name {name} and --output {file}",
+            f"the same name in both options, such as {name}.toml",
         )
     return name or stem
 
@@ -104,8 +105,10 @@ def _ask(name: str, today: date) -> Cluster:
     named = " nor ".join(f"{one.title}'s `{one.inventory_command}`" for one in able)
     raise failure or InputError(
         f"no scheduler on this machine: neither {named}",
-        next_step="log in to the cluster, and run `teho clusters discover` there; `teho "
-        "clusters` lists the known ones",
+        next_step=(
+            "log in to the cluster, and run `teho clusters discover` there; `teho clusters` "
+            "lists the clusters that Teho knows"
+        ),
     )
 
 
@@ -134,8 +137,8 @@ def _header(cluster: Cluster, today: date) -> list[str]:
     """Return the comment at the top of a discovered file, in lines."""
     sentences = (
         f"{cluster.title}, as its scheduler described it on {today} to `teho clusters discover`.",
-        "Add missing facts from the site with their sources. Run `teho clusters check FILE`.",
-        "In each partition, `unknown` names the facts that are not known. Also not known:",
+        "Add missing facts with their sources. Then run `teho clusters check FILE`.",
+        "In each partition, `unknown` names the facts that are not known. Other unknown facts:",
     )
     lines = [line for text in sentences for line in textwrap.wrap(text, _WIDTH)]
     for note in cluster.notes:

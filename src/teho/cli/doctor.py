@@ -32,14 +32,15 @@ _DOOMED = 3
   teho doctor --self-test
   teho doctor --python ~/venv/bin/python --data /scratch/images
   srun --gpus=1 teho doctor --only cpu-only-build,driver-too-old""")
-@option("--python PATH", "Check the Python that your programs use; - if it is in a container.",
+@option("--python PATH", "Check the Python that your programs use. If this Python is in a "
+                         "container, give -.",
         unset="the first on PATH", default="")  # fmt: skip
 @option("--data DIR", "Also check a sample of the files in DIR.", unset="no files", default="")
-@option("--cluster NAME", "Use the limits of this cluster.", unset="the one of this machine",
+@option("--cluster NAME", "Use the limits of this cluster.", unset="this machine's cluster",
         default="")  # fmt: skip
 @option("--only ID,…", "Run only these checks.", unset="all", default="")
 @flag("--self-test", "Multiply matrices on the first GPU or the CPU, for up to 90 s.")
-@flag("--in-job", "Print one line per problem to stderr. Use this in a job script.")
+@flag("--in-job", "Print one line per problem to stderr. Use this option in a job script.")
 @output_options()
 def command(
     python: str,

@@ -40,7 +40,7 @@ _NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`, which measure all th
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(save: bool, diff: bool, output: Output, argv: tuple[str, ...]) -> None:
-    """Print the energy of the job's GPUs on this node: while COMMAND runs, or between two calls.
+    """Print the energy of the job's GPUs on this node, during COMMAND or from --save to --diff.
 
     The energy of idle GPUs is included. COMMAND keeps its input, output, signals and exit code; the
     result goes to stderr, or to the -o file. --why prints a table.
@@ -185,8 +185,8 @@ def _print(energy: Energy, notes: Sequence[str], output: Output, stream: IO[str]
     percent = tick_error_percent(energy.gpus)
     if percent is not None:
         notes.append(
-            f"the counters advance about every 100 ms: over this short time, the error is ± "
-            f"{percent:.0f} %"
+            "the energy counters advance about every 100 ms: over this short time, the error of "
+            f"the energy is ± {percent:.0f} %"
         )
     lines = "".join(f"{line}\n" for line in energy_lines(energy))
     output.show(energy_document(energy, notes), script=lines, stream=stream)

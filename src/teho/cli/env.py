@@ -30,7 +30,7 @@ _PYTHON_S = 30.0
 
 
 _gpu_type_option = option("--gpu-type TYPE", "Choose a GPU type, if the cluster has several.",
-                          unset="the first that fits", default="")  # fmt: skip
+                          unset="the type with the most GPUs", default="")  # fmt: skip
 
 
 @click.group(
@@ -54,26 +54,27 @@ Examples:
   teho env plan --cluster aire --framework pytorch --driver 570.124.06
   teho env plan --cluster narval --framework pytorch --format json > torch.json""",
 )
-@option("--cluster NAME", "Plan for this cluster.", unset="the one of this machine", into="name")
+@option("--cluster NAME", "Plan for this cluster.", unset="this machine's cluster", into="name")
 @click.argument("framework", metavar="[FRAMEWORK]", required=False,
                 type=click.Choice(get_args(Framework)))  # fmt: skip
 @option("--framework", "Plan this framework. This option does the same as FRAMEWORK.", into="same",
         type=click.Choice(get_args(Framework)))  # fmt: skip
 @option("--version VERSION", "Use this version of the framework, such as 2.12.",
-        unset="the newest that fits", default="")  # fmt: skip
+        unset="the newest for the cluster", default="")  # fmt: skip
 @option("--python VERSION", "Use this version of Python, such as 3.12.",
-        unset="the newest that fits", default="")  # fmt: skip
+        unset="the newest for this framework", default="")  # fmt: skip
 @option("--with PACKAGE", "Also install this package; may be repeated.", unset="none", into="extra",
         multiple=True)  # fmt: skip
-@option("--kind", "Make this kind of environment.", unset="as the site advises",
+@option("--kind", "Make this kind of environment.", unset="as the cluster's documents advise",
         type=click.Choice(get_args(EnvironmentKind)))  # fmt: skip
-@option("--name NAME", "Name the environment.", unset="such as pytorch-gpu", into="env_name",
+@option("--name NAME", "Name the environment.", unset="a name such as pytorch-gpu", into="env_name",
         default="")  # fmt: skip
-@option("--place DIR", "Make the environment in this directory.", unset="the site's", default="")
+@option("--place DIR", "Make the environment in this directory.",
+        unset="as the cluster's documents say", default="")  # fmt: skip
 @_gpu_type_option
 @option("--driver VERSION", "Plan for this NVIDIA driver, as nvidia-smi shows it.",
-        unset="the cluster's", default="")  # fmt: skip
-@option("--tool", "Use this tool.", unset="the site's conda",
+        unset="the cluster's driver", default="")  # fmt: skip
+@option("--tool", "Make the environment with this tool.", unset="the cluster's conda",
         type=click.Choice(["conda", "mamba", "micromamba"]))  # fmt: skip
 @output_options()
 def plan(
@@ -86,7 +87,7 @@ def plan(
 ) -> None:
     """Print a script that installs the newest GPU build that fits, and say why it fits.
 
-    The build fits the cluster's GPUs, their driver and the site's rules. `teho plan --env FILE`
+    The build fits the cluster's GPUs, their driver and the cluster's rules. `teho plan --env FILE`
     puts the output of --format json into the script of a job. Exit code: 0 if a build fits, 1 if
     none fits.
 

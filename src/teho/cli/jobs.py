@@ -63,12 +63,14 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
     for submission, trouble in numbered:
         if trouble:
             which = f"job {submission.name!r}" if submission.name else "the job"
-            problems.append(f"{which} of {submission.submitted_at.astimezone():%H:%M}: {trouble}")
+            problems.append(
+                f"{which}, submitted at {submission.submitted_at.astimezone():%H:%M}: {trouble}"
+            )
         number = submission.job or NO_NUMBER
         reason = trouble or "the scheduler does not answer now"
         jobs = found.get((submission.scheduler, number), (_unknown(number, reason),))
         if any(_is_of_another(job, submission) for job in jobs):
-            jobs = (_unknown(number, "this number belongs to another job here"),)
+            jobs = (_unknown(number, "here, another job has this number"),)
         views.append(_view_of(submission, with_missing(submission, jobs)))
     return views, problems
 
@@ -242,7 +244,10 @@ def _print_report(submission: Submission, settings: Settings, log: bytes) -> Non
         loaded = LoadedRun(runs[-1], settings)
         print_text(loaded.view_with(plots=False), sys.stderr, "brief")
     if len(runs) > 1:
-        say(f"the newest of {len(runs)} recordings of this job; `teho list` shows the others")
+        say(
+            f"this report is for the newest of {len(runs)} recordings of this job; `teho list` "
+            "shows the others"
+        )
 
 
 def _exit_code(jobs: Sequence[Job]) -> int:

@@ -23,16 +23,18 @@ __all__ = ["command"]
   srun teho launch --dry-run
   srun teho launch --check""")
 @option("--bind auto|none|FILE",
-        "Bind each rank to the cores nearest its GPU (auto), not at all (none), or as in FILE: a "
-        "line per local rank, such as 0-6 or 0x7f.", default="auto")  # fmt: skip
+        "Bind each rank to the cores nearest its GPU (auto), or do not bind ranks (none). In FILE, "
+        "each line is for a local rank: core numbers such as 0-6, or a mask such as 0x7f.",
+        default="auto")  # fmt: skip
 @option("--gpus",
-        "Show each rank the GPUs that the cluster needs (auto), all GPUs of the node, or only its "
-        "own GPUs.", type=click.Choice(["auto", "all", "own"]), default="auto")  # fmt: skip
-@option("--env NAME=VALUE", "Set a variable; may be repeated.", unset="none", into="pairs",
-        multiple=True)  # fmt: skip
+        "Show each rank all GPUs of the node (all) or only its own GPUs (own); auto: as the "
+        "cluster's documents advise.", type=click.Choice(["auto", "all", "own"]),
+        default="auto")  # fmt: skip
+@option("--env NAME=VALUE", "Set an environment variable; may be repeated.", unset="none",
+        into="pairs", multiple=True)  # fmt: skip
 @option("--generation NAME|none",
-        "Set the cluster's variables for this generation of its containers.",
-        unset="the current one", default="")  # fmt: skip
+        "Set the variables that the cluster's documents give for this generation of its "
+        "containers.", unset="the current generation", default="")  # fmt: skip
 @flag("--dry-run", "Print what each rank would get, without starting COMMAND.")
 @flag("--check", "Measure the connections between ranks, and find the slowest rank, without "
                  "COMMAND.")  # fmt: skip
@@ -57,8 +59,8 @@ def command(
 ) -> None:
     """Set the rank, cores, threads and caches of this task of a job, then run COMMAND.
 
-    Start it once per task, for example with srun, mpirun or torchrun. COMMAND replaces the process
-    of Teho.
+    Start `teho launch` once per task, for example with srun, mpirun or torchrun. COMMAND replaces
+    the process of Teho.
 
     Reads: the environment, and the catalogue.
 

@@ -126,8 +126,9 @@ def _print_script(
     names = list(dict.fromkeys(option.cluster for option in found.options))
     if len(names) > 1:
         raise InputError(
-            f"--script needs one cluster, but {len(names)} fit: {', '.join(names)}",
-            next_step=f"`--cluster {names[0]}`, or another",
+            f"--script needs one cluster, but the request fits {len(names)} clusters: "
+            f"{', '.join(names)}",
+            next_step=f"`--cluster {names[0]}`, or another of these",
         )
     option = found.options[0]
     cluster = clusters[option.cluster]

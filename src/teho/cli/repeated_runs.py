@@ -47,7 +47,7 @@ def measuring_options(command: _Command) -> _Command:
         time_options("10min", "10s"),
         flag("--full", "Let every run end by itself, and compare whole run times."),
         option("--site CLUSTER", "Use the prices of this cluster.",
-               unset="the one of this machine"),
+               unset="this machine's cluster"),
         plot_option,
     )(command)  # fmt: skip
 

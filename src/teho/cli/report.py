@@ -40,7 +40,7 @@ def command(run: str, others: tuple[str, ...], output: Output) -> None:
     """Report on RUN: an id or its beginning, the id of a job, a name, a directory, or last.
 
     If RUN is the id of a job, Teho reports on the newest recording of the job, and asks the
-    scheduler for the accounting. --format seff prints the same figures as the command seff of CSC.
+    scheduler for the accounting. --format seff prints the same values as the command seff of CSC.
 
     Reads: the recording.
 

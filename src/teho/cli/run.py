@@ -65,7 +65,8 @@ _REPORT_MODULES = (
 @option("--report", "Print this report on stderr at the end.", unset="short", into="level",
         type=click.Choice(["none", "short", "full"]))  # fmt: skip
 @flag("-q --quiet", "Record without printing anything.")
-@option("--window TIME", "Stop COMMAND after a steady window of this length, with exit code 0.",
+@option("--window TIME", "Stop COMMAND when its step rate was steady for this time, with exit code "
+                         "0.",
         unset="run to the end")  # fmt: skip
 @option("--for TIME", "Stop COMMAND after this time, with exit code 0.", unset="run to the end",
         into="for_")  # fmt: skip
@@ -396,6 +397,7 @@ def _print_report(
     if is_part:
         say(
             f"{recorded} of {nodes} nodes are recorded in {node_name(task)}:{recording.directory}; "
-            "if the nodes share no file system, each keeps a part: join them with `teho merge`"
+            "if the nodes share no file system, each node keeps a part of the recording: join the "
+            "parts with `teho merge`"
         )
     return True

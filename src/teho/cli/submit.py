@@ -54,7 +54,7 @@ __all__ = ["command"]
   teho submit --local --gpus 0 --follow -- python train.py
   teho submit --cluster roihu --dry-run -- python train.py""")
 @request_options
-@option("--cluster NAME", "Plan for this cluster.", unset="the one of this machine")
+@option("--cluster NAME", "Plan for this cluster.", unset="this machine's cluster")
 @script_options
 @flag("-f --follow", "Follow the job to its end: state, log, cost.")
 @flag("--local", "Run the job as processes on this machine; needs no cluster.")
@@ -245,7 +245,7 @@ def _number(home: Path, reference: str) -> str:
     if not number:
         raise InputError(
             f"--after {reference}: the number of that job is not known",
-            next_step="`teho status` looks for it",
+            next_step="`teho status` looks for the number",
         )
     return number
 
@@ -258,7 +258,7 @@ def _check_after(option: Option, wishes: ScriptOptions, home: Path) -> None:
     for number, jobs in states(backend_for(option.scheduler, home), numbers).items():
         if all(job.state is JobState.UNKNOWN for job in jobs):
             raise InputError(f"--after: job {number} is not known; {jobs[0].reason}",
-                             next_step="`teho status` lists yours")  # fmt: skip
+                             next_step="`teho status` lists your jobs")  # fmt: skip
 
 
 def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -> Submission:
@@ -339,7 +339,7 @@ def _keep(home: Path, submission: Submission) -> None:
             raise _not_kept(home, submission.mark, error) from None
         say(
             f"job {submission.job} is submitted, but its number cannot be written to {home} "
-            f"({error.strerror}): `teho status` will look for it each time"
+            f"({error.strerror}): `teho status` will look for the number each time"
         )
 
 

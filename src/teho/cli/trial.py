@@ -26,7 +26,7 @@ _WITHOUT = {
     "after": "leave out `--after`: a trial starts at once",
     "requeue": "leave out `--requeue`: a trial runs once",
     "signal": "leave out `--signal`: a trial ends after two minutes",
-    "local": "`teho run --window 10s --for 2min -- COMMAND` tries it on this machine",
+    "local": "`teho run --window 10s --for 2min -- COMMAND` tries the program on this machine",
 }
 
 
@@ -107,7 +107,7 @@ def say_if_untried(option: Option, home: Path) -> None:
         return
     say(
         f"this job requests {hours:,.0f} GPU-hours, and no run of {program} is recorded: "
-        "the same command with `--trial` tries it for two minutes"
+        "the same command with `--trial` tries the program for two minutes"
     )
 
 

@@ -33,7 +33,8 @@ _BATCH_SIZE = "batch-size"
 @option("--allow WHAT,…",
         "Also try settings that can change the results: batch-size, tf32, autocast, channels-last.",
         unset="none", default="")  # fmt: skip
-@option("--find WHAT", "Find the largest batch that fits into memory, and the fastest: batch-size.",
+@option("--find WHAT", "batch-size: find the largest batch size that fits into memory, and the "
+                       "fastest.",
         unset="settings that make COMMAND faster", default="")  # fmt: skip
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)

@@ -22,12 +22,13 @@ _CHANGES_TRAINING = (
 )
 _FIRST_STEPS = (
     "The memory was measured in the first steps. Longer samples, a validation or a checkpoint may "
-    "need more: leave some memory free."
+    "need more memory: leave some memory free."
 )
 _SINGLE_RUNS = (
-    "Each size had one run, so rates that differ by less than 5 % count as equal, and the smallest "
-    "of these sizes is named. Other programs on the node can cause larger differences. "
-    "`teho tune --allow batch-size -- COMMAND` repeats the runs, and proves a gain."
+    "Each batch size had one run, so speeds that differ by less than 5 % count as equal. Of "
+    "equally fast batch sizes, the smallest is called the fastest. Other programs on the node can "
+    "cause larger differences. `teho tune --allow batch-size -- COMMAND` repeats the runs, and "
+    "proves a gain."
 )
 
 
@@ -60,10 +61,10 @@ def _verdict(found: BatchSizes) -> str:
     size = _number(found.fastest)
     said = f"was the fastest in single runs: {format_pace(rate)} samples/s"
     if found.outcome == "unproved":
-        return f"{text}. Of the measured sizes, {size} {said}"
+        return f"{text}. Of the measured batch sizes, {size} {said}"
     if found.fastest == found.largest and found.ended_by == "memory":
-        return f"{text}, and it {said}"
-    return f"{text}; {size} {said}"
+        return f"{text}, and this batch {said}"
+    return f"{text}; a batch of {size} {said}"
 
 
 def _largest(found: BatchSizes, largest: int) -> str:
@@ -73,29 +74,32 @@ def _largest(found: BatchSizes, largest: int) -> str:
     if found.ended_by == "memory":
         return f"The largest batch that fits is {size}"
     if found.ended_by == "dataset":
-        return f"The largest batch that the dataset fills is {size}, and it fits"
+        return f"The largest batch that the dataset fills is {size}, and this batch fits"
     if found.ended_by == "failed" and next_one:
-        return f"{size} fits; {_number(next_one.batch_size)} failed, but not because of memory"
+        return (
+            f"A batch of {size} fits; a batch of {_number(next_one.batch_size)} failed, but not "
+            "because of memory"
+        )
     why = {
         "time": "the time was over: increase `--for`",
         "too_slow": "a step takes too long",
     }.get(found.ended_by, "the search was ended early")
     if next_one and next_one.ended == "out_of_memory":
         return (
-            f"{size} fits, and {_number(next_one.batch_size)} does not; sizes between them were "
-            f"not tried, because {why}"
+            f"A batch of {size} fits, and a batch of {_number(next_one.batch_size)} does not; "
+            f"sizes between these two were not tried, because {why}"
         )
-    return f"{size} fits; larger batches were not measured, because {why}"
+    return f"A batch of {size} fits; larger batches were not measured, because {why}"
 
 
 def _none_fits(found: BatchSizes) -> str:
     smallest = min(found.tries, key=lambda one: one.batch_size)
     if found.ended_by == "memory":
-        return f"No batch fits: even {smallest.batch_size} runs out of memory"
+        return f"No batch fits: even a batch of {smallest.batch_size} runs out of memory"
     if found.ended_by == "failed":
         return (
-            f"No batch was found that fits: {_number(smallest.batch_size)} failed, but not because "
-            "of memory"
+            f"No batch was found that fits: a batch of {_number(smallest.batch_size)} failed, but "
+            "not because of memory"
         )
     why = "the search was ended early" if found.ended_by == "interrupt" else "increase `--for`"
     return f"Not enough evidence: no batch was found that fits; {why}"
@@ -144,7 +148,8 @@ def _notes(found: BatchSizes) -> list[str]:
     notes = [_CHANGES_TRAINING] if {found.largest, found.fastest} - {None, found.own} else []
     if found.processes > 1:
         notes.append(
-            f"The sizes are for each of {found.processes} processes; samples/s are for all of them."
+            f"The batch sizes are for each of the {found.processes} processes; samples/s are for "
+            "all processes together."
         )
     if found.largest is not None:
         notes.append(_FIRST_STEPS)

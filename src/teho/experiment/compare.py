@@ -71,7 +71,7 @@ def terms_of(
     if not gpu_cores:
         known = ((count, prices.same_cost_cores(count)) for count in counts)
         same = {count: cores for count, cores in known if cores is not None}
-    notes = [] if costs else [f"The costs of such jobs on {prices.site} are not known."]
+    notes = [] if costs else [f"The costs of the variants on {prices.site} are not known."]
     hourly = {name: cost.amount for name, cost in costs.items()}
     return Terms(hourly, same), next(iter(units), ""), notes
 
@@ -106,7 +106,7 @@ def compare(
         point, is_interrupted = _compare_at(run_at(value), wish, own_s, tell, value, clock)
         points.append(point)
         if is_interrupted:
-            notes.append("It was ended early.")
+            notes.append("The comparison was ended early.")
             break
     return summed_up(
         points,
@@ -215,13 +215,14 @@ def _is_open(point: Point) -> bool:
 def _how_to_go_on(rounds: Rounds, values: int) -> str:
     if rounds.count >= min(SECOND_LOOKS):
         return (
-            f"{rounds.count} rounds were not enough: runs of the same variant differ too much, or "
-            "the variants differ too little. Try a longer `--window` or a quieter node."
+            f"{rounds.count} runs of each variant were not enough: runs of the same variant differ "
+            "too much, or the variants differ too little. Try a longer `--window` or a quieter "
+            "node."
         )
     wanted = FEWEST_PAIRS if rounds.count < FEWEST_PAIRS else max(SECOND_LOOKS)
     need_s = math.ceil(1.1 * values * wanted * rounds.mean_s)
     need = f"{need_s}s" if need_s < 100 else f"{math.ceil(need_s / 60)}min"
-    return f"`--for {need}` gives {wanted} rounds."
+    return f"`--for {need}` gives {wanted} runs of each variant."
 
 
 def crossing(points: Sequence[Point], swept: str) -> BreakEven | None:

@@ -62,8 +62,8 @@ def memory_failure(
     if kills.of_node:
         return _KILLED, ""
     if kills.of_job is None and kills.of_node is None:
-        return "it was killed (SIGKILL), probably because memory was full", ""
-    return "", "it was killed (SIGKILL), but the kernel did not report a lack of memory"
+        return "the program was killed (SIGKILL), probably because memory was full", ""
+    return "", "the program was killed (SIGKILL), but the kernel did not report a lack of memory"
 
 
 def _around(line: str, match: re.Match[str]) -> str:

@@ -81,7 +81,7 @@ def scale(
             if rounds.fit < 2 or all(step.pays is not None for step in steps):
                 break
     except KeyboardInterrupt:
-        notes.append("It was ended early.")
+        notes.append("The measurement was ended early.")
     if not wish.is_weak:  # more work has other results
         notes += other_results(rounds.printed)
     idle = (idle_gpus(place.name, len(place.gpus), own) for place, own in rounds.runs.items())

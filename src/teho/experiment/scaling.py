@@ -186,22 +186,22 @@ class _Words:
 
     def _ratio(self, ratio: Estimate, under: int) -> str:
         interval = (
-            f" (95 %: {ratio.low:.2f} to {ratio.high:.2f})"
+            f" (95 % confidence: {ratio.low:.2f} to {ratio.high:.2f})"
             if ratio.low is not None and ratio.high is not None
             else ""
         )
         how = "as fast as" if self._is_strong else "the work per second of"
-        return f"{ratio.value:.2f} times {how} {under}{interval}"
+        return f"{ratio.value:.2f} times {how} {counted(under, self._worker)}{interval}"
 
     def _gave(self, step: ScaleStep) -> str:
         verb = "are" if self._is_strong else "do"
-        return f"{step.to_n} {verb} {self._ratio(step.speed, step.from_n)}"
+        return f"{counted(step.to_n, self._worker)} {verb} {self._ratio(step.speed, step.from_n)}"
 
     def _bought(self, step: ScaleStep) -> str:
         return f"{self._gave(step)} for {step.bill_ratio:.2f} times the bill"
 
     def _unsure(self, step: ScaleStep) -> str:
-        return f"{self._gave(step)}, but at least {step.needed:.3g} times is needed"
+        return f"{self._gave(step)}, but a factor of at least {step.needed:.3g} is needed"
 
     def verdict(self, runs: _Runs, spread: Spread, steps: Sequence[ScaleStep]) -> str:
         """Return the sentence of the verdict."""
@@ -231,7 +231,11 @@ class _Words:
         after = next((step for step in steps if step.to_n > pays_to), None)
         if after is None:
             failed = next((n for n in sorted(runs) if n > pays_to), None)
-            return f"; {failed} could not be measured" if failed else "; more were not tried"
+            return (
+                f"; {counted(failed, self._worker)} could not be measured"
+                if failed
+                else f"; more {self._worker}s were not tried"
+            )
         return f"; {self._unsure(after) if after.pays is None else self._bought(after)}"
 
     def remarks(
@@ -242,13 +246,16 @@ class _Words:
         base_n = min(measured, default=1)
         if base_n != 1:
             why = "could not be measured" if 1 in runs else "was not run"
-            found.append(f"1 {self._worker} {why}: all runs are compared with {base_n}.")
+            found.append(
+                f"1 {self._worker} {why}: all runs are compared with "
+                f"{counted(base_n, self._worker)}."
+            )
         if measured and not spread.errors:
             found.append("No run was repeated: how much runs differ by chance is not known.")
         elif measured and not fits:
             least = FEWEST_SIZES["amdahl" if self._is_strong else "usl"]
             found.append(
-                f"No law of scaling was fitted: it needs {least} sizes, but there are "
-                f"{len(measured)}."
+                f"No scaling law was fitted: a fit needs {least} different numbers of "
+                f"{self._worker}s, but only {len(measured)} were measured."
             )
         return found

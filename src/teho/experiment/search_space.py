@@ -147,15 +147,18 @@ def _cache(base: Attempt, room: Room) -> Ways:
     if not maps or any(call["call"] == "cache" for call in calls):
         return []
     if any(call["call"] == "shuffle" for call in calls[: maps[-1]]):
-        return "`cache` was not tried: behind `map`, it would keep the order of `shuffle`."
+        return (
+            "`cache` was not tried: behind `map`, `cache` would repeat the order of `shuffle` "
+            "in each epoch."
+        )
     samples, size = settings.get("samples"), settings.get("batch_size")
     if not samples or not size or not batch.get("bytes"):
         return "The size of the dataset is not known, so `cache` was not tried."
     need = base.ranks * samples * batch["bytes"] / size
     if not _fits(base.used_bytes + need, room):
         return (
-            f"`cache` was not tried: the samples need about {format_bytes(need)}, more than the "
-            "memory."
+            f"`cache` was not tried: the samples need about {format_bytes(need)}, more memory than "
+            "the job can use."
         )
     return [({"cache": _place(calls[maps[-1]])},)]
 
@@ -188,8 +191,8 @@ def _numbers_of_workers(base: Attempt, room: Room) -> Ways:
     if not ways and up:
         need = format_bytes(_with_workers(base, up[0]))
         return (
-            f"More workers were not tried: they would need about {need} of memory, more than "
-            "there is."
+            f"More workers were not tried: they would need about {need} of memory, more than the "
+            "job can use."
         )
     return ways
 
@@ -210,8 +213,8 @@ def _persistence(best: Attempt) -> Ways:
         return []
     if best.loader and best.loader.epochs < 2:
         return (
-            "No epoch ended in the window, so the gain of `persistent_workers` is not known. "
-            "Try a longer `--window`."
+            "No epoch ended in the measured time, so the gain of `persistent_workers` is not "
+            "known. Try a longer `--window`."
         )
     return [({"persistent_workers": True},)]
 
@@ -239,7 +242,7 @@ def _in_memory(best: Attempt, base: Attempt, room: Room) -> Ways:
     if not _fits(base.used_bytes + need, room):
         return (
             "Keeping the samples in memory was not tried: the samples would need about "
-            f"{format_bytes(need)} of memory, more than there is."
+            "{format_bytes(need)} of memory, more than the job can use."
         )
     ways: list[Way] = [({"in_memory": True, "num_workers": 0},)]
     return [*ways, ({"in_memory": True},)] if _workers(best) else ways
@@ -256,11 +259,13 @@ def _batch_sizes(base: Attempt, room: Room) -> Ways:
     if "pipeline" in _of(base):
         return "The batch size was not changed: Teho changes it only in a DataLoader of PyTorch."
     if not size or "batch_sampler" in _of(base):
-        return "The loader gets whole batches from its sampler, so their size was not changed."
+        return "The loader gets whole batches from its sampler, so the batch size was not changed."
     # In the worst case, all memory grows with the batch.
     sizes = [size * times for times in _LARGER if _fits(base.used_bytes * times, room)]
     if not sizes:
-        return "Larger batches were not tried: twice the size may need more than the memory."
+        return (
+            "Larger batches were not tried: a batch of twice the size may not fit into the memory."
+        )
     return [tuple({"batch_size": one} for one in sizes)]
 
 

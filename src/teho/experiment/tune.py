@@ -283,12 +283,12 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
     gain, words, followed = tuning.gain, in_words(tuning.chosen), tuning.followed
     tried = len(tuning.runs) - 1
     tries = f"{tried} {'try' if tried == 1 else 'tries'}"
-    interval = f"(95 %: {gain.low:.2f} to {gain.high:.2f})" if gain else ""
+    interval = f"(95 % confidence: {gain.low:.2f} to {gain.high:.2f})" if gain else ""
     if gain and gain.low >= _WORTH:
         verb = "makes" if len(tuning.chosen) == 1 else "make"
-        return "gain", f"{words} {verb} it {gain.times:.2f} times as fast {interval}"
+        return "gain", f"{words} {verb} the program {gain.times:.2f} times as fast {interval}"
     if gain and not is_interrupted:
-        gave = f"with {words} it was {gain.times:.2f} times as fast {interval}"
+        gave = f"with {words}, the program was {gain.times:.2f} times as fast {interval}"
         if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_LOOKS):
             return "unproved", f"Not enough evidence, increase `--for`: {gave}"
         return "no_gain", f"No difference beyond chance: {gave}"

@@ -19,7 +19,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
     took = format_duration(run.elapsed_s)
     if run.exit_code:
         return InputError(
-            f"{run.ended} after {took}, before its pace was known{wrote}",
+            f"{run.ended} after {took}, before its step rate was known{wrote}",
             next_step="run it without Teho first",
         )
     if run.process is None:
@@ -75,5 +75,5 @@ def no_pace(settings: Settings, run: Attempt) -> str:
 def _not_taken(settings: Settings, shown: dict[str, Any]) -> str:
     for name in ("num_workers", "batch_size", "prefetch_factor", "persistent_workers"):
         if name in settings and name in shown and shown[name] != settings[name]:
-            return f"the loader did not accept {name}={settings[name]}: it has {shown[name]}"
+            return f"the loader did not accept {name}={settings[name]}, and still has {shown[name]}"
     return ""

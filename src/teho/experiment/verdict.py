@@ -196,7 +196,7 @@ class _Bar(NamedTuple):
 def _decide(contest: Contest, larger: Variant, smaller: Variant) -> tuple[Outcome, str]:
     speed, bar = contest.speed, _bar(contest, larger, smaller)
     big, small, are = larger.words, smaller.words, verb_of(_size(larger))
-    interval = f"(95 %: {speed.low:.2f} to {speed.high:.2f})"
+    interval = f"(95 % confidence: {speed.low:.2f} to {speed.high:.2f})"
     fast = f"{speed.times:.2f} times as fast as {small} {interval}{bar.why}"
     if (1 - _ALIKE) * bar.alike < speed.low and speed.high < (1 + _ALIKE) * bar.alike:
         return "no_difference", f"No difference: {big} {are} {fast}"
@@ -222,7 +222,7 @@ def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
     if larger.kind == smaller.kind:
         needed = _needed_for(_size(larger) / _size(smaller))
         is_short = contest.speed.low < needed
-        return _Bar(1.0, needed, f", but {needed:.3g} times is needed" if is_short else "")
+        return _Bar(1.0, needed, f", but a factor of {needed:.3g} is needed" if is_short else "")
     if contest.price is not None:
         return _priced(contest.price, f", at {contest.price:.3g} times the price")
     return _Bar(1.0, 1 + _ALIKE)
@@ -242,8 +242,8 @@ def _small_print(
     # Half of a program below a second is the start and end of the interpreter.
     if measure.by == "time" and imported > took / (4 if took < 1 else 2):
         notes.append(
-            f"Of its {format_duration(took)}, {format_duration(imported)} are imports: the work "
-            f"is too small to compare cores and GPUs."
+            f"Of the run time of {format_duration(took)}, {format_duration(imported)} are imports: "
+            "the work is too small to compare cores and GPUs."
         )
     if larger.kind == smaller.kind:
         return notes
@@ -301,7 +301,7 @@ def _too_little(variants: Sequence[Variant]) -> str:
     fewest = min(len(one.rates) for one in fit)
     slowest, fastest = min(fit, key=_pace), max(fit, key=_pace)
     return (
-        f"only {counted(fewest, 'run')} of each, but {FEWEST_PAIRS} are needed; "
+        f"only {counted(fewest, 'run')} of each variant, but {FEWEST_PAIRS} are needed; "
         f"{fastest.words} {verb_of(_size(fastest), 'was', 'were')} "
         f"{_pace(fastest) / _pace(slowest):.2f} times as fast as {slowest.words}"
     )

@@ -28,8 +28,8 @@ _LINE_REMARKS = {
     "autocast": "This setting changes the numbers: check the result.",
 }
 _FROZEN = (
-    "The gain was measured with the samples of 3 s, used again and again. In memory, each sample "
-    "keeps its first random augmentation."
+    "The gain was measured with the samples that were loaded in 3 s, used again and again. In "
+    "memory, each sample keeps its first random augmentation."
 )
 
 
@@ -40,8 +40,8 @@ PIPELINE_CODE = {
 }
 """Settings of a tf.data pipeline, as code."""
 _CALL_REMARKS = {
-    "cache": "The gain was measured with the elements of 3 s, used again and again. Put random "
-    "augmentation and `shuffle` behind `cache`.",
+    "cache": "The gain was measured with the elements that were loaded in 3 s, used again and "
+    "again. Put random augmentation and `shuffle` behind `cache`.",
 }
 
 

@@ -80,7 +80,7 @@ def bill_of(run: Run, summary: Summary) -> RunBill | None:
     if used is None:
         where = f"partition {allocation.partition}" if allocation.partition else "a partition"
         return _unknown(
-            cluster.title, f"the catalogue does not have {where} with nodes like those of the run"
+            cluster.title, f"the catalogue does not have {where} with such nodes as the run used"
         )
     if len(costs) > 1:
         return _unknown(

@@ -25,7 +25,7 @@ class Launch(Launcher):
     # tasks again, within the cores of the step. Otherwise each task keeps the cores from srun.
     templates: Mapping[str, str] = {
         "slurm_comment": FOR_EACH_TASK + ";"
-        " `teho launch` gives each its rank, cores, threads and caches.",
+        " `teho launch` gives each task its rank, cores, threads and caches.",
         # Open MPI sends only these variables to the other nodes, if Grid Engine does not.
         "mpirun": "mpirun --map-by ppr:1:node --bind-to none \\\n"
         "  -x OMP_NUM_THREADS{% if site %} -x {{ site.split('=')[0] }}{% endif %} \\\n"

@@ -23,13 +23,13 @@ class Plain(Launcher):
         "slurm": "{% if nodes > 1 %}{{ teho }}{{ container }}{% else %}{{ step }}{% endif %}"
         "{{ program }}",
         "slurm_comment": "{% if nodes > 1 %}"
-        "# The program, once, on the first node; it starts the rest itself."
+        "# The program, once, on the first node; it starts the other tasks itself."
         "{% else %}"
-        "# The program, as a step: Slurm counts what it uses."
+        "# The program, as a step: Slurm counts what the program uses."
         "{% endif %}",
         "mpirun": "{{ teho }}{{ container }}{{ program }}",
-        "mpirun_comment": "# The program, once, on the first node; it starts the rest itself, as "
-        "mpirun does.",
+        "mpirun_comment": "# The program, once, on the first node; it starts the other tasks "
+        "itself, as mpirun does.",
     }
 
 

@@ -53,7 +53,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("job_processes", "", "gauge", "node", "processes", "live processes of the program"),
     Metric("job_threads", "", "gauge", "node", "threads", "live threads of the program"),
     Metric("job_runnable_threads", "", "gauge", "node", "runnable threads",
-        "threads of the program that run or wait for a core; read less often if there are many"),
+        "threads of the program that run or wait for a core; read less often if the program has "
+        "many threads"),
     Metric("job_open_files", "", "gauge", "node", "open files",
         "open file descriptors of the program, read at every tenth sample"),
     Metric("job_memory_bytes", "bytes", "gauge", "node", "memory used",

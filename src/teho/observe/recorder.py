@@ -265,7 +265,7 @@ class Recorder:
                 problem = error.strerror or str(error)
             if problem:
                 self._trouble(
-                    f"the recording was not sealed: {problem}; its live rows can still be read"
+                    f"the recording was not sealed: {problem}; its samples can still be read"
                 )
             else:
                 self._node = msgspec.structs.replace(self._node, sealed=True)
@@ -341,9 +341,9 @@ class Recorder:
             if self._spool.is_full:
                 self._trouble("too many Python processes: the later processes have no probe")
         if self._journal.problem:
-            self._trouble(f"rows could not be written: {self._journal.problem}")
+            self._trouble(f"samples could not be written: {self._journal.problem}")
         if self._journal.lost_rows:
-            self._trouble("rows were deleted because they could not be written for too long")
+            self._trouble("samples were deleted because they could not be written for too long")
         if self._sampler.absences_changed:
             self._sampler.absences_changed = False
             self._write_node()

@@ -381,7 +381,7 @@ class Supervisor:
                 self._recorder_status = status
                 if os.WIFSIGNALED(status):
                     name = signal.Signals(os.WTERMSIG(status)).name
-                    self.trouble(f"the recorder was killed by {name}; later rows are missing")
+                    self.trouble(f"the recorder was killed by {name}; later samples are missing")
             elif self._capture and pid == self._capture.pid:
                 self._capture.has_ended = not os.WIFSTOPPED(status)
 

@@ -38,7 +38,7 @@ _PAUSE_S = 0.25
 """Time between two samples: GPM needs 0.1 s for a figure."""
 _SAMPLES = 13
 """Metrics that are slow to read come with every tenth sample; 3 s in all."""
-_NO_FIGURE = Missing(Reason.UNRECORDED, f"no figure came within {_PAUSE_S * (_SAMPLES - 1):.0f} s")
+_NO_FIGURE = Missing(Reason.UNRECORDED, f"no value came within {_PAUSE_S * (_SAMPLES - 1):.0f} s")
 
 _VARIABLES = ("CUDA_DEVICE_ORDER", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "GPU_DEVICE_ORDINAL")
 

@@ -30,7 +30,7 @@ def mask_refusals(case: Case) -> Iterator[Refusal]:
             f"{', '.join(map(str, reserved))}; {case.cluster.title} reserves "
             f"{'these cores' if many else 'this core'} for the system",
             source=binding.source,
-            instead="leave --cpu-bind out; `--launcher srun` writes the site's own masks",
+            instead="leave --cpu-bind out; `--launcher srun` writes the cluster's own masks",
         )
     if binding.only_exclusive and not case.has_whole_nodes:
         yield Refusal(

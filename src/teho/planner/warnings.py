@@ -127,7 +127,7 @@ def _spread(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="gpus_spread",
             sentence=f"{request.gpus} GPUs need {case.shape.nodes} nodes, with "
-            f"{case.shape.gpus_per_node} on each; if the job requests {full} GPUs, it uses {most} "
+            f"{counted(case.shape.gpus_per_node, 'GPU')} on each; a job of {full} GPUs uses {most} "
             "GPUs on each node",
             source="`man sbatch`: --gres and --gpus-per-node count for each node",
         )
@@ -212,8 +212,10 @@ def _default_memory(case: Case) -> Iterator[Advice]:
     elif case.billed_memory_is_unknown:
         yield Advice(
             kind="default_memory_not_documented",
-            sentence="without `--mem`, the site chooses the memory; the cost shown here does not "
-            "include the memory",
+            sentence=(
+                "without `--mem`, the cluster chooses the memory; the cost shown here does "
+                "not include the memory"
+            ),
             source=cluster.billing[partition.billing].source,
         )
 

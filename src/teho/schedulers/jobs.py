@@ -132,11 +132,13 @@ def _look_up(
         raise LostSubmissionError(
             f"{unknown}, and Teho cannot look for the job: {trouble}",
             f"a job marked {submission.mark}",
-            "run `teho status` to look again; do not submit again before it finds the answer",
+            "run `teho status` to look again; do not submit again before `teho status` finds the "
+            "answer",
         )
     if doubtful:
         raise LostSubmissionError(
-            f"{unknown}; job {doubtful} has the same name and time, but not the mark",
+            f"{unknown}; job {doubtful} has the same name and time, but not the mark of this "
+            "submission",
             f"a job marked {submission.mark}",
             f"look at job {doubtful}; if it is another job, submit again",
         )

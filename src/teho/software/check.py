@@ -154,8 +154,10 @@ def _of_driver(build: Build, looked: _Looked) -> Iterator[Problem]:
         severity="critical",
         sentence=f"The driver of {driver.where}, {has}, is too old for CUDA {toolkit}, which "
         f"{TITLES[build.framework]} uses.",
-        evidence=f"CUDA {toolkit} needs driver {'.'.join(map(str, least))} or newer; "
-        f"this one supports CUDA {newest or 'older than any known here'}",
+        evidence=(
+            f"CUDA {toolkit} needs driver {'.'.join(map(str, least))} or newer; this driver "
+            f"supports CUDA {newest or 'older than any known here'}"
+        ),
         action=_plan(looked.target, build.framework),
     )
 

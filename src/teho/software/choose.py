@@ -27,7 +27,7 @@ ACCELERATORS = {
 }
 """Kind of a build, in words."""
 _KINDS = {
-    "module": "the site's module",
+    "module": "the cluster's module",
     "conda": "an environment of conda",
     "venv": "a virtual environment",
     "container": "a container",

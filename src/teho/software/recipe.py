@@ -238,11 +238,18 @@ def _cautions(case: Case) -> Iterator[str]:
             f"{asked.version}: `module avail` lists the installed versions ({software.source})."
         )
     if software and asked.version and case.kind == "container":
-        yield f"--version {asked.version} has no effect: the site's container has its own version."
+        yield (
+            f"--version {asked.version} has no effect: the cluster's container has its own version."
+        )
     if software and asked.python:
-        yield f"--python {asked.python} has no effect: the site's {case.kind} has its own Python."
+        yield (
+            f"--python {asked.python} has no effect: the cluster's {case.kind} has its own Python."
+        )
     if "project_" in case.environments.place and not asked.place:
-        yield f"{case.environments.place} is an example: set your project's with `--place DIR`."
+        yield (
+            f"{case.environments.place} is an example: set your project's directory with "
+            "`--place DIR`."
+        )
     if cluster.internet_on_compute_nodes is False:
         yield "Compute nodes do not reach the internet: install on a login node."
     for noun in (software, case.environments):

@@ -42,7 +42,7 @@ def needs_rsync() -> None:
         raise InputError(
             "no command rsync on this machine",
             "",
-            "`conda install -c conda-forge rsync`, or ask the site for its module",
+            "`conda install -c conda-forge rsync`, or ask the cluster's support for a module",
         )
 
 

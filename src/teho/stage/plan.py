@@ -149,7 +149,7 @@ def differences(wanted: Iterable[Entry], there: Iterable[Entry]) -> list[Problem
                 f"the file has {other.size:,} bytes at the destination, and {one.size:,} bytes here"
             )
         elif one.kind == other.kind == "f":
-            why = "the file at the destination has another time"
+            why = "the file at the destination has another modification time"
         else:
             why = _conflict(one, other)
         found.append(Problem(path=shown(one.name), why=why))

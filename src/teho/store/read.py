@@ -78,7 +78,7 @@ def read_run(directory: Path) -> Run:
         raise DamagedError(
             f"{path}: {error}",
             "the JSON that `teho run` writes",
-            "read the rows with any Parquet or Arrow reader: they may still be complete",
+            "read the samples with any Parquet or Arrow reader: the samples may still be complete",
         ) from error
     return with_parts(run, directory)
 

@@ -52,7 +52,7 @@ def test_a_version_that_the_site_does_not_have_is_refused_with_the_list() -> Non
 
 
 def test_a_container_without_documented_versions_takes_none() -> None:
-    with pytest.raises(InputError, match=r"the site documents none.*--env"):
+    with pytest.raises(InputError, match=r"the cluster documents none.*--env"):
         loaded("lumi", "pytorch==2.7")
 
 

@@ -316,7 +316,8 @@ def _cautions(
         notes.append(
             "two AMD GPUs (dies) share a card, and one die reports power and energy for both; "
             f"the job has {len(parts)} of the node's {card_count} GPUs, and of {len(alone)} "
-            "cards only one die: its power and energy may include another job's, or may be too low"
+            "cards only one die: the power and energy of such a card may include another job, or "
+            "may be too low"
         )
     notes.extend(
         f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} partitions count as one GPU, "

@@ -35,7 +35,8 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             f"{variable} says that {name} is active, but `python` is {python.path}, which is not "
             "part of it.",
             "Begin the job script with `#!/bin/bash -l`, then run "
-            f"`conda activate {name}`, or `source activate {name}` with the site's module."
+            f"`conda activate {name}`, or `source activate {name}` with the cluster's module of "
+            "conda."
             if variable == "CONDA_PREFIX"
             else f"Run `source {prefix}/bin/activate` in the job script, after all `module load`.",
             (variable, prefix, ""),

@@ -21,6 +21,6 @@ def check(snapshot: Snapshot) -> Outcome:
     return remark(
         "The kernel reports that this node's clock is not synchronised: times in the logs of "
         "several nodes may differ, and certificates may be refused.",
-        "Report it to the administrator; on your own machine, run `timedatectl set-ntp true`.",
+        "Report this to the administrator; on your own machine, run `timedatectl set-ntp true`.",
         ("possible error", clock.error_s, "s"),
     )

@@ -59,7 +59,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             found.append(
                 critical(
                     f"{build.package} {build.version} has no code for "
-                    f"{architectures[lacking[0]]}, which is {lacking[0]}.",
+                    f"{architectures[lacking[0]]} (compute capability {lacking[0]}).",
                     "Install another version: `teho env plan` proposes the newest that runs on "
                     "this GPU.",
                     ("compute capability", lacking[0], ""),

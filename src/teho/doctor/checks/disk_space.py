@@ -55,7 +55,7 @@ def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) 
     if not folder.is_writable:
         return (critical if place != "home" else warning)(
             f"{name} cannot be written to.",
-            "Submit from your own folder on the site's file system for jobs."
+            "Submit from your own folder on the cluster's file system for jobs."
             if place == "here"
             else f"Check its permissions: `ls -ld {folder.path}`.",
             mounted,

@@ -51,8 +51,10 @@ def check(snapshot: Snapshot) -> Outcome:
             f"{allocated} none can be used: {_why(snapshot)}.",
             f"Next: {steps[0]}."
             if steps
-            else "End this job, because it would compute on the CPU. Report it to the "
-            "administrator of the node.",
+            else (
+                "End this job, because it would compute on the CPU. Report the node to its "
+                "administrator."
+            ),
             *evidence,
             *variables,
             dooms=True,

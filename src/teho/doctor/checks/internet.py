@@ -24,7 +24,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if proxy is not None:
         return warning(
             f"{proxy.variable} names {proxy.place}, which does not answer: {proxy.why}.",
-            f"Run `unset {proxy.variable}`, or load the site's module for its proxy.",
+            f"Run `unset {proxy.variable}`, or load the cluster's module for its proxy.",
             ("proxy", proxy.place, ""),
         )
     if cluster is None or not snapshot.in_job:

@@ -48,7 +48,7 @@ def _open_files(snapshot: Snapshot) -> Symptom | None:
         f"A program may open only {limit} files at a time: many loader workers may need more.",
         f"Run `ulimit -n {min(65536, most or 65536)}` in the job script."
         if most is None or most > limit
-        else "Ask the site for a higher limit, or call "
+        else "Ask the cluster's support for a higher limit, or call "
         "`torch.multiprocessing.set_sharing_strategy('file_system')`.",
         ("open files", limit, ""),
         ("may be raised to", "unlimited" if most is None else str(most), ""),
@@ -81,7 +81,8 @@ def _locked_memory(snapshot: Snapshot) -> Symptom | None:
     return warning(
         f"A program may lock only {format_bytes(limit)} of memory: NCCL cannot use InfiniBand "
         "between the job's nodes.",
-        "Run `ulimit -l unlimited` in the job script. If this is refused, report it to the site.",
+        "Run `ulimit -l unlimited` in the job script. If this is refused, ask the cluster's "
+        "support for a higher limit.",
         ("locked memory", limit, "bytes"),
         thresholds=(_LOCKED,),
     )

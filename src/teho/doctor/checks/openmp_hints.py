@@ -21,7 +21,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """
     found = {name: snapshot.environment[name] for name in _NAMES if snapshot.environment.get(name)}
     if not found:
-        return fine("neither is set")
+        return fine("neither variable is set")
     return warning(
         f"{joined(list(found))} {'is' if len(found) == 1 else 'are'} set, so the program's main "
         "thread and its loader workers all run on one core.",

@@ -23,6 +23,9 @@ def check(snapshot: Snapshot) -> Outcome:
         f"{cluster.title} is retired{when}.{follows}",
         f"Plan for the successor: `teho plan --cluster {cluster.successor}`."
         if cluster.successor
-        else "Ask the site for another cluster: `teho clusters` lists those that Teho knows.",
+        else (
+            "Ask the cluster's support for another cluster: `teho clusters` lists the clusters "
+            "that Teho knows."
+        ),
         ("known as of", str(cluster.verified_on), ""),
     )

@@ -11,7 +11,7 @@ from teho.units import GIB, parse_mib
 
 __all__ = ["ABOUT", "check"]
 
-ABOUT = "cores and memory for each GPU, compared with the site's share"
+ABOUT = "cores and memory for each GPU, compared with the cluster's share"
 
 _LITTLE = Threshold(
     50,
@@ -49,7 +49,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if problems := [one for one in found if one]:
         return problems
     if not seen:
-        return moot("on this site, cores and memory come with the GPU")
+        return moot("on this cluster, cores and memory come with the GPU")
     return fine(f"{' and '.join(seen)} for each GPU")
 
 
@@ -75,13 +75,13 @@ def _share(cluster: Cluster, snapshot: Snapshot) -> Share | None:
 def _judged(
     snapshot: Snapshot, share: Share, what: str, each: float, fair: float, unit: str
 ) -> Symptom | None:
-    evidence = ((f"{what} for each GPU", each, unit), ("the site's share", fair, unit))
+    evidence = ((f"{what} for each GPU", each, unit), ("the cluster's share", fair, unit))
     of_site = Threshold(fair, unit, share.source)
     amounts = f"{each:.3g} of {fair:g} {unit}"
     if each > fair * 1.01:
         return warning(
-            f"The job has more {what} for each GPU than its share, {amounts}: other users' GPUs "
-            "may stay idle, or the job may cost more.",
+            f"The job has more {what} for each GPU than the cluster's share, {amounts}: other "
+            "users' GPUs may stay idle, or the job may cost more.",
             f"Request {fair:g} {unit} for each GPU: `teho plan` writes the request.",
             *evidence,
             thresholds=(of_site,),
@@ -89,9 +89,9 @@ def _judged(
     if snapshot.local_size == 1 and each * 100 < fair * _LITTLE.value:
         fewer = "fewer" if what == "cores" else "less"
         return remark(
-            f"The job has {fewer} {what} for each GPU than its share: {amounts}.",
-            f"Request {fair:g} {unit} for each GPU if loading data is slow: the site keeps "
-            "them for this GPU in any case.",
+            f"The job has {fewer} {what} for each GPU than the cluster's share: {amounts}.",
+            f"Request {fair:g} {unit} for each GPU if loading data is slow: the cluster keeps them "
+            "for this GPU in any case.",
             *evidence,
             thresholds=(of_site, _LITTLE),
         )

@@ -43,7 +43,7 @@ def check(snapshot: Snapshot) -> Outcome:
     found = [
         warning(
             f"{name} is {texts[name][:40]!r}, not a number of threads: libraries will ignore it.",
-            f"Set it to the number of cores of the process: `export {name}={cores}`.",
+            f"Set {name} to the number of cores of the process: `export {name}={cores}`.",
             ("cores", cores, ""),
         )
         for name in firsts
@@ -55,10 +55,14 @@ def check(snapshot: Snapshot) -> Outcome:
         shown = ", ".join(f"{name}={count}" for name, count in plain.items())
         return fine(f"{shown}, on {cores} cores")
     if not snapshot.in_job:
-        return moot("no variable is set, and this is not a job")
+        return moot("no variable sets the number of threads, and this is not a job")
     if promised(snapshot) is None:
-        return unknown("no variable is set, and the number of the job's cores is not known")
-    return fine(f"no variable is set, and programs see only the job's {cores} cores")
+        return unknown(
+            "no variable sets the number of threads, and the number of the job's cores is not known"
+        )
+    return fine(
+        f"no variable sets the number of threads, and programs see only the job's {cores} cores"
+    )
 
 
 def _misfits(snapshot: Snapshot, plain: Mapping[str, int], cores: int) -> Iterator[Symptom]:

@@ -29,14 +29,14 @@ class GridEngineAdvice(Advice):
 
     def cores(self, per_node: int, tasks: int | None) -> str:
         """Return the option with the usual name of the parallel environment."""
-        return f"`-pe smp {per_node}` (or as the site calls its shared-memory environment)"
+        return f"`-pe smp {per_node}` (or the name of the cluster's environment for shared memory)"
 
     def memory(self, needed_gib: float, cores: int) -> str:
         """Return the limit for each slot."""
         each = math.ceil(needed_gib / max(cores, 1) * 10) / 10
         return (
-            f"`-l h_vmem={each:g}G` (for each of {cores} slots; if it limits virtual memory, "
-            "increase it in steps)"
+            f"`-l h_vmem={each:g}G` (for each of {cores} slots; if `h_vmem` limits virtual memory, "
+            "increase this value in steps)"
         )
 
     def account_command(self, job_id: str) -> str:

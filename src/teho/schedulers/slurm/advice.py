@@ -30,8 +30,8 @@ class SlurmAdvice(Advice):
         """Return the options for GPUs, and for nodes if the job needs fewer of them."""
         fewer = "" if nodes is None else f" with `--nodes={nodes}`"
         return (
-            f"request `--gpus-per-node={per_node}`, or `--gres=gpu:TYPE:{per_node}` with the "
-            f"type that the script names now{fewer}"
+            f"request `--gpus-per-node={per_node}`{fewer} (if the script names a GPU type, "
+            f"`--gres=gpu:TYPE:{per_node}`)"
         )
 
     def start_tasks(self, gpus: int) -> str:

@@ -108,7 +108,7 @@ def _uses(measured: Measured, phases: Sequence[str]) -> Iterator[Table]:
     if use.rows:
         yield msgspec.structs.replace(
             use, key="use", title="GPU use: share of time with a kernel running",
-            note="A dash: the phase took less than a second, or the driver does not report it",
+            note="A dash: the phase took less than a second, or the driver does not report the use",
         )  # fmt: skip
 
 
@@ -220,12 +220,14 @@ def _crossovers(measured: Measured) -> list[Table]:
 
 def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
     others = dict.fromkeys(
-        f"A CPU copies no data: its {one.slow_phase} is compared" for one in own if one.slow_phase
+        f"A CPU copies no data: for a CPU, {one.slow_phase} is compared"
+        for one in own
+        if one.slow_phase
     )
     case: ColumnOf[Crossover] = column("group", "case", lambda one: one.group)
     return table(
         f"{phase} crossovers",
-        f"{phase.capitalize()}: which one is faster, and from which {AXES[axis]}",
+        f"{phase.capitalize()}: which of the two is faster, and from which {AXES[axis]}",
         own,
         column("pair", "",
                lambda one: _pair(one.fast, one.slow)),
@@ -270,7 +272,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
         column("library", "library", lambda one: LIBRARIES[one.library]),
         column("first", "start and copies", lambda one: format_time(one.first_s), unit=_RIGHT),
         column("run", "a run", lambda one: format_time(one.run_s), unit=_RIGHT),
-        column("amortised", f"each of {_AMORTISED}",
+        column("amortised", f"mean of {_AMORTISED} runs",
                lambda one: format_time(one.first_s / _AMORTISED + one.run_s), unit=_RIGHT),
         column("against", "on the CPU", lambda one: format_time(one.against_s), unit=_RIGHT),
         column("runs", "runs until faster", lambda one: number_text(math.ceil(one.runs)),

@@ -52,7 +52,7 @@ def compare_document(compared: Compared) -> Document:
 
 def per_steps(unit: str) -> str:
     """Return the end of a table's title: the number of steps that energy and cost are for."""
-    return f", energy and cost of {STEPS:,} {many(unit)}"
+    return f"; energy and cost are for {STEPS:,} {many(unit)}"
 
 
 def _points(compared: Compared) -> Iterator[Item]:
@@ -136,14 +136,14 @@ def _tables(compared: Compared, point: Point) -> Iterator[Table]:
     place = _place(compared, point)
     yield table(
         "variants",
-        f"Measured{f' at {place}' if place else ''}{of_steps}",
+        f"Measurements{f' at {place}' if place else ''}{of_steps}",
         fit,
         column("variant", "on", lambda pair: pair[0].name),
         column("pace", "pace", lambda pair: pair[1].rate_per_s, unit=f"{many(point.unit)}/s")
         if is_pace
         else column("time", "time", lambda pair: 1 / pair[1].rate_per_s, unit="s"),
         column("speed", "speed", lambda pair: _times(pair[0].speed), decimals=2),
-        column("interval", "95 %", lambda pair: _interval(pair[0].speed)),
+        column("interval", "95 % interval", lambda pair: _interval(pair[0].speed)),
         column("start_up_s", "start-up", lambda pair: pair[1].start_up_s, unit="s"),
         column("import_s", "imports", lambda pair: pair[1].import_s, unit="s"),
         column("compile_s", "compile", lambda pair: pair[1].compile_s, unit="s"),

@@ -106,7 +106,9 @@ def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
     where = clusters[nearest.cluster].title
     if nearest.label or nearest.partition:
         where += f", {label_of(nearest)}"
-    return f"No partition fits. The nearest is {where}: {refusal.sentence}{instead_words(refusal)}"
+    return (
+        f"No partition fits. The best match is {where}: {refusal.sentence}{instead_words(refusal)}"
+    )
 
 
 def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
@@ -180,9 +182,9 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     )
     note = "Cores and memory are per node."
     if any(row.get("memory", 0) is None for row in shown.rows):
-        note += " –: the site sets it."
+        note += " –: the cluster sets this value."
     if has_wait:
-        note += " Past wait: the median of your similar jobs in the last 90 days."
+        note += " Past wait: the median waiting time of your similar jobs in the last 90 days."
     if some_warn:
         note += " !: this option has warnings."
     elif all(warn) and len(warn) > 1:

@@ -19,8 +19,8 @@ _SEVERITIES: dict[str, VerdictSeverity] = {
     "not_enough_evidence": "unknown",
 }
 _KINDS = {
-    "strong": "Strong scaling: all sizes do the same work.",
-    "weak": "Weak scaling: each worker does the same work.",
+    "strong": "Strong scaling: all runs do the same work.",
+    "weak": "Weak scaling: in all runs, each GPU or core does the same amount of work.",
 }
 _PAYS = {True: "yes", False: "no", None: "open"}
 _INTERVAL = "95 % interval"
@@ -63,7 +63,7 @@ def fit_words(fit: Fit, worker: str) -> str:
 
 
 def _figure(value: str, interval: str | None) -> str:
-    return f"{value} (95 %: {interval})" if interval else value
+    return f"{value} (95 % confidence: {interval})" if interval else value
 
 
 def _value(estimate: Estimate | None) -> float | None:
@@ -90,7 +90,7 @@ def _sizes(scaled: Scaled) -> Table:
     is_dear = bool(costs) or any(own.energy_j is not None for _, _, own in sizes)
     return table(
         "sizes",
-        f"Sizes{per_steps(scaled.unit) if is_pace and is_dear else ''}",
+        f"Measurements{per_steps(scaled.unit) if is_pace and is_dear else ''}",
         sizes,
         column("n", f"{scaled.worker}s", lambda one: one[0].n),
         column("pace", f"{many(scaled.unit)}/s", lambda one: one[1].value,
@@ -113,7 +113,7 @@ def _sizes(scaled: Scaled) -> Table:
 def _steps(scaled: Scaled) -> Table:
     return table(
         "steps",
-        "Gain of each step",
+        "Gain of each increase",
         scaled.steps,
         column("step", f"{scaled.worker}s", lambda step: f"{step.from_n} → {step.to_n}"),
         column("speed", "speed", lambda step: step.speed.value, decimals=2),

@@ -94,7 +94,10 @@ def _verdict(staged: Staged) -> tuple[VerdictSeverity, str]:
     size = format_bytes(staged.total_bytes)
     to = _to(staged)
     are = "is" if staged.file_count == 1 else "are"
-    stays = f" {_counted(len(staged.conflicts), 'file')} of yours there will not be changed."
+    stays = (
+        f" {_counted(len(staged.conflicts), 'file')} of yours at the destination will not be "
+        "changed."
+    )
     if staged.state == "planned":
         kept = stays if staged.conflicts else ""
         if not _copies(staged):

@@ -21,7 +21,7 @@ unset GOMP_CPU_AFFINITY KMP_AFFINITY
 # One thread for each core of a process.
 export OMP_NUM_THREADS=1
 
-# The program, once, on the first node; it starts the rest itself, as mpirun does.
+# The program, once, on the first node; it starts the other tasks itself, as mpirun does.
 mpirun ./solver
 status=$?
 # Exit code 99 queues the job again.

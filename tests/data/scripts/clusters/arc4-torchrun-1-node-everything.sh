@@ -38,7 +38,7 @@ export OMP_NUM_THREADS=10
 tar -xf data.tar -C "$TMPDIR" || exit 1
 cp -r labels.csv "$TMPDIR" || exit 1
 
-# torchrun ignores the signal. The processes that it starts get it.
+# torchrun ignores the signal. The processes that it starts get the signal.
 teho run -- bash -c 'trap "" USR1; exec "$@"' launcher torchrun --standalone --nnodes=1 --nproc_per_node=4 train.py
 status=$?
 # Exit code 99 queues the job again.

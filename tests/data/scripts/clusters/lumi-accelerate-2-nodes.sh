@@ -22,7 +22,7 @@ export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 
 # One thread for each core of a process.
 export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 8))
-# srun gives each task this number of cores, not the number of the request.
+# srun gives each task this number of cores. It does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # Communication between the nodes, and the caches of each node.
@@ -37,8 +37,8 @@ MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
-# 120 s before the time limit, Slurm sends a signal to this shell, and this shell to the
-# program, which should then write its checkpoint and end. Then the job is queued again.
+# 120 s before the time limit, Slurm sends a signal to this shell, and this shell sends
+# it to the program. The program should then write its checkpoint and end. Then the job is queued again.
 ending() {
   trap '' USR1
   kill -USR1 "$program"
@@ -50,7 +50,7 @@ ending() {
 trap ending USR1
 
 # accelerate, once on each node; it starts a process for each GPU.
-# The launcher ignores the signal. The processes that it starts get it.
+# The launcher ignores the signal. The processes that it starts get the signal.
 srun singularity run $SIF bash -c '
   trap "" USR1
   exec accelerate launch --multi_gpu \

@@ -20,8 +20,8 @@ export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 
 # The name of this cluster, for `teho launch`.
 export TEHO_CLUSTER=lumi
-# srun gives each task this number of cores, not the number of the request.
+# srun gives each task this number of cores. It does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The program, once for each GPU; `teho launch` gives each its rank, cores, threads and caches.
+# The program, once for each GPU; `teho launch` gives each task its rank, cores, threads and caches.
 srun teho run -- teho launch -- singularity run $SIF python train.py

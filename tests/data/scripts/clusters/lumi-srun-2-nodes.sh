@@ -20,7 +20,7 @@ export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 
 # One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives each task this number of cores, not the number of the request.
+# srun gives each task this number of cores. It does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # Communication between the nodes, and the caches of each node.

@@ -17,7 +17,7 @@ module load pytorch
 
 # One thread for each core of a process.
 export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 2))
-# srun gives each task this number of cores, not the number of the request.
+# srun gives each task this number of cores. It does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # The processes connect to the first node, to a port that depends on the job's number.

@@ -23,11 +23,11 @@ source $SLURM_TMPDIR/env/bin/activate
 
 # The name of this cluster, for `teho launch`.
 export TEHO_CLUSTER=narval
-# srun gives each task this number of cores, not the number of the request.
+# srun gives each task this number of cores. It does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# 60 s before the time limit, Slurm sends a signal to this shell, and this shell to the
-# program, which should then write its checkpoint and end. Then the job is queued again.
+# 60 s before the time limit, Slurm sends a signal to this shell, and this shell sends
+# it to the program. The program should then write its checkpoint and end. Then the job is queued again.
 ending() {
   trap '' USR1
   kill -USR1 "$program"
@@ -38,7 +38,7 @@ ending() {
 }
 trap ending USR1
 
-# The program, once for each GPU; `teho launch` gives each its rank, cores, threads and caches.
+# The program, once for each GPU; `teho launch` gives each task its rank, cores, threads and caches.
 srun teho launch -- python train.py &
 program=$!
 wait "$program"

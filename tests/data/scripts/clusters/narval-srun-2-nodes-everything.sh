@@ -31,7 +31,7 @@ source ~/tools.sh
 
 # One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives each task this number of cores, not the number of the request.
+# srun gives each task this number of cores. It does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # Copy the data to each node's local disk: $SLURM_TMPDIR
@@ -45,8 +45,8 @@ MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
-# 90 s before the time limit, Slurm sends a signal to this shell, and this shell to the
-# program, which should then write its checkpoint and end. Then the job is queued again.
+# 90 s before the time limit, Slurm sends a signal to this shell, and this shell sends
+# it to the program. The program should then write its checkpoint and end. Then the job is queued again.
 ending() {
   trap '' USR1
   kill -USR1 "$program"

@@ -13,8 +13,8 @@
 
 # One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives each task this number of cores, not the number of the request.
+# srun gives each task this number of cores. It does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The program, once, on the first node; it starts the rest itself.
+# The program, once, on the first node; it starts the other tasks itself.
 ./solver input

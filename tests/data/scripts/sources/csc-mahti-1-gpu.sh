@@ -17,8 +17,8 @@ module load pytorch
 
 # One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives each task this number of cores, not the number of the request.
+# srun gives each task this number of cores. It does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The program, as a step: Slurm counts what it uses.
+# The program, as a step: Slurm counts what the program uses.
 srun python3 myprog.py --epochs 3

@@ -1,7 +1,7 @@
 #!/bin/bash
-# TensorFlow for the MI250X, one GCD (gfx90a) of LUMI: the site's module.
+# TensorFlow for the MI250X, one GCD (gfx90a) of LUMI: the cluster's module.
 # Run it on a login node, once.
-# ! /project/project_462000123 is an example: set your project's with `--place DIR`.
+# ! /project/project_462000123 is an example: set your project's directory with `--place DIR`.
 # ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Your own
 #   packages go into a virtual environment with --system-site-packages, best packed into one file
 #   with mksquashfs.

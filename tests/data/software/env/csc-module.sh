@@ -1,8 +1,8 @@
 #!/bin/bash
-# TensorFlow for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the site's module.
+# TensorFlow for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the cluster's module.
 # Run it on a login node, once.
 # ! Puhti is retired; its successor is roihu.
-# ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
+# ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.
 # ! The old versions are no longer supported; MPI and Horovod are not expected to work with them.
 #   Whether 2.11 and later have Horovod is not documented.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md

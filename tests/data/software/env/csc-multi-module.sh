@@ -1,11 +1,11 @@
 #!/bin/bash
-# TensorFlow for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the site's module.
+# TensorFlow for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the cluster's module.
 # Run it on a login node, once.
 # ! Puhti is retired; its successor is roihu.
 # ! Puhti documents the versions 2.18, 2.17, 2.15, 2.14, 2.13, 2.12, 2.11, 2.10, 2.9, 2.8, but not
 #   2.7: `module avail` lists the installed versions (CSC apps/tensorflow.md 2026-07-08 (default
 #   2.18); old versions: the page before 2026-06-29; Horovod: the page of 2022-10-10).
-# ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
+# ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.
 # ! The old versions are no longer supported; MPI and Horovod are not expected to work with them.
 #   Whether 2.11 and later have Horovod is not documented.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md

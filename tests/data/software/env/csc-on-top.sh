@@ -1,8 +1,8 @@
 #!/bin/bash
-# PyTorch for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the site's module.
+# PyTorch for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the cluster's module.
 # Run it on a login node, once.
 # ! Puhti is retired; its successor is roihu.
-# ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
+# ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.
 # ! Horovod was removed in 2.1 (2023-11-17). Whether 1.13 and 2.0 have it is not documented.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
 #   2025-08-15); tykky packs them into one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),

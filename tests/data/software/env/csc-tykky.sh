@@ -9,7 +9,7 @@
 # ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another type.
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
 #   seen on 2026-08-17.
-# ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
+# ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
 #   2025-08-15); tykky packs them into one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # PyTorch for the MI250X, one GCD (gfx90a) of LUMI: a container.
 # Run it on a login node, once.
-# ! /project/project_462000123 is an example: set your project's with `--place DIR`.
+# ! /project/project_462000123 is an example: set your project's directory with `--place DIR`.
 # ! Pull request #315 of the user guide (2026-08) names a newer module, Local-LAIF. Older:
 #   /appl/local/containers/ai-modules with singularity-AI-bindings. Bindings by hand for several
 #   nodes: /var/spool/slurmd,/opt/cray,/usr/lib64/libcxi.so.1,/pfs.

@@ -43,7 +43,8 @@ def judge(context: RuleContext) -> Findings:
             f"did not advance for {times} although power was drawn; the energy is computed as "
             "power times time instead",
             ("time with the counter stopped", "s"),
-            "Report the counter to the site: the accounts of the site may use the same counter.",
+            "Report the counter to the cluster's support: the cluster's accounting may use the "
+            "same counter.",
         )
     if differing:
         percents = span([abs(percent) for _, percent in differing], "%")

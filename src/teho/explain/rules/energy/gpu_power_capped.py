@@ -28,7 +28,8 @@ def judge(context: RuleContext) -> Findings:
         further=_power,
         action=(
             "If the GPU works hard, do nothing. If the limit is below the maker's limit "
-            "(`nvidia-smi -q -d POWER` shows both limits), ask your site for the reason."
+            "(`nvidia-smi -q -d POWER` shows both limits), ask the cluster's support for the "
+            "reason."
         ),
     )
 

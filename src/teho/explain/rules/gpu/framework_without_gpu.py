@@ -57,7 +57,7 @@ def _torch(mains: Sequence[MainProcess]) -> Case | None:
             blind_torch(library),
             evidence,
             (
-                "Install a build for GPUs, or load the site's module. Then check in a job that "
+                "Install a build for GPUs, or load the cluster's module. Then check in a job that "
                 "`python -c 'import torch; print(torch.cuda.is_available())'` prints True."
             ),
         )
@@ -77,8 +77,8 @@ def _jax(mains: Sequence[MainProcess]) -> Case | None:
         f"its JAX {version} computes on CPUs",
         (Evidence("JAX", version),),
         (
-            "Install JAX for GPUs, `pip install 'jax[cuda12]'`, or load the site's module. Check "
-            "that `JAX_PLATFORMS` does not say `cpu`, and that "
+            "Install JAX for GPUs, `pip install 'jax[cuda12]'`, or load the cluster's module. "
+            "Check that `JAX_PLATFORMS` does not say `cpu`, and that "
             "`python -c 'import jax; print(jax.devices())'` names a GPU in a job."
         ),
     )
@@ -97,8 +97,8 @@ def _tensorflow(mains: Sequence[MainProcess]) -> Case | None:
         sentences[0],
         (Evidence("TensorFlow", str(facts[0].get("version", ""))),),
         (
-            "Install TensorFlow for GPUs, `pip install 'tensorflow[and-cuda]'`, or load the site's "
-            "module. Check that `python -c 'import tensorflow as tf; "
+            "Install TensorFlow for GPUs, `pip install 'tensorflow[and-cuda]'`, or load the "
+            "cluster's module. Check that `python -c 'import tensorflow as tf; "
             'print(tf.config.list_physical_devices("GPU"))\'` names a GPU in a job.'
         ),
     )

@@ -40,7 +40,7 @@ def judge(context: RuleContext) -> Findings:
     gpus = [gpu for gpu, _ in shares]
     active = [mean for _, mean in recorded(gpus, "gpu_sm_active_percent")]
     waits = (
-        " If a GPU waits for other GPUs in a communication kernel, it has the same figures. To "
+        " A GPU that waits for other GPUs in a communication kernel shows the same values. To "
         "find out, measure a step on one GPU."
         if len(context.gpus) > 1
         else ""

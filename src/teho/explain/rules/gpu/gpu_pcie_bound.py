@@ -70,7 +70,7 @@ def _traffic(context: RuleContext, gpu: NodeGpu) -> _Traffic | None:
     most = max((rate for rate in ways if rate is not None), default=0.0)
     rate: Figure | None = peaks.pcie_bytes_per_s if peaks else None
     link = context.figure(
-        gpu, "rate of its link", no_peaks(gpu.gpu.device) if rate is None else rate
+        gpu, "rate of the PCIe link", no_peaks(gpu.gpu.device) if rate is None else rate
     )
     if link is None or 100 * most / link < context.limit("link_percent"):
         return None

@@ -88,7 +88,7 @@ def _action(nodes: list[NodeSummary]) -> str:
     workers = advice.loader_workers(nodes[0].cores, len(nodes[0].gpus))
     return (
         "Copy the data to the node's own disk at the start of the job: "
-        '`cp data.tar "$TMPDIR"` (or the site\'s `$LOCAL_SCRATCH`, `$SLURM_TMPDIR`). Pack small '
-        "files into one (tar, WebDataset, HDF5), and "
+        '`cp data.tar "$TMPDIR"` (on some clusters `$LOCAL_SCRATCH` or `$SLURM_TMPDIR`). Pack '
+        "small files into one (tar, WebDataset, HDF5), and "
         f"read in parallel: `DataLoader(num_workers={workers}, prefetch_factor=4)`."
     )

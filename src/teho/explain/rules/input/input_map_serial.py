@@ -23,7 +23,11 @@ def judge(context: ProgramContext) -> Findings:
     if not serial or share is None or share < context.limit("map_percent"):
         return
     codes = [with_place(".map(…, num_parallel_calls=tf.data.AUTOTUNE)", call) for call in serial]
-    last = "" if pipeline.all_of("prefetch") else " End it with `.prefetch(tf.data.AUTOTUNE)`."
+    last = (
+        ""
+        if pipeline.all_of("prefetch")
+        else " End the pipeline with `.prefetch(tf.data.AUTOTUNE)`."
+    )
     yield context.lost_waiting(
         waiting,
         ": `map` processes one element at a time.",

@@ -41,7 +41,7 @@ def judge(context: ProgramContext) -> Findings:
             Severity.WARNING,
             f"At {share:.0f} % of the steps, no batch was ready when Keras asked for one.",
             evidence=(
-                Evidence("steps looked at", float(looks)),
+                Evidence("steps that were checked", float(looks)),
                 Evidence("steps without a batch ready", share, "%"),
                 Evidence("share of the pipeline's work, map", map_percent, "%"),
             ),
@@ -66,7 +66,7 @@ def _action(context: ProgramContext, main: MainProcess, pipeline: Pipeline) -> s
     if is_same and size and free and size <= free:
         add = with_place(".cache()", pipeline.all_of("map")[-1])
         return (
-            f"Keep the elements in memory: add {add}, behind `map`. They need "
-            f"{format_bytes(size)}, and {format_bytes(free)} stayed free."
+            f"Keep the elements in memory: add {add}, behind `map`. The elements need "
+            f"{format_bytes(size)} of memory, and {format_bytes(free)} stayed free."
         )
     return "Do less for each element: prepare the data before the job, and store the result."

@@ -58,8 +58,8 @@ def judge(context: ProgramContext) -> Findings:
             f"long as usual, which cost {share:.0f} % of the time of all steps.",
             evidence=(
                 Evidence("step, usual", usual_s, "s"),
-                Evidence("step, mean of the long ones", long_s / rare, "s"),
-                Evidence("additional time of the long ones", more_s, "s"),
+                Evidence("long steps, mean time", long_s / rare, "s"),
+                Evidence("additional time of the long steps", more_s, "s"),
             ),
             action=(
                 "Check what the program does at these steps: evaluation, writing, garbage "

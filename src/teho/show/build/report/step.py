@@ -65,7 +65,7 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
     if stopped := stopped_early(run, state, summary):
         names = listed([node.name for node in stopped])
         yield (
-            f"The rows of {names} stop after "
+            f"The samples of {names} stop after "
             f"{span([node.last_s or 0.0 for node in stopped], 's')} of "
             f"{format_duration(summary.elapsed_s)}: the recorder was killed or the node "
             f"failed{', or its files are late' if running else ''}."
@@ -98,13 +98,13 @@ def clock_notes(run: Run) -> Iterable[str]:
             yield (
                 f"The clock of {node.name} is {format_duration(abs(clock.ahead_s))} {side} "
                 f"the clock of {first} (± {format_duration(clock.uncertainty_s)}). The times of "
-                "its rows are corrected."
+                f"the samples of {node.name} are corrected."
             )
     unknown = [node.name for node in run.nodes if node.clock is None and node.name != first]
     if unknown:
         yield (
             f"{capital(_clocks_of(unknown))} could not be compared with the clock of {first}: the "
-            "times of the rows are not corrected."
+            "times of the samples are not corrected."
         )
 
 

@@ -86,8 +86,8 @@ def _how(process: WatchedProcess, processes: int) -> str:
         )
     why = f": {process.why_inside}" if process.why_inside else ""
     return (
-        f"{source}, sampled by a thread inside it{why}. Lines that take less than 5 ms cannot be "
-        "separated: the time of such a line may be counted for the next line."
+        f"{source}, sampled by a thread inside the process{why}. Lines that take less than 5 ms "
+        "cannot be separated: the time of such a line may be counted for the next line."
     )
 
 
@@ -130,8 +130,8 @@ def _line_table(process: WatchedProcess) -> Table | None:
 
 
 _LINES_NOTE = (
-    "Self is the time in the line and in the library functions that it calls. Total also "
-    "includes your own functions that it calls."
+    "Self is the time in the line and in the library functions that it calls. Total also includes "
+    "your own functions that the line calls."
 )
 _CHANGE_NOTE = (
     " First → last quarter: the share of the line itself (self) in the first and in the last "
