@@ -1,10 +1,11 @@
 """The report of 64 nodes with 8 GPUs each over 3 days, as whole processes of `teho report`.
 
 The recording is generated (benchmarks/generate.py). The benchmark generates the samples of one
-node, and Teho's sampler makes rows from these samples. In a long run, the sampler merges samples.
-The benchmark then changes these rows slightly to get the rows of the 63 other nodes. The benchmark
-seals the rows of each node in the same way as a recorder. `teho report` writes its output to a
-file. The files of the recording are already in the file system's cache.
+node, and Teho's sampler makes rows from these samples. In a long run, the sampler merges several
+samples into one row. The benchmark then changes the rows of this node slightly to get the rows of
+the 63 other nodes. The benchmark seals the rows of each node in the same way as a recorder. `teho
+report` writes its output to a file. The files of the recording are already in the file system's
+cache.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Devices: the time for one sample of a node with eight H100 GPUs, and for the first sample.
+"""Devices: the time for one sample of a node with eight H100 GPUs, and until the first sample.
 
-*One sample* has every metric of eight stub GPUs, including the metrics of GPM. The benchmark reads
-these metrics in the same way as the recorder, and measures the CPU time of the process. *Plain
-binding* calls the same driver functions through nvidia-ml-py, one after the other, and does not use
-the answers. *Energy* is one call of `teho.energy()` for all GPUs together. The benchmark compares
-this call with one call of the binding for each GPU. *First sample* is the time from the start of
-the program under `teho run` to the first sample of the recorder.
+*One sample* has every metric of eight stub GPUs, including the metrics of GPM (the driver's figures
+about the use of a GPU's parts). The benchmark reads these metrics in the same way as the recorder,
+and measures the CPU time of the process. *Plain binding* calls the same driver functions through
+nvidia-ml-py, one after the other, and does not use the answers of the driver. For *energy*, one
+call of `teho.energy()` reads all GPUs together. The benchmark compares this call with one call of
+nvidia-ml-py for each GPU. *First sample* is the time from the start of the program under `teho run`
+to the first sample of the recorder.
 """
 
 from __future__ import annotations

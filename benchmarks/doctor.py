@@ -2,9 +2,9 @@
 
 In a job with eight stub GPUs, `teho doctor` imports the framework to learn which GPUs it can use.
 In this benchmark, the framework is a module with a few lines, because this machine cannot run
-PyTorch for CUDA. The last row uses the real PyTorch, and `teho doctor` loads only its library. The
-benchmark compares the time in this row with a normal `import torch` in the same Python. Teho's way
-and the normal import run alternately.
+PyTorch for CUDA. The last row uses the real PyTorch. Here, `teho doctor` loads only PyTorch's
+compiled library. The benchmark compares the time in this row with a normal `import torch` in the
+same Python. The two ways run alternately.
 """
 
 from __future__ import annotations

@@ -6,38 +6,43 @@ plain Python. *numpy* multiplies matrices. Each program uses one thread, as with
 
 The cost of the sampler is smaller than the noise of a shared machine. On average, the sampler may
 use 0.4 % of a core in the first 150 s of a process. In this benchmark it may use ten times as much,
-and the loss is divided by ten. The program stops the sampler (SIGSTOP) for half a second, then lets
-it continue for half a second, and so on. In every second window, the sampler is *stopped*. The
-windows between them are of two kinds, chosen at random. In one half of these windows, the sampler
-is *awake*. In the other half, the program stops the sampler *again*. Teho's figure shows how much
-longer a step took in awake windows than in the stopped windows around them. Teho's figure is the
-mean over the middle half of the windows, divided by ten, with its 95 % interval (bootstrap).
-*Stopped again* is computed in the same way as Teho's figure, but for the windows in which the
-sampler was stopped again. The true value of *stopped again* is 0. The answer is neither yes nor no
-in two cases: the interval of *stopped again* reaches the budget, or Teho's interval contains the
-budget.
+and the loss is divided by ten. The run is divided into time windows of half a second. In every
+second time window, the program stops the sampler (SIGSTOP). These time windows are called
+*stopped*. The other time windows are of two kinds, in random order. In one half of the other time
+windows, the sampler runs. These are called *awake*. In the other half, the sampler stays stopped.
+These are called *stopped again*. Teho's figure shows how much longer a step took in an *awake*
+window than in the *stopped* windows before and after it. Each *awake* window gives one value in per
+cent. Teho's figure is the mean of the middle half of these values, divided by ten, with its 95 %
+confidence interval (bootstrap). The figure *stopped again* is computed in the same way from the
+*stopped again* windows. The true value of this figure is 0. In two cases, the column *Holds* says
+neither yes nor no: the interval of *stopped again* reaches the budget, or Teho's interval contains
+the budget.
 
-The probe also wraps *PyTorch's functions*. The benchmark cannot switch off the wrapped functions
-during a run. So the benchmark measures the cost of the wrapping separately, and adds it to Teho's
-figure for *training*. To measure the cost of the wrapping, processes with and without the probe run
-a loader of numbers and an optimizer with one parameter. The benchmark takes the difference between
-their shortest times per batch. The benchmark multiplies the difference of the times by the batches
-per second in *training*. The probe and the sampler measure the row *CPU time of probe and sampler*
-themselves, from the start of a run. Only the last two rows include the cost at the start and the
+The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
+during a run. So the benchmark measures the cost of the wrapping separately, and adds this cost to
+Teho's figure for *training*. To measure the cost of the wrapping, processes with and without the
+probe run a data loader that returns numbers, and an optimizer with one parameter. The benchmark
+takes the shortest time per batch with the probe, and subtracts the shortest time per batch without
+it. The benchmark multiplies this difference by the batches per second in *training*. The probe and
+the sampler measure their own CPU time from the start of a run. The rows *CPU time of probe and
+sampler* have this time. Only the last two rows of the table include the cost at the start and the
 end of a program.
 
-Other profilers are measured as whole processes. Runs with a profiler and runs without a profiler
-alternate. The figure shows how much longer a step took after a warm-up of two seconds. The figure
-is the median over rounds, with the minimum and the maximum. The start and the end of the program
-are not included. *A second run* is a second run of the program without a profiler. If a figure is
-inside the range of *a second run*, it is noise. *The probe, as a whole process* checks that the
-method above hides no cost.
+Other profilers cannot be stopped in this way, so the benchmark compares whole runs. In each round,
+the program runs once with each profiler and once without a profiler. A profiler's figure shows how
+much longer a step took with the profiler, after a warm-up of two seconds. It is the median over all
+rounds, with the minimum and the maximum. The start and the end of the program are not included. *A
+second run* is a second run of the program without a profiler. If a profiler's figure is inside the
+range of *a second run*, the figure is noise. The row *the probe, as a whole process* measures the
+probe in the same way as the profilers. This row checks that the method with time windows hides no
+cost.
 
-torch.profiler records the CPU. *scheduled* repeats `schedule(wait=5, warmup=1, active=3)` and
-writes its traces. TraceML has `trace_step` around each step. scalene runs with `--cpu-only`. py-spy
-takes 100 samples per second, its default. Each profiler is installed into a separate environment.
-If a profiler does not work on this machine, the page says so. If PyTorch (`tests/frameworks.sh`) is
-missing, there is no row *training*.
+torch.profiler records only the CPU. *torch.profiler, scheduled* repeats `schedule(wait=5, warmup=1,
+active=3)` and writes its traces. With TraceML, each step is inside `trace_step`. scalene runs with
+`--cpu-only`. py-spy takes 100 samples per second, its default. Each profiler is installed into a
+separate environment. If a profiler does not work on this machine, the table has no row for this
+profiler. `tests/frameworks.sh` installs PyTorch. If PyTorch is missing, the table has no rows for
+the program *training*.
 """
 
 from __future__ import annotations

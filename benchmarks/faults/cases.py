@@ -129,7 +129,7 @@ CASES = (
     ),
     Case(
         key="4a",
-        title="as many threads in each worker as a larger node has cores",
+        title="each worker starts a thread for each core of a larger node",
         program="train_images",
         words="--size 160 --smooth --workers 2 --persistent",
         faulty=Setting("--worker-threads 8"),
@@ -147,7 +147,7 @@ CASES = (
     ),
     Case(
         key="5",
-        title="bound to one core of two",
+        title="a program bound to one of two cores",
         program="train_images",
         words=f"{_BIG} --workers 2 --persistent",
         faulty=Setting("--cpu 0"),
@@ -166,7 +166,7 @@ CASES = (
     ),
     Case(
         key="7",
-        title="a table in memory, sent from four workers",
+        title="a table in memory, and four workers that only pass it on",
         program="train_table",
         faulty=Setting("--batches loader --workers 4"),
         ideal=Setting("--batches indexed"),
@@ -194,7 +194,7 @@ CASES = (
     ),
     Case(
         key="10",
-        title="data read again that the memory limit does not let stay",
+        title="data that do not fit into the memory limit, and are read again in each epoch",
         program="train_tokens",
         words="--megabytes 1000 --seconds 10",
         faulty=Setting(memory_mb=800),
@@ -213,7 +213,7 @@ CASES = (
     ),
     Case(
         key="12",
-        title="the large images all with one rank of two",
+        title="all large images are on one of two ranks",
         program="train_images",
         words=f"--images 256 --size {' '.join(_TWO_SIZES)} --workers 1 --persistent",
         ranks=2,
@@ -224,7 +224,7 @@ CASES = (
     ),
     Case(
         key="19a",
-        title="doubles where floats were meant (PyTorch)",
+        title="64-bit numbers where 32-bit numbers are enough (PyTorch)",
         program="train_table",
         words="--batches indexed --width 1024",
         environment={},
@@ -234,7 +234,7 @@ CASES = (
     ),
     Case(
         key="19b",
-        title="doubles where floats were meant (JAX)",
+        title="64-bit numbers where 32-bit numbers are enough (JAX)",
         program="waves",
         environment={},
         faulty=Setting("--x64"),
@@ -280,7 +280,7 @@ CASES = (
     ),
     Case(
         key="tf prefetch",
-        title="an instrument is asked only when the training waits (tf.data)",
+        title="an instrument is read only while the training waits (tf.data)",
         program="train_pipeline",
         words="--from generator --width 1024",
         faulty=Setting(),
@@ -351,7 +351,7 @@ CASES = (
     ),
     Case(
         key="c saving",
-        title="a checkpoint now and then",
+        title="a checkpoint at every 20th step",
         program="train_table",
         words="--batches indexed --batch 1024 --width 768 --save-every 20",
         peer="COMPUTE_BOUND",
@@ -377,14 +377,14 @@ CASES = (
     ),
     Case(
         key="c unpacked",
-        title="batches in JAX that are small beside the steps",
+        title="batches in JAX that take little time compared with the steps",
         program="train_unpacked",
         words="--width 2048 --packed 1",
         environment={},
     ),
     Case(
         key="c grain",
-        title="records of Grain that are small beside the steps",
+        title="records of Grain that take little time compared with the steps",
         program="train_streamed",
         words="--values 4 --turns 1 --width 2048",
         environment={},
@@ -397,7 +397,7 @@ CASES = (
     ),
     Case(
         key="m off",
-        title="fault 1, and the probe is off",
+        title="fault 1, without the probe",
         program="train_images",
         words=_BIG,
         faulty=Setting("--workers 0"),
@@ -405,7 +405,7 @@ CASES = (
     ),
     Case(
         key="m doubles",
-        title="fault 19, and the probe is off",
+        title="fault 19, without the probe",
         program="train_table",
         words="--batches indexed --width 1024 --dtype float64",
         environment={},

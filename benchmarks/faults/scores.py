@@ -108,14 +108,14 @@ def summary(results: Sequence[Result]) -> list[str]:
     named = [(_peer_right(r), len(r.peer)) for r in faults]
     clean = [(_peer_clean(r), len(r.peer)) for r in controls]
     return [
-        f"Top cause right: {_share(_rights(faults))} (goal: 95 %)",
-        f"Controls with no false alarm: {_share(_rights(controls))} (goal: all)",
-        f"After the repair, the same cause is still named: {_share(accused)}",
-        f"Signal missing, and no cause named: {_share(_rights(missing))}",
-        f"Signal missing, and a rule says so: {_share(abstained)}",
+        f"The top cause is right: {_share(_rights(faults))} (goal: 95 %)",
+        f"Controls for which Teho names no cause: {_share(_rights(controls))} (goal: all)",
+        f"After the repair, Teho still names the same cause: {_share(accused)}",
+        f"A signal is missing, and Teho names no cause: {_share(_rights(missing))}",
+        f"A signal is missing, and a rule says that it is missing: {_share(abstained)}",
         f"Gain from the change that Teho suggests: {_regained(faults)}",
         f"TraceML names the class of the fault: {_share(named)}",
-        f"TraceML, controls with no false alarm: {_share(clean)}",
+        f"Controls for which TraceML names no problem: {_share(clean)}",
     ]
 
 
@@ -202,35 +202,41 @@ fault. The *top cause* is the first finding in `teho report` that says why time 
 `make faults` writes this page again.
 """
 _CONFUSION = """\
-Each row is a planted fault, and each column is a cause that Teho found. Each cell gives a number of
-runs. In the runs with bold numbers, Teho found the right cause.
+Each row is a planted fault, and each column is a cause that Teho found. A number in the table is a
+number of runs. If the number is bold, Teho found the right cause in these runs.
 """
 _METHOD = """\
-Each program generates its data once and trains for {seconds:g} s with each seed (less if it has no
-fault). Each program counts its own steps. The program runs alternately with all settings of a case,
-so a slow change of the machine affects all settings equally. All speeds on this page are medians.
+Each program generates its input data once. A case has several settings of a program: with the
+fault, and without it (the *ideal* setting). With each seed, the program trains for {seconds:g} s
+with the fault, and for a shorter time without it. Each program counts its own steps. The program
+runs alternately with all settings of a case, so a slow change of the machine affects all settings
+equally. All speeds on this page are medians. *Ideal ÷ faulty* is the speed with the ideal setting,
+divided by the speed with the fault.
 
-*Regained* is the part of the ideal gain in steps per second that the suggested change gives. If the
-advice names a number of workers, the benchmark uses this number. If the advice asks for different
-code, different data or a larger allocation, the benchmark uses the ideal setting. If the top cause
-is wrong, *regained* is 0. If the ideal setting gains less than 5 %, *regained* is empty. One
-threshold differs from the usual value: here, a run is too short to judge if it takes less than 5 s.
-Usually, this threshold is 60 s.
+*Regained* is the gain from the change that Teho suggests, as a share of the gain from the ideal
+setting. Both gains are in steps per second. If the advice names a number of workers, the benchmark
+uses this number. If the advice asks for different code, different data or a larger allocation, the
+benchmark uses the ideal setting. If the top cause is wrong, *regained* is 0. If the ideal setting
+gains less than 5 %, *regained* is empty. For these runs, we changed one threshold of Teho: a run is
+too short to judge if it takes less than 5 s, not 60 s.
 
-The latency of fault 9 is added outside the program, in `open` (`slow_open.c`). The memory limit of
-fault 10 is a real control group. When fault 10 starts, its data are not in the page cache. In cases
-whose number begins with `m`, the signal that shows the fault is missing.
+In fault 9, files are slow to open: a library outside the program (`slow_open.c`) delays each `open`
+of a data file. The memory limit of fault 10 is a real control group. When the program with fault 10
+starts, its data are not in the page cache. In cases whose number begins with `m`, the signal that
+shows the fault is missing.
 
 Each program also runs once with TraceML, in a separate environment. For TraceML, each program makes
 the calls that TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not
 name causes, but classes of problems. There are four classes: bound by input, bound by compute, time
 outside the phases of a step, and a rank that is late for its input. If TraceML's class fits the
-fault, TraceML is right. For a control, TraceML is right if it names no class. If TraceML has no
-class for the fault, or cannot trace the program, its column is empty. For fault 10, the column is
-also empty, because the program and TraceML together need more memory than the limit.
+fault, TraceML is right. For a control, TraceML is right if it names no class, or *bound by
+compute*. If TraceML has no class for the fault, or cannot trace the program, the column *TraceML
+says* is empty. For fault 10, this column is also empty, because the program and TraceML together
+need more memory than the limit.
 
 Faults 13 to 18 and 20 appear only on a GPU. For these faults, there are recordings in
-`benchmarks/faults/recordings/`. Each recording has the expected finding. {recordings}
+`benchmarks/faults/recordings/`. A file in each recording names the finding that is expected.
+{recordings}
 """
 
 
