@@ -224,7 +224,7 @@ def is_gone(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("line", "piece", "why"),
     [
-        ("init DRIVER_NOT_LOADED", "periods", "its driver is not loaded"),
+        ("init DRIVER_NOT_LOADED", "how often each signal changes", "its driver is not loaded"),
         ("fail nvmlGpmSampleGet * NO_PERMISSION", "teho devices", "forbidden:"),
         ("mig 0 2", "teho devices", "MIG"),
     ],
