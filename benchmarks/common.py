@@ -181,7 +181,8 @@ def slower_by(
         what=f"program {program}: slower by",
         unit="%",
         ours=Figures.of(_middle(ours)),
-        ours_text=f"{_middle(ours):+.2f} (95 % interval: {low:+.2f} to {high:+.2f}; {len(ours)} windows)",
+        ours_text=f"{_middle(ours):+.2f} "
+        f"(95 % interval: {low:+.2f} to {high:+.2f}; {len(ours)} windows)",
         peer="stopped again",
         theirs=Figures.of(_middle(itself)),
         theirs_text=f"{_middle(itself):+.2f} (95 % interval: {own_low:+.2f} to {own_high:+.2f})",

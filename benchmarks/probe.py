@@ -37,12 +37,12 @@ range of *a second run*, the figure is noise. The row *the probe, as a whole pro
 probe in the same way as the profilers. This row checks that the method with time windows hides no
 cost.
 
-torch.profiler records only the CPU. *torch.profiler, scheduled* repeats `schedule(wait=5, warmup=1,
-active=3)` and writes its traces. With TraceML, each step is inside `trace_step`. scalene runs with
-`--cpu-only`. py-spy takes 100 samples per second, its default. Each profiler is installed into a
-separate environment. If a profiler does not work on this machine, the table has no row for this
-profiler. `tests/frameworks.sh` installs PyTorch. If PyTorch is missing, the table has no rows for
-the program *training*.
+torch.profiler records only the CPU. *torch.profiler, scheduled* repeats
+`schedule(wait=5, warmup=1, active=3)` and writes its traces. With TraceML, each step is inside
+`trace_step`. scalene runs with `--cpu-only`. py-spy takes 100 samples per second, its default. Each
+profiler is installed into a separate environment. If a profiler does not work on this machine, the
+table has no row for this profiler. `tests/frameworks.sh` installs PyTorch. If PyTorch is missing,
+the table has no rows for the program *training*.
 """
 
 from __future__ import annotations

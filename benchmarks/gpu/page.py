@@ -42,16 +42,15 @@ this page.
 """
 _NONE = """\
 **No stage has been run on a real GPU yet.** Until now, Teho's figures about GPUs were tested with a
-[stand-in](signals.md) for NVIDIA's library, and with recordings that were made without a GPU. In a
-*rehearsal* (`make gpu REHEARSE=1`), all stages run with this stand-in, without a GPU. This page
-never shows figures from a rehearsal.
+[stand-in](signals.md) for NVIDIA's library, and with recordings that were made without a GPU. This
+page never shows figures from a rehearsal, which runs the code of the stages without a GPU.
 """
 _HOW = """\
 ## How to run it on a cluster
 
 You need one GPU for 30 minutes, Linux on x86-64, and Python 3.10 or newer with PyTorch for the GPU.
-If JAX, CuPy, Lightning and Transformers are installed, the stages use them too. Compute nodes need
-no network.
+If JAX, CuPy, Lightning and Transformers are installed, the stages use them too. The compute node
+needs no network.
 
 **1. On the login node**, download the repository. Then download the packages that are missing in
 the cluster's Python:
@@ -78,31 +77,31 @@ make gpu STAGE="signals truth faults where" WITHIN=1740
 ```
 
 The most important stages come first. If the job ends early, the files of earlier stages are
-complete. If a stage was running, its file contains only the parts of the stage that had ended. Run
-the other stages, `bench`, `compare` and `cost`, in a second job.
+complete. The file of the stage that was running has only the finished parts of this stage. Run the
+other three stages (`bench`, `compare` and `cost`) in a second job.
 
-**3. Write this page again.** The files of the job are in `build/gpu/results/`:
+**3. Write this page again.** The job wrote its files to `build/gpu/results/`:
 
 ```bash
 python3 benchmarks/gpu/keep.py build/gpu/results
 ```
 
-This command copies the results to `benchmarks/gpu/results/`, and the recordings of the planted
-faults to `benchmarks/faults/recordings/`. Then the command writes `docs/gpu.md`. If the results are
-from a rehearsal, `keep.py` refuses them.
+This command copies the results to `benchmarks/gpu/results/`, and the recordings of the stage
+`faults` to `benchmarks/faults/recordings/`. Then the command writes this page, `docs/gpu.md`. The
+command refuses results from a rehearsal.
 
 ## What may be missing
 
 | problem | result |
 |---|---|
-| there is no GPU, or the driver hangs | each part that needs a GPU is skipped, with the reason |
-| Teho does not know the peak speed of this GPU | this page has only the measured speed |
-| a MIG slice, or GPM is forbidden | some signals are missing, with the driver's reason |
+| no GPU, or the driver hangs | parts of stages that need a GPU are skipped, with the reason |
+| the peak speed of this GPU is not known | the page has only the measured speed |
+| a MIG slice, or no permission to read GPM | some signals are missing, with the driver's reason |
 | PyTorch, Lightning or Transformers is missing | the parts that need this library are skipped |
-| the time or the disk space is used up | the page lists the parts that could not begin |
+| the time or the disk space is used up | the remaining parts are listed as not begun |
 
-`make gpu REHEARSE=1` runs the code of all stages without a GPU, and takes about ten minutes at
-most. `benchmarks/gpu/README.md` describes the format of the files.
+`make gpu REHEARSE=1` makes a rehearsal: it runs the code of all stages without a GPU, in about ten
+minutes at most. The format of the files is described in `benchmarks/gpu/README.md`.
 """
 
 
