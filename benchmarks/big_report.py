@@ -74,7 +74,7 @@ def _output_mb(form: str, env: Mapping[str, str]) -> Figures:
 
 
 def _generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
-    """Return a home with the recording, made again where what makes it has changed."""
+    """Return a home with the recording. It is generated again if one of `_MADE_BY` changed."""
     stamp = hashlib.sha256(b"".join(path.read_bytes() for path in _MADE_BY)).hexdigest()[:12]
     home = CACHE / f"{nodes}-nodes-{days:g}-days-{stamp}"
     if home.exists():
@@ -84,7 +84,7 @@ def _generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
     for stale in CACHE.glob(f"{nodes}-nodes-{days:g}-days-*"):
         shutil.rmtree(stale)
     unborn = CACHE / f".{home.name}.{os.getpid()}"
-    # A process of its own: what this one holds would count as the report's peak.
+    # A separate process: otherwise its memory would count as the report's peak memory.
     argv = [sys.executable, str(_HERE / "generate.py"), str(unborn)]
     subprocess.run([*argv, "--days", str(days), "--nodes", str(nodes)], env=dict(env), check=True)
     return unborn.rename(home)

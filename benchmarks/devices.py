@@ -71,7 +71,7 @@ def first_sample_ms(env: Mapping[str, str]) -> float:
     return 1000 * node.first_s
 
 
-# What is measured, run as `devices.py COUNT` with the stub's GPUs.
+# The measured program: `devices.py COUNT`, with stub GPUs.
 
 
 def _main(count: int) -> None:
@@ -99,7 +99,7 @@ def _main(count: int) -> None:
 
 
 def _cpu_ms(read: Callable[[], object], count: int, apart_s: float) -> list[float]:
-    """Return the CPU time of each of some readings, which GPM wants apart."""
+    """Return the CPU time of each reading. GPM needs some time between two readings."""
     times_ms = []
     for _ in range(count):
         began_s = time.process_time()
@@ -119,7 +119,7 @@ def _wall_us(read: Callable[[], object], count: int) -> list[float]:
 
 
 def _plain_sample() -> Callable[[], object]:
-    """Return what asks the driver for everything that Teho asks."""
+    """Return a function that makes all driver calls of one sample of Teho."""
     import pynvml
 
     pynvml.nvmlInit()

@@ -83,7 +83,7 @@ def _rows(what: str, home: str, env: Mapping[str, str], budget: float | None) ->
 
 
 def _python(script: str, *arguments: str, env: Mapping[str, str]) -> str:
-    """Run a program of this folder, so that this process stays small, and return its output."""
+    """Run a program of this folder and return its output, so that this process needs no memory."""
     argv = [sys.executable, str(_HERE / script), *arguments]
     done = subprocess.run(argv, env=dict(env), stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout

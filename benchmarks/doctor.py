@@ -30,7 +30,7 @@ def measure(*, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, stub_environment() as env:
         python = small_python(Path(folder), "torch-2.5.1+cu124")
         fake_torch(Path(folder), gpus=8)
-        # A problem that it finds, such as a wrong clock, does not fail the measurement.
+        # If `teho doctor` finds a problem, such as a wrong clock, the measurement does not fail.
         page = f"'{SCRIPTS}/teho' doctor --python '{python}' >/dev/null 2>&1; [ $? -lt 126 ]"
         alone = {name: env[name] for name in env if not name.startswith("TEHO_STUB")}
         calls = {

@@ -85,7 +85,7 @@ def measure(*, quick: bool) -> list[Row]:
 
 
 def _start_together(argv: Sequence[str], env: Mapping[str, str], ranks: int) -> float:
-    """Start that many ranks, and return the seconds from before the first to the last's end."""
+    """Start all ranks; return the seconds from the start of the first to the end of the last."""
     began_s = time.perf_counter()
     processes = [
         subprocess.Popen(

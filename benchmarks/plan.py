@@ -65,7 +65,7 @@ def measure(*, quick: bool) -> list[Row]:
 
 
 def _plans_s(count: int) -> float:
-    """Return how long plans take, the catalogue being read."""
+    """Return the time for plans, without the time to read the catalogue."""
     from teho.clusters.catalogue import load_catalogue
     from teho.model.request import Request
     from teho.planner.answer import answer

@@ -82,9 +82,9 @@ _FRAMEWORKS = ROOT / ".frameworks" / "bin" / "python"
 _INSTALLED = ("py-spy==0.4.3", "scalene==2.4.0", "traceml-ai==0.5.0")
 _BUDGET_PERCENT = 0.5
 _DOSE, _USUAL_SHARE = 10, 0.004
-"""Of a core: what the sampler takes on average in the first 150 s of a process."""
+"""Factor, and share of a core that the sampler uses on average in the first 150 s of a process."""
 _WINDOWS, _WINDOW_S = 300, 0.5
-"""Windows that are looked at; as many and one more lie between them."""
+"""Number of *awake* and *stopped again* windows; there is one more *stopped* window."""
 _ROUNDS, _PEER_S = 5, 5.0
 
 
@@ -153,14 +153,14 @@ def _rows(
 
 
 class _Child:
-    """One of the programs, to be run in many ways.
+    """One of the programs, which can be run in many ways.
 
     Args:
-        python: what runs it.
-        program: its name.
-        folder: where it leaves what it makes.
-        alone: its environment without the probe.
-        probe: the same with the probe.
+        python: the Python that runs the program.
+        program: the name of the program.
+        folder: the folder for the files of the program.
+        alone: the environment of the program without the probe.
+        probe: the environment of the program with the probe.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class _Child:
         program: str = "",
         around: Sequence[object] = (),
     ) -> dict[str, Any]:
-        """Run it, and return what it says of itself."""
+        """Run the program, and return the results that it writes."""
         result = self._folder / "result.json"
         result.unlink(missing_ok=True)
         argv = [*(around or self._script), program or self.program, result, *what]
@@ -197,7 +197,7 @@ class _Child:
         return told
 
     def peers(self, commands: Path | None) -> dict[str, Callable[[float], dict[str, Any]]]:
-        """Return how to run it for some seconds in each peer that works here."""
+        """Return functions that run the program with each peer that works on this machine."""
         trace, logs = self._folder / "trace", self._folder / "logs"
         inside: dict[str, str] = {}
         around: dict[str, list[object]] = {}
@@ -228,7 +228,7 @@ class _Child:
         return calls
 
     def hooks(self, steps_per_s: float, rounds: int) -> Row:
-        """Return what stands around PyTorch's own functions, at a pace of training."""
+        """Return the row about the cost of the wrapped functions, at a step rate of *training*."""
         told = interleave(
             {
                 probed: partial(self.told, program="hooks", probed=probed)
@@ -246,12 +246,12 @@ class _Child:
         )
 
     def account(self, pid: int) -> tuple[float, float]:
-        """Return the CPU time that probe and sampler say that they took, and in how long [s]."""
+        """Return the CPU time of probe and sampler by their own count, and the run's length [s]."""
         spool = Path(self._environments[True]["TEHO_PROBE"])
         (own,) = spool.glob(f"{pid}-*.jsonl")
         lines = [json.loads(line) for line in own.read_text(encoding="utf-8").splitlines()]
         probe_s = [line["cost_s"] for line in lines if "cost_s" in line][-1]
-        # Each run has a sampler of its own: the one that began to read this process.
+        # Each run has its own sampler. This finds the sampler that read this process.
         began = f'"{own.stem}","began_s"'
         (path,) = (one for one in spool.glob("stacks-*.jsonl") if began in one.read_text())
         told = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -261,7 +261,7 @@ class _Child:
 
 @contextmanager
 def _sampled(spool: str, *, is_dosed: bool) -> Iterator[None]:
-    """Have the recorder's sampler look at what writes into a spool."""
+    """Run the recorder's sampler for the processes that write into a spool."""
     usual = stack_sampler._share
     if is_dosed:
         stack_sampler._share = lambda _: _DOSE * _USUAL_SHARE
@@ -274,7 +274,7 @@ def _sampled(spool: str, *, is_dosed: bool) -> Iterator[None]:
 
 
 def _beside(ours: Row, name: str, alone: Sequence[float], theirs: Sequence[float]) -> Row:
-    """Return the row of whole processes, by their steps a second and those of the program alone."""
+    """Return the row that compares the steps per second with a peer and without a peer."""
     slower = [100 * (own / other - 1) for own, other in zip(alone, theirs, strict=True)]
     middle = statistics.median(slower)
     return Row(
@@ -290,7 +290,7 @@ def _beside(ours: Row, name: str, alone: Sequence[float], theirs: Sequence[float
 def _start(
     python: Path, program: str, alone: Mapping[str, str], probe: Mapping[str, str], *, rounds: int
 ) -> Row:
-    """Return the wall time of a program that does nothing."""
+    """Return the row about the wall time of a very short program."""
     say(f"start of `{program}`")
     argv = (python, "-c", program)
     ended = interleave(
@@ -316,7 +316,7 @@ def _free_port() -> str:
 
 
 def peers_for(python: Path) -> Path | None:
-    """Return where the peers' commands lie; they see what is installed for the Python given."""
+    """Return the folder of the peers' commands. The peers can import the packages of `python`."""
     peers = CACHE / "peers"
     done, wanted = peers / "done", "\n".join((str(python), *_INSTALLED))
     if done.exists() and done.read_text(encoding="utf-8") == wanted:

@@ -48,9 +48,9 @@ from common import SCRIPTS, Row, measure_process, say, slower_by, stub_environme
 
 _PROGRAMS = ("compute", "loader")
 _WINDOWS, _WINDOW_S = 300, 1.0
-"""Windows that are looked at; as many and one more lie between them."""
+"""Number of *awake* and *stopped again* windows; there is one more *stopped* window."""
 _DOSE = 10
-"""Samples a second: as many times as usual, and so many times the cost."""
+"""Samples per second: ten times the usual number, and ten times the cost."""
 _BUDGET_PERCENT = 0.5
 
 
@@ -103,12 +103,12 @@ def _worker(name: str, folder: Path, windows: int, changed: Any, totals: Any) ->
     work = {"compute": _arithmetic, "loader": _reading}[name](folder)
     while (window := changed.value) < windows:
         work()
-        # A unit counts for the window that it ends in: both kinds lose and gain alike.
+        # A unit of work counts for the window in which it ends: this is fair to all windows.
         totals[changed.value if changed.value < windows else window] += 1
 
 
 def _main(name: str, count: int, window_s: float) -> None:
-    # One thread a process: the processes fill the cores.
+    # One thread for each process, and one process for each core.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     recorder = _recorder_pid()
     between = ["awake", "again"] * (count // 2)
@@ -132,7 +132,7 @@ def _main(name: str, count: int, window_s: float) -> None:
             window.value = number
             began_s = time.perf_counter()
             time.sleep(window_s)
-            # A rate needs a unit of work.
+            # To compute a rate, at least one unit of work is needed.
             while not sum(total[number] for total in totals) and workers[0].is_alive():
                 time.sleep(window_s)
             lengths_s.append(time.perf_counter() - began_s)

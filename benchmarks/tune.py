@@ -36,7 +36,7 @@ _FAULTS = ("1", "2", "3", "8")
 _GOAL_PERCENT = 80.0
 _ROUNDS = 3
 _FOR = {"3": "10min"}
-"""What is not 5 min."""
+"""Time limits of faults whose limit is not 5 min."""
 _LONGEST_S = 120.0
 
 

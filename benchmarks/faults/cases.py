@@ -1,4 +1,4 @@
-"""The planted faults, each a setting of a program, beside the setting that is as it should be."""
+"""The planted faults. Each is a setting of a program; the ideal setting has no fault."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True)
 class Setting:
-    """What a program is started with."""
+    """Options and environment of a program."""
 
     words: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     memory_mb: int | None = None
-    """Limit of a memory control group, the page cache of what it reads included."""
+    """Limit of a memory control group, including the page cache of the files that it reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A fault, or a control that has none."""
+    """A fault, or a control, which has no fault."""
 
     key: str
-    """The fault's number in the facts, and a letter where it is planted twice; `c…`: a control."""
+    """Number of the fault, with a letter if it is planted twice; `c…`: a control."""
     title: str
     program: str
     words: str = ""
@@ -73,15 +73,15 @@ class Case:
     environment: Mapping[str, str] = field(default_factory=lambda: _ONE_THREAD)
     faulty: Setting = Setting()
     ideal: Setting | None = None
-    """None: there is nothing to make better."""
+    """None: there is no better setting."""
     expected: str | None = None
-    """Kind of the finding that tells it; None: there must be no time cause."""
+    """Kind of the finding that names the fault; None: there must be no cause of lost time."""
     option: tuple[str, str] | None = None
-    """What of the finding's action is a setting of the program: a pattern whose group is a number,
-    and the words that take it. Without it, to follow the action is the ideal setting."""
+    """How to follow the finding's action: a pattern whose group is a number in the action, and the
+    options of the program that take this number. None: the action gives the ideal setting."""
     peer: str = ""
-    """TraceML's status that names the class of the fault; empty: it has none, cannot look into
-    the program, or (fault 10) does not fit into its memory."""
+    """TraceML's status that names the class of the fault; empty: TraceML has no such class, cannot
+    trace the program, or (fault 10) needs too much memory."""
     ranks: int = 1
     slow_opens: bool = False
     """Opening a file of the program's data takes 2 ms."""
@@ -412,5 +412,5 @@ CASES = (
         probe="off",
     ),
 )
-"""Faults by their number; then the controls (`c`), and faults without the signal (`m`), of which
-nothing may be said that was not seen."""
+"""Faults by their number, then the controls (`c`), then faults whose signal is missing (`m`): Teho
+must not name a cause for them."""

@@ -1,4 +1,4 @@
-"""From what was found to scores, a confusion table and the page of the docs."""
+"""Compute the scores from the results, and write the confusion table and the page of the docs."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ __all__ = ["Result", "changed_setting", "confusion", "page", "summary"]
 
 _NOTHING = "nothing"
 _LEAST_GAIN = 1.05
-"""An ideal setting that gains less leaves nothing that could be regained measurably."""
+"""If the ideal setting gains less than this, *regained* cannot be measured."""
 _PEER_CLEAN = (
     "COMPUTE_BOUND", "BALANCED", "NO_CLEAR_PERFORMANCE_BOTTLENECK", "INSUFFICIENT_STEP_TIME_DATA",
 )  # fmt: skip
-"""What TraceML says where it blames nothing."""
+"""What TraceML says if it names no problem."""
 
 
 @dataclass
 class Result:
-    """What came of one case: a value for each seed."""
+    """The results of one case: a value for each seed."""
 
     case: Case
     faulty: list[Found] = field(default_factory=list)
     ideal: list[Found] = field(default_factory=list)
     changed: list[Found] = field(default_factory=list)
-    """After the change that the finding suggests, where its cause was right."""
+    """After the change that the finding suggests, if the cause was right."""
     peer: list[Found] = field(default_factory=list)
     skipped: str = ""
-    """Why it was not run to its end."""
+    """Why the case was not run to its end."""
     peer_skipped: str = ""
 
     @property
     def is_control(self) -> bool:
-        """Whether there is nothing to find."""
+        """Whether the program has no fault."""
         return self.case.expected is None
 
     @property
     def right(self) -> int:
-        """In how many runs the top cause was as planted, or none in a control."""
+        """Number of runs in which the top cause was the planted fault, or in a control, none."""
         return sum(found.top == self.case.expected for found in self.faulty)
 
     @property
@@ -53,7 +53,7 @@ class Result:
 
     @property
     def regained(self) -> float | None:
-        """Share of the ideal setting's gain that the suggested change brings; None: too little."""
+        """Gain of the suggested change, as a share of the ideal gain; None: that is too small."""
         if self.gain is None or self.gain < _LEAST_GAIN:
             return None
         changed = _quotient(self.changed, self.faulty)
@@ -61,10 +61,10 @@ class Result:
 
 
 def changed_setting(case: Case, found: Found) -> Setting | None:
-    """Return the setting that follows a finding's action; None: the cause is wrong, or no number.
+    """Return the setting that a finding suggests; None: the cause is wrong, or a number is missing.
 
-    Where a number of the action is an option of the program, that number is taken; where the
-    action is to write the program otherwise, or to ask for more, it has been done in the ideal one.
+    If the action has a number for an option of the program, this number is used. If the action is
+    to change the code or to request more, the ideal setting has this change already.
     """
     if found.top is None or found.top != case.expected or case.ideal is None:
         return None
@@ -76,7 +76,7 @@ def changed_setting(case: Case, found: Found) -> Setting | None:
 
 
 def confusion(results: Iterable[Result]) -> list[str]:
-    """Return a table in Markdown: what was planted and what was found, with the number of runs."""
+    """Return a table in Markdown: planted faults and found causes, with the number of runs."""
     rows = [
         (result.case, Counter(one.top or _NOTHING for one in result.faulty))
         for result in results
@@ -99,7 +99,7 @@ def _nothing_last(kind: str) -> tuple[bool, str]:
 
 
 def summary(results: Sequence[Result]) -> list[str]:
-    """Return the scores, a line each."""
+    """Return a line for each score."""
     faults = [result for result in results if not result.is_control]
     controls = [result for result in results if result.case.key.startswith("c")]
     missing = [result for result in results if result.case.key.startswith("m")]
@@ -148,7 +148,7 @@ def _share(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def _quotient(over: Sequence[Found], under: Sequence[Found]) -> float | None:
-    """Return how many times as fast, by medians; None if one was not measured."""
+    """Return the ratio of the median speeds; None if one of them was not measured."""
     if not over or not under:
         return None
     speeds = [
