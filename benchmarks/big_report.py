@@ -1,10 +1,11 @@
 """The report of 64 nodes with 8 GPUs each over 3 days, as whole processes of `teho report`.
 
 The recording is generated (benchmarks/generate.py). The benchmark generates the samples of one
-node, and Teho's sampler makes rows from these samples. In a long run, the sampler merges samples.
-The benchmark then changes these rows slightly to get the rows of the 63 other nodes. The benchmark
-seals the rows of each node in the same way as a recorder. `teho report` writes its output to a
-file. The files of the recording are already in the file system's cache.
+node, and Teho's sampler makes rows from these samples. In a long run, the sampler merges several
+samples into one row. The benchmark then changes the rows of this node slightly to get the rows of
+the 63 other nodes. The benchmark seals the rows of each node in the same way as a recorder.
+`teho report` writes its output to a file. The files of the recording are already in the file
+system's cache.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _output_mb(form: str, env: Mapping[str, str]) -> Figures:
 
 
 def _generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
-    """Return a home with the recording, made again where what makes it has changed."""
+    """Return a home with the recording. It is generated again if one of `_MADE_BY` changed."""
     stamp = hashlib.sha256(b"".join(path.read_bytes() for path in _MADE_BY)).hexdigest()[:12]
     home = CACHE / f"{nodes}-nodes-{days:g}-days-{stamp}"
     if home.exists():
@@ -83,7 +84,7 @@ def _generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
     for stale in CACHE.glob(f"{nodes}-nodes-{days:g}-days-*"):
         shutil.rmtree(stale)
     unborn = CACHE / f".{home.name}.{os.getpid()}"
-    # A process of its own: what this one holds would count as the report's peak.
+    # A separate process: otherwise its memory would count as the report's peak memory.
     argv = [sys.executable, str(_HERE / "generate.py"), str(unborn)]
     subprocess.run([*argv, "--days", str(days), "--nodes", str(nodes)], env=dict(env), check=True)
     return unborn.rename(home)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: rows of the table, processes that are measured, the machine."""
+"""Code for all benchmarks: rows of the table, measured processes, facts about the machine."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ sys.path.insert(0, str(ROOT / "tests" / "stubs"))
 import nvml_stub  # noqa: E402 - the path above leads to it
 
 SCRIPTS = Path(sys.executable).parent
-"""Where the commands of this Python's environment lie."""
+"""The folder with the commands of this Python's environment."""
 CACHE = Path(tempfile.gettempdir()) / f"teho-bench-{os.getuid()}"
-"""Generated recordings, kept from one call to the next."""
+"""The folder with generated recordings, which later calls use again."""
 _BOOTSTRAPS = 2000
 
 
@@ -67,17 +67,17 @@ class Row:
     theirs: Figures | None = None
     budget: float | None = None
     below_peer: bool = False
-    """The budget also asks to be at or below the peer."""
+    """Whether the figure must also be at most the peer's figure."""
     ours_text: str = ""
-    """Takes the place of `ours` in the table, where median and range do not show everything."""
+    """The text for `ours` in the table, if median and range do not show everything."""
     theirs_text: str = ""
-    """The same for `theirs`, and no ratio is given."""
+    """The text for `theirs` in the table. If it is given, the row has no ratio."""
     verdict: str = ""
-    """Takes the place of yes and no."""
+    """The text in the column *Holds*, instead of yes or no."""
 
     @property
     def holds(self) -> bool | None:
-        """Whether the median is within the budget; None if there is none."""
+        """Whether the median is within the budget; None if the row has no budget."""
         if self.budget is None and not self.below_peer:
             return None
         within = self.budget is None or self.ours.median <= self.budget
@@ -85,7 +85,7 @@ class Row:
         return within and (peer is None or self.ours.median <= peer)
 
     def cells(self) -> tuple[str, ...]:
-        """Return what is in the table: what, unit, ours, peer, ratio, budget, holds."""
+        """Return the cells of the row: what, unit, ours, peer, ratio, budget, holds."""
         limits = [] if self.budget is None else [f"≤ {self.budget:g}"]
         limits += ["≤ peer"] if self.below_peer else []
         ratio = ""
@@ -109,28 +109,28 @@ def digits(value: float) -> str:
 
 
 def say(text: str) -> None:
-    """Tell whoever waits what is going on."""
+    """Print a message about the progress."""
     print(f"  {text}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What one process cost."""
+    """The time and memory that one process used."""
 
     wall_s: float
     cpu_s: float
     peak_bytes: int
-    """Largest resident set of the process or of one that it waited for (wait4)."""
+    """Largest resident set of the process, or of a child that it waited for (wait4)."""
     output: str
 
 
 def measure_process(argv: Sequence[str | Path], env: Mapping[str, str]) -> Ended:
     """Run a program to its end and measure it from outside.
 
-    The kernel counts `peak_bytes` from before exec, so the caller must be small itself.
+    The Linux kernel counts `peak_bytes` from before exec, so the caller must use little memory.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: the program failed.
     """
     with tempfile.TemporaryFile() as output:
         began_s = time.perf_counter()
@@ -152,7 +152,7 @@ def measure_process(argv: Sequence[str | Path], env: Mapping[str, str]) -> Ended
 
 
 def interleave(calls: Mapping[str, Callable[[], _T]], rounds: int) -> dict[str, list[_T]]:
-    """Call each in turn, many times: A B, B A, A B … so that a drift hits all alike."""
+    """Call all functions in alternating order (A B, B A, A B, …), so that slow drifts cancel."""
     results: dict[str, list[_T]] = {name: [] for name in calls}
     for turn in range(rounds):
         for name in calls if turn % 2 == 0 else reversed(calls):
@@ -161,7 +161,7 @@ def interleave(calls: Mapping[str, Callable[[], _T]], rounds: int) -> dict[str, 
 
 
 def wall_ms_of(ended: Mapping[_Key, Sequence[Ended]]) -> dict[_Key, Figures]:
-    """Return the wall times of processes in ms, by what was run."""
+    """Return the wall times of processes in ms. The keys stay the same."""
     return {
         key: Figures.of(*(one.wall_s * 1000 for one in several)) for key, several in ended.items()
     }
@@ -170,10 +170,10 @@ def wall_ms_of(ended: Mapping[_Key, Sequence[Ended]]) -> dict[_Key, Figures]:
 def slower_by(
     program: str, ours: Sequence[float], itself: Sequence[float], budget_percent: float
 ) -> Row:
-    """Return the row of what was lost in each window [%]: in ours, and in those without us.
+    """Return the row of the loss in time windows [%]: with Teho (`ours`), and without (`itself`).
 
-    What is lost without us is 0 in truth: where its interval reaches the budget, or the budget
-    lies within our interval, neither yes nor no is said.
+    The true loss without Teho is 0. The row says neither yes nor no if the interval of the loss
+    without Teho reaches the budget, or if the budget is inside the interval of the loss with Teho.
     """
     (low, high), (own_low, own_high) = _interval(ours), _interval(itself)
     clear = max(-own_low, own_high) < budget_percent and not low <= budget_percent < high
@@ -181,10 +181,11 @@ def slower_by(
         what=f"program {program}: slower by",
         unit="%",
         ours=Figures.of(_middle(ours)),
-        ours_text=f"{_middle(ours):+.2f} (95 %: {low:+.2f} to {high:+.2f}; {len(ours)} windows)",
+        ours_text=f"{_middle(ours):+.2f} "
+        f"(95 % interval: {low:+.2f} to {high:+.2f}; {len(ours)} windows)",
         peer="stopped again",
         theirs=Figures.of(_middle(itself)),
-        theirs_text=f"{_middle(itself):+.2f} (95 %: {own_low:+.2f} to {own_high:+.2f})",
+        theirs_text=f"{_middle(itself):+.2f} (95 % interval: {own_low:+.2f} to {own_high:+.2f})",
         budget=budget_percent,
         verdict="" if clear else "too noisy to tell",
     )
@@ -205,7 +206,7 @@ def _middle(values: Sequence[float]) -> float:
 
 @contextmanager
 def stub_environment() -> Iterator[dict[str, str]]:
-    """Give an environment with 8 stub GPUs, and recordings, settings and cache of its own."""
+    """Make an environment with 8 stub GPUs, and separate recordings, settings and cache."""
     with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
         folder = Path(name)
         stub = nvml_stub.build(folder / "lib")
@@ -222,7 +223,7 @@ def stub_environment() -> Iterator[dict[str, str]]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return an environment whose recordings, settings and caches are in `folder`, in no job."""
+    """Return an environment outside a job; recordings, settings and caches are in `folder`."""
     # With PYTHONDONTWRITEBYTECODE, which users do not set, each start would compile our sources.
     of_a_job = ("SLURM_", "SGE_", "JOB_", "TEHO_", "CUDA_VISIBLE", "XDG_", "CODECARBON_", "PYTHON")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(of_a_job)}
@@ -244,7 +245,7 @@ def installed(package: str) -> str | None:
 
 
 def machine() -> list[str]:
-    """Describe the machine and the programs, one fact a line."""
+    """Return facts about the machine and the programs, one per line."""
     import platform
     from datetime import datetime, timezone
 

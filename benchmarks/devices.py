@@ -1,11 +1,12 @@
-"""Devices: the time for one sample of a node with eight H100 GPUs, and for the first sample.
+"""Devices: the time for one sample of a node with eight H100 GPUs, and until the first sample.
 
-*One sample* has every metric of eight stub GPUs, including the metrics of GPM. The benchmark reads
-these metrics in the same way as the recorder, and measures the CPU time of the process. *Plain
-binding* calls the same driver functions through nvidia-ml-py, one after the other, and does not use
-the answers. *Energy* is one call of `teho.energy()` for all GPUs together. The benchmark compares
-this call with one call of the binding for each GPU. *First sample* is the time from the start of
-the program under `teho run` to the first sample of the recorder.
+*One sample* has every metric of eight stub GPUs, including the metrics of GPM (the driver's figures
+about the use of a GPU's parts). The benchmark reads these metrics in the same way as the recorder,
+and measures the CPU time of the process. *Plain binding* calls the same driver functions through
+nvidia-ml-py, one after the other, and does not use the answers of the driver. For *energy*, one
+call of `teho.energy()` reads all GPUs together. The benchmark compares this call with one call of
+nvidia-ml-py for each GPU. *First sample* is the time from the start of the program under `teho run`
+to the first sample of the recorder.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def first_sample_ms(env: Mapping[str, str]) -> float:
     return 1000 * node.first_s
 
 
-# What is measured, run as `devices.py COUNT` with the stub's GPUs.
+# The measured program: `devices.py COUNT`, with stub GPUs.
 
 
 def _main(count: int) -> None:
@@ -98,7 +99,7 @@ def _main(count: int) -> None:
 
 
 def _cpu_ms(read: Callable[[], object], count: int, apart_s: float) -> list[float]:
-    """Return the CPU time of each of some readings, which GPM wants apart."""
+    """Return the CPU time of each reading. GPM needs some time between two readings."""
     times_ms = []
     for _ in range(count):
         began_s = time.process_time()
@@ -118,7 +119,7 @@ def _wall_us(read: Callable[[], object], count: int) -> list[float]:
 
 
 def _plain_sample() -> Callable[[], object]:
-    """Return what asks the driver for everything that Teho asks."""
+    """Return a function that makes all driver calls of one sample of Teho."""
     import pynvml
 
     pynvml.nvmlInit()

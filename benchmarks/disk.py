@@ -1,13 +1,13 @@
-"""Size on disk: the bytes per value in sealed recordings, and the size of a month.
+"""Size on disk: the bytes per value in sealed recordings, and the size of the recording of a month.
 
-A *stored value* is a cell of a row that is not null. The busy share of each core is one value.
-*Measured values* are all stored values except the time, the node and the device of a row. The
-*recorded* rows are from a real recording: a small program ran with eight stub GPUs. The *generated*
-rows are from recordings of generated samples, one sample per second. Teho's own code made these
-recordings from the samples. The samples are for 8 GPUs and 40 cores, and every sample has noise. If
-a row of the month covers more than 32 samples, the benchmark generates only 32 samples. So a row of
-the month has more noise than a real row. For comparison, the documentation of Prometheus gives 1 to
-2 bytes per sample.
+A *stored value* is one value in a row of a recording, if it is not null. The busy share of each
+core is one value. *Measured values* are all stored values except the time, the node and the device
+of a row. The *recorded run* is real: a small program ran with eight stub GPUs. For a *generated
+run*, the benchmark generates one sample per second, and Teho's own code makes a recording from
+these samples. The samples are for 8 GPUs and 40 cores, and every sample has noise. In the run of
+720 h (a month), a row can cover more than 32 samples. For such a row, the benchmark generates only
+32 samples, so the row has more noise than a real row. For comparison, the documentation of
+Prometheus gives 1 to 2 bytes per sample (one value).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _rows(what: str, home: str, env: Mapping[str, str], budget: float | None) ->
 
 
 def _python(script: str, *arguments: str, env: Mapping[str, str]) -> str:
-    """Run a program of this folder, so that this process stays small, and return its output."""
+    """Run a program of this folder and return its output, so that this process needs no memory."""
     argv = [sys.executable, str(_HERE / script), *arguments]
     done = subprocess.run(argv, env=dict(env), stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout

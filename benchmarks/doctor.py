@@ -2,9 +2,9 @@
 
 In a job with eight stub GPUs, `teho doctor` imports the framework to learn which GPUs it can use.
 In this benchmark, the framework is a module with a few lines, because this machine cannot run
-PyTorch for CUDA. The last row uses the real PyTorch, and `teho doctor` loads only its library. The
-benchmark compares the time in this row with a normal `import torch` in the same Python. Teho's way
-and the normal import run alternately.
+PyTorch for CUDA. The last row uses the real PyTorch. Here, `teho doctor` loads only PyTorch's
+compiled library. The benchmark compares the time in this row with a normal `import torch` in the
+same Python. The two ways run alternately.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def measure(*, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, stub_environment() as env:
         python = small_python(Path(folder), "torch-2.5.1+cu124")
         fake_torch(Path(folder), gpus=8)
-        # A problem that it finds, such as a wrong clock, does not fail the measurement.
+        # If `teho doctor` finds a problem, such as a wrong clock, the measurement does not fail.
         page = f"'{SCRIPTS}/teho' doctor --python '{python}' >/dev/null 2>&1; [ $? -lt 126 ]"
         alone = {name: env[name] for name in env if not name.startswith("TEHO_STUB")}
         calls = {

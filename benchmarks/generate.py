@@ -1,10 +1,11 @@
-"""Generates recordings that look like a training's, through Teho's own sampler and journal.
+"""Generate recordings that look like a training, with Teho's own sampler and journal.
 
-`generate.py HOME --days D --nodes N` writes one run. The first node's rows come from
-`Sampler.add`, once for each second of the run; where a row takes more than 32 samples, 32
-spread over its span stand for all of them. The other nodes' rows are the first one's with
-each device's gauges moved in time and its counters scaled, by random amounts of its own,
-because 64 nodes second by second would take an hour. All are sealed as a recorder does.
+`generate.py HOME --days D --nodes N` writes one run. For the first node, the program calls
+`Sampler.add` for each second of the run. If a row covers more than 32 samples, the program
+generates only 32 samples, spread over the time of the row. To generate 64 nodes in this way would
+take an hour. So the rows of the other nodes are changed copies of the first node's rows: for each
+device, gauges are moved in time and counters are scaled, by random amounts. The rows of each node
+are sealed in the same way as by a recorder.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class _Node:
         self._temperature = [55.0] * _GPUS
 
     def read(self, second: int, step_s: int) -> Readings:
-        """Return what the sources would say at one second, `step_s` after the last time."""
+        """Return the readings at one second, `step_s` after the previous readings."""
         evaluating = second % 1200 > 1100
         load = 0.35 if evaluating else 0.93
         readings: Readings = {"node": self._host(second, step_s, evaluating=evaluating)}
@@ -173,10 +174,10 @@ def generate(home: Path, days: float, nodes: int) -> Path:
 
 
 class _Thinning:
-    """The sampler's own `samples_per_row`, up to a number of samples."""
+    """The sampler's own `samples_per_row`, but never more than `_SUBSAMPLES`."""
 
     step_s = 1
-    """Time from one sample to the next, so that the rows' spans are the sampler's own."""
+    """Time from one sample to the next, so that a row covers the same time as without the limit."""
 
     def __call__(self, rows_written: int, values_per_row: int) -> int:
         whole = samples_per_row(rows_written, values_per_row)
@@ -185,7 +186,7 @@ class _Thinning:
 
 
 def _sample(name: str, seconds: int, journal: Journal, thinning: _Thinning) -> None:
-    # The sampler takes a long time between two samples for a gap, and here there are none.
+    # The sampler assumes a gap after a long time between two samples; here are no gaps.
     sampler = SignalSampler(name, _STARTED_AT, period_s=86400)
     source, jitter = _Node(seed=1), random.Random(2)
     sampler.begin(source.read(0, 1), 0.0)
@@ -193,7 +194,7 @@ def _sample(name: str, seconds: int, journal: Journal, thinning: _Thinning) -> N
     while second < seconds:
         step_s = min(thinning.step_s, seconds - second)
         second += step_s
-        # A recorder wakes a little late, and never twice alike.
+        # A recorder wakes up a little late, by a different time each time.
         rows = sampler.add(source.read(second, step_s), second + jitter.uniform(1e-4, 9e-4))
         journal.append(rows)
         waiting += len(rows)
@@ -248,7 +249,7 @@ def _write_copies(directory: Path, first: str, nodes: int) -> None:
         name = f"r01g{number:02d}"
         varied = random.Random(number)
         rows = pa.concat_tables([_variant(part, name, varied) for part in parts])
-        # A stream of one batch a device, sealed as any other: the file is a recorder's.
+        # A stream with one batch for each device, sealed in the same way as a recorder's stream.
         path = str(directory / "live" / f"{name}.0000.arrows")
         with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, rows.schema) as writer:
             writer.write_table(rows.combine_chunks())
@@ -257,7 +258,7 @@ def _write_copies(directory: Path, first: str, nodes: int) -> None:
 
 
 def _variant(part: pa.Table, node: str, varied: random.Random) -> pa.Table:
-    """Return one device's rows as another node's: gauges rolled in time, counters scaled."""
+    """Return rows of a device on another node: gauges moved in time, counters scaled."""
     shift = varied.randrange(1, part.num_rows)
     columns: dict[str, Any] = {}
     for field in part.schema:

@@ -1,10 +1,11 @@
-"""Launching: wall time from `teho launch` to the user's program, which is `true`.
+"""Launching: the wall time of `teho launch`, which starts the program `true`.
 
 The commands run alternately, many times. `python -S -c pass` is the shortest possible Python
-program. The budget includes the time of this program. torchrun and Accelerate use another Python
-(`.frameworks`, see `tests/frameworks.sh`). torchrun and Accelerate start one process, and stay in
-memory until this process ends. The last row starts 256 commands at the same time, as `srun` starts
-the ranks of a node. The time of this row ends when the last command ends.
+program. The budget includes the time of this program. torchrun and Accelerate use another Python,
+which `tests/frameworks.sh` installs in `.frameworks`. torchrun and Accelerate start one process,
+and stay in memory until this process ends. For the last row, the benchmark starts 256 commands at
+the same time, as `srun` starts the ranks of a node. The time of this row ends when the last of the
+256 commands ends.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def measure(*, quick: bool) -> list[Row]:
 
 
 def _start_together(argv: Sequence[str], env: Mapping[str, str], ranks: int) -> float:
-    """Start that many ranks, and return the seconds from before the first to the last's end."""
+    """Start all ranks; return the seconds from the start of the first to the end of the last."""
     began_s = time.perf_counter()
     processes = [
         subprocess.Popen(

@@ -1,23 +1,25 @@
-"""Lines: whether the share of the time of each line is right. The programs measure their lines too.
+"""Lines: whether the share of the time that Teho reports for each line of a program is right.
 
-The programs in `benchmarks/lines/programs` were written without knowledge of Teho. Each program
-runs a loop of two to five marked lines and measures the time of each line. The benchmark compares
-the shares from the program's own clocks with the shares that Teho, py-spy and scalene find, each in
-a separate run. *Largest error* is the largest difference from the program's own clocks, in
-percentage points, over all lines of all programs. *Programs with the right top line* are programs
-for which the tool found the most expensive line. If the share of a line is within 5 points of the
-most expensive line, this line also counts as the most expensive line. *Loaded machine* means that
-two other processes use all cores.
+The authors of the programs in `benchmarks/lines/programs` did not know Teho. Each program runs a
+loop of two to five marked lines, and measures the time of each marked line itself. The benchmark
+compares the shares from the program's own clocks with the shares that Teho, py-spy and scalene
+find, each in a separate run. *Largest error* is the largest difference from the program's own
+clocks, in percentage points, over all lines of all programs. *Programs with the right top line* are
+programs for which the tool found the most expensive line. If the share of a line is less than 5
+percentage points below the share of the most expensive line, this line also counts as the most
+expensive one. *Loaded machine* means that two other processes keep both cores busy.
 
-If a program uses neither PyTorch nor NumPy, it runs under every installed CPython. If a program
-uses PyTorch or NumPy, it runs under the Python in `.frameworks`. py-spy and scalene use this Python
-too. A program runs for 20 s with Teho, and for 10 s with another profiler. With 500 samples, one
-share in 40 differs by more than 5 points by chance. If a program has an error of more than 5
-points, it runs three more times, and Teho's figure is the mean of these three runs. py-spy takes
-100 samples per second, with `--idle`, and stops the program for each sample. scalene does not
-report inclusive time. So for scalene, the benchmark adds up the time of a line and of the functions
-in the same file that the line calls. *Lines with the right activity* are lines for which Teho and
-the program's author agree on the activity of the main thread.
+A program that uses neither PyTorch nor NumPy runs under every installed version of CPython. A
+program that uses PyTorch or NumPy runs only under the Python in `.frameworks`, which
+`tests/frameworks.sh` installs. With py-spy and scalene, all programs run under this Python. A
+program runs for 20 s with Teho, and for 10 s with another profiler. With 500 samples, one share in
+40 is wrong by more than 5 percentage points by chance. If a share in a program is wrong by more
+than 5 points with Teho, the program runs three more times. Teho's figure is then the mean of these
+three runs. py-spy takes 100 samples per second, with `--idle`, and stops the program for each
+sample. scalene reports only the time in a line itself, not the time in the functions that the line
+calls. So for scalene, the benchmark adds the time of the functions in the same file that the line
+calls. *Lines with the right activity* are lines for which Teho and the program's author agree on
+the activity of the main thread.
 """
 
 from __future__ import annotations

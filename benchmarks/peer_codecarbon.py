@@ -1,7 +1,7 @@
-"""Measures each second with codecarbon's offline tracker until it is ended; says how many signals.
+"""Measure once a second with codecarbon's offline tracker, and print the number of signals.
 
-Nothing is written, logged or sent. Each second codecarbon reads energy and load of every
-GPU, the CPU's load, and the memory in use, in bytes and in per cent.
+The tracker writes no files and no logs, and sends no data. Once a second, codecarbon reads the
+energy and load of every GPU, the load of the CPU, and the memory in use, in bytes and in per cent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import sys
 import time
 
-with contextlib.redirect_stdout(sys.stderr):  # AMD's library prints where it was looked for
+with contextlib.redirect_stdout(sys.stderr):  # AMD's library prints messages
     from codecarbon import OfflineEmissionsTracker
 
 tracker = OfflineEmissionsTracker(

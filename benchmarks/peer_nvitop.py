@@ -1,4 +1,4 @@
-"""Samples all GPUs each second with nvitop's collector until it is ended; says how many signals."""
+"""Sample all GPUs once a second with nvitop's collector, and print the number of signals."""
 
 from __future__ import annotations
 

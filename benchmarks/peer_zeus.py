@@ -1,7 +1,7 @@
-"""Measures each second with Zeus's monitor until it is ended; says how many signals.
+"""Measure once a second with Zeus's monitor, and print the number of signals.
 
-A window is begun and ended each second, as its documentation does around an epoch: the energy of
-each GPU, and the time.
+The documentation of Zeus measures an epoch as one window. This program begins and ends a window
+each second. A window has the energy of each GPU, and the time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import sys
 import time
 
-with contextlib.redirect_stdout(sys.stderr):  # a library of it prints where it looked for AMD's
+with contextlib.redirect_stdout(sys.stderr):  # a library of Zeus prints messages
     from zeus.monitor import ZeusMonitor
 
     monitor = ZeusMonitor(approx_instant_energy=False)

@@ -2,9 +2,9 @@
 
 Each `teho plan` is one process. `teho plan` reads the files of all clusters, makes a plan, and
 prints the plan. With `--script`, `teho plan` also loads the templates and writes a script. *10,000
-plans* are plans for requests of every size. Some of these requests fit on a cluster, and other
-requests do not. One process plans each request on every cluster. No other tool plans a job, so this
-page compares `teho plan` only with the shortest Python program, `pass`.
+plans in one process* are plans for small and large requests. Some of these requests fit on a
+cluster, and other requests do not. One process plans each request on every cluster. No other tool
+plans a job, so this page compares `teho plan` only with the shortest Python program, `pass`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def measure(*, quick: bool) -> list[Row]:
 
 
 def _plans_s(count: int) -> float:
-    """Return how long plans take, the catalogue being read."""
+    """Return the time for plans, without the time to read the catalogue."""
     from teho.clusters.catalogue import load_catalogue
     from teho.model.request import Request
     from teho.planner.answer import answer

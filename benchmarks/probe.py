@@ -6,38 +6,43 @@ plain Python. *numpy* multiplies matrices. Each program uses one thread, as with
 
 The cost of the sampler is smaller than the noise of a shared machine. On average, the sampler may
 use 0.4 % of a core in the first 150 s of a process. In this benchmark it may use ten times as much,
-and the loss is divided by ten. The program stops the sampler (SIGSTOP) for half a second, then lets
-it continue for half a second, and so on. In every second window, the sampler is *stopped*. The
-windows between them are of two kinds, chosen at random. In one half of these windows, the sampler
-is *awake*. In the other half, the program stops the sampler *again*. Teho's figure shows how much
-longer a step took in awake windows than in the stopped windows around them. Teho's figure is the
-mean over the middle half of the windows, divided by ten, with its 95 % interval (bootstrap).
-*Stopped again* is computed in the same way as Teho's figure, but for the windows in which the
-sampler was stopped again. The true value of *stopped again* is 0. The answer is neither yes nor no
-in two cases: the interval of *stopped again* reaches the budget, or Teho's interval contains the
-budget.
+and the loss is divided by ten. The run is divided into time windows of half a second. In every
+second time window, the program stops the sampler (SIGSTOP). These time windows are called
+*stopped*. The other time windows are of two kinds, in random order. In one half of the other time
+windows, the sampler runs. These are called *awake*. In the other half, the sampler stays stopped.
+These are called *stopped again*. Teho's figure shows how much longer a step took in an *awake*
+window than in the *stopped* windows before and after it. Each *awake* window gives one value in per
+cent. Teho's figure is the mean of the middle half of these values, divided by ten, with its 95 %
+confidence interval (bootstrap). The figure *stopped again* is computed in the same way from the
+*stopped again* windows. The true value of this figure is 0. In two cases, the column *Holds* says
+neither yes nor no: the interval of *stopped again* reaches the budget, or Teho's interval contains
+the budget.
 
-The probe also wraps *PyTorch's functions*. The benchmark cannot switch off the wrapped functions
-during a run. So the benchmark measures the cost of the wrapping separately, and adds it to Teho's
-figure for *training*. To measure the cost of the wrapping, processes with and without the probe run
-a loader of numbers and an optimizer with one parameter. The benchmark takes the difference between
-their shortest times per batch. The benchmark multiplies the difference of the times by the batches
-per second in *training*. The probe and the sampler measure the row *CPU time of probe and sampler*
-themselves, from the start of a run. Only the last two rows include the cost at the start and the
+The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
+during a run. So the benchmark measures the cost of the wrapping separately, and adds this cost to
+Teho's figure for *training*. To measure the cost of the wrapping, processes with and without the
+probe run a data loader that returns numbers, and an optimizer with one parameter. The benchmark
+takes the shortest time per batch with the probe, and subtracts the shortest time per batch without
+it. The benchmark multiplies this difference by the batches per second in *training*. The probe and
+the sampler measure their own CPU time from the start of a run. The rows *CPU time of probe and
+sampler* have this time. Only the last two rows of the table include the cost at the start and the
 end of a program.
 
-Other profilers are measured as whole processes. Runs with a profiler and runs without a profiler
-alternate. The figure shows how much longer a step took after a warm-up of two seconds. The figure
-is the median over rounds, with the minimum and the maximum. The start and the end of the program
-are not included. *A second run* is a second run of the program without a profiler. If a figure is
-inside the range of *a second run*, it is noise. *The probe, as a whole process* checks that the
-method above hides no cost.
+Other profilers cannot be stopped in this way, so the benchmark compares whole runs. In each round,
+the program runs once with each profiler and once without a profiler. A profiler's figure shows how
+much longer a step took with the profiler, after a warm-up of two seconds. It is the median over all
+rounds, with the minimum and the maximum. The start and the end of the program are not included. *A
+second run* is a second run of the program without a profiler. If a profiler's figure is inside the
+range of *a second run*, the figure is noise. The row *the probe, as a whole process* measures the
+probe in the same way as the profilers. This row checks that the method with time windows hides no
+cost.
 
-torch.profiler records the CPU. *scheduled* repeats `schedule(wait=5, warmup=1, active=3)` and
-writes its traces. TraceML has `trace_step` around each step. scalene runs with `--cpu-only`. py-spy
-takes 100 samples per second, its default. Each profiler is installed into a separate environment.
-If a profiler does not work on this machine, the page says so. If PyTorch (`tests/frameworks.sh`) is
-missing, there is no row *training*.
+torch.profiler records only the CPU. *torch.profiler, scheduled* repeats
+`schedule(wait=5, warmup=1, active=3)` and writes its traces. With TraceML, each step is inside
+`trace_step`. scalene runs with `--cpu-only`. py-spy takes 100 samples per second, its default. Each
+profiler is installed into a separate environment. If a profiler does not work on this machine, the
+table has no row for this profiler. `tests/frameworks.sh` installs PyTorch. If PyTorch is missing,
+the table has no rows for the program *training*.
 """
 
 from __future__ import annotations
@@ -77,9 +82,9 @@ _FRAMEWORKS = ROOT / ".frameworks" / "bin" / "python"
 _INSTALLED = ("py-spy==0.4.3", "scalene==2.4.0", "traceml-ai==0.5.0")
 _BUDGET_PERCENT = 0.5
 _DOSE, _USUAL_SHARE = 10, 0.004
-"""Of a core: what the sampler takes on average in the first 150 s of a process."""
+"""Factor, and share of a core that the sampler uses on average in the first 150 s of a process."""
 _WINDOWS, _WINDOW_S = 300, 0.5
-"""Windows that are looked at; as many and one more lie between them."""
+"""Number of *awake* and *stopped again* windows; there is one more *stopped* window."""
 _ROUNDS, _PEER_S = 5, 5.0
 
 
@@ -148,14 +153,14 @@ def _rows(
 
 
 class _Child:
-    """One of the programs, to be run in many ways.
+    """One of the programs, which can be run in many ways.
 
     Args:
-        python: what runs it.
-        program: its name.
-        folder: where it leaves what it makes.
-        alone: its environment without the probe.
-        probe: the same with the probe.
+        python: the Python that runs the program.
+        program: the name of the program.
+        folder: the folder for the files of the program.
+        alone: the environment of the program without the probe.
+        probe: the environment of the program with the probe.
     """
 
     def __init__(
@@ -178,7 +183,7 @@ class _Child:
         program: str = "",
         around: Sequence[object] = (),
     ) -> dict[str, Any]:
-        """Run it, and return what it says of itself."""
+        """Run the program, and return the results that it writes."""
         result = self._folder / "result.json"
         result.unlink(missing_ok=True)
         argv = [*(around or self._script), program or self.program, result, *what]
@@ -192,7 +197,7 @@ class _Child:
         return told
 
     def peers(self, commands: Path | None) -> dict[str, Callable[[float], dict[str, Any]]]:
-        """Return how to run it for some seconds in each peer that works here."""
+        """Return functions that run the program with each peer that works on this machine."""
         trace, logs = self._folder / "trace", self._folder / "logs"
         inside: dict[str, str] = {}
         around: dict[str, list[object]] = {}
@@ -223,7 +228,7 @@ class _Child:
         return calls
 
     def hooks(self, steps_per_s: float, rounds: int) -> Row:
-        """Return what stands around PyTorch's own functions, at a pace of training."""
+        """Return the row about the cost of the wrapped functions, at a step rate of *training*."""
         told = interleave(
             {
                 probed: partial(self.told, program="hooks", probed=probed)
@@ -241,12 +246,12 @@ class _Child:
         )
 
     def account(self, pid: int) -> tuple[float, float]:
-        """Return the CPU time that probe and sampler say that they took, and in how long [s]."""
+        """Return the CPU time of probe and sampler by their own count, and the run's length [s]."""
         spool = Path(self._environments[True]["TEHO_PROBE"])
         (own,) = spool.glob(f"{pid}-*.jsonl")
         lines = [json.loads(line) for line in own.read_text(encoding="utf-8").splitlines()]
         probe_s = [line["cost_s"] for line in lines if "cost_s" in line][-1]
-        # Each run has a sampler of its own: the one that began to read this process.
+        # Each run has its own sampler. This finds the sampler that read this process.
         began = f'"{own.stem}","began_s"'
         (path,) = (one for one in spool.glob("stacks-*.jsonl") if began in one.read_text())
         told = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -256,7 +261,7 @@ class _Child:
 
 @contextmanager
 def _sampled(spool: str, *, is_dosed: bool) -> Iterator[None]:
-    """Have the recorder's sampler look at what writes into a spool."""
+    """Run the recorder's sampler for the processes that write into a spool."""
     usual = stack_sampler._share
     if is_dosed:
         stack_sampler._share = lambda _: _DOSE * _USUAL_SHARE
@@ -269,7 +274,7 @@ def _sampled(spool: str, *, is_dosed: bool) -> Iterator[None]:
 
 
 def _beside(ours: Row, name: str, alone: Sequence[float], theirs: Sequence[float]) -> Row:
-    """Return the row of whole processes, by their steps a second and those of the program alone."""
+    """Return the row that compares the steps per second with a peer and without a peer."""
     slower = [100 * (own / other - 1) for own, other in zip(alone, theirs, strict=True)]
     middle = statistics.median(slower)
     return Row(
@@ -285,7 +290,7 @@ def _beside(ours: Row, name: str, alone: Sequence[float], theirs: Sequence[float
 def _start(
     python: Path, program: str, alone: Mapping[str, str], probe: Mapping[str, str], *, rounds: int
 ) -> Row:
-    """Return the wall time of a program that does nothing."""
+    """Return the row about the wall time of a very short program."""
     say(f"start of `{program}`")
     argv = (python, "-c", program)
     ended = interleave(
@@ -311,7 +316,7 @@ def _free_port() -> str:
 
 
 def peers_for(python: Path) -> Path | None:
-    """Return where the peers' commands lie; they see what is installed for the Python given."""
+    """Return the folder of the peers' commands. The peers can import the packages of `python`."""
     peers = CACHE / "peers"
     done, wanted = peers / "done", "\n".join((str(python), *_INSTALLED))
     if done.exists() and done.read_text(encoding="utf-8") == wanted:

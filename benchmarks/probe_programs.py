@@ -1,4 +1,4 @@
-"""The programs of the benchmark `probe`, run in a process of their own; see `probe.py`.
+"""The programs of the benchmark `probe`, which run in separate processes; see `probe.py`.
 
 python probe_programs.py PROGRAM RESULT SECONDS PEER          steps a second; PEER may be none
 python probe_programs.py PROGRAM RESULT windows COUNT LENGTH  what the probe costs, in windows

@@ -3,12 +3,12 @@
 All three tools run at the same time, in separate processes, during several time windows. Teho runs
 as `teho run -- sleep`. nvitop and codecarbon only collect values, and write no files. The kernel
 reports the CPU time of each process in nanoseconds. *CPU time of the start* is the CPU time of the
-first seconds, minus the CPU time of the same time later in the run. The row *a whole* `teho run`
-also includes the CPU time of the supervisor, of sealing, and of the report. PSS divides shared
-pages among the processes that share them, so sums over processes are correct. To compare the tools,
-this page uses their memory in the first minutes. The rows for 900 samples show the memory at the
-end of a longer run. A signal is one quantity of one device. The signals of nvitop are counted in
-its output. The signals of codecarbon are counted in its source code.
+first seconds, minus the CPU time of the same number of seconds later in the run. The row *CPU time
+of a whole* `teho run` also includes the supervisor, the sealing of the recording, and the report.
+PSS divides shared pages among the processes that share them, so sums over processes are correct. To
+compare the tools, this page uses their memory in the first minutes. The rows for 900 samples show
+the memory at the end of a longer run. A signal is one quantity of one device. The signals of nvitop
+are counted in its output. The signals of codecarbon are counted in its source code.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def cpu_s(pid: int) -> float:
 
 
 def memory_bytes(pid: int) -> dict[str, int]:
-    """Return a process's proportional set (`Pss`) and peak resident set (`VmHWM`) in bytes."""
+    """Return proportional set size (`Pss`) and peak resident set size (`VmHWM`) in bytes."""
     found = {}
     for file, key in (("smaps_rollup", "Pss"), ("status", "VmHWM")):
         lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
@@ -161,7 +161,7 @@ def _whole_run(every: str, seconds: int) -> Ended:
 
 
 def _peaks(every: str, seconds: int) -> tuple[int, int]:
-    """Record a sleep: peak resident bytes of its recorder, and of its largest process."""
+    """Record `sleep`; return the peak resident bytes of the recorder and of the largest process."""
     say(f"memory of teho run --every {every} -- sleep {seconds}")
     argv = [str(SCRIPTS / "teho"), "run", "--every", every, "--", "sleep", str(seconds)]
     recorder_bytes = 0
@@ -192,7 +192,7 @@ def side_by_side(
     dict[str, dict[str, Figures]],
     dict[str, Figures],
 ]:
-    """Run all collectors at once: ((CPU %, start-up s), memory in MB, signals)."""
+    """Run all tools at the same time; return ((CPU %, start-up s), memory in MB, signals)."""
     from contextlib import ExitStack
 
     signals: dict[str, Figures] = {}

@@ -1,9 +1,9 @@
-"""Run the benchmarks and print their table; `--write` puts it where the docs find it.
+"""Run the benchmarks and print their tables; `--write` writes the page of the docs.
 
 python benchmarks/run.py                                 all of them, about an hour
 python benchmarks/run.py --only start
 python benchmarks/run.py --write docs/benchmarks.md
-python benchmarks/run.py --only start --write docs/benchmarks.md    that section alone
+python benchmarks/run.py --only start --write docs/benchmarks.md    write only this section again
 """
 
 from __future__ import annotations
@@ -39,16 +39,21 @@ _PREFACE = """\
 
 This page shows the cost of Teho in time and memory, compared with other tools. Each section was
 measured in one session, on the machine that the section names. Figures are medians, with the
-minimum and the maximum in brackets. A ratio is Teho's median divided by the other tool's median.
-`make bench` writes this page again.
+minimum and the maximum in brackets. A *peer* is another tool or program that does similar work. A
+*ratio* is Teho's median divided by the peer's median. A *budget* is the largest figure that we
+allow for Teho. The column *Holds* says whether Teho's median is within the budget. *Stub GPUs* are
+not real: a stand-in for NVIDIA's library reports eight H100 GPUs. `make bench` writes this page
+again.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run Teho's benchmarks.")
-    parser.add_argument("--only", choices=NAMES, action="append", help="this one; may be repeated")
     parser.add_argument(
-        "--quick", action="store_true", help="see that it runs; figures mean little"
+        "--only", choices=NAMES, action="append", help="only this one; may be repeated"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="only check that it runs; figures mean little"
     )
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page of the docs")
     options = parser.parse_args(arguments)
@@ -69,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _sections_of(page: Path) -> dict[str, str]:
-    """Return the sections that a page has already, by their heading, in its order."""
+    """Return the sections of a page, by their headings, in the order of the page."""
     parts = page.read_text(encoding="utf-8").split("\n## ")[1:] if page.exists() else []
     return {f"## {part.partition(chr(10))[0]}": f"## {part}".rstrip("\n") + "\n" for part in parts}
 

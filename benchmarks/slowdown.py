@@ -1,25 +1,26 @@
 """Slowdown: a program under `teho run`, while the recorder runs and while it is stopped.
 
-One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts its work.
-*compute* runs Python and NumPy on every core. *loader* also runs on every core. The program
-*loader* reads small files from the page cache, unpacks these files and lists their directory.
+One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts how often it
+repeats a small piece of work. *compute* runs Python and NumPy on every core. *loader* also runs on
+every core. The program *loader* reads small files from the page cache, unpacks these files and
+lists their directory.
 
 The cost of one sample per second is smaller than the noise of a shared machine. So the recorder
-takes ten samples per second, and the loss is divided by ten. The program stops the recorder
-(SIGSTOP) for one second, then lets it continue for one second, and so on. In every second window,
-the recorder is *stopped*. The windows between them are of two kinds, chosen at random. In one half
-of these windows, the recorder is *awake*. In the other half, the program stops the recorder
-*again*. All windows are in the same process with the same memory. The benchmark compares each
-window with the windows before and after it, so slow changes of the machine do not change the
-result.
+takes ten samples per second, and the loss is divided by ten. The run is divided into time windows
+of one second. In every second time window, the program stops the recorder (SIGSTOP). These time
+windows are called *stopped*. The other time windows are of two kinds, in random order. In one half
+of the other time windows, the recorder runs. These are called *awake*. In the other half, the
+recorder stays stopped. These are called *stopped again*. All time windows are in the same process
+with the same memory. The benchmark compares each *awake* or *stopped again* window with the
+*stopped* windows before and after it. So slow changes of the machine do not change the result.
 
-Teho's figure shows how much less work the program did in awake windows than in the stopped windows
-around them. Teho's figure is the mean over the middle half of the windows, in per cent, divided by
-ten, with its 95 % interval (bootstrap). *Stopped again* is computed in the same way as Teho's
-figure, but for the windows in which the recorder was stopped again. The true value of *stopped
-again* is 0, so the interval of *stopped again* shows how exactly this machine can measure. The
-answer is neither yes nor no in two cases: the interval of *stopped again* reaches the budget, or
-Teho's interval contains the budget.
+Teho's figure shows how much less work the program did in an *awake* window than in the *stopped*
+windows before and after it. Each *awake* window gives one value in per cent. Teho's figure is the
+mean of the middle half of these values, divided by ten, with its 95 % confidence interval
+(bootstrap). The figure *stopped again* is computed in the same way from the *stopped again*
+windows. The true value of this figure is 0, so the interval of this figure shows how exactly this
+machine can measure. In two cases, the column *Holds* says neither yes nor no: the interval of
+*stopped again* reaches the budget, or Teho's interval contains the budget.
 
 When the stopped recorder continues, it takes one sample at once. So the recorder takes eleven
 samples in a second instead of ten. Because of the eleventh sample, Teho's figure may be too high,
@@ -47,9 +48,9 @@ from common import SCRIPTS, Row, measure_process, say, slower_by, stub_environme
 
 _PROGRAMS = ("compute", "loader")
 _WINDOWS, _WINDOW_S = 300, 1.0
-"""Windows that are looked at; as many and one more lie between them."""
+"""Number of *awake* and *stopped again* windows; there is one more *stopped* window."""
 _DOSE = 10
-"""Samples a second: as many times as usual, and so many times the cost."""
+"""Samples per second: ten times the usual number, and ten times the cost."""
 _BUDGET_PERCENT = 0.5
 
 
@@ -102,12 +103,12 @@ def _worker(name: str, folder: Path, windows: int, changed: Any, totals: Any) ->
     work = {"compute": _arithmetic, "loader": _reading}[name](folder)
     while (window := changed.value) < windows:
         work()
-        # A unit counts for the window that it ends in: both kinds lose and gain alike.
+        # A unit of work counts for the window in which it ends: this is fair to all windows.
         totals[changed.value if changed.value < windows else window] += 1
 
 
 def _main(name: str, count: int, window_s: float) -> None:
-    # One thread a process: the processes fill the cores.
+    # One thread for each process, and one process for each core.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     recorder = _recorder_pid()
     between = ["awake", "again"] * (count // 2)
@@ -131,7 +132,7 @@ def _main(name: str, count: int, window_s: float) -> None:
             window.value = number
             began_s = time.perf_counter()
             time.sleep(window_s)
-            # A rate needs a unit of work.
+            # To compute a rate, at least one unit of work is needed.
             while not sum(total[number] for total in totals) and workers[0].is_alive():
                 time.sleep(window_s)
             lengths_s.append(time.perf_counter() - began_s)

@@ -1,7 +1,7 @@
-"""Counts what a home's recordings hold: `values.py HOME` prints cells, readings and bytes.
+"""Count the values in the recordings of a home: `values.py HOME` prints cells, readings and bytes.
 
-A cell counts where it is not null; of a list, each of its elements. Readings are those of
-metrics; the other cells say which row it is.
+A cell is counted if it is not null. In a list, each element is counted. Readings are the cells of
+metrics. The other cells identify the row: its time, node and device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEYS = frozenset({"elapsed_s", "span_s", "time", "node", "kind", "device"})
 
 
 def count_cells(path: Path, *, keys: bool) -> int:
-    """Count the values of one sealed file, with the columns that say which row it is or without."""
+    """Count the values of one sealed file, with or without the columns that identify the row."""
     table = pq.ParquetFile(path).read()
     total = 0
     for name in table.column_names:
@@ -30,7 +30,7 @@ def count_cells(path: Path, *, keys: bool) -> int:
 
 
 def count_signals(path: Path) -> int:
-    """Count the pairs of device and metric that ever have a value; each core's share is one."""
+    """Count the pairs of device and metric with a value; the share of each core is one pair."""
     table = pq.ParquetFile(path).read()
     total = 0
     for device in pc.unique(table["device"]).to_pylist():

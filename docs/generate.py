@@ -60,10 +60,11 @@ NOTE = "<!-- Made by docs/generate.py; a test holds it in step. -->\n\n"
 
 
 def metrics() -> str:
-    """Return the page of metrics: a row each."""
+    """Return the page of metrics, with a row for each metric."""
     lines = [
         "# Metrics\n",
-        "Names are the columns of a [recording](../format.md). A counter's unit is its total's.\n",
+        "The name of a metric is the name of its column in a [recording](../format.md). The unit",
+        "of a counter is the unit of its total.\n",
         "| name | unit | kind | of | meaning |",
         "|---|---|---|---|---|",
     ]
@@ -80,10 +81,12 @@ def peaks() -> str:
     heads = ["device", "FP64", "FP32", "FP16", *tensor, "memory", "PCIe", "source"]
     lines = [
         "# Peaks\n",
-        "What a device can do at most, by its maker's documents: the file `peaks.toml` of the",
-        "package `teho.explain`. Rates are in TFLOP/s, dense, at the highest clock; memory is in",
-        "GB/s, both in powers of 1000; PCIe is the generation of an x16 link. A dash: the device",
-        "does not have it. *unknown*: its documents do not tell.\n",
+        "The highest speeds of each device, from the documents of its maker. Teho reads them from",
+        "the file `peaks.toml` of the package `teho.explain`. The columns FP64 to tensor 16 bit",
+        "are in TFLOP/s, for dense data, at the highest clock. The column *memory* is the",
+        "bandwidth of the device's memory in GB/s. Prefixes are powers of 1000. The column *PCIe*",
+        "is the generation of an x16 link. A dash means that the device does not have this part.",
+        "*unknown* means that the maker's documents do not give the value.\n",
         f"| {' | '.join(heads)} |",
         "|---" * len(heads) + "|",
     ]
@@ -108,12 +111,13 @@ def meanings_of(noun: type) -> dict[str, str]:
 
 
 def settings() -> str:
-    """Return the page of settings, from the docstrings below the fields."""
+    """Return the page of settings. Their meanings are the docstrings below the fields."""
     meanings = meanings_of(Settings)
     default = Settings()
     lines = [
         "# Settings\n",
-        "In `~/.config/teho/config.toml`, or in the environment, which wins.\n",
+        "Settings are in the file `~/.config/teho/config.toml` and in environment variables. If",
+        "both give a value, Teho uses the environment variable.\n",
         "| key | default | meaning |",
         "|---|---|---|",
     ]
@@ -125,7 +129,7 @@ def settings() -> str:
 
 
 def commands() -> str:
-    """Return the page of commands: what `--help` prints."""
+    """Return the page of commands, with the output of `--help` for each command."""
     parts = ["# Commands\n"]
     with click.Context(teho, info_name="teho", **teho.context_settings) as root:
         for name, (group, _) in COMMANDS.items():
@@ -135,7 +139,7 @@ def commands() -> str:
 
 
 def _helps(command: click.Command, name: str, parent: click.Context, group: str = "") -> list[str]:
-    """Return what `--help` prints of a command and, below it, of its own commands."""
+    """Return the output of `--help` for a command, and for each command inside it."""
     with click.Context(command, info_name=name, parent=parent, max_content_width=90) as own:
         parts = [f"## {own.command_path}\n\n{group}```text\n{own.get_help()}\n```\n"]
         for inner in getattr(command, "commands", {}).values():
@@ -162,9 +166,10 @@ def cluster_file() -> str:
     definitions = cluster_schema()["$defs"]
     lines = [
         "# A cluster's file\n",
-        "One TOML file a cluster; see [Clusters](../clusters.md) for where it lies. An unknown key",
-        "is a mistake, found by `teho clusters check`. The JSON schema is `cluster.schema.json` of",
-        "the package `teho.clusters`: an editor that knows schemas completes keys with it.\n",
+        "Each cluster has one TOML file. [Clusters](../clusters.md) says in which folder. Unknown",
+        "keys are errors, which `teho clusters check` finds. The JSON schema of the file is",
+        "`cluster.schema.json` in the package `teho.clusters`. With this schema, an editor can",
+        "complete the keys.\n",
     ]
     for name in ["Cluster", *sorted(definitions.keys() - {"Cluster"})]:
         definition = definitions[name]
@@ -184,11 +189,11 @@ def _default(value: Any) -> str:
 
 
 def _kind(kind: dict[str, Any]) -> str:
-    """Write a type of the schema as TOML knows it: `list of Term`, `number`."""
+    """Return a type of the schema in the words of TOML: `list of Term`, `number`."""
     if "$ref" in kind:
         name = kind["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
-    if "anyOf" in kind:  # the other is null, which TOML has no word for
+    if "anyOf" in kind:  # the other type is null, which does not exist in TOML
         return _kind(kind["anyOf"][0])
     if "enum" in kind:
         return " or ".join(f'`"{value}"`' for value in kind["enum"])
@@ -221,7 +226,7 @@ NO_FACTS: dict[str, object] = {
     "scratch_in_memory": False,
     "generations": [],
 }
-"""What `teho launch` knows of a cluster that documents nothing."""
+"""The facts of a cluster for `teho launch` if its documents give no facts."""
 
 
 def launch_sites() -> str:
@@ -293,12 +298,12 @@ _RULES_TABLES = {"all rules": _all_rules, "mutes": _mutes, "thresholds": _thresh
 
 
 def rules_page() -> str:
-    """Return the page of rules as it is, with new tables."""
+    """Return the page of rules with new tables. The rest of the page stays."""
     return _with_tables(RULES_PAGE, _RULES_TABLES)
 
 
 def scripts_page() -> str:
-    """Return the page of scripts as it is, with a new table of launchers."""
+    """Return the page of scripts with a new table of launchers. The rest of the page stays."""
     return _with_tables(SCRIPTS_PAGE, {"launchers": _launchers})
 
 
@@ -306,7 +311,7 @@ LESSON_PAGE = HERE / "learn" / "when-a-gpu.md"
 
 
 def lesson_page() -> str:
-    """Return the lesson about sizes as it is, with a GPU's columns if one was measured."""
+    """Return the lesson about sizes, with the columns of a GPU if a GPU was measured."""
     return _with_tables(LESSON_PAGE, {"a GPU's columns": _on_a_gpu})
 
 

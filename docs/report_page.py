@@ -1,4 +1,4 @@
-"""The page about the JSON report, made from the docstrings of its classes."""
+"""Make the page about the JSON report, from the docstrings of the report's classes."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def report_page() -> str:
 
 `teho report --format json` writes one object, a [`Report`](#report).
 
-- Its `schema` is `{SCHEMA}`. The number is raised when a field changes its meaning or is removed.
+- Its `schema` is `{SCHEMA}`. The number is raised if a field is removed or gets a new meaning.
 - New fields can be added at any time. A reader ignores fields that it does not know.
 - The JSON schema is the file `report.schema.json` of the package `teho.show`.
-- The output is indented. If it is larger than 4 MiB, it is on one line.
+- The output is indented. If the output is larger than 4 MiB, all of it is on one line.
 
 Numbers are in base units: bytes, seconds, joules, watts, per cent.
 
@@ -69,7 +69,7 @@ A cell is one of these:
 
 - a number or a text;
 - `null`, if the question does not apply;
-- an object [`Missing`](#missing), which has the reason.
+- an object [`Missing`](#missing), with the reason why the value is missing.
 
 A missing value is never written as zero.
 """

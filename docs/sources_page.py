@@ -1,4 +1,4 @@
-"""Make the page of the documents that Teho began from: each capability, its command, its test."""
+"""Make the page of the source documents: each capability, with its command and its test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLES = Path(__file__).parent / "sources.toml"
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of the documents. Its lines are all of `lines`: rows have them, or these fields."""
+    """One of the documents. Each of its lines is in a row, or in one of these fields."""
 
     name: str
     title: str
@@ -24,7 +24,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     other_lines: str
     """Lines without a capability: titles, empty lines, links, greetings."""
     missing_lines: str = ""
-    """Lines with a capability for which Teho has no command yet."""
+    """Lines with a capability, but without a command of Teho yet."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,7 +43,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The file that the command writes."""
     exit_code: int = 0
     not_run: str = ""
-    """Why the test of this page does not run the command; the row's own test runs it."""
+    """Why the test of the whole page does not run the command. The test in `test` runs it."""
 
 
 class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,15 +70,15 @@ def lines_of(text: str) -> list[int]:
 _HEAD = """# The source documents, line by line
 
 The work on Teho began with five documents about GPUs. This page lists every capability that these
-documents explain or ask for, with the command of Teho and the test that shows it. Use the page to
-find the command for a piece of advice that you know from one of the documents. The documents
-themselves are not in Teho's source code.
+documents explain or ask for, with the command of Teho that has this capability, and the test that
+shows it. Use the page to find the command for a piece of advice that you know from one of the
+documents. The documents themselves are not in Teho's source code.
 
 To try the commands, go to the top folder of Teho's source code, and run
 `export TEHO_HOME=examples/learn`. `tests/test_source_documents.py` runs these commands and checks
-their output. It does not run a command with a remark such as *needs a GPU*: it checks only the
-options of the command. The test in the last column runs such a command, or the part of Teho behind
-it. All tests are in the folder `tests`.
+their output. If a command has a remark such as *needs a GPU*, this test does not run the command.
+It checks only the options of the command. The test in the last column then runs the command, or the
+part of Teho that the command uses. All tests are in the folder `tests`.
 """
 
 

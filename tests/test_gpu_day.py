@@ -224,7 +224,7 @@ def is_gone(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("line", "piece", "why"),
     [
-        ("init DRIVER_NOT_LOADED", "periods", "its driver is not loaded"),
+        ("init DRIVER_NOT_LOADED", "how often each signal changes", "its driver is not loaded"),
         ("fail nvmlGpmSampleGet * NO_PERMISSION", "teho devices", "forbidden:"),
         ("mig 0 2", "teho devices", "MIG"),
     ],
@@ -350,7 +350,7 @@ def test_the_page_is_written_from_the_files(tmp_path: Path) -> None:
     assert "Skipped: no time" in text
     assert "Not run yet: `signals`, `faults`" in text
     cut_off = page.page([real(state="running")])
-    assert "**This stage is running.** What it had measured by then:" in cut_off
+    assert "**The state of this stage is *running*.** Until then, it had measured:" in cut_off
 
 
 def test_without_results_the_page_says_so() -> None:

@@ -1,4 +1,4 @@
-"""The planted faults, each a setting of a program, beside the setting that is as it should be."""
+"""The planted faults. Each is a setting of a program; the ideal setting has no fault."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True)
 class Setting:
-    """What a program is started with."""
+    """Options and environment of a program."""
 
     words: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     memory_mb: int | None = None
-    """Limit of a memory control group, the page cache of what it reads included."""
+    """Limit of a memory control group, including the page cache of the files that it reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A fault, or a control that has none."""
+    """A fault, or a control, which has no fault."""
 
     key: str
-    """The fault's number in the facts, and a letter where it is planted twice; `c…`: a control."""
+    """Number of the fault, with a letter if it is planted twice; `c…`: a control."""
     title: str
     program: str
     words: str = ""
@@ -73,15 +73,15 @@ class Case:
     environment: Mapping[str, str] = field(default_factory=lambda: _ONE_THREAD)
     faulty: Setting = Setting()
     ideal: Setting | None = None
-    """None: there is nothing to make better."""
+    """None: there is no better setting."""
     expected: str | None = None
-    """Kind of the finding that tells it; None: there must be no time cause."""
+    """Kind of the finding that names the fault; None: there must be no cause of lost time."""
     option: tuple[str, str] | None = None
-    """What of the finding's action is a setting of the program: a pattern whose group is a number,
-    and the words that take it. Without it, to follow the action is the ideal setting."""
+    """How to follow the finding's action: a pattern whose group is a number in the action, and the
+    options of the program that take this number. None: the action gives the ideal setting."""
     peer: str = ""
-    """TraceML's status that names the class of the fault; empty: it has none, cannot look into
-    the program, or (fault 10) does not fit into its memory."""
+    """TraceML's status that names the class of the fault; empty: TraceML has no such class, cannot
+    trace the program, or (fault 10) needs too much memory."""
     ranks: int = 1
     slow_opens: bool = False
     """Opening a file of the program's data takes 2 ms."""
@@ -129,7 +129,7 @@ CASES = (
     ),
     Case(
         key="4a",
-        title="as many threads in each worker as a larger node has cores",
+        title="each worker starts a thread for each core of a larger node",
         program="train_images",
         words="--size 160 --smooth --workers 2 --persistent",
         faulty=Setting("--worker-threads 8"),
@@ -147,7 +147,7 @@ CASES = (
     ),
     Case(
         key="5",
-        title="bound to one core of two",
+        title="a program bound to one of two cores",
         program="train_images",
         words=f"{_BIG} --workers 2 --persistent",
         faulty=Setting("--cpu 0"),
@@ -166,7 +166,7 @@ CASES = (
     ),
     Case(
         key="7",
-        title="a table in memory, sent from four workers",
+        title="a table in memory, and four workers that only pass it on",
         program="train_table",
         faulty=Setting("--batches loader --workers 4"),
         ideal=Setting("--batches indexed"),
@@ -194,7 +194,7 @@ CASES = (
     ),
     Case(
         key="10",
-        title="data read again that the memory limit does not let stay",
+        title="data that do not fit into the memory limit, and are read again in each epoch",
         program="train_tokens",
         words="--megabytes 1000 --seconds 10",
         faulty=Setting(memory_mb=800),
@@ -213,7 +213,7 @@ CASES = (
     ),
     Case(
         key="12",
-        title="the large images all with one rank of two",
+        title="all large images are on one of two ranks",
         program="train_images",
         words=f"--images 256 --size {' '.join(_TWO_SIZES)} --workers 1 --persistent",
         ranks=2,
@@ -224,7 +224,7 @@ CASES = (
     ),
     Case(
         key="19a",
-        title="doubles where floats were meant (PyTorch)",
+        title="64-bit numbers where 32-bit numbers are enough (PyTorch)",
         program="train_table",
         words="--batches indexed --width 1024",
         environment={},
@@ -234,7 +234,7 @@ CASES = (
     ),
     Case(
         key="19b",
-        title="doubles where floats were meant (JAX)",
+        title="64-bit numbers where 32-bit numbers are enough (JAX)",
         program="waves",
         environment={},
         faulty=Setting("--x64"),
@@ -280,7 +280,7 @@ CASES = (
     ),
     Case(
         key="tf prefetch",
-        title="an instrument is asked only when the training waits (tf.data)",
+        title="an instrument is read only while the training waits (tf.data)",
         program="train_pipeline",
         words="--from generator --width 1024",
         faulty=Setting(),
@@ -351,7 +351,7 @@ CASES = (
     ),
     Case(
         key="c saving",
-        title="a checkpoint now and then",
+        title="a checkpoint at every 20th step",
         program="train_table",
         words="--batches indexed --batch 1024 --width 768 --save-every 20",
         peer="COMPUTE_BOUND",
@@ -377,14 +377,14 @@ CASES = (
     ),
     Case(
         key="c unpacked",
-        title="batches in JAX that are small beside the steps",
+        title="batches in JAX that take little time compared with the steps",
         program="train_unpacked",
         words="--width 2048 --packed 1",
         environment={},
     ),
     Case(
         key="c grain",
-        title="records of Grain that are small beside the steps",
+        title="records of Grain that take little time compared with the steps",
         program="train_streamed",
         words="--values 4 --turns 1 --width 2048",
         environment={},
@@ -397,7 +397,7 @@ CASES = (
     ),
     Case(
         key="m off",
-        title="fault 1, and the probe is off",
+        title="fault 1, without the probe",
         program="train_images",
         words=_BIG,
         faulty=Setting("--workers 0"),
@@ -405,12 +405,12 @@ CASES = (
     ),
     Case(
         key="m doubles",
-        title="fault 19, and the probe is off",
+        title="fault 19, without the probe",
         program="train_table",
         words="--batches indexed --width 1024 --dtype float64",
         environment={},
         probe="off",
     ),
 )
-"""Faults by their number; then the controls (`c`), and faults without the signal (`m`), of which
-nothing may be said that was not seen."""
+"""Faults by their number, then the controls (`c`), then faults whose signal is missing (`m`): Teho
+must not name a cause for them."""

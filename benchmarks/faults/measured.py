@@ -1,4 +1,4 @@
-"""Runs a program under Teho, and under TraceML, and says what each found."""
+"""Run a program under Teho and under TraceML, and return what each of them found."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ __all__ = ["Found", "Skipped", "Workshop", "found_in", "with_traceml"]
 _HERE = Path(__file__).parent
 _FRAMEWORKS = ROOT / ".frameworks"
 _WITH_DATA = ("train_images", "train_files", "train_tokens", "train_pipeline")
-"""Programs that keep what they generate in a folder."""
+"""Programs that keep their generated data in a folder."""
 _SPEED = re.compile(r"([\d.]+) steps/s")
 _OPEN_DELAY_US = 2000
 _LONGEST_S = 150
 _SHORTEST_JOB_S = 5
 _SHORTER = 0.6
-"""Part of the time that settings run for of which only the speed is asked."""
+"""Settings of which only the speed is needed run for this part of the time."""
 
 
 class Skipped(Exception):  # noqa: N818 - nothing went wrong
-    """What cannot be run here, and why."""
+    """A case cannot be run here; the text says why."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What came of one run."""
+    """The result of one run."""
 
     top: str | None
     """Teho: the first time cause; TraceML: its primary diagnosis."""
@@ -50,7 +50,7 @@ class Found:
 
 
 def found_in(report: Mapping[str, Any], steps_per_s: float = 0.0) -> Found:
-    """Return what a report as JSON holds of causes of lost time."""
+    """Return the causes of lost time in a report (JSON)."""
     abstained = tuple(lack["kind"] for lack in report["abstentions"] if lack["kind"] in TIME_CAUSES)
     top = next((one for one in report["findings"] if one["kind"] in TIME_CAUSES), None)
     if top is None:
@@ -59,14 +59,14 @@ def found_in(report: Mapping[str, Any], steps_per_s: float = 0.0) -> Found:
 
 
 class Workshop:
-    """Where programs are run.
+    """Runs programs.
 
     Args:
-        home: where recordings are kept.
-        seconds: how long a faulty program trains.
-        python: what runs the programs; None: that of the tests' frameworks.
-        programs: the folder of the programs; None: those beside this file.
-        env: the environment; None: this process's, in no job.
+        home: the folder of the recordings.
+        seconds: training time of a program with a fault.
+        python: the Python that runs the programs; None: the Python with the tests' frameworks.
+        programs: the folder of the programs; None: the folder beside this file.
+        env: the environment; None: the environment of this process, outside a job.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Workshop:
         for folder in (home, self._data):
             folder.mkdir(parents=True, exist_ok=True)
         self._seconds = seconds
-        # A user's run lasts for minutes; these would all be too short to judge.
+        # Without this threshold, all runs here would be too short to judge.
         thresholds = home / "thresholds.toml"
         thresholds.write_text(f"[job_too_short]\nelapsed_min_s = {_SHORTEST_JOB_S}\n")
         self._env = {**(environment(home) if env is None else env)} | {

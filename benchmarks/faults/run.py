@@ -1,4 +1,4 @@
-"""Plant faults, have Teho and TraceML look for them, and count who was right.
+"""Run programs with planted faults, and count how often Teho and TraceML find the fault.
 
 python benchmarks/faults/run.py                            all of them, about 25 minutes
 python benchmarks/faults/run.py --only 1,6 --seeds 1
@@ -30,11 +30,11 @@ _SECONDS = 7.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Plant faults and see who finds them.")
-    parser.add_argument("--only", metavar="KEYS", help="such as 1,4a,12; c and m: all of these")
+    parser = argparse.ArgumentParser(description="Count how often Teho finds planted faults.")
+    parser.add_argument("--only", metavar="KEYS", help="only these: 1,4a,12; c, m: all c or m")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=_SECONDS, help="of training, each")
-    parser.add_argument("--quick", action="store_true", help="see that it runs: 1 seed, 4 s")
+    parser.add_argument("--seconds", type=float, default=_SECONDS, help="training time of each run")
+    parser.add_argument("--quick", action="store_true", help="only check that it runs: 1 seed, 4 s")
     parser.add_argument("--no-peer", action="store_true", help="leave TraceML out")
     parser.add_argument("--home", type=Path, help="keep the recordings in this folder")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page of the docs")
@@ -125,15 +125,15 @@ def _measure(result: Result, workshop: Workshop, seed: int, name: str, setting: 
 
 
 def _judge_recordings(workshop: Workshop, home: Path, folders: Sequence[Path]) -> str:
-    """Say how many of the recorded faults are found: FOLDER/RUN, with FOLDER/expected.json."""
+    """Return a sentence: how many recorded faults (FOLDER/RUN, FOLDER/expected.json) are found."""
     right, wrong, made = 0, [], 0
     for path in sorted(path for one in folders for path in one.glob("*/expected.json")):
         expected = json.loads(path.read_bytes())
         (run,) = (entry for entry in path.parent.iterdir() if entry.is_dir())
-        copy = home / "recordings" / path.parent.name  # a report leaves its own files beside it
+        copy = home / "recordings" / path.parent.name  # a report writes files beside it
         shutil.copytree(run, copy, dirs_exist_ok=True)
         found = found_in(workshop.report(copy)).top
-        # Of a mended form only its fault must not be named.
+        # For a program without the fault, the report must not name this fault.
         is_right = found == expected["kind"] if "kind" in expected else found != expected["not"]
         right += is_right
         wrong += [] if is_right else [f"{path.parent.name}: {found or 'nothing'}"]

@@ -1,4 +1,4 @@
-"""From what was found to scores, a confusion table and the page of the docs."""
+"""Compute the scores from the results, and write the confusion table and the page of the docs."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ __all__ = ["Result", "changed_setting", "confusion", "page", "summary"]
 
 _NOTHING = "nothing"
 _LEAST_GAIN = 1.05
-"""An ideal setting that gains less leaves nothing that could be regained measurably."""
+"""If the ideal setting gains less than this, *regained* cannot be measured."""
 _PEER_CLEAN = (
     "COMPUTE_BOUND", "BALANCED", "NO_CLEAR_PERFORMANCE_BOTTLENECK", "INSUFFICIENT_STEP_TIME_DATA",
 )  # fmt: skip
-"""What TraceML says where it blames nothing."""
+"""What TraceML says if it names no problem."""
 
 
 @dataclass
 class Result:
-    """What came of one case: a value for each seed."""
+    """The results of one case: a value for each seed."""
 
     case: Case
     faulty: list[Found] = field(default_factory=list)
     ideal: list[Found] = field(default_factory=list)
     changed: list[Found] = field(default_factory=list)
-    """After the change that the finding suggests, where its cause was right."""
+    """After the change that the finding suggests, if the cause was right."""
     peer: list[Found] = field(default_factory=list)
     skipped: str = ""
-    """Why it was not run to its end."""
+    """Why the case was not run to its end."""
     peer_skipped: str = ""
 
     @property
     def is_control(self) -> bool:
-        """Whether there is nothing to find."""
+        """Whether the program has no fault."""
         return self.case.expected is None
 
     @property
     def right(self) -> int:
-        """In how many runs the top cause was as planted, or none in a control."""
+        """Number of runs in which the top cause was the planted fault, or in a control, none."""
         return sum(found.top == self.case.expected for found in self.faulty)
 
     @property
@@ -53,7 +53,7 @@ class Result:
 
     @property
     def regained(self) -> float | None:
-        """Share of the ideal setting's gain that the suggested change brings; None: too little."""
+        """Gain of the suggested change, as a share of the ideal gain; None: that is too small."""
         if self.gain is None or self.gain < _LEAST_GAIN:
             return None
         changed = _quotient(self.changed, self.faulty)
@@ -61,10 +61,10 @@ class Result:
 
 
 def changed_setting(case: Case, found: Found) -> Setting | None:
-    """Return the setting that follows a finding's action; None: the cause is wrong, or no number.
+    """Return the setting that a finding suggests; None: the cause is wrong, or a number is missing.
 
-    Where a number of the action is an option of the program, that number is taken; where the
-    action is to write the program otherwise, or to ask for more, it has been done in the ideal one.
+    If the action has a number for an option of the program, this number is used. If the action is
+    to change the code or to request more, the ideal setting has this change already.
     """
     if found.top is None or found.top != case.expected or case.ideal is None:
         return None
@@ -76,7 +76,7 @@ def changed_setting(case: Case, found: Found) -> Setting | None:
 
 
 def confusion(results: Iterable[Result]) -> list[str]:
-    """Return a table in Markdown: what was planted and what was found, with the number of runs."""
+    """Return a table in Markdown: planted faults and found causes, with the number of runs."""
     rows = [
         (result.case, Counter(one.top or _NOTHING for one in result.faulty))
         for result in results
@@ -99,7 +99,7 @@ def _nothing_last(kind: str) -> tuple[bool, str]:
 
 
 def summary(results: Sequence[Result]) -> list[str]:
-    """Return the scores, a line each."""
+    """Return a line for each score."""
     faults = [result for result in results if not result.is_control]
     controls = [result for result in results if result.case.key.startswith("c")]
     missing = [result for result in results if result.case.key.startswith("m")]
@@ -108,14 +108,14 @@ def summary(results: Sequence[Result]) -> list[str]:
     named = [(_peer_right(r), len(r.peer)) for r in faults]
     clean = [(_peer_clean(r), len(r.peer)) for r in controls]
     return [
-        f"Top cause right: {_share(_rights(faults))} (goal: 95 %)",
-        f"Controls with no false alarm: {_share(_rights(controls))} (goal: all)",
-        f"After the repair, the same cause is still named: {_share(accused)}",
-        f"Signal missing, and no cause named: {_share(_rights(missing))}",
-        f"Signal missing, and a rule says so: {_share(abstained)}",
+        f"The top cause is right: {_share(_rights(faults))} (goal: 95 %)",
+        f"Controls for which Teho names no cause: {_share(_rights(controls))} (goal: all)",
+        f"After the repair, Teho still names the same cause: {_share(accused)}",
+        f"A signal is missing, and Teho names no cause: {_share(_rights(missing))}",
+        f"A signal is missing, and a rule says that it is missing: {_share(abstained)}",
         f"Gain from the change that Teho suggests: {_regained(faults)}",
         f"TraceML names the class of the fault: {_share(named)}",
-        f"TraceML, controls with no false alarm: {_share(clean)}",
+        f"Controls for which TraceML names no problem: {_share(clean)}",
     ]
 
 
@@ -148,7 +148,7 @@ def _share(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def _quotient(over: Sequence[Found], under: Sequence[Found]) -> float | None:
-    """Return how many times as fast, by medians; None if one was not measured."""
+    """Return the ratio of the median speeds; None if one of them was not measured."""
     if not over or not under:
         return None
     speeds = [
@@ -202,35 +202,41 @@ fault. The *top cause* is the first finding in `teho report` that says why time 
 `make faults` writes this page again.
 """
 _CONFUSION = """\
-Each row is a planted fault, and each column is a cause that Teho found. Each cell gives a number of
-runs. In the runs with bold numbers, Teho found the right cause.
+Each row is a planted fault, and each column is a cause that Teho found. A number in the table is a
+number of runs. If the number is bold, Teho found the right cause in these runs.
 """
 _METHOD = """\
-Each program generates its data once and trains for {seconds:g} s with each seed (less if it has no
-fault). Each program counts its own steps. The program runs alternately with all settings of a case,
-so a slow change of the machine affects all settings equally. All speeds on this page are medians.
+Each program generates its input data once. A case has several settings of a program: with the
+fault, and without it (the *ideal* setting). With each seed, the program trains for {seconds:g} s
+with the fault, and for a shorter time without it. Each program counts its own steps. The program
+runs alternately with all settings of a case, so a slow change of the machine affects all settings
+equally. All speeds on this page are medians. *Ideal ÷ faulty* is the speed with the ideal setting,
+divided by the speed with the fault.
 
-*Regained* is the part of the ideal gain in steps per second that the suggested change gives. If the
-advice names a number of workers, the benchmark uses this number. If the advice asks for different
-code, different data or a larger allocation, the benchmark uses the ideal setting. If the top cause
-is wrong, *regained* is 0. If the ideal setting gains less than 5 %, *regained* is empty. One
-threshold differs from the usual value: here, a run is too short to judge if it takes less than 5 s.
-Usually, this threshold is 60 s.
+*Regained* is the gain from the change that Teho suggests, as a share of the gain from the ideal
+setting. Both gains are in steps per second. If the advice names a number of workers, the benchmark
+uses this number. If the advice asks for different code, different data or a larger allocation, the
+benchmark uses the ideal setting. If the top cause is wrong, *regained* is 0. If the ideal setting
+gains less than 5 %, *regained* is empty. For these runs, we changed one threshold of Teho: a run is
+too short to judge if it takes less than 5 s, not 60 s.
 
-The latency of fault 9 is added outside the program, in `open` (`slow_open.c`). The memory limit of
-fault 10 is a real control group. When fault 10 starts, its data are not in the page cache. In cases
-whose number begins with `m`, the signal that shows the fault is missing.
+In fault 9, files are slow to open: a library outside the program (`slow_open.c`) delays each `open`
+of a data file. The memory limit of fault 10 is a real control group. When the program with fault 10
+starts, its data are not in the page cache. In cases whose number begins with `m`, the signal that
+shows the fault is missing.
 
 Each program also runs once with TraceML, in a separate environment. For TraceML, each program makes
 the calls that TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not
 name causes, but classes of problems. There are four classes: bound by input, bound by compute, time
 outside the phases of a step, and a rank that is late for its input. If TraceML's class fits the
-fault, TraceML is right. For a control, TraceML is right if it names no class. If TraceML has no
-class for the fault, or cannot trace the program, its column is empty. For fault 10, the column is
-also empty, because the program and TraceML together need more memory than the limit.
+fault, TraceML is right. For a control, TraceML is right if it names no class, or *bound by
+compute*. If TraceML has no class for the fault, or cannot trace the program, the column *TraceML
+says* is empty. For fault 10, this column is also empty, because the program and TraceML together
+need more memory than the limit.
 
 Faults 13 to 18 and 20 appear only on a GPU. For these faults, there are recordings in
-`benchmarks/faults/recordings/`. Each recording has the expected finding. {recordings}
+`benchmarks/faults/recordings/`. A file in each recording names the finding that is expected.
+{recordings}
 """
 
 

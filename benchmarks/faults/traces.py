@@ -1,11 +1,11 @@
 """Make the recordings of faults that need a GPU, on a machine without one.
 
-python benchmarks/faults/traces.py FOLDER [--but RECORDINGS]    (two minutes; run.py does it)
+python benchmarks/faults/traces.py FOLDER [--but RECORDINGS]    (two minutes; run.py starts it)
 
-Not measurements: a stand-in for NVIDIA's library plays figures such as the facts give for each
-fault, and a program passes its time in lines that read as the real one's. What is real is the way
-from there to the report: the recorder, the probe, the loader of PyTorch. If RECORDINGS has a
-recording of the real fault (`make gpu STAGE=faults`), its trace is not made.
+These recordings are not measurements. A stand-in for NVIDIA's library reports typical figures for
+each fault, and a program spends its time in source lines that look like the lines of the real
+program. The recorder, the probe and the data loader of PyTorch are real. If RECORDINGS has a
+recording of the real fault (`make gpu STAGE=faults`), this program does not make one.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Run the stages of a GPU day, each in a process with a deadline; `make gpu` does it.
+"""Run the stages of a GPU day, each in a process with a deadline (`make gpu`).
 
 python3 benchmarks/gpu/day.py                        all stages, on the GPU of this machine
-python3 benchmarks/gpu/day.py signals truth          these, in this order
-python3 benchmarks/gpu/day.py --rehearse             over a stand-in for the driver's library
-python3 benchmarks/gpu/day.py --out FOLDER truth     leave the JSON files and the archive there
+python3 benchmarks/gpu/day.py signals truth          these stages, in this order
+python3 benchmarks/gpu/day.py --rehearse             without a GPU, with a stand-in for the driver
+python3 benchmarks/gpu/day.py --out FOLDER truth     write the JSON files and the archive there
 
-Run it with the Python that has the frameworks. It needs the standard library only, and pip to
-install Teho from the folder of wheels. A stage that hangs, crashes or does not import still has its
-JSON file, which says so, and the next stage begins.
+Run this program with the Python that has the frameworks. It needs only the standard library, and
+pip to install Teho from the folder of wheels. If a stage hangs, crashes or cannot be imported, its
+JSON file says so, and the next stage begins.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from result import (  # noqa: E402
 ROOT = _HERE.parents[1]
 BUILD = ROOT / "build" / "gpu"
 STAGE_S, REHEARSAL_S = 520.0, 78.0
-"""What a stage may take; ten seconds later it is killed."""
+"""The longest time of a stage. Ten seconds later, the stage is killed."""
 _GRACE_S, _LEAST_S = 10.0, 5.0
 LARGEST_BYTES = 15 * 2**20
-"""Of one file that is left: what carries it away may take no more than 16 MiB."""
+"""The largest size of one result file: the way back takes files of at most 16 MiB."""
 _TOKEN = "GPU_DAY_TOKEN"
-"""A variable by which all that a stage starts is known, in whatever session it is."""
+"""A variable that marks all processes that a stage starts, in any session."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run the stages of a GPU day.")
-    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)}")
-    parser.add_argument("--rehearse", action="store_true", help="without a GPU; figures are void")
-    parser.add_argument("--out", type=Path, help="folder for what is left (build/gpu/results)")
-    parser.add_argument("--seconds", type=float, help="what a stage may take")
-    parser.add_argument("--within", type=float, help="what all stages may take [s]")
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"some of {', '.join(STAGES)}")
+    parser.add_argument("--rehearse", action="store_true", help="use no GPU; figures mean nothing")
+    parser.add_argument("--out", type=Path, help="folder for the results (build/gpu/results)")
+    parser.add_argument("--seconds", type=float, help="longest time of a stage [s]")
+    parser.add_argument("--within", type=float, help="longest time of all stages [s]")
     parser.add_argument("--first", type=int, help="stop after this number of pieces")
-    parser.add_argument("--python", default=sys.executable, help="has the frameworks")
-    parser.add_argument("--teho", help="a Python that has Teho; installs nothing")
+    parser.add_argument("--python", default=sys.executable, help="Python that has the frameworks")
+    parser.add_argument("--teho", help="a Python that has Teho: install nothing")
     options = parser.parse_args(arguments)
     unknown = [stage for stage in options.stages if stage not in STAGES]
     if unknown:
@@ -94,13 +94,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_stage(
     stage: str, argv: Sequence[str], out: Path, seconds: float, *, is_rehearsal: bool
 ) -> Result:
-    """Run one stage to its end or its deadline, and return what it left.
+    """Run one stage to its end or its deadline, and return its result.
 
     Args:
-        stage: its name.
-        argv: the command; it is given its seconds as well.
-        out: where its JSON file lies.
-        seconds: after which it ends by itself; soon after, it is killed.
+        stage: the name of the stage.
+        argv: the command; this function adds the option `--seconds`.
+        out: the folder of the stage's JSON file.
+        seconds: the stage ends by itself after this time; soon after, it is killed.
         is_rehearsal: for the file of a stage that wrote none.
     """
     (out / f"{stage}.json").unlink(missing_ok=True)
@@ -109,7 +109,7 @@ def run_stage(
     token = f"{os.getpid()}-{stage}-{began_s}"
     why = ""
     if seconds < _LEAST_S:
-        why = "it was not begun: the time of the call was used up"
+        why = "the stage did not begin, because the time of the call was used up"
         result = Result(stage, began.isoformat(timespec="seconds"), is_rehearsal=is_rehearsal)
         result.state, result.why = StageState.BROKEN, why
         write_result(result, out)
@@ -125,12 +125,12 @@ def run_stage(
         try:
             code = process.wait(timeout=seconds + _GRACE_S)
         except subprocess.TimeoutExpired:
-            why = f"it did not end by itself within {seconds:.0f} s and was killed"
+            why = f"the stage did not end by itself within {seconds:.0f} s, so it was killed"
         else:
             errors.seek(0)
             last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
             if code != 0:
-                why = f"it ended with {code}: {''.join(last) or 'it printed no error'}"
+                why = f"the stage ended with {code}: {''.join(last) or 'no error was printed'}"
         _kill_all(token)
         process.wait()
     try:
@@ -146,8 +146,8 @@ def run_stage(
 
 
 def _kill_all(token: str) -> None:
-    """End what a stage has started and left behind, by its pid."""
-    for _ in range(2):  # what was being started meanwhile
+    """End the processes that a stage has started and left behind."""
+    for _ in range(2):  # the second time for processes that were just being started
         for path in Path("/proc").glob("[0-9]*/environ"):
             try:
                 is_ours = f"{_TOKEN}={token}".encode() in path.read_bytes().split(b"\0")
@@ -158,11 +158,11 @@ def _kill_all(token: str) -> None:
 
 
 def pack(result: Result, kept: Path, out: Path) -> None:
-    """Pack what all stages have kept into one archive, as far as it has room.
+    """Pack the kept files of all stages into one archive, until the archive is full.
 
     Args:
-        result: of the stage that ran just now; what of it is left out is noted there.
-        kept: folders STAGE/NAME, of earlier calls too.
+        result: the result of the latest stage; this function notes which of its files are left out.
+        kept: has folders STAGE/NAME, also from earlier calls.
         out: where the archive is written.
     """
     archive, room = out / RECORDINGS, LARGEST_BYTES
@@ -185,7 +185,7 @@ def pack(result: Result, kept: Path, out: Path) -> None:
 
 
 def say(result: Result) -> None:
-    """Say how a stage went, a line for each piece."""
+    """Print how a stage ended, with a line for each piece."""
     print(f"{result.stage}: {result.state} after {result.took_s:.0f} s {result.why}".rstrip())
     for piece in result.pieces:
         print(f"  {piece.name}: {piece.state}, {len(piece.rows)} figures {piece.why}".rstrip())

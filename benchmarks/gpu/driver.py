@@ -1,11 +1,11 @@
-"""Asks the driver's library itself, call by call; a child of the stage `signals`.
+"""Call each function of the driver's library; the stage `signals` starts this program.
 
 python driver.py ask [USER]         what each call answers, as JSON: a list of [call, value, error]
 python driver.py signals [USER]     each signal as Teho reads it, as JSON
 python driver.py periods SECONDS    how often counters and means change, as JSON: name and figures
 
-It is a process of its own because a driver may hang. If USER is given, root becomes that user once
-all is imported: the files of this program need not be open to the user, only the driver.
+This is a separate process because a driver may hang. If USER is given, root becomes this user after
+all imports. So the user needs no permission for the files of this program, only for the driver.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from teho.model.missing import Missing
 
 _METRIC = re.compile(r"NVML_GPM_METRIC_(?!MAX)(\w+)")
 _OF_A_PART = re.compile(r"_L\d+_|_\d+_|NVLINK_L|GPC|_C2C_LINK")
-"""Of one link, decoder or cluster: sums of these are asked for."""
+"""Metrics of one link, decoder or cluster. Only sums over them are measured."""
 _APART_S = 0.15
-"""Two samples that GPM compares have to be more than 0.1 s apart."""
+"""GPM compares two samples. The time between them must be more than 0.1 s."""
 _LEAST_CHANGES = 5
 
 
@@ -50,7 +50,7 @@ def main(what: str, *words: str) -> None:
 
 
 def _signals() -> dict[str, Any]:
-    """Return the readings of the first GPU; a missing one is its reason in words, in a list."""
+    """Return the readings of the first GPU. A missing reading is a list with the reason."""
     source = NvidiaSource(dict(os.environ))
     source.read(frozenset())
     time.sleep(_APART_S)
@@ -83,13 +83,13 @@ def _answers(handle: Any) -> Iterator[tuple[str, Any, str]]:
             handle, nv.NVML_PCIE_UTIL_TX_BYTES
         ),
         "NVLink 0, state": lambda: nv.nvmlDeviceGetNvLinkState(handle, 0),
-        "processes": lambda: len(nv.nvmlDeviceGetComputeRunningProcesses(handle)),
-        "use by process": lambda: len(nv.nvmlDeviceGetProcessUtilization(handle, 0)),
+        "number of processes": lambda: len(nv.nvmlDeviceGetComputeRunningProcesses(handle)),
+        "processes with a known use": lambda: len(nv.nvmlDeviceGetProcessUtilization(handle, 0)),
         "accounting mode": lambda: nv.nvmlDeviceGetAccountingMode(handle),
         "corrected memory errors": lambda: nv.nvmlDeviceGetTotalEccErrors(
             handle, nv.NVML_MEMORY_ERROR_TYPE_CORRECTED, nv.NVML_VOLATILE_ECC
         ),
-        "GPM offered": lambda: nv.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice,
+        "GPM is supported": lambda: nv.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice,
     }
     for name, call in calls.items():
         try:
@@ -116,7 +116,7 @@ def _gpm_answers(handle: Any) -> Iterator[tuple[str, Any, str]]:
 
 
 def gpm_metrics() -> dict[int, str]:
-    """Return GPM's metrics by number, those of single links and decoders left out."""
+    """Return GPM's metrics by number, without the metrics of single links and decoders."""
     found = {}
     for name, number in vars(nv).items():
         match = _METRIC.fullmatch(name)
@@ -126,7 +126,7 @@ def gpm_metrics() -> dict[int, str]:
 
 
 def _gpm(numbers: list[int], older: Any, newer: Any) -> dict[int, tuple[float | None, str]]:
-    """Return value and error of some metrics between two samples."""
+    """Return the value and the error of some metrics between two samples."""
     request = nv.c_nvmlGpmMetricsGet_t()
     request.version = nv.NVML_GPM_METRICS_GET_VERSION
     request.numMetrics, request.sample1, request.sample2 = len(numbers), older, newer
@@ -155,7 +155,7 @@ def _field(handle: Any, number: int) -> int:
 
 
 def _periods(handle: Any, seconds: float) -> dict[str, Any]:
-    """Return for each signal the times between its changes, or why they are not known."""
+    """Return for each signal the time between its changes, or why this time is not known."""
     readers: dict[str, Callable[[], Any]] = {
         "energy counter": lambda: nv.nvmlDeviceGetTotalEnergyConsumption(handle),
         "power, instant": lambda: _field(handle, nv.NVML_FI_DEV_POWER_INSTANT),
@@ -179,7 +179,7 @@ def _periods(handle: Any, seconds: float) -> dict[str, Any]:
     last: dict[int, float | None] = {}
     costs_s = []
     until_s = time.perf_counter() + seconds
-    # A mean since `base` changes whenever the driver has counted further, and only then.
+    # The mean since `base` changes only if the driver has counted further.
     while (at_s := time.perf_counter()) < until_s:
         values = _gpm(numbers, base, _sampled(handle, now))
         costs_s.append(time.perf_counter() - at_s)
@@ -213,10 +213,10 @@ def _period(read: Callable[[], Any], seconds: float) -> dict[str, Any]:
 
 
 def _told(changes: list[float], costs_s: list[float]) -> dict[str, Any]:
-    """Return the median time between changes, how far it varies, and what a reading takes."""
+    """Return the median time between changes, its quartiles, and the time for one reading."""
     read_ms = 1000 * statistics.median(costs_s)
     if len(changes) < _LEAST_CHANGES:
-        return {"why": f"its value changed {len(changes)} times only", "read_ms": read_ms}
+        return {"why": f"its value changed only {len(changes)} times", "read_ms": read_ms}
     apart = [1000 * (new - old) for old, new in pairwise(changes)]
     low, median, high = statistics.quantiles(apart, n=4)
     return {

@@ -1,4 +1,4 @@
-"""The planted faults that show on a GPU only, beside the setting that is as it should be."""
+"""The planted faults that appear only on a GPU, each with the setting without the fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GPU_CASES = (
     ),
     Case(
         key="14",
-        title="a result looked at in each layer",
+        title="the program reads a result from the GPU in each layer",
         program="train_vectors",
         words="--rows 512 --width 1024 --depth 24 --tf32",
         faulty=Setting("--look"),
@@ -79,5 +79,5 @@ _FOLDERS = {
 
 
 def name_of(case: Case) -> str:
-    """Return the name of a fault's recording: the one that its generated trace has, too."""
+    """Return the name of a fault's recording: the same as of its generated recording."""
     return f"{case.key}-{_FOLDERS[case.key]}"

@@ -1,8 +1,8 @@
-"""Install Teho beside the frameworks of a Python, from a folder of wheels, without a network.
+"""Install Teho for a Python that has the frameworks, from a folder of wheels, without a network.
 
-The environment sees all that the Python has; the wheels hold only what it lacks. Teho itself is the
-repository's own source: what runs is what was carried. Only the standard library is needed, and the
-Python's pip.
+The new environment has all packages of this Python, and in addition the packages from the wheels.
+Teho itself is not installed: its source code in the repository is used. This module needs only the
+standard library, and the Python's pip.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def wheels_for(version: str, build: Path) -> Path:
 
 
 def install(python: Path, build: Path) -> Path:
-    """Install Teho beside what a Python has, and return the Python that has both.
+    """Make an environment with Teho and with all packages of a Python, and return its Python.
 
     Raises:
-        InstallError: wheels are missing, or do not fit.
+        InstallError: wheels are missing, or do not fit this Python.
     """
     version, *places = _told(python, _WHERE).splitlines()
     wheels = wheels_for(version, build)
@@ -53,7 +53,7 @@ def install(python: Path, build: Path) -> Path:
     _run(python, "-m", "venv", "--without-pip", place)
     own = place / "bin" / "python"
     site = Path(_told(own, _WHERE).splitlines()[1])
-    # The wheels go before what is there already; Teho before both.
+    # Teho comes first, then the packages from the wheels, then the packages of the Python.
     lines = [str(_ROOT / "src"), *dict.fromkeys(places)]
     (site / "gpu_day.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     _run(
@@ -68,7 +68,7 @@ def install(python: Path, build: Path) -> Path:
     except InstallError as error:
         raise InstallError(
             f"{error}; next: `make gpu-wheels PY={version}` without HAS, or with what "
-            f"`{python} -m pip list --format freeze` prints there"
+            f"`{python} -m pip list --format freeze` prints on that machine"
         ) from None
     return own
 

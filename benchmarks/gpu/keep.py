@@ -1,9 +1,10 @@
-"""Keep what a GPU day brought back: results, recordings of faults, and the page of the docs.
+"""Copy the results of a GPU day into the repository, and write docs/gpu.md again.
 
 python3 benchmarks/gpu/keep.py FOLDER…
 
-Each FOLDER has the JSON files of one call, and its archive. A later folder replaces a stage of an
-earlier one. Results of a rehearsal are refused. Commit what it writes.
+Each FOLDER has the JSON files and the archive of one call of `make gpu`. If two folders have the
+same stage, the later folder is used. Results of a rehearsal are refused. Commit the files that this
+program writes.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ def main(arguments: Sequence[str]) -> int:
     for folder in map(Path, arguments):
         results = [read_result(path) for path in sorted(folder.glob("*.json"))]
         if not results:
-            sys.exit(f"{folder}: no JSON file of a stage is here")
+            sys.exit(f"{folder}: this folder has no JSON file of a stage")
         for result in results:
             if result.is_rehearsal:
-                sys.exit(f"{folder}: {result.stage} is a rehearsal: its figures mean nothing")
+                sys.exit(f"{folder}: {result.stage} is a rehearsal, so the figures mean nothing")
         page.RESULTS.mkdir(exist_ok=True)
         for result in results:
             print(f"kept {write_result(result, page.RESULTS)}")
@@ -48,9 +49,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _keep_archive(archive: Path) -> None:
-    """Put what `teho bench` measured beside the results, and the recordings of faults.
+    """Copy the results of `teho bench`, and the recordings of faults, from an archive.
 
-    `make faults` and docs/generate.py look for them there.
+    `make faults` and docs/generate.py read these files there.
     """
     with tempfile.TemporaryDirectory() as name:
         with tarfile.open(archive) as packed:
@@ -65,7 +66,7 @@ def _keep_archive(archive: Path) -> None:
         for source in sorted(Path(name).glob("faults/*")):
             size = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
             if not (source / "expected.json").exists() or size > _LARGEST_BYTES:
-                print(f"left out {source.name}: {size} bytes, or it says not what is expected")
+                print(f"left out {source.name}: {size} bytes, or no file names its finding")
                 continue
             shutil.rmtree(FAULTS / source.name, ignore_errors=True)
             shutil.copytree(source, FAULTS / source.name)

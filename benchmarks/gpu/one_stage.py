@@ -1,4 +1,4 @@
-"""Run one stage in this process; `day.py` does it for each, and ends it where it hangs."""
+"""Run one stage in this process. `day.py` starts this program, and ends it if it hangs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from result import STAGES  # noqa: E402
 from stage import Stage  # noqa: E402
 
 _END_S = 8.0
-"""What is left of a stage's time for its end."""
+"""Part of a stage's time that is kept for its end."""
 _KEPT = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONPATH", "TEHO_STUB_NVML")
-"""What says which GPU is the job's, where a site's modules have put the frameworks, and what a test
-puts in the place of a driver."""
+"""Variables that name the job's GPUs, the folders of the frameworks that a site's modules set, and
+the stand-in that a test uses as the driver."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

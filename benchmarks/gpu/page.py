@@ -1,6 +1,6 @@
-"""Write docs/gpu.md from the JSON files of real stages; a rehearsal never gets there.
+"""Write docs/gpu.md from the JSON files of stages on a real GPU, never from a rehearsal.
 
-python benchmarks/gpu/page.py    (docs/generate.py does it too)
+python benchmarks/gpu/page.py    (docs/generate.py writes the page too)
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from result import STAGES, Piece, Result, Row, StageState, read_result  # noqa: 
 __all__ = ["BENCHES", "PAGE", "RESULTS", "page", "section", "write_page"]
 
 RESULTS = _HERE / "results"
-"""The results that were brought back, one file a stage."""
+"""The results that were copied here from a machine with a GPU, one file per stage."""
 BENCHES = RESULTS / "bench"
 """What `teho bench --format json` printed for each example. The lessons show it."""
 PAGE = _HERE.parents[1] / "docs" / "gpu.md"
 _TITLES = {
-    "signals": "What the driver gives",
-    "truth": "Workloads whose answer is known",
+    "signals": "What the driver reports",
+    "truth": "Programs whose true figures are known",
     "faults": "Planted faults",
     "where": "Where the time goes",
-    "bench": "CPU against GPU",
-    "compare": "Comparing and tuning beside a GPU",
-    "cost": "What Teho costs",
+    "bench": "CPU and GPU compared",
+    "compare": "`teho compare`, `teho tune` and `teho scale` with a GPU",
+    "cost": "What Teho costs in time and memory",
 }
 _HEADS = ("What", "Unit", "Teho", "Compared with", "Difference", "Remark")
 _PREFACE = """\
@@ -109,11 +109,11 @@ def page(results: Sequence[Result]) -> str:
     """Return the page.
 
     Raises:
-        ValueError: one of the results is of a rehearsal.
+        ValueError: one of the results is from a rehearsal.
     """
     rehearsed = [result.stage for result in results if result.is_rehearsal]
     if rehearsed:
-        raise ValueError(f"{', '.join(rehearsed)}: a rehearsal, its figures mean nothing")
+        raise ValueError(f"{', '.join(rehearsed)}: from a rehearsal, so the figures mean nothing")
     ordered = sorted(results, key=lambda result: STAGES.index(result.stage))
     parts = [_PREFACE, *([section(result) for result in ordered] or [_NONE])]
     lacking = [stage for stage in STAGES if stage not in {result.stage for result in results}]
@@ -123,18 +123,19 @@ def page(results: Sequence[Result]) -> str:
 
 
 def section(result: Result) -> str:
-    """Return a stage's section: its machine, and a table for each piece."""
+    """Return the section of a stage: the machine, and a table for each piece of the stage."""
     lines = [f"## {_TITLES[result.stage]}", ""]
     facts = [f"{name}: {words}" for name, words in result.machine.items() if name != "date"]
     lines += [f"*`{result.stage}`, {result.began[:10]}; {'; '.join(facts)}*", ""]
     if result.state != StageState.ENDED:
         why = f": {result.why}" if result.why else ""
-        lines += [f"**This stage is {result.state}{why}.** What it had measured by then:", ""]
+        state = f"**The state of this stage is *{result.state}*{why}.**"
+        lines += [f"{state} Until then, it had measured:", ""]
     for piece in result.pieces:
         lines += _piece(piece)
     left_out = [name for name, size in result.files.items() if size < 0]
     if left_out:
-        lines += [f"Recordings left out for lack of room: {', '.join(left_out)}.", ""]
+        lines += [f"Recordings that did not fit into the archive: {', '.join(left_out)}.", ""]
     return "\n".join(lines)
 
 
@@ -173,7 +174,7 @@ def _plain(text: str) -> str:
 
 
 def write_page() -> str:
-    """Return the page of the results that are kept."""
+    """Return the page with the results in `RESULTS`."""
     return page([read_result(path) for path in sorted(RESULTS.glob("*.json"))])
 
 

@@ -1,6 +1,6 @@
-"""What one reading takes on a real driver; a child of the stage `cost`.
+"""Measure the time for one reading with a real driver; the stage `cost` starts this program.
 
-python readings.py COUNT    prints median, least and most of each kind of reading, as JSON
+python readings.py COUNT    print median, minimum and maximum of each kind of reading, as JSON
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def main(count: int) -> None:
         source.read(pids)
         wall_ms.append(1000 * (time.perf_counter() - began_s))
         cpu_ms.append(1000 * (time.process_time() - cpu_began_s))
-        time.sleep(0.11)  # which GPM wants between two samples
+        time.sleep(0.11)  # GPM needs this time between two samples
     gpus = len(source.devices)
     source.close()
-    found = {"one sample of all GPUs, wall time": wall_ms, "one sample of all GPUs, CPU": cpu_ms}
+    found = {"a sample of all GPUs, wall time": wall_ms, "a sample of all GPUs, CPU time": cpu_ms}
     pynvml.nvmlInit()
     handles = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(gpus)]
     with teho.energy() as energy:
         found["teho.energy(), one reading"] = _wall_ms(energy.read, 10 * count)
     with contextlib.suppress(pynvml.NVMLError):
-        found["the binding's own call for energy"] = _wall_ms(
+        found["energy of all GPUs, with nvidia-ml-py"] = _wall_ms(
             lambda: [pynvml.nvmlDeviceGetTotalEnergyConsumption(one) for one in handles], 10 * count
         )
     print(json.dumps({name: [statistics.median(v), min(v), max(v)] for name, v in found.items()}))

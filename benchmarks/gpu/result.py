@@ -1,7 +1,7 @@
-"""What a stage leaves: one JSON file, of the shape that these classes have.
+"""The JSON file that a stage writes. Its fields are the fields of these classes.
 
-The standard library is enough to write and to read it: the parent of all stages does both where
-Teho itself may not even import.
+This module needs only the standard library. The program that starts the stages uses this module,
+and Teho may not be installed there.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = [
 
 _ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = "teho.gpu-day/1"
-"""Name and version of the shape; a change that breaks readers raises the number."""
+"""Name and version of the format; a change that breaks readers raises the number."""
 STAGES = ("signals", "truth", "faults", "where", "bench", "compare", "cost")
-"""In the order that counts if time is short."""
+"""The most important stages come first."""
 RECORDINGS = "recordings.tar.gz"
 """The archive beside the JSON files of a call: folders STAGE/NAME."""
 
@@ -46,11 +46,11 @@ class Row:
     whose: str = ""
     """Whose figure `other` is, such as `truth` or `nvidia-smi -q`."""
     why: str = ""
-    """Why a value is missing, or what a reader has to know of the figures."""
+    """Why a value is missing, or what a reader has to know about the figures."""
 
     @property
     def difference(self) -> float | None:
-        """By how much Teho's figure exceeds the other; None if that cannot be said."""
+        """Teho's figure minus the other figure; None if one of them is not a number."""
         if isinstance(self.teho, (int, float)) and isinstance(self.other, (int, float)):
             return self.teho - self.other
         return None
@@ -62,10 +62,11 @@ class Piece:
 
     name: str
     state: str = "done"
-    """`done`; `skipped`: it cannot be run here; `failed`: it broke off, `rows` may still be right;
-    `out of time`: it was ended, or never begun, because the stage's time was used up."""
+    """`done`; `skipped`: the piece cannot run here; `failed`: the piece stopped with an error, but
+    its `rows` may be right; `out of time`: the piece was stopped, or did not begin, because the
+    stage's time was used up."""
     why: str = ""
-    """Why it is not `done`; empty if it is."""
+    """Why the state is not `done`; empty if it is `done`."""
     took_s: float = 0.0
     rows: list[Row] = field(default_factory=list)
 
@@ -74,32 +75,32 @@ class StageState:
     """How a stage ended."""
 
     RUNNING = "running"
-    """It has not ended, or its file was taken away from a machine that was."""
+    """The stage has not ended, or the machine was taken away before its end."""
     ENDED = "ended"
     BROKEN = "broken"
-    """It raised an error, crashed or hung outside of a piece; `why` says which."""
+    """The stage raised an error, crashed or hung outside of its pieces; `why` says which."""
 
 
 @dataclass
 class Result:
-    """What came of one stage."""
+    """The result of one stage."""
 
     stage: str
     began: str
     """Time in UTC, with its offset."""
     schema: str = SCHEMA
     is_rehearsal: bool = False
-    """Whether the GPU was a stand-in: such figures mean nothing, and are never shown."""
+    """Whether a stand-in replaced the GPU. The figures then mean nothing, and are never shown."""
     state: str = StageState.RUNNING
     why: str = ""
-    """Why it is `broken`; empty if it is not."""
+    """Why the state is `broken`; empty if it is not."""
     took_s: float = 0.0
     machine: dict[str, str] = field(default_factory=dict)
-    """GPU, driver, processor, versions: name and words. What is not known is not there."""
+    """GPU, driver, processor and versions, by name. An unknown value has no entry."""
     pieces: list[Piece] = field(default_factory=list)
     files: dict[str, int] = field(default_factory=dict)
-    """What was kept in the archive of recordings, and its size in bytes; -1: left out because the
-    archive was full."""
+    """The names in the archive of recordings, each with its size in bytes; -1: not in the archive,
+    because the archive was full."""
 
     def piece(self, name: str) -> Piece | None:
         """Return a piece by its name; None if there is none."""
@@ -107,7 +108,7 @@ class Result:
 
 
 def write_result(result: Result, folder: Path) -> Path:
-    """Write a stage's file as a whole: whoever reads it never sees half of it."""
+    """Write a stage's file, so that a reader never sees only a part of the file."""
     path = folder / f"{result.stage}.json"
     part = path.with_suffix(".part")
     text = json.dumps(asdict(result), indent=1, ensure_ascii=False, allow_nan=False)
@@ -128,7 +129,7 @@ def read_result(path: Path) -> Result:
     """Read a stage's file.
 
     Raises:
-        ValueError: it is not one; the text says what is wrong.
+        ValueError: it is not a stage's file; the text says what is wrong.
     """
     try:
         told: dict[str, Any] = json.loads(path.read_bytes())

@@ -1,4 +1,4 @@
-"""What `nvidia-smi` prints, as figures."""
+"""Read figures from the output of `nvidia-smi`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _QUERY = {
         1,
     ),
 }
-"""Teho's metrics: where `nvidia-smi -q -x` has them, by the age of the driver, and its unit."""
+"""For each metric of Teho: its places in `nvidia-smi -q -x`, newest driver first, and its unit."""
 _DMON = {
     "gpu_busy_percent": ("sm", 1),
     "gpu_memory_busy_percent": ("mem", 1),
@@ -46,12 +46,12 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def query_figures(xml: str) -> dict[str, float | str]:
-    """Return what `nvidia-smi -q -x` says of its first GPU, by Teho's metrics.
+    """Return the figures of the first GPU in `nvidia-smi -q -x`, by the names of Teho's metrics.
 
-    A text stands for a figure that is not there.
+    If a figure is missing, its value is a text.
 
     Raises:
-        ValueError: it is no such answer.
+        ValueError: the text is not the output of this command.
     """
     try:
         gpu = ET.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", xml)).find("gpu")
@@ -71,10 +71,10 @@ def query_figures(xml: str) -> dict[str, float | str]:
 
 
 def dmon_figures(text: str) -> dict[str, float | str]:
-    """Return the means of what `nvidia-smi dmon` printed of its first GPU, by Teho's metrics.
+    """Return the means of the first GPU in `nvidia-smi dmon`, by the names of Teho's metrics.
 
     Raises:
-        ValueError: it is no such answer.
+        ValueError: the text is not the output of this command.
     """
     lines = text.splitlines()
     heads = next((line.lstrip("# ").split() for line in lines if line.startswith("#")), [])

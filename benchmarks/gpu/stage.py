@@ -1,7 +1,7 @@
-"""One stage: pieces that are done one after the other until the time is used up.
+"""One stage: does its pieces one after the other, until the time of the stage is used up.
 
-A piece yields rows; each is in the stage's file as soon as it is there, so that a machine that is
-taken away leaves what was measured.
+A piece yields rows. Each row is written to the stage's file at once, so the file is complete up to
+this row if the machine is taken away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Rows = Iterable[Row]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 _LEAST_FREE_BYTES = 2**30
 _INTERRUPTED_S = 3.0
-"""What a command has to end by itself, once it is interrupted."""
+"""Time in which a command must end after an interrupt."""
 _VERSIONS = """\
 import importlib.metadata as m, json, platform
 found = {"Python of the programs": platform.python_version()}
@@ -43,7 +43,7 @@ _FRAMEWORKS = ("torch", "jax", "numpy", "lightning", "transformers")
 
 
 class LackingError(Exception):
-    """What a piece needs is not here; the text says what."""
+    """Something that a piece needs is missing; the text says what."""
 
 
 class OutOfTimeError(Exception):
@@ -51,17 +51,17 @@ class OutOfTimeError(Exception):
 
 
 class Stage:
-    """What the pieces of a stage share.
+    """The state that all pieces of a stage use.
 
     Attributes:
-        result: what is written.
-        python: has the frameworks; programs run in it.
-        is_rehearsal: whether the driver is a stand-in. Everything is short then.
-        work: a folder for what need not be kept.
-        env: the environment of all that is started.
-        devices: what `teho devices --format json` said of the GPUs.
+        result: the result, which is written to the stage's file.
+        python: the Python that has the frameworks; programs run in this Python.
+        is_rehearsal: whether a stand-in replaces the driver. All pieces are then short.
+        work: a folder for temporary files.
+        env: the environment of all processes that the stage starts.
+        devices: what `teho devices --format json` printed about the GPUs.
         no_gpu: why there is no GPU; empty if there is one.
-        last_errors: the last line that the command run last printed on stderr.
+        last_errors: the last line on stderr of the latest command.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ class Stage:
 
     @property
     def left_s(self) -> float:
-        """What is left of the stage's time."""
+        """The rest of the stage's time."""
         return self._deadline_s - time.monotonic()
 
     def seconds(self, real: float, rehearsal: float = 1.5) -> float:
-        """Return how long something shall take: with a GPU, and in a rehearsal."""
+        """Return a duration: `real` with a GPU, `rehearsal` in a rehearsal."""
         return rehearsal if self.is_rehearsal else real
 
     def look(self) -> None:
-        """Note the machine: what GPU there is, and versions; never fails."""
+        """Note the machine: the GPU, and versions. This never fails."""
         facts = [fact for fact in machine() if not fact.startswith("GPUs:")]
         self.result.machine |= dict(zip(("date", "CPU", "system", "packages"), facts, strict=False))
         self.result.machine["user"] = "root" if os.geteuid() == 0 else "an ordinary user"
@@ -128,7 +128,7 @@ class Stage:
         return str(self.devices["devices"][0]["name"])
 
     def signals(self) -> dict[str, Any]:
-        """Return each signal of the first GPU, or why it is missing, as `teho devices` said."""
+        """Return each signal of the first GPU, or the reason why it is missing (`teho devices`)."""
         return dict(next(iter(self.devices["signals"].values())))
 
     def piece(
@@ -139,13 +139,13 @@ class Stage:
         least_s: float = 10.0,
         needs_gpu: bool = True,
     ) -> Piece:
-        """Do one piece; whatever goes wrong in it is noted, and the next one comes.
+        """Do one piece. If it fails, note the reason, so that the next piece can begin.
 
         Args:
-            name: of the piece.
-            measure: yields its rows.
-            least_s: with less time left it is not begun.
-            needs_gpu: whether it is skipped where there is no GPU.
+            name: the name of the piece.
+            measure: yields the rows of the piece.
+            least_s: the piece begins only if this time is left.
+            needs_gpu: whether the piece is skipped if there is no GPU.
         """
         piece = Piece(name)
         self.result.pieces.append(piece)
@@ -159,7 +159,7 @@ class Stage:
             piece.state, piece.why = "skipped", str(error)
         except OutOfTimeError as error:
             piece.state, piece.why = "out of time", str(error)
-        except Exception as error:  # noqa: BLE001 - it must not cost the others
+        except Exception as error:  # noqa: BLE001 - the other pieces must still run
             piece.state, piece.why = "failed", f"{type(error).__name__}: {error}"[:500]
         piece.took_s = round(time.monotonic() - began_s, 1)
         print(f"{self.result.stage}: {name}: {piece.state} {piece.why}", file=sys.stderr)
@@ -167,9 +167,9 @@ class Stage:
         return piece
 
     def _check(self, least_s: float, *, needs_gpu: bool) -> None:
-        """Raise what keeps a piece from being begun."""
+        """Raise an error if a piece cannot begin."""
         if self._most is not None and len(self.result.pieces) > self._most:
-            raise LackingError(f"only the first {self._most} pieces were asked for")
+            raise LackingError(f"only the first {self._most} pieces were requested")
         if needs_gpu and self.no_gpu:
             raise LackingError(f"no GPU: {self.no_gpu}")
         if self.left_s < self.seconds(least_s, 2.0):
@@ -191,13 +191,13 @@ class Stage:
         Args:
             argv: the command.
             env: more variables for it.
-            limit_s: after which it is ended; the stage's deadline comes first.
-            codes: exit codes that are no failure.
+            limit_s: the command is ended after this time, or at the stage's deadline.
+            codes: exit codes that do not count as a failure.
 
         Raises:
-            OutOfTimeError: it took too long.
+            OutOfTimeError: the command took too long.
             LackingError: there is no such command.
-            RuntimeError: it failed.
+            RuntimeError: the command failed.
         """
         limit_s = min(limit_s, self.left_s)
         if limit_s <= 0:
@@ -217,7 +217,7 @@ class Stage:
             raise OutOfTimeError(f"`{_short(words)}` was ended after {limit_s:.0f} s") from error
         self.last_errors = (errors.strip().splitlines() or [""])[-1]
         if process.returncode not in codes:
-            said = (errors.strip() or output.strip() or "it printed no error").splitlines()[-1]
+            said = (errors.strip() or output.strip() or "no error was printed").splitlines()[-1]
             if "No module named" in said:
                 raise LackingError(f"`{_short(words)}`: {said}")
             raise RuntimeError(f"`{_short(words)}` ended with {process.returncode}: {said[:300]}")
@@ -257,7 +257,7 @@ class Stage:
                 one.write_text(without_places(one.read_text("utf-8")), encoding="utf-8")
 
     def end(self) -> None:
-        """Note that all pieces had their turn."""
+        """Note that the stage has ended."""
         self.result.state = StageState.ENDED
         self._write()
 
@@ -266,14 +266,14 @@ class Stage:
 
 
 def missing_words(reading: Any) -> str:
-    """Return why a value of Teho's JSON is missing; empty if it is there."""
+    """Return why a value in Teho's JSON is missing; empty if the value is not missing."""
     if isinstance(reading, dict) and reading.get("type") == "missing":
         return f"{reading['reason']}: {reading['detail']}"
     return ""
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a command and its children: as Ctrl-C does, then for good."""
+    """End a command and its children: first with SIGINT, then with SIGKILL."""
     for number, wait_s in ((signal.SIGINT, _INTERRUPTED_S), (signal.SIGKILL, None)):
         try:
             os.killpg(process.pid, number)

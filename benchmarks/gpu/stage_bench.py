@@ -1,6 +1,6 @@
-"""`teho bench` on CPU and GPU: verdicts, crossovers, and the share of the device's limit.
+"""`teho bench` on CPU and GPU: verdicts, break-even sizes, and shares of the peak speed.
 
-What it measured is kept as it was written: `teho bench --from FILE --plot` draws it again.
+The JSON output of `teho bench` is kept: `teho bench --from FILE --plot` draws its plots again.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ EXAMPLES = {
     "matmul": 100.0, "solve": 80.0, "regression": 80.0, "cnn": 90.0, "resnet152": 90.0,
     "add": 20.0, "loop": 20.0, "sum": 20.0,
 }  # fmt: skip
-"""In this order, and what each may take [s]."""
+"""The examples in their order, and the longest time of each [s]."""
 SIZES = {
     "cnn": ["--batch", "256,1024,4096", "--workers", "4,0,8", "--prefetch", "2"],
     # An epoch on a CPU takes minutes.
     "resnet152": ["--batch", "512", "--workers", "8,0", "--prefetch", "2", "--on", "gpu:1"],
 }
-"""Fewer sizes and settings than the examples have without options, for lack of time."""
+"""Fewer sizes and settings than without options, because the time is short."""
 
 
 def measure(stage: Stage) -> None:
-    """Do a piece for each example; they are begun if half of their time is left."""
+    """Do a piece for each example. An example begins only if half of its time is left."""
     for name, seconds in EXAMPLES.items():
         stage.piece(name, lambda name=name: _example(stage, name), least_s=seconds / 2)
 
 
 def _example(stage: Stage, name: str) -> Rows:
-    # What it takes beyond its own limit: the start of each library, and the last point.
+    # An example takes longer than its limit: each library has to start, and the last point to end.
     for_s = stage.seconds(min(EXAMPLES[name], stage.left_s - 30), 5.0)
     places = "cpu:1" if stage.is_rehearsal else "cpu:1,cpu:all,gpu:1"
     words = ["--on", places, "--python", stage.python, "--for", f"{for_s:.0f}s", "--format", "json"]
@@ -57,7 +57,7 @@ def _example(stage: Stage, name: str) -> Rows:
         if stage.python not in note:  # the path of the frameworks is not a measurement
             yield Row("note", why=note)
     if not measured["timings"]:
-        raise LackingError("it measured no time: see its notes")
+        raise LackingError("`teho bench` measured no time: see the notes")
 
 
 def _best(measured: Mapping[str, Any]) -> Rows:
@@ -74,20 +74,22 @@ def _best(measured: Mapping[str, Any]) -> Rows:
         share = timing["peak_percent"]
         limited = timing["power_throttle_percent"]
         whys = [f"point {json.dumps(timing['point'])}"]
-        whys += [] if share is not None else ["no peak of this device is known"]
-        whys += [f"slowed by the power cap in {limited:.0f} % of the samples"] if limited else []
+        whys += [] if share is not None else ["Teho does not know the peak speed of this device"]
+        whys += [f"slowed by the power limit in {limited:.0f} % of the samples"] if limited else []
         yield Row(
             f"highest rate, {' '.join(key).strip()}", "TFLOP/s",
             teho=round(timing["flop_per_s"] / 1e12, 3), why="; ".join(whys),
         )  # fmt: skip
         if share is not None:
-            yield Row(f"share of the peak, {' '.join(key).strip()}", "%", teho=round(share, 1))
+            what = f"share of the peak speed, {' '.join(key).strip()}"
+            yield Row(what, "%", teho=round(share, 1))
 
 
 def _crossovers(measured: Mapping[str, Any]) -> Rows:
     for one in measured["crossovers"]:
         what = f"{one['phase']} {one['group']}: {one['fast']} faster than {one['slow']}".strip()
         words = {"always": "at every size", "never": "at no size"}.get(one["outcome"])
-        at = words or f"from {one['high']:g} on"
-        why = f"{one['times']:.3g} times as fast at {one['last']:g}; {', '.join(one['libraries'])}"
+        at = words or f"from size {one['high']:g} on"
+        why = f"{one['times']:.3g} times as fast at size {one['last']:g}; "
+        why += ", ".join(one["libraries"])
         yield Row(f"{what}, by {measured['axis']}", teho=at, why=why)

@@ -1,4 +1,4 @@
-"""`teho compare`, `teho tune` and `teho scale` beside a GPU: verdicts, energy, break-even sizes."""
+"""`teho compare`, `teho tune` and `teho scale` with a GPU: verdicts, energy, break-even sizes."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ def _point(point: Mapping[str, Any]) -> Rows:
         name = f"{at}{variant['name']}"
         paces = [one["steps_per_s"] for one in variant["samples"] if one["steps_per_s"]]
         pace = sorted(paces)[len(paces) // 2] if paces else None
-        yield Row(f"{name}, pace", "steps/s", teho=pace, why=variant["why"] or "median of its runs")
+        why = variant["why"] or "median of all runs"
+        yield Row(f"{name}, step rate", "steps/s", teho=pace, why=why)
         if variant["speed"]:
             speed = variant["speed"]
-            why = f"95 %: {speed['low']:.3g} to {speed['high']:.3g}"
+            why = f"95 % interval: {speed['low']:.3g} to {speed['high']:.3g}"
             yield Row(f"{name}, times as fast", teho=round(speed["times"], 3), why=why)
         for one in variant["samples"][:1]:
             energy = one["energy_j"]
@@ -63,7 +64,7 @@ def _point(point: Mapping[str, Any]) -> Rows:
             yield Row(
                 f"{name}, power of node and GPUs", "W",
                 teho=None if is_missing else round(energy / one["elapsed_s"], 1),
-                why=energy["detail"] if is_missing else "its first run",
+                why=energy["detail"] if is_missing else "in the first run",
             )  # fmt: skip
     for even in point["break_even"]:
         why = f"{even['low']:.4g} to {even['high']:.4g}"
@@ -71,7 +72,7 @@ def _point(point: Mapping[str, Any]) -> Rows:
 
 
 def _sweep(stage: Stage) -> Rows:
-    """Yield from which width on the GPU is the faster one."""
+    """Yield the width from which the GPU is faster."""
     widths = "16,32" if stage.is_rehearsal else "64,512,4096"
     argv = stage.program("train_vectors", "--width", "{width}", "--rows", 256, "--seconds", 600)
     words = ["--on", _places(stage), "--sweep", f"width={widths}"]
@@ -80,31 +81,32 @@ def _sweep(stage: Stage) -> Rows:
     even = told["break_even"]
     yield Row(
         "break-even", "width", teho=round(even["at"], 3) if even else None,
-        why=f"{even['low']:.4g} to {even['high']:.4g}" if even else "not between these widths",
+        why=f"{even['low']:.4g} to {even['high']:.4g}" if even else "no width between these",
     )  # fmt: skip
     for point in told["points"]:
         yield from _point(point)
 
 
 def _tune(stage: Stage, program: str, words: Sequence[object]) -> Rows:
-    """Yield what `teho tune` proves of a training that waits for its data."""
+    """Yield the gain that `teho tune` proves for a training that waits for its data."""
     argv = [stage.python, str(_FAULTS / f"{program}.py"), *map(str, words), "--seconds"]
     if program == "train_images":
-        stage.run([*argv, "0"])  # makes its images
+        stage.run([*argv, "0"])  # creates the images
     told = _told(stage, "tune", 90.0, [], [*argv, "600"])
     yield Row("outcome", teho=told["outcome"], why=told["verdict"])
     gain = told["gain"]
     if gain:
-        why = f"95 %: {gain['low']:.3g} to {gain['high']:.3g}, {gain['pairs']} pairs of runs"
+        why = f"95 % interval: {gain['low']:.3g} to {gain['high']:.3g}; "
+        why += f"{gain['pairs']} pairs of runs"
         yield Row("times as fast", teho=round(gain["times"], 3), why=why)
     yield Row("settings", teho=json.dumps(told["settings"]) if told["settings"] else None,
-              why="" if told["settings"] else "no gain is proved")  # fmt: skip
+              why="" if told["settings"] else "`teho tune` proved no gain")  # fmt: skip
     for note in told["notes"]:
         yield Row("note", why=note)
 
 
 def _scale(stage: Stage) -> Rows:
-    """Yield what `teho scale` says where there is one GPU: what it cannot show."""
+    """Yield what `teho scale` says if there is only one GPU."""
     argv = stage.program("train_vectors", *_SMALL, "--seconds", 600)
     for_s, window = (6, "500ms") if stage.is_rehearsal else (20, "2s")
     words = ["scale", "--for", f"{for_s}s", "--window", window, "--format", "json", "--", *argv]
@@ -121,12 +123,12 @@ def _scale(stage: Stage) -> Rows:
 def _told(
     stage: Stage, command: str, for_s: float, words: Sequence[str], argv: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what a command says as JSON; it gets its time, or what the stage has left."""
+    """Return the JSON of a command. It runs for `for_s`, or for the rest of the stage's time."""
     for_s = stage.seconds(min(for_s, stage.left_s - 20), 6.0)
     window = "5s" if not stage.is_rehearsal else "500ms"
     options = ["--for", f"{for_s:.0f}s", "--window", window, "--format", "json"]
     limit_s = stage.seconds(for_s + 60, 12.0)
-    # 1: the time or the evidence did not suffice, which the JSON says too.
+    # Exit code 1: the time or the evidence was not enough; the JSON says so too.
     output = stage.teho(
         command, *options, *words, "--", *map(str, argv), limit_s=limit_s, codes=(0, 1)
     )

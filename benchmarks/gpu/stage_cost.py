@@ -1,7 +1,8 @@
-"""What the recorder and the probe cost on a real driver, beside nvitop, codecarbon and Zeus.
+"""What the recorder and the probe cost with a real driver, compared with other tools.
 
-The method is that of docs/benchmarks.md: the same process with what watches it awake and stopped,
-by turns drawn by chance; and collectors that run at the same time, each in a process of its own.
+The method is described in docs/benchmarks.md. One process runs while the recorder runs and while
+the recorder is stopped, in random order. The recorder and the other tools (nvitop, codecarbon,
+Zeus) also run at the same time, in separate processes.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from stage import LackingError, Rows, Stage
 
 _PEERS = ("nvitop", "codecarbon", "zeus")
 _DOSE = 10
-"""Samples a second: as many times as usual, and so many times the cost."""
+"""Samples per second: ten times the usual number, and ten times the cost."""
 _BUDGET_PERCENT = 0.5
 _HERE = Path(__file__).resolve().parent
 
 
 def measure(stage: Stage) -> None:
     """Do the pieces."""
-    stage.piece("recorder, slowdown of a training", lambda: _slowdown(stage, "off"), least_s=100)
-    stage.piece("with the probe, slowdown", lambda: _slowdown(stage, "auto"), least_s=60)
-    stage.piece("one reading", lambda: _readings(stage), least_s=30)
-    stage.piece("first sample", lambda: _first_samples(stage), least_s=30)
-    stage.piece("recorder beside others", lambda: _beside(stage), least_s=110)
+    stage.piece("slowdown by the recorder", lambda: _slowdown(stage, "off"), least_s=100)
+    stage.piece("slowdown by recorder and probe", lambda: _slowdown(stage, "auto"), least_s=60)
+    stage.piece("time for one reading", lambda: _readings(stage), least_s=30)
+    stage.piece("time to the first sample", lambda: _first_samples(stage), least_s=30)
+    stage.piece("recorder compared with other tools", lambda: _beside(stage), least_s=110)
 
 
 def _slowdown(stage: Stage, probe: str) -> Rows:
-    """Yield what a training lost to what watches it."""
+    """Yield how much slower a training was because of Teho."""
     windows, window_s = (4, 0.2) if stage.is_rehearsal else (70, 0.8)
-    # The sampler of stacks keeps to its own share of a core: it is not multiplied.
+    # The stack sampler limits its own share of a core, so its cost is not multiplied.
     dose, every = (_DOSE, f"{1000 // _DOSE}ms") if probe == "off" else (1, "1s")
     home = stage.work / f"home-{probe}"
     output = stage.teho(
@@ -52,8 +53,9 @@ def _slowdown(stage: Stage, probe: str) -> Rows:
     yield Row(
         "slower by", "%", teho=row.ours_text, other=row.theirs_text,
         whose="the recorder, stopped again",
-        why=f"{row.verdict}; {told['watchers']} watchers; {told['steps_per_s']:.0f} steps/s; "
-        f"{dose} samples a second, divided by {dose}".lstrip("; "),
+        why=f"{row.verdict}; {told['watchers']} processes of Teho; "
+        f"{told['steps_per_s']:.0f} steps/s; "
+        f"{dose} samples per second, loss divided by {dose}".lstrip("; "),
     )  # fmt: skip
 
 
@@ -61,16 +63,17 @@ def _readings(stage: Stage) -> Rows:
     count = 5 if stage.is_rehearsal else 100
     told = json.loads(stage.run([sys.executable, _HERE / "readings.py", str(count)], limit_s=90))
     for name, (median, least, most) in told.items():
-        yield Row(name, "ms", teho=round(median, 4), why=f"{least:.3g} to {most:.3g}")
+        yield Row(name, "ms", teho=round(median, 4), why=f"from {least:.3g} to {most:.3g} ms")
 
 
 def _first_samples(stage: Stage) -> Rows:
     """Yield the time from a program's start to the recorder's first readings."""
     found = sorted(first_sample_ms(stage.env) for _ in range(1 if stage.is_rehearsal else 7))
     if stage.left_s < 0:
-        raise LackingError("no time was left")
-    why = f"{found[0]:.0f} to {found[-1]:.0f}, {len(found)} starts"
-    yield Row("first sample after", "ms", teho=round(found[len(found) // 2]), why=why)
+        raise LackingError("the time of the stage is used up")
+    why = f"from {found[0]:.0f} to {found[-1]:.0f} ms, {len(found)} starts"
+    what = "time from the start of the program to the first sample"
+    yield Row(what, "ms", teho=round(found[len(found) // 2]), why=why)
 
 
 def _beside(stage: Stage) -> Rows:
@@ -88,10 +91,10 @@ def _beside(stage: Stage) -> Rows:
         {**stage.env, **home}, *times, gpus=gpus, peers=peers
     )
     for what, unit, figures in (
-        ("CPU, steady, of one core", "%", percent),
-        ("CPU time to start", "s", start_s),
-        ("memory, proportional", "MB", memory["Pss"]),
-        ("signals in each round", "", signals),
+        ("CPU time after the start, share of one core", "%", percent),
+        ("CPU time of the start", "s", start_s),
+        ("memory use (PSS)", "MB", memory["Pss"]),
+        ("signals in each sample", "", signals),
     ):
         for peer in [peer for peer in peers if peer in figures] or [""]:
             yield _row(BenchRow(what=what, unit=unit, ours=figures["teho"], peer=peer), figures)
@@ -100,7 +103,7 @@ def _beside(stage: Stage) -> Rows:
 def _why_not(stage: Stage, peer: str) -> str:
     """Return why a collector cannot be measured; empty if it sees the GPUs."""
     if not installed(peer):
-        return "it is not installed here: `make gpu-wheels` says why"
+        return "this tool is not installed here: `make gpu-wheels` says why"
     argv = [sys.executable, str(_HERE.parent / f"peer_{peer}.py")]
     with subprocess.Popen(
         argv, env=stage.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -112,12 +115,14 @@ def _why_not(stage: Stage, peer: str) -> str:
         timer.cancel()
         process.kill()
     seen, gpus = said.partition(" ")[0], len(stage.devices["devices"])
-    return "" if seen == str(gpus) else f"it does not work here: it said {said!r} of {gpus} GPUs"
+    if seen == str(gpus):
+        return ""
+    return f"this tool does not work here: it printed {said!r}, and there are {gpus} GPUs"
 
 
 def _row(row: BenchRow, figures: Mapping[str, object]) -> Row:
     theirs = figures.get(row.peer)
     return Row(
         row.what, row.unit, teho=str(row.ours), other=None if theirs is None else str(theirs),
-        whose=row.peer, why="median, with the least and the most",
+        whose=row.peer, why="median (minimum to maximum)",
     )  # fmt: skip

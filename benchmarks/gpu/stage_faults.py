@@ -1,6 +1,6 @@
-"""Planted faults that show on a GPU only, and their mended forms: what Teho names first.
+"""Planted faults that appear only on a GPU, and the same programs without the fault.
 
-As `make faults` does for the others: the same runner, the same scores, one seed.
+The stage writes which cause Teho names first. It uses the code of `make faults`, with one seed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SMALL = {"train_vectors": "--rows 16 --width 32", "solve_systems": "--systems 2
 
 def measure(stage: Stage) -> None:
     """Do a piece for each fault."""
-    sys.path.append(str(_TESTS))  # what the runner of the other faults needs
+    sys.path.append(str(_TESTS))  # `measured` imports modules from there
     from measured import Workshop
 
     workshop = Workshop(
@@ -34,7 +34,7 @@ def measure(stage: Stage) -> None:
         env=stage.env,
     )
     for case in GPU_CASES:
-        if stage.is_rehearsal:  # what a GPU does in a step takes a CPU seconds
+        if stage.is_rehearsal:  # a CPU needs seconds for a step that a GPU does in milliseconds
             case = replace(case, words=f"{case.words} {_SMALL[case.program]}")  # noqa: PLW2901
         stage.piece(case.key, lambda case=case: _fault(stage, workshop, case), least_s=50)
 
@@ -53,14 +53,14 @@ def _fault(stage: Stage, workshop: object, case: Case) -> Rows:
     mended = _found(stage, workshop, case, case.ideal, f"{name_of(case)}-mended")
     still = mended.top == case.expected
     yield Row(
-        "top cause, mended",
+        "top cause after the repair",
         teho=mended.top or _NOTHING,
         other=f"not {case.expected}",
         whose="planted",
-        why="still named, though mended" if still else "",
+        why="Teho still names this cause after the repair" if still else "",
     )
     gain = round(mended.steps_per_s / faulty.steps_per_s, 2) if faulty.steps_per_s else None
-    yield Row("mended, times as fast", teho=gain, why=f"`{case.ideal.words}`")
+    yield Row("speed after the repair, times as fast", teho=gain, why=f"`{case.ideal.words}`")
 
 
 def _judged(abstained: tuple[str, ...], case: Case) -> str:

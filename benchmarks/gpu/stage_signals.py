@@ -1,4 +1,4 @@
-"""What the driver gives to root and to an ordinary user, how often, and beside `nvidia-smi`."""
+"""What the driver reports to root and to an ordinary user, how often, and beside `nvidia-smi`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _DRIVER = Path(__file__).with_name("driver.py")
 
 def measure(stage: Stage) -> None:
     """Do the pieces."""
-    # Without a GPU, `teho devices` says which of the many reasons it is.
+    # If there is no GPU, `teho devices` says why.
     stage.piece("teho devices", lambda: _devices(stage), needs_gpu=False)
-    stage.piece("calls of the driver's library", lambda: _calls(stage))
-    stage.piece("periods", lambda: _periods(stage), least_s=40)
-    stage.piece("beside nvidia-smi", lambda: _beside_smi(stage), least_s=40)
+    stage.piece("functions of the driver's library", lambda: _calls(stage))
+    stage.piece("how often each signal changes", lambda: _periods(stage), least_s=40)
+    stage.piece("compared with nvidia-smi", lambda: _beside_smi(stage), least_s=40)
 
 
 def _devices(stage: Stage) -> Rows:
@@ -49,7 +49,7 @@ def _calls(stage: Stage) -> Rows:
 def _beside_nobody(stage: Stage, own: dict[str, tuple[Any, str]], what: str) -> Rows:
     """Yield a row for each value and error of this user, beside those of an ordinary one."""
     others: dict[str, tuple[Any, str]] = {}
-    why_not = "not asked: this user is an ordinary one already"
+    why_not = "not asked, because this user is an ordinary user"
     if stage.result.machine["user"] == "root":
         for folder in (stage.work, stage.work.parent):
             folder.chmod(0o755)
@@ -58,7 +58,7 @@ def _beside_nobody(stage: Stage, own: dict[str, tuple[Any, str]], what: str) -> 
         except (RuntimeError, OutOfTimeError) as error:
             why_not = f"not known: {error}"
     for name, (value, error) in own.items():
-        lacks = "not among its answers" if others else why_not
+        lacks = "the driver gave no answer to this user" if others else why_not
         other, other_error = others.get(name, (None, lacks))
         whys = {"": error, f"{_ORDINARY}: ": other_error}
         why = "; ".join(f"{who}{text}" for who, text in whys.items() if text)
@@ -86,7 +86,7 @@ def _periods(stage: Stage) -> Rows:
         if "median_ms" not in figures:
             yield Row(name, "ms", why="; ".join(filter(None, (figures["why"], takes))))
             continue
-        middle = f"the middle half: {figures['low_ms']:.3g} to {figures['high_ms']:.3g} ms"
+        middle = f"middle half of the times: {figures['low_ms']:.3g} to {figures['high_ms']:.3g} ms"
         why = f"{middle}; {figures['changes']} changes; {takes}"
         yield Row(name, "ms", teho=round(figures["median_ms"], 2), why=why)
 
@@ -115,10 +115,10 @@ def _beside_smi(stage: Stage) -> Rows:
 
 @contextmanager
 def loaded(stage: Stage) -> Iterator[None]:
-    """Keep the GPU at work meanwhile.
+    """Keep the GPU busy while the caller measures.
 
     Raises:
-        LackingError: the program that does it has ended, and why.
+        LackingError: the program that keeps it busy has ended; the text says why.
     """
     argv = stage.program("workload", "matmul-bf16", 600)
     with subprocess.Popen(
@@ -128,7 +128,8 @@ def loaded(stage: Stage) -> Iterator[None]:
             assert process.stdout is not None
             if not process.stdout.readline().startswith("begins"):
                 _, errors = process.communicate(timeout=10)
-                raise LackingError(f"no load: {(errors.strip() or 'no error').splitlines()[-1]}")
+                last = (errors.strip() or "no error").splitlines()[-1]
+                raise LackingError(f"the program that keeps the GPU busy ended: {last}")
             time.sleep(stage.seconds(3.0, 0.2))
             yield
         finally:

@@ -1,8 +1,8 @@
-"""Small workloads whose answer is known beforehand: what Teho reported, and the truth.
+"""Small programs whose true figures are known beforehand: what Teho reported, and the truth.
 
-What is compared is the time between the first sample after the workload began to work and its end:
-the start of the frameworks is left out. The truth is the program's own count, over its own clock,
-and the maker's documents for what the device can do at most.
+Only one part of a run is compared: from the first sample after the program began its work to the
+end of this work. The start of the frameworks is not included. The truth is the program's own count,
+divided by the time on its own clock. Peak speeds are from the maker's documents.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _RATES = {
     "matmul-fp32": ("gpu_fp32_percent", "fp32_tflops"),
     "matmul-fp64": ("gpu_tensor_percent", "tensor_fp64_tflops"),
 }
-"""The pipe that a product of matrices keeps active, and its peak."""
+"""The pipe that a product of matrices keeps active, and the peak speed of this pipe."""
 _SETTLES_S = 1.2
-"""After which no sample has in it what was before the workload began."""
+"""After this time, no sample covers the time before the program began its work."""
 
 
 def measure(stage: Stage) -> None:
@@ -71,19 +71,19 @@ def _workload(stage: Stage, name: str) -> Rows:
         yield _memory(told, window, peaks, stage.gpu_name)
     if name == "stream":
         rate = told["bytes_a_call"] * told["count"] / told["elapsed_s"]
-        yield window.row("gpu_pcie_receive_bytes_per_s", rate, "bytes that the program copied")
+        yield window.row("gpu_pcie_receive_bytes_per_s", rate, "rate of the program's copies")
     yield from window.energy()
 
 
 def _busy(name: str, told: Mapping[str, float]) -> tuple[float | None, str]:
-    """Return for which part of the time a kernel ran [%], and what that rests on."""
+    """Return the share of the time in which a kernel ran [%], and how it is known."""
     if name in {"idle", "holds"}:
         return 0.0, "no kernel was started"
     if name.startswith("saw"):
-        return 100 * told["busy_s"] / told["elapsed_s"], "by the program's clock"
+        return 100 * told["busy_s"] / told["elapsed_s"], "measured with the program's clock"
     if name in _ALL_THE_TIME:
         return 100.0, "kernels follow each other without a pause"
-    return None, "not known beforehand"
+    return None, "the true value is not known beforehand"
 
 
 def _parts(name: str, told: Mapping[str, float], window: Window) -> Rows:
@@ -94,23 +94,23 @@ def _parts(name: str, told: Mapping[str, float], window: Window) -> Rows:
         yield window.row("gpu_sm_active_percent", share, f"1 of {parts or '?'} multiprocessors")
     elif name == "tiny":
         share = 100 / parts if parts else None
-        yield window.row("gpu_sm_active_percent", share, "at most: each kernel has one block")
+        yield window.row("gpu_sm_active_percent", share, "at most: a kernel has only one block")
         launches = told["count"] / told["elapsed_s"]
         yield Row("kernels started", "1/s", other=round(launches), whose="truth")
     elif name.startswith(("matmul", "saw")):
-        yield window.row("gpu_sm_active_percent", None, "not known beforehand")
+        yield window.row("gpu_sm_active_percent", None, "the true value is not known beforehand")
     if name in {"idle", "holds"}:
         expected = 0 if name == "idle" else 1
-        yield window.row("gpu_job_processes", expected, "processes with a context")
+        yield window.row("gpu_job_processes", expected, "processes with a context on the GPU")
     if name == "holds":
         held = told["held_bytes"]
-        yield window.row("gpu_job_memory_bytes", held, "at least: the context takes some too")
+        yield window.row("gpu_job_memory_bytes", held, "at least: the context needs memory too")
 
 
 def _rate(
     name: str, told: Mapping[str, float], window: Window, peaks: Peaks | None, model: str
 ) -> Rows:
-    """Yield how active the pipe was, beside the rate that was achieved, of the theoretical one."""
+    """Yield how active the pipe was, and the achieved rate as a share of the peak rate."""
     metric, field = _RATES[name]
     achieved = told["flop_a_call"] * told["count"] / told["elapsed_s"]
     peak = peaks.flop_per_s(field) if peaks else None
@@ -118,10 +118,10 @@ def _rate(
     of = f"of {peak / 1e12:.0f} TFLOP/s" if peak else f"no peak of {model} is known"
     yield window.row(metric, share, f"achieved: {achieved / 1e12:.4g} TFLOP/s, {of}")
     if metric != "gpu_tensor_percent":
-        yield window.row("gpu_tensor_percent", 0.0, "no tensor core calculates in this precision")
+        yield window.row("gpu_tensor_percent", 0.0, "no tensor core computes in this precision")
     if name == "matmul-fp64":
-        yield window.row("gpu_fp64_percent", None, "the library may use tensor cores, or not")
-    yield window.row("gpu_sm_clock_mhz", None, "the peak is at the highest clock")
+        yield window.row("gpu_fp64_percent", None, "the library may use tensor cores instead")
+    yield window.row("gpu_sm_clock_mhz", None, "the peak speed is the speed at the highest clock")
 
 
 def _memory(told: Mapping[str, float], window: Window, peaks: Peaks | None, model: str) -> Row:
@@ -147,7 +147,7 @@ class Window:
     ended: float
     """Both in Unix time [s]."""
     signals: Mapping[str, Any]
-    """What `teho devices` said, for the reason of what is missing."""
+    """What `teho devices` said; it has the reason for each missing signal."""
 
     def __post_init__(self) -> None:
         rows = LoadedRun(self.path, Settings()).table("gpu").to_pylist()
@@ -162,7 +162,7 @@ class Window:
     def row(self, metric: str, truth: float | None, why: str = "") -> Row:
         """Return the mean of a metric beside the truth."""
         values = self.values(metric)
-        reason = missing_words(self.signals.get(metric)) or "no sample has it"
+        reason = missing_words(self.signals.get(metric)) or "no sample has this metric"
         return Row(
             metric,
             teho=round(statistics.fmean(values), 3) if values else None,
@@ -172,7 +172,7 @@ class Window:
         )
 
     def energy(self) -> Rows:
-        """Yield what the counter counted, beside power times time."""
+        """Yield the energy of the counter, and power multiplied by time."""
         counted = [
             (row["time"].timestamp(), row["gpu_energy_j"], row["gpu_power_w"])
             for row in self._rows
@@ -188,5 +188,5 @@ class Window:
         )
         yield Row(
             "energy", "J", teho=round(energy[-1] - energy[0], 1), other=round(integral, 1),
-            whose="power times time", why=f"over {times[-1] - times[0]:.1f} s",
+            whose="power multiplied by time", why=f"over {times[-1] - times[0]:.1f} s",
         )  # fmt: skip

@@ -1,8 +1,9 @@
-"""What the probe says of a training on a GPU, beside PyTorch's profiler and the program's clock.
+"""What the probe reports about a training on a GPU, compared with PyTorch's profiler.
 
-Each program runs twice: under `teho run`, and with the profiler. Shares are of the steps, without
-start-up and the first step. A training by Lightning or the Trainer has no lines of its own in its
-steps: there, what the main thread did is compared with the calls that the profiler saw.
+Each program runs twice: under `teho run`, and with the profiler. The program also measures its own
+time. A share is a share of the time of all steps, without start-up and the first step. If Lightning
+or the Trainer runs the training, the program has no source lines of its own in a step. Then the
+activities of the main thread are compared with the calls that the profiler saw.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _DOING = {
     "waiting for the device": "waiting for the device",
     "copying to the device": "copying",
 }
-"""What Teho names, and the calls of CUDA that it is compared with."""
+"""Teho's name of an activity, and the group of CUDA calls that is compared with it."""
 
 
 def measure(stage: Stage) -> None:
@@ -46,23 +47,23 @@ def _network(stage: Stage, name: str) -> Rows:
         profiler = 100 * profiled[part] / sums_s[_PROFILER]
         clock = 100 * spent_s / sums_s["program"]
         yield Row(
-            f"{part}, of the steps", "%",
+            f"{part}, share of the steps", "%",
             teho=None if teho is None else round(teho[0], 1),
             other=round(profiler, 1), whose=_PROFILER,
-            why=f"by the program's clock, under teho run: {clock:.1f} %; "
+            why=f"measured with the program's clock, under teho run: {clock:.1f} %; "
             + (f"Teho calls it: {teho[1]}" if teho else "no line of this part is in the report"),
         )  # fmt: skip
     yield from _calls(report, watched)
     yield Row(
-        "steps a second", "1/s", teho=round(own["steps"] / own["elapsed_s"], 2),
+        "steps per second", "1/s", teho=round(own["steps"] / own["elapsed_s"], 2),
         other=round(watched["steps"] / watched["elapsed_s"], 2), whose=f"with {_PROFILER}",
     )  # fmt: skip
     compiling = _activity(report, "compiling")
     yield Row(
-        "compiling, all of the run", "s",
+        "compiling, in the whole run", "s",
         teho=None if compiling is None else round(compiling["wall_s"], 2),
-        other=round(own["first_s"], 2), whose="the first step, program's clock",
-        why="" if compiling else "Teho saw none",
+        other=round(own["first_s"], 2), whose="time of the first step, by the program's clock",
+        why="" if compiling else "Teho saw no compiling",
     )  # fmt: skip
 
 
@@ -72,11 +73,11 @@ def _trainer(stage: Stage, name: str) -> Rows:
     rows = _table(report["tables"], "time")
     for row in rows:
         line = f"top line {row['line']}" if row["line"] else ""
-        yield Row(f"{row['doing']}, of the run", "%", teho=_rounded(row), why=line)
+        yield Row(f"{row['doing']}, share of the run", "%", teho=_rounded(row), why=line)
 
 
 def _both(stage: Stage, name: str, program: str) -> tuple[Any, Any, Any]:
-    """Run a program under `teho run`, then with the profiler: what both said, and the report."""
+    """Run a program under `teho run`, then with the profiler; return the outputs and the report."""
     argv = stage.program(program, name, stage.seconds(20.0, 1.0))
     run = f"where-{name}"
     path, output = stage.record(run, argv, probe="auto")
@@ -89,7 +90,7 @@ def _both(stage: Stage, name: str, program: str) -> tuple[Any, Any, Any]:
 
 
 def _calls(report: Mapping[str, Any], watched: Mapping[str, Any]) -> Rows:
-    """Yield what the main thread did, beside calls that the profiler saw in both threads."""
+    """Yield what the main thread did, and the calls that the profiler saw in all threads."""
     elapsed_s, profiler = watched["elapsed_s"], watched["profiler"]
     for doing, call in _DOING.items():
         row = _activity(report, doing)
@@ -97,11 +98,11 @@ def _calls(report: Mapping[str, Any], watched: Mapping[str, Any]) -> Rows:
             who: profiler["calls"].get(f"{call}, {who}", 0.0)
             for who in ("main thread", "other threads")
         }
-        why = f"other threads, by the profiler: {100 * seen_s['other threads'] / elapsed_s:.1f} %"
+        why = f"profiler, other threads: {100 * seen_s['other threads'] / elapsed_s:.1f} %"
         yield Row(
-            f"{doing}, of the run", "%", teho=_rounded(row) if row else None,
+            f"{doing}, share of the run", "%", teho=_rounded(row) if row else None,
             other=round(100 * seen_s["main thread"] / elapsed_s, 1), whose=_PROFILER,
-            why=why if row else f"Teho saw none; {why}",
+            why=why if row else f"Teho did not see this; {why}",
         )  # fmt: skip
     for who, spent_s in profiler["threads"].items():
         share = round(100 * spent_s / elapsed_s, 1)
@@ -114,7 +115,7 @@ def _calls(report: Mapping[str, Any], watched: Mapping[str, Any]) -> Rows:
     is_number = isinstance(reported, (int, float))
     yield Row(
         "GPU busy", "%", teho=round(reported, 1) if is_number else None, other=busy,
-        whose=_PROFILER, why="Teho's is of the whole run, with its start",
+        whose=_PROFILER, why="Teho's figure includes the start of the run",
     )  # fmt: skip
 
 

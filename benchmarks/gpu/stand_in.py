@@ -1,7 +1,7 @@
-"""What takes the place of a GPU in a rehearsal: a driver's library, and an `nvidia-smi`.
+"""The stand-ins for a GPU in a rehearsal: a library of the driver, and a program `nvidia-smi`.
 
-The library is the one of the tests. The command prints a fixed answer in the form of the real one,
-so that what reads it is run; none of it is ever shown.
+The tests use the same library. The program prints a fixed answer in the form of the real
+`nvidia-smi`, so that a rehearsal runs the code that reads it. This answer is never shown.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ print(DMON if "dmon" in sys.argv else XML)
 
 
 def stand_in(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Make it, and return the variables that put it before a real one.
+    """Make the stand-ins, and return the variables that select them instead of a real GPU.
 
-    Without a C compiler there is no library: programs then find no driver, and say so.
+    If there is no C compiler, there is no library. Programs then find no driver, and say so.
     """
     folder.mkdir(parents=True)
     smi = folder / "nvidia-smi"

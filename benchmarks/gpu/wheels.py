@@ -1,11 +1,12 @@
-"""Gather what a machine without a network lacks, and measure what has to be carried there.
+"""Download the packages that a machine without a network needs, and print their size.
 
 python benchmarks/gpu/wheels.py                       for Python 3.12 on x86-64
 python benchmarks/gpu/wheels.py --python 3.11 --has has.txt
 python benchmarks/gpu/wheels.py --here .frameworks/bin/python    for a rehearsal on this machine
 
-`has.txt` is what `python3 -m pip list --format freeze` prints on that machine: what it names, in a
-version that Teho takes, is not gathered. Versions are those of requirements/*.lock.
+`has.txt` is the output of `python3 -m pip list --format freeze` on that machine. If a package in
+this file has a version that works with Teho, the package is not downloaded. The versions are from
+requirements/*.lock.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from install import wheels_for  # noqa: E402 - the path above leads to it
 ROOT = _HERE.parents[1]
 BUILD = ROOT / "build" / "gpu"
 MOST_MIB = 64.0
-"""What may be carried: the repository and the wheels."""
+"""The largest size of the repository and the wheels together."""
 _SPARE_MIB = 1.0
-"""Of that, for what is added to the tree there."""
+"""The part of this size for files that are added on the other machine."""
 _PEERS = ("nvitop", "codecarbon", "zeus")
-"""Measured beside Teho; without them their rows say that they are missing."""
+"""Tools that are compared with Teho. If one is missing, its row says so."""
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Gather wheels for a machine without a network.")
-    parser.add_argument("--python", default="3.12", metavar="X.Y", help="of that machine")
+    parser = argparse.ArgumentParser(description="Download wheels for a machine without a network.")
+    parser.add_argument("--python", default="3.12", metavar="X.Y", help="version on that machine")
     parser.add_argument("--machine", default="x86_64", choices=["x86_64", "aarch64"])
-    parser.add_argument("--has", type=Path, metavar="FILE", help="what is installed there")
+    parser.add_argument("--has", type=Path, metavar="FILE", help="packages installed there")
     parser.add_argument(
-        "--here", metavar="PYTHON", help="for this machine's PYTHON: a rehearsal; no peers"
+        "--here", metavar="PYTHON", help="for PYTHON on this machine (a rehearsal), without peers"
     )
     options = parser.parse_args(arguments)
     if options.here:
@@ -69,13 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except subprocess.CalledProcessError as error:
                 why = (error.stderr.strip().splitlines() or ["pip printed no error"])[-1]
                 if group == "Teho":
-                    sys.exit(f"What Teho needs could not be had: {why}")
+                    sys.exit(f"The packages that Teho needs could not be downloaded: {why}")
                 print(f"{group} is left out: {why}")
                 continue
             new = [path for path in got.glob("*.whl") if not (folder / path.name).exists()]
             new = [path for path in new if not is_there(path.name, has)]
             if group != "Teho" and carried_mib(folder, new) > MOST_MIB - _SPARE_MIB:
-                print(f"{group} is left out, to stay below {MOST_MIB:g} MiB; next: --has FILE")
+                print(f"{group} is left out, to stay below {MOST_MIB:g} MiB; next: use --has FILE")
                 continue
             for path in new:
                 shutil.copy(path, folder)
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def carried_mib(wheels: Path, more: Iterable[Path] = ()) -> float:
-    """Return the size of the repository, as it travels, and of the wheels [MiB]."""
+    """Return the size of the repository (without ignored files) and of the wheels [MiB]."""
     names = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, check=True,
@@ -94,18 +95,18 @@ def carried_mib(wheels: Path, more: Iterable[Path] = ()) -> float:
 
 
 def tell_carried(wheels: Path) -> int:
-    """Print what has to be carried; return 1 if it is too much."""
+    """Print the size of wheels and repository; return 1 if it is too large."""
     sizes = {path.name: path.stat().st_size / 2**20 for path in wheels.glob("*.whl")}
     for name, size in sorted(sizes.items(), key=lambda item: -item[1])[:3]:
         print(f"{size:6.1f} MiB  {name}")
     total = carried_mib(wheels)
     print(f"{sum(sizes.values()):6.1f} MiB  {len(sizes)} wheels in {wheels.relative_to(ROOT)}")
-    print(f"{total:6.1f} MiB  to carry with the repository, of at most {MOST_MIB:g}")
+    print(f"{total:6.1f} MiB  wheels and repository together, of at most {MOST_MIB:g} MiB")
     return int(total > MOST_MIB)
 
 
 def has_of(text: str) -> dict[str, str]:
-    """Return version by name, of what `pip list --format freeze` printed."""
+    """Return the versions by name in the output of `pip list --format freeze`."""
     pairs = (line.strip().split("==", 1) for line in text.splitlines() if "==" in line)
     return {_plain(name): version for name, version in pairs}
 
@@ -117,9 +118,9 @@ def distribution(wheel: str) -> tuple[str, str]:
 
 
 def is_there(wheel: str, has: dict[str, str]) -> bool:
-    """Return whether a machine has what a wheel holds, in a version that Teho takes.
+    """Return whether a machine has the package of a wheel in a version that works with Teho.
 
-    Where Teho asks for no version, any will do.
+    If Teho needs no particular version, every version works.
     """
     name, _ = distribution(wheel)
     least = next((least for own, least in _bounds() if own == name), "")
@@ -127,7 +128,7 @@ def is_there(wheel: str, has: dict[str, str]) -> bool:
 
 
 def _bounds() -> list[tuple[str, str]]:
-    """Return name and least version of what Teho needs."""
+    """Return the name and the lowest version of each package that Teho needs."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     block = text.partition("\ndependencies = [")[2].partition("]")[0]
     found = re.findall(r'"([\w-]+)>=([\d.]+)(?:"|;)', block)
@@ -135,7 +136,7 @@ def _bounds() -> list[tuple[str, str]]:
 
 
 def _needed(python: str) -> list[str]:
-    """Return what Teho asks for on a Python; tomli only where the library has no TOML."""
+    """Return the packages that Teho needs; tomli only if the standard library has no TOML."""
     has_toml = _number(python) >= (3, 11)
     return [f"{name}>={least}" for name, least in _bounds() if name != "tomli" or not has_toml]
 

@@ -1,4 +1,4 @@
-"""The program is bound to a part of the job's cores, and keeps these busy."""
+"""The program is bound to a part of the job's cores, and keeps these cores busy."""
 
 from __future__ import annotations
 

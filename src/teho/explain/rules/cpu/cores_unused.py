@@ -36,8 +36,8 @@ THRESHOLDS = {
     "gpu_busy_percent": Threshold(
         50.0,
         "%",
-        "this is the threshold of gpu_low_use: a GPU that is busier than this gets its data "
-        "in time without the unused cores",
+        "this is the threshold of gpu_low_use: a GPU that is busier than this limit gets its "
+        "data in time without the unused cores",
     ),
     "cores_per_gpu": Threshold(
         12.0,

@@ -1,4 +1,4 @@
-"""The model, or all of JAX, computes with 64 bits, or CuPy copies such data to the GPU."""
+"""The model, or all of JAX, computes with 64-bit numbers, or CuPy copies them to the GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python code itself takes most of the time."""
+"""Python code itself takes most of the run time."""
 
 from __future__ import annotations
 

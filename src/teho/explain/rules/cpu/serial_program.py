@@ -1,4 +1,4 @@
-"""The program uses one core, and the job has several."""
+"""The program uses one core, and the job has several cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GPU's energy counter stopped, or does not agree with its power."""
+"""A GPU's energy counter stopped, or does not agree with the power of this GPU."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from teho.model.summary import NodeSummary
 RANK = 340
 SEVERITY = "warning"
 _SOURCE = (
-    "SageMaker's profiler rules report a run if its GPU is below 10 % and its CPU is above 90 %"
+    "SageMaker's profiler rules report a run if its GPU is busy for less than 10 % of the time and "
+    "its CPU for more than 90 %"
 )
 THRESHOLDS = {
     "gpu_below_percent": Threshold(10.0, "%", _SOURCE),

@@ -1,4 +1,4 @@
-"""Loading and copying data takes time, and all of the data would fit on the GPU."""
+"""Loading and copying data takes time, and all of the data would fit into the GPU's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job has a GPU, but PyTorch, JAX or TensorFlow cannot use it, or does not."""
+"""The job has a GPU, but PyTorch, JAX or TensorFlow cannot use it, or does not use it."""
 
 from __future__ import annotations
 

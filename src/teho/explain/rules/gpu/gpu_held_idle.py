@@ -1,4 +1,4 @@
-"""The program used a GPU's memory and computed nothing on it."""
+"""The program used a GPU's memory and computed nothing on this GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GPU was busy with kernels too small to fill it."""
+"""A GPU was busy with kernels that are too small to fill this GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few warps were resident, and neither arithmetic nor memory was at its limit."""
+"""Few warps were on the multiprocessors, and neither arithmetic nor memory was at its limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bandwidth of a GPU's memory limited its speed."""
+"""The bandwidth of a GPU's memory limited the speed of the GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing ran on a GPU, and no process of the job was seen on it."""
+"""Nothing ran on a GPU, and Teho saw no process of the job on this GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GPU that is slow at 64-bit arithmetic computed with 64 bits."""
+"""A GPU that is slow at 64-bit arithmetic computed with 64-bit numbers."""
 
 from __future__ import annotations
 

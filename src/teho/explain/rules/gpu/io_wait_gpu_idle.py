@@ -13,8 +13,8 @@ from teho.model.summary import NodeSummary, Series
 RANK = 330
 SEVERITY = "warning"
 _SOURCE = (
-    "SageMaker's profiler rules report a run if its GPU is below 10 % and its I/O wait is above "
-    "50 %"
+    "SageMaker's profiler rules report a run if its GPU is busy for less than 10 % of the time and "
+    "its I/O wait is above 50 %"
 )
 THRESHOLDS = {
     "gpu_below_percent": Threshold(10.0, "%", _SOURCE),

@@ -9,7 +9,7 @@ RANK = 240
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(
-        80.0, "%", "if the GPU is busier than this, it is normal that the program waits for the GPU"
+        80.0, "%", "above this limit, it is normal that the program waits for the busy GPU"
     ),
 }
 MUTES = ("gpu_low_use", "batch_small")

@@ -1,4 +1,4 @@
-"""The first steps were slower than the last, and much more was read from storage."""
+"""The first steps were slower than the last steps, and read much more from storage."""
 
 from __future__ import annotations
 

@@ -8,7 +8,11 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 
 RANK = 184
 SEVERITY = "critical, warning"
-THRESHOLDS = {"files_percent": chosen(50.0, "%", "most of the waiting")}
+THRESHOLDS = {
+    "files_percent": chosen(
+        50.0, "%", "above this limit, the program spends most of its waiting time on reading files"
+    )
+}
 MUTES = ("serial_program", "cores_unused", *input_causes_after("input_files_one_by_one"), *STARVED)
 MUTES_BECAUSE = "reading the files limits the speed"
 

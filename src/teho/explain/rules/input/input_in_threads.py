@@ -1,4 +1,4 @@
-"""Grain reads the data in threads of one Python process, and the program waits for them."""
+"""Grain reads the data in threads of one Python process, and the program waits for the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A `map` of tf.data processes one element at a time, and there are more cores."""
+"""A `map` of tf.data processes one element at a time, and the job has more than one core."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 
 RANK = 185
 SEVERITY = "critical, warning"
-THRESHOLDS = {"map_percent": chosen(50.0, "%", "most of the work of the pipeline")}
+THRESHOLDS = {
+    "map_percent": chosen(50.0, "%", "above this limit, `map` does most of the pipeline's work")
+}
 MUTES = ("serial_program", "cores_unused", *input_causes_after("input_map_serial"), *STARVED)
 MUTES_BECAUSE = "this finding says what to change, and how to use the cores"
 

@@ -1,4 +1,4 @@
-"""A pipeline of tf.data does the same work in each epoch, and its result would fit in memory."""
+"""A pipeline of tf.data repeats its work in each epoch, and the result would fit in memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from teho.units import format_bytes
 RANK = 188
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "map_percent": chosen(50.0, "%", "most of the work of the pipeline"),
-    "epochs_min": chosen(2.0, "epochs", "the first epoch has to do the work"),
+    "map_percent": chosen(50.0, "%", "above this limit, `map` does most of the pipeline's work"),
+    "epochs_min": chosen(2.0, "epochs", "a cache saves work only from the second epoch on"),
 }
 MUTES = ("input_slow", "input_skewed", "serial_program", "cores_unused", *STARVED)
 MUTES_BECAUSE = "the work is not needed after the first epoch"

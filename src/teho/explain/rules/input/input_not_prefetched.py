@@ -1,4 +1,4 @@
-"""A pipeline of tf.data works only while the program waits for it."""
+"""A pipeline of tf.data works only while the program waits for a batch."""
 
 from __future__ import annotations
 

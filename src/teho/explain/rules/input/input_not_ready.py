@@ -1,4 +1,4 @@
-"""When Keras asks for a batch, its tf.data pipeline has none ready."""
+"""When Keras asks for a batch, its tf.data pipeline has no batch ready."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from teho.units import format_bytes
 RANK = 186
 SEVERITY = "warning"
 THRESHOLDS = {
-    "not_ready_percent": chosen(80.0, "%", "the training waits at most of its steps"),
-    "looks_min": chosen(20.0, "looks", "with fewer, an empty buffer is chance"),
-    "map_percent": chosen(50.0, "%", "most of the work of the pipeline"),
+    "not_ready_percent": chosen(80.0, "%", "above this limit, most steps wait for a batch"),
+    "looks_min": chosen(20.0, "looks", "with fewer looks, the buffer may be empty by chance"),
+    "map_percent": chosen(50.0, "%", "above this limit, `map` does most of the pipeline's work"),
 }
 MUTES = ("serial_program", "cores_unused", *STARVED)
-MUTES_BECAUSE = "the training waits for its pipeline"
+MUTES_BECAUSE = "this finding says what the training waits for: its pipeline"
 
 
 def judge(context: ProgramContext) -> Findings:

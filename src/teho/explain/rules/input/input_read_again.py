@@ -1,4 +1,4 @@
-"""Data are read from storage in each epoch, because memory cannot keep them."""
+"""Data are read from storage in each epoch, because they do not fit in memory."""
 
 from __future__ import annotations
 

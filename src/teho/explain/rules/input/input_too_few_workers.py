@@ -1,4 +1,4 @@
-"""The workers work all the time, and there are cores for more."""
+"""The workers work all the time, and there are cores for more workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GPU did more or less than other GPUs of its model, most of the time."""
+"""A GPU did more or less work than other GPUs of the same model, most of the time."""
 
 from __future__ import annotations
 

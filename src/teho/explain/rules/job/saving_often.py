@@ -1,4 +1,4 @@
-"""Saving takes a large part of the time."""
+"""Saving files, such as checkpoints, takes a large part of the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A completed job requested far more time than it took."""
+"""A completed job requested far more time than it used."""
 
 from __future__ import annotations
 
