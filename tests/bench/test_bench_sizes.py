@@ -63,9 +63,7 @@ def test_without_options_every_listed_setting_is_fully_in_effect(
 def test_a_gpu_gets_the_whole_training_set() -> None:
     assert ALL_IMAGES == 50_000
     for one in (CNN, RESNET152):
-        assert {point["images"] for point in one.points(is_quick=False, on_gpu=True)} == {
-            50_000
-        }
+        assert {point["images"] for point in one.points(is_quick=False, on_gpu=True)} == {50_000}
 
 
 _NUMBERS = {
