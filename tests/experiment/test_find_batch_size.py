@@ -139,7 +139,7 @@ def test_a_gpus_error_ends_the_search_upwards_and_downwards(
     assert memory[3]["gpu_used_bytes"] == 1000 * MIB
     assert memory[3]["gpu_total_bytes"] > 1000 * MIB
     assert "The largest batch that fits is 3 (192 MiB of " in answer["verdict"]
-    assert " GPU memory), and it was the fastest in single runs: " in answer["verdict"]
+    assert " GPU memory), and this batch was the fastest in single runs: " in answer["verdict"]
     why = answer["tries"][0]["why"]
     assert "OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB." in why
 

@@ -133,7 +133,7 @@ def _memory(case: Case) -> Iterator[Refusal]:
                 kind="memory_is_automatic",
                 sentence=why,
                 source=_memory_source(case),
-                instead="leave --mem out",
+                instead="leave out the option that requests memory",
             )
         return
     memory = memory_with_all_gpus(case)
