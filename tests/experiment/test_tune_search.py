@@ -203,11 +203,24 @@ def test_samples_are_kept_only_where_they_fit() -> None:
     program = Simulated(starved, settings={"samples": 10**9})
     tuned = tuned_by(program)
     assert not any("in_memory" in one for one in program.tried)
+    assert (
+        "Keeping the samples in memory was not tried: the samples would need about 931 GiB of "
+        "memory, more than the job can use."
+    ) in tuned.notes
     fits = Simulated(lambda chosen: 90.0 if chosen.get("in_memory") else starved(chosen) / 3)
     tuned = tuned_by(fits)
     assert tuned.settings == {"in_memory": True, "num_workers": 0}
     assert "keeps its first random augmentation" in tuned.changes[0].remark
-    assert any("samples" in note for note in tuned_by(program).notes) or tuned.outcome == "gain"
+
+
+def test_settings_of_grain_are_not_changed() -> None:
+    program = Simulated(starved, settings={"dataset": "grain", "api": "DataLoader"})
+    tuned = tuned_by(program, ("batch-size",))
+    assert program.tried == [{}]
+    assert tuned.verdict == "No setting was tried: the notes say why"
+    notes = tuned.notes
+    assert "cannot change the settings of a Grain pipeline" in notes[0]
+    assert any("only in a DataLoader of PyTorch" in note for note in notes)
 
 
 def test_an_iterable_dataset_keeps_its_number_of_workers() -> None:

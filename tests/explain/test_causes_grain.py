@@ -17,7 +17,7 @@ from explain.program_parts import (
     worker,
 )
 from explain.program_scenarios import node
-from explain.scenario_parts import NodePart, figures, found, kinds_of
+from explain.scenario_parts import NodePart, figures, found, judged, kinds_of
 from explain.test_causes_all import found_alone
 from explain.test_program import parts_of
 from teho.explain.loader_words import loader_call
@@ -77,6 +77,25 @@ def test_threads_share_one_process():
         parts=[NodePart(cores=2, cores_used=1.9, signals={"job_runnable_threads": 5.0})],
     )
     assert kinds_of(crowded) == ["input_in_threads"]
+
+
+@pytest.mark.parametrize(("waits_s", "count"), [(30.0, 1), (29.9, 0)])
+def test_the_threads_must_do_most_of_the_loading(waits_s, count):
+    own_work = seen((WORKING, *NEXT), 30.0)
+    main = process(seen(READY, waits_s, State.THREADS), own_work, loaders=[grain("Dataset")])
+    assert len(judged(input_in_threads, run_of(main))) == count
+
+
+def test_options_that_only_pytorch_has_are_not_advised():
+    batching = of_library(f"{DATASET}/transformations/batch.py", "_BatchDatasetIterator.__next__")
+    slow = seen((batching, *NEXT), 60.0)
+    alone = run_of(process(slow, loaders=[grain(batch_size=16)]))
+    assert "input_collated_one_by_one" not in found_alone(alone)
+    crew = worker(seen((batching, *LOOP_OF_WORKER), 60.0))
+    waits = seen(READY, 60.0)
+    given = grain(workers=1, batch_size=16, epochs=50, first_s=58.0)
+    kinds = found_alone(run_of(process(waits, loaders=[given]), crew))
+    assert kinds.isdisjoint({"input_workers_needless", "input_workers_restarted"})
 
 
 @pytest.mark.parametrize(

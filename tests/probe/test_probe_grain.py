@@ -59,10 +59,44 @@ def test_pipelines_are_told_with_their_settings_and_waits(probed: Probed) -> Non
         assert one.wait_s > 0
 
 
+def test_data_sets_in_a_data_set_are_not_read_by_the_probe(probed: Probed) -> None:
+    done = probed.both(
+        """
+        import grain
+        opens = []
+        def opened(number):
+            opens.append(number)
+            return grain.MapDataset.source([number, number]).to_iter_dataset()
+        files = grain.MapDataset.source([1, 2, 3]).map(opened)
+        print(list(grain.experimental.InterleaveIterDataset(files, cycle_length=1)), sorted(opens))
+        """,
+        python=WITH_FRAMEWORKS,
+    )
+    assert done.stdout == b"[1, 1, 2, 2, 3, 3] [1, 2, 3]\n"
+
+
+def test_an_iterator_that_cannot_be_hashed_goes_on(probed: Probed) -> None:
+    done = probed.both(
+        """
+        import grain
+        usual = type(iter(grain.MapDataset.source([1, 2, 3]).to_iter_dataset()))
+        class Equal(usual):
+            def __eq__(self, other): return True
+        print(list(grain.MapDataset.source([1, 2, 3]).to_iter_dataset()))
+        other = iter(grain.MapDataset.source([4, 5]).to_iter_dataset())
+        other.__class__ = Equal
+        print(next(other), next(other))
+        """,
+        python=WITH_FRAMEWORKS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(b"4 5\n")
+
+
 def test_classes_of_the_program_are_pickled_as_they_are(probed: Probed) -> None:
     done = probed.both(
         """
-        import cloudpickle, grain, pickletools
+        import cloudpickle, grain
         class Rows(grain.MapDataset):
             def __len__(self): return 10
             def __getitem__(self, number): return number

@@ -150,6 +150,8 @@ def test_a_dry_run_changes_nothing(teho: Call, tmp_path: Path, home: Path) -> No
     ("source", "destination", "words"),
     [
         ("nothing", "to", "nothing: no such file or folder; expected a file or a folder"),
+        # Before the other machine is asked.
+        ("nothing", "no-host.invalid:to", "nothing: no such file or folder"),
         ("data/pipe", "to", "it is a pipe; expected a file or a folder"),
         ("data", "data/sub", "is inside"),
         ("data", "data", "is inside"),

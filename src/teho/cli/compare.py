@@ -48,11 +48,8 @@ _WITHOUT_EFFECT = {
 @option("--sweep NAME=N,…",
         "Compare once for each of these numbers: the number replaces {NAME} in COMMAND.",
         unset="COMMAND unchanged")  # fmt: skip
-@option("--gpu-cost CORES", "Set how many core-hours a GPU-hour costs.", unset=(
-    "the cluster's "
-    "prices"
-),
-        type=click.IntRange(min=1))  # fmt: skip
+@option("--gpu-cost CORES", "Set how many core-hours a GPU-hour costs.",
+        unset="the cluster's prices", type=click.IntRange(min=1))  # fmt: skip
 @option("--recorded TAG=VALUE|RUN,…", "Compare these recordings, without running COMMAND.",
         unset="run COMMAND")  # fmt: skip
 @option("--cluster NAME", "Submit each variant as an array of jobs to this cluster.",

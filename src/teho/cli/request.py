@@ -100,11 +100,8 @@ script_options = together(
     option("--signal TIME", "Send SIGUSR1 to the program when this time is left, such as 5min.",
            unset="no signal"),
     flag("--requeue", "Queue the job again after a failed node, and after --signal."),
-    option("--log FILE", "Write the output of the job to FILE.", unset=(
-        "a file that the scheduler "
-        "names"
-    ),
-           default=""),
+    option("--log FILE", "Write the output of the job to FILE.",
+           unset="a file that the scheduler names", default=""),
     option("--error-log FILE",
            "Write the errors of the job to FILE, not to the file of the job's output.",
            unset="the file of the output", default=""),

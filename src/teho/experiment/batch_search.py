@@ -187,7 +187,7 @@ def next_between(good: int, bad: int) -> int | None:
 def _place_of(base: Attempt) -> _Place:
     loader = base.loader
     settings = loader.settings if loader else {}
-    if loader is None or "num_workers" not in settings:
+    if loader is None or loader.library != "torch":
         seen = "in the program" if not base.out_of_memory else "before memory ran out"
         raise InputError(f"no PyTorch DataLoader was seen {seen}", _SUPPORTED, _BY_HAND)
     frame, size = loader.made_at, settings.get("batch_size")

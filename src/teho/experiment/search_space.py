@@ -78,6 +78,10 @@ def coordinates(
 def _of_loader(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
     if "pipeline" in _of(base):
         return _of_pipeline(base, room)
+    if base.loader and base.loader.library == "grain":
+        why = "Teho cannot change the settings of a Grain pipeline from outside the program"
+        report = "`teho run -- COMMAND` reports what to change."
+        return [], [f"{why}, so no loader settings were tried. {report}"]
     if base.loader is None or base.waited is None:
         seen = "No PyTorch DataLoader and no tf.data pipeline was seen"
         return [], [f"{seen}, so no loader settings were tried."]
@@ -242,7 +246,7 @@ def _in_memory(best: Attempt, base: Attempt, room: Room) -> Ways:
     if not _fits(base.used_bytes + need, room):
         return (
             "Keeping the samples in memory was not tried: the samples would need about "
-            "{format_bytes(need)} of memory, more than the job can use."
+            f"{format_bytes(need)} of memory, more than the job can use."
         )
     ways: list[Way] = [({"in_memory": True, "num_workers": 0},)]
     return [*ways, ({"in_memory": True},)] if _workers(best) else ways
@@ -256,7 +260,7 @@ def _threads(best: Attempt, cores: int) -> Ways:
 
 def _batch_sizes(base: Attempt, room: Room) -> Ways:
     size = _of(base).get("batch_size")
-    if "pipeline" in _of(base):
+    if base.loader and base.loader.library != "torch":
         return "The batch size was not changed: Teho changes it only in a DataLoader of PyTorch."
     if not size or "batch_sampler" in _of(base):
         return "The loader gets whole batches from its sampler, so the batch size was not changed."

@@ -310,7 +310,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
     if tried:
         return "no_gain", "No setting that was tried is faster"
     if tuning.affords(1 + 2 * FEWEST_PAIRS):
-        return "no_gain", "No setting was tried, because no setting could help"
+        return "no_gain", "No setting was tried: the notes say why"
     one_s = fmean([run.elapsed_s for _, run, _ in tuning.runs])
     need = format_duration((3 + 2 * FEWEST_PAIRS) * one_s)
     return "unproved", (

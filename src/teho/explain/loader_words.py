@@ -17,11 +17,12 @@ def loader_call(loader: Loader, **settings: object) -> str:
 
     Args:
         loader: of any library.
-        settings: by their names in PyTorch. A setting that the library lacks is left out.
+        settings: by their names in PyTorch. A setting that the library lacks is left out; at least
+            one must be known to it.
     """
     made_at = loader.made_at
     at = f" in {made_at.file.rpartition('/')[2]}:{made_at.line}" if made_at else ""
-    if loader.settings.get("dataset") != "grain":
+    if loader.library != "grain":
         return f"`DataLoader(…, {_arguments(settings)})`{at}"
     if loader.settings.get("api") == "DataLoader":
         return f"`grain.DataLoader(…, {_arguments(_renamed(settings, _GRAIN))})`{at}"

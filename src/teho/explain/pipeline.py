@@ -99,7 +99,7 @@ def pipeline_of(waiting: Waiting) -> Pipeline | None:
 def pipeline_in(loader: Loader) -> Pipeline | None:
     """Return the pipeline of a loader; None if it is not one of tf.data."""
     settings = loader.settings
-    if settings.get("dataset") != "tf.data":
+    if loader.library != "tf.data":
         return None
     stages = {name: s for name, s in settings.get("stages", {}).items() if name != _OUTSIDE}
     return Pipeline(settings.get("pipeline", ()), stages, settings.get("stages_waited_s", 0.0))

@@ -117,6 +117,12 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True):
     """Each batch, if this was requested."""
 
     @property
+    def library(self) -> str:
+        """Library that made it: `torch`, `tf.data` or `grain`."""
+        dataset = self.settings.get("dataset")
+        return dataset if dataset in ("tf.data", "grain") else "torch"
+
+    @property
     def wait_s(self) -> float:
         """Total waiting time for batches."""
         return self.first_s + sum(wait.total_s for wait in self.waits.values())

@@ -76,9 +76,10 @@ class Staging:
         self._many, self._small = limits["files_min"], limits["size_kib"]
         self._started_s: float | None = None
         self._source_place = look(here, wanted.source)
-        self._place = look(there, wanted.destination.path, quotas=True)
         self._folder, self._name = os.path.split(self._source_place.path)
-        self._check_places()
+        self._check_source()
+        self._place = look(there, wanted.destination.path, quotas=True)
+        self._check_destination()
         self._source = entries(self._list_here())
         self._target_name = f"{self._name}.tar" if self.is_archive else self._name
         self._target = os.path.join(self._place.path, self._target_name)  # noqa: PTH118 - not only here
@@ -89,13 +90,16 @@ class Staging:
             packed = plan_copy(self._source, (), {})
             self.plan = self.plan._replace(skipped=packed.skipped, unreadable=packed.unreadable)
 
-    def _check_places(self) -> None:
-        source, place = self._source_place, self._place
+    def _check_source(self) -> None:
+        source = self._source_place
         if source.kind not in {"f", "d"}:
             found = "no such file or folder" if not source.kind else f"it is {source.kind}"
             raise InputError(f"{shown(self._wanted.source)}: {found}", "a file or a folder")
         if not self._name:
             raise InputError("SRC is /", "a folder below it")
+
+    def _check_destination(self) -> None:
+        source, place = self._source_place, self._place
         to = str(self._wanted.destination)
         if place.kind not in {"", "d"}:
             raise InputError(f"{to} is a file", "a folder, in which the copy is made")

@@ -22,6 +22,8 @@ def judge(context: ProgramContext) -> Findings:
     waiting = context.waiting()
     if waiting is None or waiting.workers > 0 or not waiting.settings.get("batch_size"):
         return
+    if waiting.loader.library != "torch":  # other libraries have no such sampler
+        return
     share = 100 * waiting.main.feed.main_s.get(Part.COLLATING, 0.0) / waiting.wait_s
     if not waiting.is_in_memory and share < context.limit("collating_percent"):
         return

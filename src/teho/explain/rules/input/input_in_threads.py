@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from teho.explain.kinds import STARVED, input_causes_after
 from teho.explain.program_context import worker_call
-from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Part
 
 RANK = 175
 SEVERITY = "critical, warning"
-THRESHOLDS: dict[str, Threshold] = {}
+THRESHOLDS = {
+    "awaiting_percent": chosen(
+        50.0,
+        "%",
+        "below this limit, the main thread itself does most of the loading, and the threads only "
+        "read",
+    )
+}
 MUTES = (
     "too_many_threads",
     "serial_program",
@@ -26,14 +33,15 @@ def judge(context: ProgramContext) -> Findings:
     threads = waiting.settings.get("num_threads") if waiting else None
     if waiting is None or not threads or waiting.cores < 2 or waiting.workers:
         return
-    # If the main thread itself makes the batches, the threads only read.
-    if waiting.worked_percent(Part.AWAITING) < 50:
+    awaiting = waiting.worked_percent(Part.AWAITING)
+    if awaiting < context.limit("awaiting_percent"):
         return
     yield context.lost_waiting(
         waiting,
         f": its {threads} threads share one Python process, which runs Python code in only one "
         "thread at a time.",
         evidence=(
+            Evidence("share of the waiting, for the threads", awaiting, "%"),
             Evidence("threads that read", float(threads)),
             Evidence("workers", 0.0),
             Evidence("cores", float(waiting.cores), "cores"),

@@ -35,7 +35,7 @@ def judge(context: ProgramContext) -> Findings:
     for main in context.mains:
         loader, place = main.feed.loader, context.node_of(main)
         settings = loader.settings if loader else {}
-        is_pipeline = settings.get("dataset") == "tf.data"
+        is_pipeline = loader is not None and loader.library == "tf.data"
         if loader and place and is_pipeline and not loader.batches and "looks" not in settings:
             context.figure(place, "waiting for data", _IN_GRAPH)
     waiting = context.waiting()

@@ -23,6 +23,8 @@ def judge(context: ProgramContext) -> Findings:
     waiting = context.waiting()
     if waiting is None or waiting.workers == 0 or not waiting.settings.get("batch_size"):
         return
+    if waiting.loader.library != "torch":  # other libraries need no tensors
+        return
     share = waiting.worked_percent(Part.COLLATING)
     in_memory = waiting.is_in_memory
     if not in_memory and share < context.limit("collating_percent"):

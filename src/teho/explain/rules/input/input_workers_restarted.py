@@ -30,7 +30,8 @@ MUTES_BECAUSE = "this finding says what the program waits for: workers that star
 def judge(context: ProgramContext) -> Findings:
     """Find loaders whose first batches, one per epoch, take most of the waiting."""
     waiting = context.waiting()
-    if waiting is None or waiting.workers == 0:
+    # Only PyTorch has an option to keep its workers.
+    if waiting is None or waiting.workers == 0 or waiting.loader.library != "torch":
         return
     loader = waiting.loader
     # A loader that keeps its workers starts them again only if the loader is created again.

@@ -71,8 +71,13 @@ class _Observer:
     def _followed(self, following: Any) -> Any:
         @wraps(following)
         def followed(iterator: Any) -> Any:
-            noted = self._loaders.get(iterator)
-            if noted is None or self._is_inside or not self._notes.is_main_thread():
+            if self._is_inside or not self._notes.is_main_thread():
+                return following(iterator)
+            try:
+                noted = self._loaders.get(iterator)
+            except TypeError:  # of a subclass that cannot be hashed
+                noted = None
+            if noted is None:
                 return following(iterator)
             loader, began = noted
             asked_s = monotonic()
@@ -126,5 +131,7 @@ def _behind(dataset: Any) -> Iterable[Any]:
         yield one
         is_shard = type(one).__name__ == "ProcessPrefetchIterDataset"
         if not (is_shard and is_sharded):
-            waiting += one._parents or getattr(one, "_datasets", ())
+            behind = one._parents or getattr(one, "_datasets", ())
+            # Data sets may also be the elements of a data set, which must not be read here.
+            waiting += behind if isinstance(behind, (list, tuple)) else ()
         is_sharded = is_sharded or is_shard
