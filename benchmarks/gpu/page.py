@@ -87,8 +87,8 @@ python3 benchmarks/gpu/keep.py build/gpu/results
 ```
 
 This command copies the results to `benchmarks/gpu/results/`, and the recordings of the stage
-`faults` to `benchmarks/faults/recordings/`. Then the command writes this page, `docs/gpu.md`. The
-command refuses results from a rehearsal.
+`faults` to `benchmarks/faults/recordings/`. Then the command writes this page, `docs/gpu.md`. If
+the results are from a test run without a GPU (`make gpu REHEARSE=1`), the command refuses them.
 
 ## What may be missing
 

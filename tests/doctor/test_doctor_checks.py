@@ -283,7 +283,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("scratch-unused",
      changed(folders={"scratch": folder("/local/1"), "temporary": folder("/tmp", "tmpfs")}),
      REMARK, False, "500 GiB on its own disk in /local/1, but /tmp is on tmpfs"),
-    ("small-files", data(4096), WARNING, False, "5,000 files or more, of 4.00 KiB, on lustre"),
+    ("small-files", data(4096), WARNING, False, "5,000 files or more, with a median size of 4.00 KiB, on lustre"),
     ("small-files", data(MIB - 1, count=1000), WARNING, False, "1,000 files"),
     ("internet", changed(cluster=NARVAL), REMARK, False, "have no internet"),
     ("internet",

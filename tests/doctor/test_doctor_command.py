@@ -223,4 +223,4 @@ def test_data_are_looked_at(teho: Teho, tmp_path: Path) -> None:
         (tmp_path / f"{number}.png").write_bytes(b"x" * 2048)
     result = teho("doctor", "--data", tmp_path, "--only", "small-files", "--format", "json")
     (one,) = checks_of(result).values()
-    assert one["said"].startswith("3 files, of 2.00 KiB")
+    assert one["said"].startswith("3 files, with a median size of 2.00 KiB")

@@ -45,7 +45,7 @@ METRICS: tuple[Metric, ...] = (
         "share of the job's cores that were idle while a task waited for storage"),
     Metric("load_1min", "tasks", "gauge", "node", "load", "the whole node's 1-minute load average"),
     Metric("runnable_tasks", "tasks", "gauge", "node", "run queue",
-        "tasks of the whole node that run or wait for a core, without the recorder"),
+        "threads of all programs on the node that run or wait for a core, without Teho's recorder"),
     Metric("context_switches", "", "counter", "node", "context switches",
         "context switches of the whole node"),
     Metric("job_cpu_s", "s", "counter", "node", "job CPU time",

@@ -86,7 +86,7 @@ def _cpus(case: Case) -> Iterator[Refusal]:
     most = case.most_cpus_of_whole_node if case.has_whole_nodes else None
     if most is not None and cpus > most:
         each = format_mib(memory_mib(partition.max_memory_per_cpu) or 0)
-        counts = f"for a whole node Slurm counts {each} of memory for each CPU"
+        counts = f"if a job takes whole nodes, Slurm reserves {each} of memory for each CPU"
         instead = f"--cpus {max(1, most // per_core) * shape.nodes}"
         yield too_many_for_memory("memory_of_whole_node", counts, most, instead)
     most = partition.max_cpus_per_node

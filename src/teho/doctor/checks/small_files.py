@@ -28,7 +28,8 @@ def check(snapshot: Snapshot) -> Outcome:
     if not data.sizes_bytes:
         return unknown(f"{data.folder.path} has no file")
     middle = median(data.sizes_bytes)
-    shown = f"{count:,} files{'' if data.is_whole else ' or more'}, of {format_bytes(middle)}"
+    more = "" if data.is_whole else " or more"
+    shown = f"{count:,} files{more}, with a median size of {format_bytes(middle)}"
     if not data.folder.is_network:
         return fine(f"{shown}, on a file system of this node")
     if count < _MANY.value or middle >= _SMALL.value * 1024:

@@ -40,7 +40,9 @@ def paint_scaled(axes: Axes, scaled: Scaled) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     axes.set_xlabel(f"{scaled.worker}s")
-    axes.set_ylabel("speed-up" if scaled.kind == "strong" else "speed-up of the work per second")
+    axes.set_ylabel(
+        "speed-up" if scaled.kind == "strong" else "work per second, relative to the smallest size"
+    )
     if not measured:
         return
     sizes = [n for n, _ in measured]

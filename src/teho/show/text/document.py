@@ -142,7 +142,7 @@ def _folded(document: Document) -> Iterator[str]:
     if document.notes and isinstance(document, Report):
         yield counted(len(document.notes), "note")
     if document.abstentions:
-        yield f"not judged ({counted(len(document.abstentions), 'rule')})"
+        yield f"what could not be judged ({counted(len(document.abstentions), 'rule')})"
 
 
 def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]:

@@ -109,7 +109,7 @@ def _action(context: RuleContext, node: NodeSummary, needed_bytes: float) -> str
     cache = recorded([node], "job_cache_bytes", "max")
     if cache and cache[0][1] >= GIB:
         further += (
-            f" Page cache (here up to {format_bytes(cache[0][1])}) counts in that limit: request "
-            "more if the program reads its data again and again."
+            f" Page cache (here up to {format_bytes(cache[0][1])}) also counts as memory of "
+            "the job: request more if the program reads its data again and again."
         )
     return f"Request less, {less}: {margin}.{further}"
