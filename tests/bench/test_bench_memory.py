@@ -100,7 +100,7 @@ def test_memory_and_use_are_shown_beside_the_rates() -> None:
     assert [row["phase"] for row in rates.rows] == ["loader", "host memory", "on the device"]
     assert rates.rows[2]["gpu:1 torch"] == "25,000"
     assert rates.note == (
-        "An epoch has 8,192 images on 2 cores, and 50,000 images on 1 GPU; for the whole of "
+        "An epoch has 8,192 images on 2 cores, and 50,000 images on 1 GPU; to use all of "
         "CIFAR-10: `--images 50000`"
     )
     assert memory.title == "Most memory"

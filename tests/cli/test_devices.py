@@ -90,7 +90,7 @@ def test_a_node_of_eight_h100(teho: Teho, stub: Path) -> None:
         assert not isinstance(signals["gpu_pcie_receive_bytes_per_s"], Missing)
     lines = page(teho, on(stub, "h100x8_busy"))
     assert lines[0][2:].startswith("8 NVIDIA H100 80GB HBM3")
-    assert "energy by counter" in " ".join(lines[:3])
+    assert "energy is read" in " ".join(lines[:3])
 
 
 def test_gpus_that_are_not_the_jobs_are_named(teho: Teho, stub: Path) -> None:
@@ -100,7 +100,7 @@ def test_gpus_that_are_not_the_jobs_are_named(teho: Teho, stub: Path) -> None:
     assert [device.index for device in answers.devices] == [0, 2]
     assert [device.index for device in answers.others] == [1, 3]
     text = " ".join(" ".join(page(teho, env)).split())
-    assert "2 more are not this job's" in text
+    assert "2 more GPUs are not part of this job" in text
     assert "CUDA_VISIBLE_DEVICES 0,2" in text
     assert "Job Slurm 4711" in text
 
@@ -160,7 +160,7 @@ def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, stub: P
         server.shutdown()
         server.server_close()
     assert lines[0].startswith("✓")
-    assert "SM activity is still to come" in " ".join(lines[:2])
+    assert "SM activity is not measured yet" in " ".join(lines[:2])
     assert any(line.endswith("not measured yet") for line in lines[2:])
 
 

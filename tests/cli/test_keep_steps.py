@@ -50,9 +50,9 @@ def test_a_run_of_a_job_that_went_on(teho, home: Path) -> None:
     path.write_text(json.dumps(run))
     assert "job went on" in teho("list").stdout
     for form, words in (
-        ("text", "Ended the job went on"),
-        ("html", "the job went on"),
-        ("json", "the job went on"),
+        ("text", "Ended the job was still running"),
+        ("html", "the job was still running"),
+        ("json", "the job was still running"),
         ("seff", "RUNNING"),
     ):
         report = teho("report", "--format", form)

@@ -196,7 +196,10 @@ def test_units_for_what_the_gpus_did_not_do() -> None:
     assert found.unused == pytest.approx(138 * 0.75)
     assert found.unused_is_of == "GPUs"
     assert found.notes == (
-        "Requested local disk is not included in the cost: a recording does not have the request.",
+        (
+            "The cost does not include local disk: a recording does not say how much local disk the "
+            "job requested."
+        ),
     )
 
 
@@ -234,13 +237,13 @@ def test_a_whole_node_is_billed_where_jobs_get_whole_nodes() -> None:
 
 
 def test_missing_is_never_zero() -> None:
-    assert "memory that the job requested" in lack(job("puhti", "gpu", memory_limit_source="node"))
-    assert "memory that the job requested" in lack(job("puhti", "gpu", memory_limit_bytes=None))
-    assert "number of GPUs" in lack(job("puhti", "gpu", gpus=1, gpus_held=None))
-    assert "cores on r01g01" in lack(job("puhti", "gpu", cores_asked=None))
+    assert "memory the job requested" in lack(job("puhti", "gpu", memory_limit_source="node"))
+    assert "memory the job requested" in lack(job("puhti", "gpu", memory_limit_bytes=None))
+    assert "how many GPUs" in lack(job("puhti", "gpu", gpus=1, gpus_held=None))
+    assert "cores the job had on r01g01" in lack(job("puhti", "gpu", cores_asked=None))
     assert "1 node of the job left no recording" in lack(job("puhti", "gpu", node_count=2))
     assert "does not have partition hugegpu" in lack(job("puhti", "hugegpu"))
-    assert "such nodes as the run used" in lack(job("puhti", "gpu", model="NVIDIA H100 80GB HBM3"))
+    assert "nodes of this run" in lack(job("puhti", "gpu", model="NVIDIA H100 80GB HBM3"))
 
 
 def test_the_requested_memory_is_billed_and_not_the_smallest_limit() -> None:
@@ -274,7 +277,7 @@ def test_whether_a_cpu_is_a_core_only_matters_if_the_bill_depends_on_it() -> Non
     many = job("puhti", "small", gpus=0)
     (node,) = many[0].nodes
     threads = replace(node, core_count_node=80)
-    assert "kind of node and cores" in lack((replace(many[0], nodes=(threads,)), many[1]))
+    assert "how its cores are counted" in lack((replace(many[0], nodes=(threads,)), many[1]))
     only_gpus = job("roihu", "gputest", model="NVIDIA GH200 120GB", gpu_memory_bytes=95 * GIB)
     (node,) = only_gpus[0].nodes
     threads = replace(node, core_count_node=2 * 288)

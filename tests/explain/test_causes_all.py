@@ -103,7 +103,7 @@ class TestGivingWay:
         (finding,), _ = judge_all(*made, load_policy())
         assert finding.kind == "too_many_threads"
         assert finding.regain_percent == (0.0, 87.5)
-        assert figures(finding)["most of it in"] == "train.py:20  decode(self.raw[i])"
+        assert figures(finding)["slowest line"] == "train.py:20  decode(self.raw[i])"
         elsewhere = [
             *node(),
             NodePart("r01g02", cores=8, cores_used=8.0, signals={"job_runnable_threads": 64.0}),

@@ -104,7 +104,7 @@ class TestInMainProcess:
         )
         # Two workers load in 30 s what takes 60; the program itself needs 40.
         assert finding.regain_percent == (30.0, 60.0)
-        assert figures(finding)["most of it in"] == "train.py:20  decode(self.raw[i])"
+        assert figures(finding)["slowest line"] == "train.py:20  decode(self.raw[i])"
 
     def test_as_many_workers_as_loading_takes(self):
         action = found(input_in_main_process, alone(fetching(90.0))).action
@@ -316,7 +316,7 @@ class TestRestartedWorkers:
             lost = min(40.0, first_s)
             assert verdict[0].regain_percent == (lost / 2, lost)
             assert verdict[0].sentence.endswith("mostly because workers were started 10 times.")
-            assert figures(verdict[0])["most of it in"] == "train.py:30  for x, y in loader:"
+            assert figures(verdict[0])["slowest line"] == "train.py:30  for x, y in loader:"
 
     @pytest.mark.parametrize(("work_s", "count"), [(50.0, 1), (51.0, 0)])
     def test_the_first_batch_has_to_be_loaded_in_any_case(self, work_s, count):

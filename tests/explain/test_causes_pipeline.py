@@ -206,9 +206,9 @@ class TestOwnIterator:
     def test_batches_made_between_the_steps(self):
         finding = found(input_in_own_iterator, watched(unpacking()))
         assert finding.sentence == (
-            "The program made its batches itself 60 % of the time, between the steps."
+            "For 60 % of the time, the program itself made batches between the steps."
         )
-        assert figures(finding)["most of it in"] == "train.py:20  zlib.decompress(record)"
+        assert figures(finding)["slowest line"] == "train.py:20  zlib.decompress(record)"
         # 4 of 8 cores are used.
         assert finding.regain_percent == (0.0, pytest.approx(50.0))
 

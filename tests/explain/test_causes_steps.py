@@ -60,7 +60,7 @@ class TestColdCache:
         finding = found(cold_cache, reads_at_first())
         assert finding.sentence == (
             "The program made 3 steps/s in its first 19 min 50 s and 4 steps/s at the end: at "
-            "first the data came from storage, later from memory."
+            "first the data came from storage, and later from memory."
         )
         assert finding.severity is Severity.REMARK
         assert figures(finding)["read from storage, first third"] == 2e8

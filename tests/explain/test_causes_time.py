@@ -87,7 +87,7 @@ class TestSaving:
         assert len(verdict) == count
         if verdict:
             assert verdict[0].regain_percent == (5.0, 10.0)
-            assert figures(verdict[0])["most of it in"] == "train.py:12  torch.save(x, f)"
+            assert figures(verdict[0])["slowest line"] == "train.py:12  torch.save(x, f)"
 
     @pytest.mark.parametrize(
         ("file", "function", "count"),
@@ -161,7 +161,7 @@ class TestFixedCosts:
             longest(40.0), frames=(*longest(40.0).frames[:-1], own(text, 3))
         )
         finding = found(fixed_costs_dominate, watched(process(other(20.0), stack)))
-        assert figures(finding)["most of it in"] == f"train.py:3  {text}"
+        assert figures(finding)["slowest line"] == f"train.py:3  {text}"
 
     @staticmethod
     def compiled(**functions):
@@ -178,14 +178,16 @@ class TestFixedCosts:
         finding = found(fixed_costs_dominate, self.compiled(update=(compiles, 50.0), init=(40, 2)))
         assert figures(finding).get(f"compiled {compiles} times") == ("update" if again else None)
         assert finding.action.startswith(
-            "Give `update` arguments of the same shapes and types each time" if again else "Do more"
+            "Give `update` arguments of the same shapes and types each time"
+            if again
+            else "Do several"
         )
         assert len(finding.thresholds) == (4 if again else 3)
 
     @pytest.mark.parametrize("name", ["", "(others)", "<lambda>"])
     def test_names_of_several_functions_say_nothing(self, name):
         finding = found(fixed_costs_dominate, self.compiled(**{name: (90, 50.0), "update": (1, 9)}))
-        assert finding.action.startswith("Do more")
+        assert finding.action.startswith("Do several parts")
 
 
 class TestPython:
@@ -195,7 +197,7 @@ class TestPython:
         assert len(verdict) == count
         if verdict:
             assert verdict[0].severity is Severity.CRITICAL
-            assert figures(verdict[0])["most of it in"] == "train.py:33  total += x * y"
+            assert figures(verdict[0])["slowest line"] == "train.py:33  total += x * y"
 
     @pytest.mark.parametrize(("wall_s", "count"), [(1.9, 0), (2.0, 1)])
     def test_not_of_a_moment(self, wall_s, count):
@@ -246,7 +248,7 @@ class TestDoubles:
     def test_names_the_line_that_computes_longest(self):
         made = watched(process(waiting(60.0), torch={"parameter_dtypes": {"float64": 9}}))
         one = found(double_precision, made)
-        assert figures(one)["most of it in"] == "train.py:12  loss.backward()"  # no GPU, no waiting
+        assert figures(one)["slowest line"] == "train.py:12  loss.backward()"  # no GPU, no waiting
 
 
 class TestBinding:
@@ -270,7 +272,7 @@ class TestBinding:
             f"On {NODE} the program can use only 4 of the job's 8 cores, and needs more cores."
         )
         assert figures(finding)["cores that the program can use"] == "0–3"
-        assert figures(finding)["most of it in"] == "train.py:12  loss.backward()"
+        assert figures(finding)["slowest line"] == "train.py:12  loss.backward()"
         assert finding.regain_percent == (0.0, 50.0)
 
     def test_ranks_that_are_bound_beside_each_other_use_all(self):
@@ -449,7 +451,7 @@ class TestTooSmall:
             "A step takes only 2.5 ms, and the GPU is busy 20 % of the time: "
             "the problem is too small for a GPU."
         )
-        assert figures(finding)["most of it in"] == "train.py:12  loss.backward()"
+        assert figures(finding)["slowest line"] == "train.py:12  loss.backward()"
         assert finding.regain_percent is None
 
     def test_abstains_where_the_gpu_was_not_seen(self):

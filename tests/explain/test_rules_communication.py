@@ -50,8 +50,8 @@ def count_of(made):
 def test_says_how_long_and_how_much():
     finding = found(communication_bound, scenarios.waiting_for_the_network())
     assert finding.sentence == (
-        "All 8 GPUs were little used at the same time (100 % of the time), while each node "
-        "exchanged 1,001 MiB/s with the others."
+        "For 100 % of the time, all 8 GPUs were little used while each node exchanged "
+        "1,001 MiB/s with the other nodes."
     )
     assert finding.severity is Severity.WARNING
     evidence = figures(finding)
@@ -152,7 +152,7 @@ class TestDataLoading:
         ]
         findings, _ = judge_all(*scenario(*parts), load_policy())
         (finding,) = (one for one in findings if one.kind == "communication_bound")
-        assert finding.sentence.startswith("All 2 GPUs were little used at the same time")
+        assert "all 2 GPUs were little used while each node" in finding.sentence
 
 
 class TestOneNode:
@@ -172,7 +172,7 @@ class TestOneNode:
 
     def test_says_whose_traffic_it_is(self):
         finding = found(communication_bound, self.bus(2000 * MB, 2500 * MB))
-        assert finding.sentence.endswith("each of them exchanged 1.86 GiB/s with the others.")
+        assert finding.sentence.endswith("each GPU exchanged 1.86 GiB/s with the other GPUs.")
         assert "`nvidia-smi topo -m`" in finding.action
 
     def test_without_figures_of_the_bus_it_abstains(self):

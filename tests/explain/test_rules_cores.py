@@ -55,7 +55,9 @@ class TestSerialProgram:
     def test_on_ones_own_machine_it_is_a_remark(self):
         finding = found(serial_program, scenario(NodePart(cores_used=1.0, scheduler=None)))
         assert finding.severity is Severity.REMARK
-        assert finding.action == "To make it faster, spread the work: `multiprocessing.Pool(40)`."
+        assert finding.action == (
+            "To make the program faster, spread the work: `multiprocessing.Pool(40)`."
+        )
 
     def test_threads_that_were_turned_off_are_named(self):
         made = scenario(NodePart(cores_used=1.0), environment={"OMP_NUM_THREADS": "1"})
@@ -91,7 +93,7 @@ class TestCoresUnused:
             NodePart("a", cores_used=0.3, ranks=range(tasks)), step=step(tasks, "a"), tasks=[]
         )
         verdict = judged(cores_unused, made)
-        found_cores = [figures(finding)["cores used, busiest, a"] for finding in verdict]
+        found_cores = [figures(finding)["cores used, busiest time, a"] for finding in verdict]
         assert found_cores == ([needed] if needed else [])
 
     @pytest.mark.parametrize(
@@ -153,7 +155,8 @@ class TestCoresUnused:
         given = Allocation(scheduler="grid_engine", cores_asked=40, with_gpus=("cores",))
         made = scenario(NodePart(cores_used=1.0, allocation=given))
         assert judged(cores_unused, made) == []
-        assert found(serial_program, made).action.startswith("To make it faster, spread the work")
+        action = found(serial_program, made).action
+        assert action.startswith("To make the program faster, spread the work")
 
     def test_outside_a_job_nobody_asked(self):
         assert judged(cores_unused, scenario(NodePart(cores_used=1.0, scheduler=None))) == []
@@ -209,7 +212,7 @@ class TestTooManyThreads:
         )
         assert figures(finding)["runnable threads per core, r01c01"] == 8.0
         assert finding.regain_percent == (0.0, 87.5)
-        assert "most of it in" not in figures(finding)  # no program was looked into
+        assert "slowest line" not in figures(finding)  # no program was looked into
         assert "`export OMP_NUM_THREADS=1`" in finding.action
 
     @pytest.mark.parametrize(("threads", "count"), [(49.99, 0), (50.0, 0), (50.01, 1)])

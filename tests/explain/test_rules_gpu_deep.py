@@ -259,11 +259,11 @@ class TestMemoryBound:
     def test_is_a_remark_with_the_rate(self):
         finding = found(gpu_memory_bound, one(gpu_dram_percent=70.0))
         assert finding.severity is Severity.REMARK
-        assert figures(finding)["that is, GPU 0 on r01g01"] == pytest.approx(0.7 * 3.35e12)
+        assert figures(finding)["memory traffic, GPU 0 on r01g01"] == pytest.approx(0.7 * 3.35e12)
 
     def test_an_unknown_gpu_has_a_share_and_no_rate(self):
         labels = figures(found(gpu_memory_bound, one(UNKNOWN, gpu_dram_percent=70.0)))
-        assert not any(label.startswith("that is") for label in labels)
+        assert not any(label.startswith("memory traffic") for label in labels)
 
     def test_without_pipes_it_still_speaks(self):
         made = one(
@@ -380,7 +380,7 @@ class TestHeldIdle:
         made = self.held(gpu_job_memory_bytes=30.0 * GIB)
         finding = found(gpu_held_idle, made)
         assert finding.sentence == (
-            "The program used memory of GPU 0 on r01g01 and computed nothing there."
+            "The program used memory of GPU 0 on r01g01, but computed nothing on this GPU."
         )
         assert figures(finding)["memory that the program used there, GPU 0 on r01g01"] == 30 * GIB
         assert kinds_of(made) == ["gpu_held_idle"]

@@ -80,7 +80,7 @@ class TestMemoryOverasked:
         part = NodePart(memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, gpus=[gpu()])
         finding = found(memory_overasked, scenario(part))
         assert finding.severity is Severity.REMARK
-        assert "If memory comes with each GPU, keep the request." in finding.action
+        assert "If the cluster gives memory with each GPU, keep the request." in finding.action
 
     @pytest.mark.parametrize(
         ("cache", "told"), [(UNSUPPORTED, False), (0.99 * GIB, False), (1.0 * GIB, True)]
@@ -135,7 +135,9 @@ class TestMemoryNearLimit:
     def test_more_memory_comes_with_another_gpu(self):
         part = NodePart(memory_peak=47.0 * GIB, memory_limit=48.0 * GIB, allocation=WITH_GPUS)
         action = found(memory_near_limit, scenario(part)).action
-        assert action.startswith("Request one more GPU, because memory comes with the GPUs here, ")
+        assert action.startswith(
+            "Request one more GPU (on this cluster, memory comes with the GPUs), "
+        )
 
     def test_without_a_scheduler(self):
         part = NodePart(memory_peak=31.0 * GIB, memory_limit=32.0 * GIB, scheduler=None)

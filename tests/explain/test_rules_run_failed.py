@@ -105,7 +105,7 @@ class TestOneProgram:
         [
             ("MemoryError", "Request more memory"),
             ("torch.OutOfMemoryError: CUDA out of memory.", "Use a smaller batch"),
-            ("ValueError: 3", "Read the last lines of the job's log, by default `slurm-4711.out`"),
+            ("ValueError: 3", "Read the last lines of the job's log (by default `slurm-4711.out`)"),
         ],
     )
     def test_the_exception_is_named_if_it_is_known(self, exception, action):

@@ -21,7 +21,8 @@ class TestJobTooShort:
         finding = found(job_too_short, scenarios.short_job())
         assert finding.severity is Severity.REMARK
         assert finding.sentence == (
-            "The program ran for 20.0 s, too little to judge how well it used its resources."
+            "The program ran for 20.0 s. This is not enough to judge how well the program used its "
+            "resources."
         )
         assert figures(finding) == {"wall time": 20.0, "samples": 20.0}
         assert "instead of an `sbatch` for each" in finding.action
@@ -36,7 +37,7 @@ class TestJobTooShort:
 
     def test_too_few_samples_ask_for_more(self):
         finding = found(job_too_short, scenario(NodePart(), period_s=600.0))
-        assert finding.sentence.startswith("Only 6 samples were taken in 1 h,")
+        assert finding.sentence.startswith("Only 6 samples were taken in 1 h.")
         assert "`teho run --every 1s -- CMD`" in finding.action
 
     def test_nothing_recorded(self):

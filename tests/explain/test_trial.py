@@ -44,8 +44,8 @@ def test_a_good_trial_lets_the_long_job_go() -> None:
     sentence, severity = verdict(stopped)
     assert severity == "good"
     assert sentence == (
-        "The long job may go: the trial had no error (measured long enough), it used its GPU, "
-        "and its memory reached 25 % of the limit."
+        "You can submit the long job: the trial had no error (measured long enough), it used its "
+        "GPU, and its memory reached 25 % of the limit."
     )
     sentence, _ = verdict(scenario(NodePart(gpus=[gpu(90.0)] * 4)))
     assert "(exit code 0), it used all its GPUs" in sentence
@@ -90,7 +90,7 @@ def test_what_was_not_recorded_is_not_judged() -> None:
     signals = dict.fromkeys(gpu(), unseen)
     sentence, severity = verdict(scenario(NodePart(gpus=[signals])))
     assert severity == "unknown"
-    assert "the use of 1 GPU was not recorded" in sentence
+    assert "The use of 1 GPU was not recorded" in sentence
     sentence, severity = verdict(scenarios.hidden_gpu())
     assert severity != "good", "three of its four GPUs are not visible"
     assert verdict(scenarios.nothing_recorded())[1] in {"unknown", "critical"}

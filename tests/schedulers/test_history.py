@@ -105,7 +105,7 @@ def test_only_options_of_this_cluster_without_an_estimate_are_filled() -> None:
             PastWait(median_s=720.0, most_s=7200.0, jobs=9),
             (
                 "9 similar jobs of yours waited 12 min (median) in the last 90 days; 90 % of them "
-                "at most 2 h"
+                "waited at most 2 h"
             ),
         ),
         (

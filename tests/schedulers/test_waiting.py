@@ -82,7 +82,7 @@ def test_a_scheduler_that_is_away_leaves_the_plan_as_it_is(
 @pytest.mark.parametrize(
     ("wait", "words"),
     [
-        (timedelta(0), "would start at once, the scheduler estimates"),
+        (timedelta(0), "the scheduler estimates that the job would start at once"),
         (timedelta(hours=2, seconds=59), "would start in"),
         (None, ""),
     ],

@@ -135,7 +135,7 @@ def test_a_run_that_failed_is_not_good_even_if_no_rule_judged_it(end: dict) -> N
     ended = msgspec.structs.replace(ENDED, **({"exit_code": None} | end))
     view = build_report(msgspec.structs.replace(run, end=ended), RunState.FINISHED, summary)
     assert view.verdict_severity == "critical"
-    assert "it failed: " in view.verdict
+    assert "; the program failed: " in view.verdict
 
 
 def test_the_pace_is_told_where_steps_are_known() -> None:

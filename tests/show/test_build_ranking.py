@@ -51,7 +51,7 @@ def test_of_many_a_few_stand_for_all():
     values[40], values[7] = 3.0, 20.0
     found = ranks_of(values)
     assert found.shown == (40, 7, 0, 1)
-    assert found.rest == "and 60 more nodes alike: GPU busy 91 % to 93 %"
+    assert found.rest == "and 60 more similar nodes: GPU busy 91 % to 93 %"
     assert len(found.rows) == 64
 
 
@@ -64,8 +64,8 @@ def test_too_many_that_stand_out_are_not_called_alike():
 def test_missing_cells_among_the_rest_are_counted():
     missing = Missing(Reason.FAILED)
     found = ranks_of([90.0] * 30 + [missing] * 2)
-    assert found.rest == "and 28 more nodes alike: GPU busy 90 % and GPU busy missing in 2"
-    assert ranks_of([missing] * 20).rest == "and 16 more nodes alike: GPU busy missing in 16"
+    assert found.rest == "and 28 more similar nodes: GPU busy 90 % and GPU busy missing in 2"
+    assert ranks_of([missing] * 20).rest == "and 16 more similar nodes: GPU busy missing in 16"
 
 
 def test_rows_that_must_come_first_do():

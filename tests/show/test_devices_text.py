@@ -154,10 +154,12 @@ def test_the_documented_page_is_the_true_one() -> None:
 
 
 THREE = (
-    "3 NVIDIA H100 80GB HBM3; 1 more is not this job's; SM activity is available; energy by counter"
+    "3 NVIDIA H100 80GB HBM3; 1 more GPU is not part of this job; SM activity is available; "
+    "energy is read from a counter"
 )
 SOME = (
-    "2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB; SM activity on 2 of 3; energy on 1 of 3"
+    "2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB; SM activity is available on 2 of 3 "
+    "GPUs; energy is available on 1 of 3 GPUs"
 )
 OTHERS = msgspec.structs.replace(NO_AMD, others=(gpu(0),))
 GONE = Missing(Reason.FAILED, "the GPU is lost")
@@ -168,7 +170,7 @@ LOST = msgspec.structs.replace(
     signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, GONE)
              | {"gpu_xid_errors": 1}},
 )  # fmt: skip
-HALF = "SM activity on 1 of 2; energy on 1 of 2"
+HALF = "SM activity is available on 1 of 2 GPUs; energy is available on 1 of 2 GPUs"
 HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
 
 
@@ -178,7 +180,7 @@ HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
         ([H100, NO_AMD], f"✓ {THREE}."),
         ([SLICES], f"! {SOME}."),
         ([NO_AMD], "i No GPU here: no AMD GPU on this node."),
-        ([OTHERS], "! No GPU is this job's: no AMD GPU on this node."),
+        ([OTHERS], "! No GPU is part of this job: no AMD GPU on this node."),
         ([H100, HUNG], f"✗ {THREE.replace(';', '; it hangs;', 1)}."),
         (
             [LOST],
@@ -203,9 +205,10 @@ def test_a_package_is_counted_by_one_of_its_dies() -> None:
         of="nvidia", devices=pair, signals={pair[0].id: signals(), pair[1].id: silent}
         | {pair[2].id: signals()},
     )  # fmt: skip
-    assert "energy by counter" in render_devices(survey(answers), width=300, color=False)
+    assert "read from a counter" in render_devices(survey(answers), width=300, color=False)
     alone = msgspec.structs.replace(answers, devices=(pair[1], pair[2]))
-    assert "energy on 1 of 2" in render_devices(survey(alone), width=300, color=False)
+    shown = render_devices(survey(alone), width=300, color=False)
+    assert "energy is available on 1 of 2 GPUs" in shown
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:

@@ -82,8 +82,8 @@ GPUs   speed  95 % interval  needed  bill  enough
 
 Fitted law
   Universal Scalability Law: contention 5.0 % (95 % confidence: 2.0 to 8.5),
-    coherency 0.013 (95 % confidence: 0 to 0.018); differs from the measurements
-    by at most 0.6 %.
+    coherency 0.013 (95 % confidence: 0 to 0.018); the law differs from the
+    measurements by at most 0.6 %.
 
 Not measured
   ✗ 4 GPUs: 2 of 3 runs: it ended with [x]
@@ -132,7 +132,7 @@ def test_nothing_measured_is_a_verdict_and_the_reasons() -> None:
     )
 
 
-@pytest.mark.parametrize(("high", "shown"), [(30.0, "12 to 30"), (None, "12 to more")])
+@pytest.mark.parametrize(("high", "shown"), [(30.0, "12 to 30"), (None, "12 or more")])
 def test_a_peak_is_told_with_its_interval(high: float | None, shown: str) -> None:
     peak = Estimate(value=21.0, low=12.0, high=high)
     said = fit_words(msgspec.structs.replace(FIT, peak_n=peak), "rank")
@@ -142,7 +142,7 @@ def test_a_peak_is_told_with_its_interval(high: float | None, shown: str) -> Non
 def test_amdahls_law_has_no_coherency() -> None:
     said = fit_words(msgspec.structs.replace(FIT, law="amdahl", coherency=None), "GPU")
     assert said == (
-        "Amdahl's law: contention 5.0 % (95 % confidence: 2.0 to 8.5); differs from the "
+        "Amdahl's law: contention 5.0 % (95 % confidence: 2.0 to 8.5); the law differs from the "
         "measurements by at most 0.6 %."
     )
 

@@ -273,7 +273,7 @@ def test_a_trial_says_if_the_long_job_may_go(job: tuple[Site, Told]) -> None:
         verdict = "Do not submit the long job yet. The job has 1 GPU on gpu-n"
     else:
         assert told.end.endswith("of 15 min"), "the site takes no shorter job"
-        verdict = "The long job may go: the trial had no error (measured long enough),"
+        verdict = "You can submit the long job: the trial had no error (measured long enough),"
     assert verdict in " ".join((told.log + told.said).split())
     (run,) = json.loads(site.teho("list", "--tag", "trial=yes", "--format", "json").log)
     report = json.loads(site.teho("report", run["id"], "--format", "json").log)

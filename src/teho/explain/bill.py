@@ -80,12 +80,14 @@ def bill_of(run: Run, summary: Summary) -> RunBill | None:
     if used is None:
         where = f"partition {allocation.partition}" if allocation.partition else "a partition"
         return _unknown(
-            cluster.title, f"the catalogue does not have {where} with such nodes as the run used"
+            cluster.title,
+            f"the catalogue does not have {where} with nodes like the nodes of this run",
         )
     if len(costs) > 1:
         return _unknown(
             cluster.title,
-            "the recording does not show the kind of node and cores, and their bills differ",
+            "the recording does not show on which kind of node the job ran, or how its cores are "
+            "counted; the possible bills differ",
         )
     (cost,) = costs.values()
     unused, of = _unused(run, summary, used, cost)
@@ -159,8 +161,8 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
         if not partition.billing:
             if "billing" in partition.unknown:
                 raise _NotKnownError(
-                    f"how {self.cluster.title} bills {in_words(self.cluster, partition)} "
-                    "is not documented"
+                    f"it is not documented how {self.cluster.title} bills "
+                    f"{in_words(self.cluster, partition)}"
                 )
             return Cost(amount=0.0, unit="", sum="", source=partition.source)
         billing = self.cluster.billing[partition.billing]
@@ -236,7 +238,7 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
         each = memory_mib(self.cluster.dialect.default_memory_per_core)
         if each is not None and allocation.memory_limit_source != "node":
             return each / 1024 * math.ceil(_cpus_of(self.run, node) / self.threads)
-        raise _NotKnownError("the recording does not have the memory that the job requested")
+        raise _NotKnownError("the recording does not say how much memory the job requested")
 
     def notes(self) -> Iterator[str]:
         """Yield what the bill does not include."""
@@ -244,17 +246,15 @@ class _Used(msgspec.Struct, frozen=True, kw_only=True):
         terms = (*billing.sum, *billing.largest) if billing else ()
         if any(term.of == "local_disk_gib" for term in terms):
             yield (
-                "Requested local disk is not included in the cost: a recording does not have the "
-                "request."
+                "The cost does not include local disk: a recording does not say how much local "
+                "disk the job requested."
             )
 
 
 def _gpus_of(node: Node) -> int:
     held = node.allocation.gpus_held
     if held is None and node.devices:
-        raise _NotKnownError(
-            f"the recording does not have the number of GPUs of the job on {node.name}"
-        )
+        raise _NotKnownError(f"the recording does not say how many GPUs the job had on {node.name}")
     return held or 0
 
 
@@ -270,7 +270,9 @@ def _cpus_of(run: Run, node: Node) -> int:
         hosts = expand_hosts(node.allocation.node_list or "")
         return counts[hosts.index(node.name.partition(".")[0])]
     if node.allocation.cores_asked is None or (node.allocation.step_id or "").isdecimal():
-        raise _NotKnownError(f"the recording does not have the job's cores on {node.name}")
+        raise _NotKnownError(
+            f"the recording does not say how many cores the job had on {node.name}"
+        )
     return node.allocation.cores_asked
 
 

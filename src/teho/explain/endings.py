@@ -164,7 +164,7 @@ def named(known: EndEvidence) -> str:
 
 def _read_log(known: EndEvidence) -> str:
     name = known.advice.log(known.job_id, known.job_name or "") if known.job_id else ""
-    log = f"the job's log, by default {name}" if name else "what the program printed"
+    log = f"the job's log (by default {name})" if name else "what the program printed"
     return f"Read the last lines of {log} and look for the error."
 
 
@@ -172,7 +172,7 @@ def _more_time(known: EndEvidence) -> str:
     option = known.advice.time
     return (
         f"Request more time{f': {option}' if option else ''}. Save checkpoints, so that the "
-        "next job can continue from the last one."
+        "next job can continue from the last checkpoint."
     )
 
 

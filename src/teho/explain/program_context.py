@@ -291,7 +291,7 @@ def in_lines(lines: Sequence[tuple[Frame, float]]) -> tuple[Evidence, ...]:
     """Return the slowest lines as evidence: `train.py:12  loss.item()`."""
     return tuple(
         Evidence(
-            "and" if number else "most of it in",
+            "and" if number else "slowest line",
             f"{frame.file.rpartition('/')[2]}:{frame.line}  {frame.text or frame.function}",
         )
         for number, (frame, _) in enumerate(lines[:_MOST_LINES])

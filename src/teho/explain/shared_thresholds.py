@@ -96,7 +96,7 @@ _OUTLIERS = {
     "cores_min": chosen(1.0, "cores", "the operating system may use up to one core"),
     "memory_min_gib": chosen(1.0, "GiB", "libraries and logs need less than 1 GiB of memory"),
     "time_min_s": chosen(
-        10.0, "s", "even equal tasks start and end with some seconds between them"
+        10.0, "s", "the start and end times of equal tasks differ by some seconds"
     ),
 }
 _SMALL_FILES = {

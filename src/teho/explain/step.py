@@ -30,7 +30,7 @@ _SILENT_S = 90.0
 
 
 _JOB_STATES = {
-    "running": "the job went on",
+    "running": "the job was still running",
     "suspended": "the job was suspended",
     "completing": "the job has ended",
     "completed": "the job has ended",
@@ -61,7 +61,7 @@ def failed(end: End) -> bool:
 
 
 def ending(end: End) -> str:
-    """Return how a program ended: `exit code 0`, `by SIGKILL`, `the job went on`."""
+    """Return how a program ended: `exit code 0`, `by SIGKILL`, `the job failed`."""
     if end.on_purpose:
         return end.on_purpose
     if end.signal is None and end.exit_code is None:

@@ -38,7 +38,7 @@ def survey_verdict(survey: Survey) -> tuple[VerdictSeverity, str]:
     used = [device for vendor in survey.gpus for device in vendor.devices]
     failed = [vendor.why for vendor in survey.gpus if vendor.state == "failed"]
     hidden = sum(len(hidden_of(vendor)) for vendor in survey.gpus)
-    whose = "this job's" if survey.job_id else "visible here"
+    whose = "part of this job" if survey.job_id else "visible here"
     if not used:
         why = "; ".join(vendor.why for vendor in survey.gpus)
         if failed:
@@ -49,16 +49,16 @@ def survey_verdict(survey: Survey) -> tuple[VerdictSeverity, str]:
     counts = Counter(device.name for device in used)
     parts = [" and ".join(f"{count} {name}" for name, count in counts.items())]
     if hidden:
-        parts.append(f"{hidden} more {'is' if hidden == 1 else 'are'} not {whose}")
+        parts.append(f"{hidden} more {'GPU is' if hidden == 1 else 'GPUs are'} not {whose}")
     signals = [vendor.signals[device.id] for vendor in survey.gpus for device in vendor.devices]
     activity = [one["gpu_sm_active_percent"] for one in signals]
     parts.append(_had("SM activity", activity))
     energy = [_energy(vendor, one) for vendor in survey.gpus for one in vendor.devices]
     powers = [one["gpu_power_w"] for one in signals]
     if not any(map(_lacks, energy)):
-        parts.append("energy by counter")
+        parts.append("energy is read from a counter")
     elif all(map(_lacks, energy)) and not any(map(_lacks, powers)):
-        parts.append("energy only from power")
+        parts.append("energy is only computed from power")
     else:
         parts.append(_had("energy", energy))
     failed += [sentence for vendor in survey.gpus for sentence in _silent(vendor)]
@@ -142,8 +142,8 @@ def _had(what: str, signals: Sequence[Signal]) -> str:
     if lacking == len(signals):
         return f"{what} is not available"
     if lacking:
-        return f"{what} on {len(signals) - lacking} of {len(signals)}"
-    return f"{what} is {'still to come' if any(map(is_to_come, signals)) else 'available'}"
+        return f"{what} is available on {len(signals) - lacking} of {len(signals)} GPUs"
+    return f"{what} is {'not measured yet' if any(map(is_to_come, signals)) else 'available'}"
 
 
 def _lacks(signal: Signal) -> bool:

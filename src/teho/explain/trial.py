@@ -19,7 +19,7 @@ _AGAINST = frozenset({"memory_near_limit", "gpu_memory_full"})
 """Warnings that end a long job later: its memory only grows."""
 _EXPECTED = frozenset({"job_too_short", "time_overasked"})
 """Findings that each trial has, because it is short."""
-_MAY_GO = "The long job may go"
+_MAY_GO = "You can submit the long job"
 
 
 def without_expected(run: Run, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -42,7 +42,7 @@ def trial_verdict(
         return f"Do not submit the long job yet. {' '.join(against)}", "critical"
     unknown = list(_unknown(run, summary))
     if unknown:
-        return f"Not judged if the long job may go: {' '.join(unknown)}", "unknown"
+        return f"Not judged whether you can submit the long job. {' '.join(unknown)}", "unknown"
     return f"{_MAY_GO}: {', '.join(_for(run, summary))}.", "good"
 
 
@@ -67,14 +67,14 @@ def _against(
 
 def _unknown(run: Run, summary: Summary) -> Iterator[str]:
     if not run.nodes:
-        yield "the recording has no data."
+        yield "The recording has no data."
     if absent := absent_hosts(run):
         yield f"{listed(absent)} left no recording."
     held = sum(node.allocation.gpus_held or 0 for node in run.nodes)
     seen = sum(_peak(gpu) is not None for gpu in summary.gpus)
     if seen < max(held, len(summary.gpus)):
         yield (
-            f"the use of {counted(max(held, len(summary.gpus)) - seen, 'GPU')} was not recorded."
+            f"The use of {counted(max(held, len(summary.gpus)) - seen, 'GPU')} was not recorded."
         )
 
 

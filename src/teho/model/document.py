@@ -93,7 +93,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     shown: tuple[int, ...] = ()
     """Indices in `rows` of the rows to show if there is little room; empty: all rows."""
     rest: str = ""
-    """A line for the rows left out, such as `and 58 nodes alike: GPU busy 91 % to 95 %`."""
+    """A line for the rows left out, such as `and 58 more similar nodes: GPU busy 91 % to 95 %`."""
     level: Level = "default"
 
 

@@ -52,7 +52,7 @@ def examples_document(examples: Iterable[BenchExample]) -> Document:
         verdict=f"{len(items)} examples compare a CPU with a GPU.",
         verdict_severity="remark",
         lists=(listing("examples", "Examples", items),),
-        commands=("`teho bench NAME --quick` takes less than a minute for each.",),
+        commands=("`teho bench NAME --quick` takes less than a minute for each example.",),
     )
 
 

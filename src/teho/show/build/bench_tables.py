@@ -98,8 +98,8 @@ def _uses(measured: Measured, phases: Sequence[str]) -> Iterator[Table]:
     if memory.rows:
         yield msgspec.structs.replace(
             memory, key="memory", title="Most memory",
-            note="On a GPU: what the library allocated. On a CPU: the process, with the library "
-            "and the images, but without the loader's workers",
+            note="On a GPU: the memory that the library allocated. On a CPU: the memory of the "
+            "process, with the library and the images, but without the loader's workers",
         )  # fmt: skip
     use = _grid(
         measured, phases,
@@ -169,7 +169,7 @@ def _epochs(measured: Measured) -> str:
     ]
     if not told:
         return ""
-    more = "; for the whole of CIFAR-10: `--images 50000`" if min(of) < ALL_IMAGES else ""
+    more = "; to use all of CIFAR-10: `--images 50000`" if min(of) < ALL_IMAGES else ""
     return f"An epoch has {', and '.join(told)}{more}"
 
 
@@ -220,7 +220,7 @@ def _crossovers(measured: Measured) -> list[Table]:
 
 def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
     others = dict.fromkeys(
-        f"A CPU copies no data: for a CPU, {one.slow_phase} is compared"
+        f"A CPU copies no data. For a CPU, the phase {one.slow_phase} is compared"
         for one in own
         if one.slow_phase
     )

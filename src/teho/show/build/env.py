@@ -32,7 +32,7 @@ def checked_document(checked: Checked) -> Document:
     unchecked = [Item(text=text, severity="unknown") for text in checked.not_checked]
     driver_text = None
     if driver:
-        driver_text = f"{driver.version} for CUDA {driver.cuda or 'that is not known'}"
+        driver_text = f"{driver.version} for CUDA {driver.cuda or '(version not known)'}"
     return document(
         title="teho env check",
         verdict=verdict,

@@ -114,10 +114,12 @@ def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
 def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
     names = {option.cluster for option in options}
     if len(options) > 1:
-        more = f"the first of {len(options)} options"
+        more = f"this is the first of {len(options)} options"
         more += f" on {len(names)} clusters" if len(names) > 1 else ""
         more += (
-            ": its GPU is the smallest that is enough" if len(names) > 1 and request.gpus else ""
+            ": its GPU has the smallest memory that is enough"
+            if len(names) > 1 and request.gpus
+            else ""
         )
         yield Fact("ways", "", more)
     yield Fact("asked", "Asked", ", ".join(asked_words(request)))
@@ -194,7 +196,7 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
         shown,
         note=note,
         shown=tuple(range(min(len(options), _MOST))),
-        rest=f"and {counted(left, 'more way')}" if left > 0 else "",
+        rest=f"and {counted(left, 'more option')}" if left > 0 else "",
     )
 
 
@@ -237,7 +239,7 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
                 Item(
                     text=f"for each GPU, {cluster.title} has {each:,} cores in nodes without GPUs: "
                     "a job that needs only cores usually starts earlier; `teho compare` measures "
-                    "if some cores are enough"
+                    "whether cores are enough for your program"
                 )
             )
         if bills:
@@ -298,7 +300,7 @@ def _unfit(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
         if len(others) > 1:
             labels = ", ".join(map(label_of, others))
             yield Item(
-                lead=clusters[name].title, text=f"these partitions have no such nodes: {labels}"
+                lead=clusters[name].title, text=f"these partitions have no suitable nodes: {labels}"
             )
 
 

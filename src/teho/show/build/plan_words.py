@@ -99,9 +99,10 @@ def waiting_words(option: Option) -> str:
     now = datetime.now(timezone.utc)
     wait_s = max(0.0, (option.expected_start_at - now).total_seconds())
     if wait_s < _AT_ONCE_S:
-        return "would start at once, the scheduler estimates"
+        return "the scheduler estimates that the job would start at once"
     at = format_moment(option.expected_start_at)
-    return f"would start in {format_duration(wait_s)}, at {at}, the scheduler estimates"
+    wait = format_duration(wait_s)
+    return f"the scheduler estimates that the job would start in {wait}, at {at}"
 
 
 def _past_words(option: Option) -> str:
@@ -116,7 +117,7 @@ def _past_words(option: Option) -> str:
         )
     return (
         f"{wait.jobs} similar jobs of yours waited {format_duration(wait.median_s)} (median) in "
-        f"the last 90 days; 90 % of them at most {format_duration(wait.most_s)}"
+        f"the last 90 days; 90 % of them waited at most {format_duration(wait.most_s)}"
     )
 
 

@@ -51,14 +51,14 @@ def scale_document(scaled: Scaled) -> Document:
 def fit_words(fit: Fit, worker: str) -> str:
     """Return a fitted law in a sentence."""
     share = _figure(f"{100 * fit.contention.value:.1f} %", _interval(fit.contention, ".1f", 100))
-    off = f"differs from the measurements by at most {fit.off_percent:.1f} %."
+    off = f"the law differs from the measurements by at most {fit.off_percent:.1f} %."
     if fit.coherency is None:
         return f"Amdahl's law: contention {share}; {off}"
     kappa = _figure(f"{fit.coherency.value:.2g}", _interval(fit.coherency, ".2g"))
     peak = ""
     if fit.peak_n:
-        until = f"{fit.peak_n.high:.0f}" if fit.peak_n.high else "more"
-        peak = f" fastest at {fit.peak_n.value:.0f} {worker}s ({fit.peak_n.low:.0f} to {until});"
+        until = f"to {fit.peak_n.high:.0f}" if fit.peak_n.high else "or more"
+        peak = f" fastest at {fit.peak_n.value:.0f} {worker}s ({fit.peak_n.low:.0f} {until});"
     return f"Universal Scalability Law: contention {share}, coherency {kappa};{peak} {off}"
 
 

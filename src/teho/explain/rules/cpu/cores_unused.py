@@ -131,7 +131,9 @@ def _finding(context: RuleContext, severity: Severity, uses: list[_Use]) -> Loca
         f"{span([use.requested for use in uses], '')} cores busy on {each_of(nodes)}.",
         evidence=(
             *per_place("cores used, mean", "cores", [(use.node, use.used) for use in uses]),
-            *per_place("cores used, busiest", "cores", [(use.node, use.needed) for use in uses]),
+            *per_place(
+                "cores used, busiest time", "cores", [(use.node, use.needed) for use in uses]
+            ),
             *per_place("cores requested", "cores", [(use.node, use.requested) for use in uses]),
         ),
         judged_by=["used_percent", *graded.get(severity, [])],

@@ -1,4 +1,4 @@
-"""The model, or all of JAX, computes with 64-bit numbers, or CuPy copies them to the GPU."""
+"""The model or JAX computes with 64-bit numbers, or CuPy copies 64-bit numbers to the GPU."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _doubles(main: MainProcess, limit_percent: float) -> tuple[str, Evidence, st
         return (
             "The data that CuPy copies to the GPU have 64 bits",
             Evidence("64-bit data copied to the GPU", share, "%"),
-            "copy them as `cupy.asarray(x, dtype=cupy.float32)`",
+            "copy the data as 32-bit numbers, `cupy.asarray(x, dtype=cupy.float32)`",
         )
     return None
 

@@ -22,8 +22,8 @@ def judge(context: ProgramContext) -> Findings:
             share_percent=share,
             evidence=(Evidence("Python", share, "%"),),
             action=(
-                "In these lines, use NumPy or PyTorch on whole arrays instead of single values. "
-                "Or compile the lines with `numba.njit`, `torch.compile` or `jax.jit`."
+                "In the lines below, use NumPy or PyTorch on whole arrays instead of single "
+                "values. Or compile the lines with `numba.njit`, `torch.compile` or `jax.jit`."
             ),
             regain_percent=(0.0, share),
             lines=main.lines(Doing.PYTHON),

@@ -81,4 +81,4 @@ def _action(context: RuleContext, node: NodeSummary, cores: int, threads: str | 
     fewer = advice.ask_cores(context.run, node, 1)
     if fewer:
         return f"Request one core, {fewer}; or {parallel}."
-    return f"To make it faster, {parallel}."
+    return f"To make the program faster, {parallel}."

@@ -37,10 +37,11 @@ def judge(context: RuleContext) -> Findings:
             differing.append((gpu, difference))
     if stopped:
         times = span([time_s for _, time_s in stopped], "s")
+        who = "the GPU" if len(stopped) == 1 else "the GPUs"
         yield _finding(
             context,
             stopped,
-            f"did not advance for {times} although power was drawn; the energy is computed as "
+            f"did not advance for {times} although {who} drew power; the energy is computed as "
             "power times time instead",
             ("time with the counter stopped", "s"),
             "Report the counter to the cluster's support: the cluster's accounting may use the "

@@ -57,8 +57,9 @@ def _torch(mains: Sequence[MainProcess]) -> Case | None:
             blind_torch(library),
             evidence,
             (
-                "Install a build for GPUs, or load the cluster's module. Then check in a job that "
-                "`python -c 'import torch; print(torch.cuda.is_available())'` prints True."
+                "Install a build of PyTorch for GPUs, or load the cluster's module. Then check in "
+                "a job that `python -c 'import torch; print(torch.cuda.is_available())'` prints "
+                "True."
             ),
         )
     return (

@@ -45,16 +45,18 @@ def judge(context: RuleContext) -> Findings:
     gpus = [gpu for gpu, _ in idle]
     yield context.finding(
         Severity.CRITICAL,
-        f"The program used memory of {name_all(gpus)} and computed nothing there.",
+        f"The program used memory of {name_all(gpus)}, but computed nothing on "
+        f"{'this GPU' if len(gpus) == 1 else 'these GPUs'}.",
         evidence=(
             *highest_use(idle),
             *gauges(gpus, "gpu_job_memory_bytes", "max", "memory that the program used there"),
         ),
         judged_by=["busy_max_percent"],
         action=(
-            "Move the work to the GPU, not only its memory. PyTorch: `model.to('cuda')`, and the "
-            "batches as well. TensorFlow and JAX take the memory of every GPU that they see; "
-            '`python -c "import jax; print(jax.devices())"` names the GPUs on which they compute.'
+            "Move the work to the GPU: the program only uses the GPU's memory. PyTorch: "
+            "`model.to('cuda')`, and the batches as well. TensorFlow and JAX take the memory of "
+            'every GPU that they see; `python -c "import jax; print(jax.devices())"` names the '
+            "GPUs that JAX can use."
         ),
         subjects=gpus,
     )

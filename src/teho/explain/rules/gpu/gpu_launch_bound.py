@@ -41,7 +41,7 @@ def judge(context: RuleContext) -> Findings:
     active = [mean for _, mean in recorded(gpus, "gpu_sm_active_percent")]
     waits = (
         " A GPU that waits for other GPUs in a communication kernel shows the same values. To "
-        "find out, measure a step on one GPU."
+        "find out whether the GPU waits, measure a step on one GPU."
         if len(context.gpus) > 1
         else ""
     )

@@ -16,7 +16,7 @@ THRESHOLDS = {
         50.0,
         "%",
         "CSC, guide to GPU-accelerated machine learning: the use of a GPU is too low if it "
-        "is always low, for example below 50 %",
+        "always stays below, for example, 50 %",
     ),
     "warning_percent": Threshold(
         25.0,

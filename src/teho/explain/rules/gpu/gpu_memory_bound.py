@@ -35,10 +35,11 @@ def judge(context: RuleContext) -> Findings:
         judged_by=["at_work_percent"],
         action=(
             "If the program must read all these bytes, do nothing. Otherwise move fewer "
-            "bytes for each operation: `torch.compile(model)` joins steps that each read and "
-            "write everything, `dtype=torch.bfloat16` halves the bytes, and a larger "
-            "`batch_size` uses the weights more often. More arithmetic units would not help; "
-            "a GPU with faster memory would."
+            "bytes for each operation. `torch.compile(model)` joins operations that each read "
+            "and write all of the data. `dtype=torch.bfloat16` halves the bytes. With a larger "
+            "`batch_size`, the program uses the weights for more samples each time that it reads "
+            "them. A GPU with more arithmetic units would not be faster, but a GPU with faster "
+            "memory would be."
         ),
     )
 
@@ -51,7 +52,7 @@ def _evidence(context: RuleContext, gpus: list[NodeGpu]) -> tuple[Evidence, ...]
         and (traffic := context.at_work(gpu, "gpu_dram_percent"))
     ]
     return (
-        *per_place("that is", "B/s", rates),
+        *per_place("memory traffic", "B/s", rates),
         *gauges(gpus, "gpu_tensor_percent", label="tensor cores, mean"),
         *gauges(gpus, "gpu_fp32_percent", label="FP32 pipe, mean"),
     )

@@ -1,4 +1,4 @@
-"""Nothing ran on a GPU, and Teho saw no process of the job on this GPU."""
+"""A GPU was never busy, and Teho saw no process of the job on this GPU."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
     fewer = advice.use_gpus(context.scheduler, used, nodes)
     each = advice.process_for_each(context.scheduler, unused[0].node, nodes)
     return (
-        f"Request only the GPUs that you use: {fewer}. Or use all of them, with one process per "
+        f"Request only the GPUs that you use: {fewer}. Or use all GPUs, with one process per "
         f"GPU: {each} and DistributedDataParallel."
     )

@@ -21,8 +21,8 @@ THRESHOLDS = {
     "rate_percent": chosen(
         25.0,
         "%",
-        "in the file peaks.toml, GPUs made for 64 bits reach 50 % of their 32-bit rate, and "
-        "other GPUs reach 3 % of their 32-bit rate",
+        "in the file peaks.toml, the 64-bit rate of GPUs made for 64 bits is 50 % of their 32-bit "
+        "rate; for other GPUs it is 3 %",
     ),
 }
 

@@ -13,8 +13,8 @@ THRESHOLDS = {
     "tensor_max_percent": Threshold(
         1.0,
         "%",
-        "Kineto, PyTorch's profiler, reports a run if no kernel used the tensor cores, and at "
-        "least one kernel could use them; Teho's limit is 1 % of the time",
+        "Kineto, PyTorch's profiler, reports a run if no kernel used the tensor cores, "
+        "although at least one kernel could use them; Teho's limit is 1 % of the time",
     ),
     "arithmetic_percent": chosen(
         25.0,
@@ -75,7 +75,7 @@ def _action(gpu: NodeGpu) -> str:
         "`torch.amp.GradScaler()` around the step"
     )
     return (
-        f"If the program multiplies matrices or convolves, use the tensor cores: {way}, "
-        "and make the sizes of the matrices multiples of 8. Tensor cores compute with fewer "
+        f"If the program multiplies matrices or convolves, use the tensor cores: {way}. "
+        "Make the sizes of the matrices multiples of 8. Tensor cores compute with fewer "
         "digits: check that the result is still good."
     )

@@ -23,8 +23,8 @@ THRESHOLDS = {
     "idle_share_percent": chosen(
         33.3,
         "%",
-        "the GPU was idle for the last third of the run; users of Jobstats, a job report "
-        "tool, also ask for means over parts of a run (issue 28)",
+        "above this limit, the GPU was idle for the last third of the run; in issue 28 of "
+        "Jobstats, a job report tool, users ask for means over parts of a run",
     ),
     "idle_share_critical_percent": chosen(
         50.0, "%", "the job did not use half of the GPU time that it was billed for"
@@ -32,8 +32,8 @@ THRESHOLDS = {
     "blips_percent": chosen(
         5.0,
         "%",
-        "if the GPU works for only a short time at the end, for example in an evaluation, Teho "
-        "still counts the time before as idle to the end",
+        "if an idle GPU works again for only a short time, for example in an evaluation, Teho "
+        "still counts this GPU as idle to the end",
     ),
 }
 MUTES = ("gpu_one_idle", *STARVED, *UNEVEN, "batch_small")

@@ -71,7 +71,7 @@ def judge(context: ProgramContext) -> Findings:
             Severity.REMARK,
             f"The program made {slow:.3g} steps/s in its first "
             f"{format_duration(stepping_s / 3)} and {fast:.3g} steps/s at the end: at first "
-            "the data came from storage, later from memory.",
+            "the data came from storage, and later from memory.",
             evidence=(
                 Evidence("pace, first third", slow, "step/s"),
                 Evidence("pace, last third", fast, "step/s"),
@@ -81,7 +81,7 @@ def judge(context: ProgramContext) -> Findings:
             action=(
                 "Measure the time of a step after the first epoch. If runs are short, copy the "
                 "data to the node's own disk or `/dev/shm` at the start of the job, as few large "
-                "files, and read them there."
+                "files, and read the data there."
             ),
             regain_percent=(0.0, min(100.0, 100 * lost_s / main.process.wall_s)),
         )

@@ -14,7 +14,7 @@ THRESHOLDS = {
     )
 }
 MUTES = ("input_in_main_process", "input_slow", "python_bound", *STARVED)
-MUTES_BECAUSE = "this finding says which part of loading is slow, and how to remove it"
+MUTES_BECAUSE = "this finding says which part of loading is slow, and how to avoid this part"
 
 
 def judge(context: ProgramContext) -> Findings:

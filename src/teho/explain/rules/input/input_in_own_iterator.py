@@ -30,7 +30,7 @@ def judge(context: ProgramContext) -> Findings:
         if not context.is_loss(most / 100 * main.process.wall_s, main):
             continue
         yield context.lost(
-            f"The program made its batches itself {share:.0f} % of the time, between the steps.",
+            f"For {share:.0f} % of the time, the program itself made batches between the steps.",
             share_percent=share,
             evidence=(
                 Evidence("in the program's own iterator", share, "%"),
@@ -38,8 +38,8 @@ def judge(context: ProgramContext) -> Findings:
             ),
             action=(
                 "Make the next batch in another thread or process while the device computes: "
-                "`grain.DataLoader(…, worker_count=1)`, or "
-                "`ThreadPoolExecutor(1).submit(next, batches)` one batch ahead."
+                "`grain.DataLoader(…, worker_count=1)`. Or, before each step, start to make the "
+                "next batch in a thread: `ThreadPoolExecutor(1).submit(next, batches)`."
             ),
             regain_percent=(0.0, most),
             lines=lines.slowest(),

@@ -38,8 +38,8 @@ def judge(context: ProgramContext) -> Findings:
         return
     yield context.lost_waiting(
         waiting,
-        f": its {threads} threads share one Python process, which runs Python code in only one "
-        "thread at a time.",
+        f": the loader's {threads} threads share one Python process, and only one thread at a "
+        "time can run Python code.",
         evidence=(
             Evidence("share of the waiting, for the threads", awaiting, "%"),
             Evidence("threads that read", float(threads)),

@@ -15,7 +15,7 @@ THRESHOLDS = {
     "epochs_min": chosen(2.0, "epochs", "a cache saves work only from the second epoch on"),
 }
 MUTES = ("input_slow", "input_skewed", "serial_program", "cores_unused", *STARVED)
-MUTES_BECAUSE = "the work is not needed after the first epoch"
+MUTES_BECAUSE = "the pipeline does not need to do this work after the first epoch"
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -13,11 +13,15 @@ RANK = 186
 SEVERITY = "warning"
 THRESHOLDS = {
     "not_ready_percent": chosen(80.0, "%", "above this limit, most steps wait for a batch"),
-    "looks_min": chosen(20.0, "looks", "with fewer looks, the buffer may be empty by chance"),
+    "looks_min": chosen(
+        20.0,
+        "looks",
+        "if Teho looked at the buffer fewer than 20 times, the buffer may be empty by chance",
+    ),
     "map_percent": chosen(50.0, "%", "above this limit, `map` does most of the pipeline's work"),
 }
 MUTES = ("serial_program", "cores_unused", *STARVED)
-MUTES_BECAUSE = "this finding says what the training waits for: its pipeline"
+MUTES_BECAUSE = "this finding says what the training waits for: the tf.data pipeline"
 
 
 def judge(context: ProgramContext) -> Findings:

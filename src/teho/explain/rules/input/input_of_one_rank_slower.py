@@ -41,7 +41,7 @@ def judge(context: ProgramContext) -> Findings:
         return
     yield context.lost(
         f"Rank {slow.library.get('rank')} on {slow.process.node} waited for data "
-        f"{shares[worst]:.0f} % of the time, the other ranks only {median:.0f} %: the "
+        f"{shares[worst]:.0f} % of the time, but the other ranks only {median:.0f} %: the "
         "other ranks waited for this rank.",
         share_percent=difference,
         evidence=(
@@ -50,8 +50,9 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("ranks", float(len(ranks))),
         ),
         action=(
-            "Check what only this rank does: its part of the data, its node's disk, work in "
-            "`if rank == 0:`. Give all ranks equal parts with `DistributedSampler`."
+            "Check what is different for this rank: its part of the data, its node's disk, or "
+            "work in `if rank == 0:`. With `DistributedSampler`, all ranks get equal parts of the "
+            "data."
         ),
         regain_percent=(difference / 2, difference),
         lines=slow.feed.lines,

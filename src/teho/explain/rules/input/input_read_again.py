@@ -39,8 +39,8 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("memory limit", limit, "bytes"),
         ),
         action=(
-            "Request more memory, or make the data smaller: store them in the type that the "
-            "program computes with, compressed, or already cut to size."
+            "Request more memory, or make the data smaller: compress the data, cut the samples to "
+            "size before the job, or store numbers of the type that the program computes with."
         ),
         regain_percent=(0.0, waiting.share_percent),
     )

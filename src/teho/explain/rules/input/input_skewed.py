@@ -26,7 +26,7 @@ THRESHOLDS = {
     ),
 }
 MUTES = ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED)
-MUTES_BECAUSE = "the program does not wait for the other batches"
+MUTES_BECAUSE = "the program waits for a few slow batches, not for the other batches"
 
 _BURST_PERCENT = 50.0
 """Half of the long waits that workers of equal speed would cause: one for each worker."""
@@ -57,7 +57,7 @@ def judge(context: ProgramContext) -> Findings:
     yield context.lost_waiting(
         waiting,
         f", and {share:.0f} % of this waiting was for {rare:.2g} % of the batches: some "
-        "samples take far longer than others.",
+        "samples take far longer to load than others.",
         evidence=(
             Evidence("share of the waiting, long waits", share, "%"),
             Evidence("share of the batches with a long wait", rare, "%"),

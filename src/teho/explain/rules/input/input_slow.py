@@ -18,7 +18,8 @@ MUTES_BECAUSE = "this finding says what the program waits for, and the GPU is id
 
 _IN_GRAPH = Missing(
     Reason.UNRECORDED,
-    "Keras fetches its batches inside a graph; `teho tune` can measure what the pipeline costs",
+    "Keras fetches its batches inside a graph, so Teho cannot measure the wait; `teho tune` can "
+    "measure how much time the pipeline costs",
 )
 _UNSEEN = Missing(Reason.UNRECORDED, "no Python program was observed")
 

@@ -51,8 +51,8 @@ def judge(context: ProgramContext) -> Findings:
         ),
         action=(
             "Unpack an archive of the files to the node's own disk at the start of the job. Or "
-            "pack them into few large files before the job, and read those: `tar` with WebDataset, "
-            "HDF5, LMDB or one NumPy array."
+            "pack the files into a few large files before the job, and read the large files: `tar` "
+            "with WebDataset, HDF5, LMDB or one NumPy array."
         ),
         regain_percent=(lost_percent / 2, lost_percent),
     )

@@ -79,12 +79,11 @@ def judge(context: RuleContext) -> Findings:
     if percent <= context.limit("time_percent"):
         return
     rate = statistics.fmean(both)
-    who = "each node" if several else "each of them"
+    who, others = ("each node", "nodes") if several else ("each GPU", "GPUs")
     yield context.finding(
         Severity.WARNING if rate >= high_mb * _MB else Severity.REMARK,
-        f"All {len(context.gpus)} GPUs were little used at the same time "
-        f"({span([percent], '%')} of the time), while {who} exchanged "
-        f"{span([rate], 'bytes/s')} with the others.",
+        f"For {span([percent], '%')} of the time, all {len(context.gpus)} GPUs were little used "
+        f"while {who} exchanged {span([rate], 'bytes/s')} with the other {others}.",
         evidence=(
             Evidence("time with little use and much traffic", percent, "%"),
             Evidence(f"exchanged during this time, {who}, in each direction", rate, "bytes/s"),

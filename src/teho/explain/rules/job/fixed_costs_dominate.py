@@ -20,7 +20,8 @@ THRESHOLDS = {
     "compiles_max": chosen(
         5.0,
         "times",
-        "a function is usually compiled for a few shapes, for example for a last, smaller batch",
+        "a function is usually compiled for only a few shapes of its arguments, for example for "
+        "a smaller last batch",
     ),
 }
 MUTES = ("batch_small",)
@@ -40,8 +41,8 @@ def judge(context: ProgramContext) -> Findings:
             continue
         again = _compiled_again(main, context.limit("compiles_max"))
         same_shapes = (
-            f"Give `{again.value}` arguments of the same shapes and types each time (pad, or "
-            "drop the last, smaller batch): new shapes compile the function again. "
+            f"Give `{again.value}` arguments of the same shapes and types each time (pad the "
+            "last, smaller batch, or drop it): with new shapes, JAX compiles the function again. "
             if again
             else ""
         )
@@ -55,11 +56,10 @@ def judge(context: ProgramContext) -> Findings:
             ),
             judged_by=["fixed_percent", "wall_min_s", *(["compiles_max"] if again else [])],
             action=(
-                f"{same_shapes}Do more in one run: several parts of the work one after the other, "
-                "in one process. Store the compiled code for the next run: "
-                "`TORCHINDUCTOR_CACHE_DIR`, "
-                "`JAX_COMPILATION_CACHE_DIR`. Importing and compiling took "
-                f"{format_duration(fixed_s)} in this run."
+                f"{same_shapes}Do several parts of the work in one run, one after the other in one "
+                "process. Store the compiled code for the next run, with the variable "
+                "`TORCHINDUCTOR_CACHE_DIR` or `JAX_COMPILATION_CACHE_DIR`. Importing and "
+                f"compiling took {format_duration(fixed_s)} in this run."
             ),
             regain_percent=(0.0, share),
             lines=main.lines(Doing.IMPORTING, Doing.COMPILING),

@@ -43,7 +43,7 @@ def judge(context: RuleContext) -> Findings:
     )
     yield context.finding(
         Severity.REMARK,
-        f"{what}, too little to judge how well it used its resources.",
+        f"{what}. This is not enough to judge how well the program used its resources.",
         evidence=(Evidence("wall time", elapsed_s, "s"), Evidence("samples", float(samples))),
         action=_longer(context) if is_short else "Sample more often: `teho run --every 1s -- CMD`.",
     )
@@ -54,5 +54,5 @@ def _longer(context: RuleContext) -> str:
     together = context.scheduler_advice.many_in_one_job
     return (
         f"To get a judgement, let the program run for longer than {least}. If all your "
-        f"runs are this short, put many into one job{f': {together}' if together else ''}."
+        f"runs are this short, put many runs into one job{f': {together}' if together else ''}."
     )

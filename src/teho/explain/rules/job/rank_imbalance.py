@@ -159,6 +159,9 @@ def _uneven(
     model = "" if len(gpus) == len(context.gpus) else " of that model"
     rest = f"the other {f'{len(others)} GPUs' if len(others) > 1 else 'GPU'}{model}"
     nodes = listed(list(dict.fromkeys(gpu.node.name for gpu in odd)))
+    process = "the process on this GPU does"
+    if len(odd) > 1:
+        process = "the processes on these GPUs do"
     return context.finding(
         Severity.WARNING,
         f"{name_all(odd)} {did}, {rest} {span(usual, signal.unit)}: the load is uneven.",
@@ -171,9 +174,10 @@ def _uneven(
         judged_by=["time_percent", signal.limit, "working_percent"],
         action=(
             "Give all ranks the same amount of work, with samples of similar length: "
-            "`DistributedSampler(dataset, drop_last=True)`. Check what this process does: "
-            f"`py-spy top --pid PID` on {nodes}. If a rank has more work, the other ranks wait "
-            "for it. If a rank has less work, it waits for the other ranks, or for its data."
+            "`DistributedSampler(dataset, drop_last=True)`. Check what "
+            f"{process}: `py-spy top --pid PID` on {nodes}. If a rank has more work, the other "
+            "ranks wait for it. If a rank has less work, it waits for the other ranks, or for its "
+            "data."
         ),
         subjects=odd,
     )  # fmt: skip

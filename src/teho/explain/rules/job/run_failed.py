@@ -187,6 +187,6 @@ def _action(context: RuleContext, first: _Failure, known: EndEvidence) -> str:
         return meaning_of(known).action
     log = context.scheduler_advice.log_of_each_task
     return (
-        f"Read what rank {first.rank} printed last: the errors of other tasks are probably "
-        f"consequences.{f' {log}' if log else ''}"
+        f"Read what rank {first.rank} printed last: its failure probably caused the errors of the "
+        f"other tasks.{f' {log}' if log else ''}"
     )

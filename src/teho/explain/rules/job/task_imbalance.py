@@ -71,8 +71,7 @@ def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
         judged_by=["end_percent"],
         action=(
             "Give all ranks the same amount of work, or move the additional work of the slow "
-            "ranks to a separate job: all nodes "
-            "stay allocated until the last task ends."
+            "ranks to a separate job. All nodes stay allocated until the last task ends."
         ),
     )
 

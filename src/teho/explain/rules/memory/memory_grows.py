@@ -37,8 +37,8 @@ THRESHOLDS = {
     "rising_percent": Threshold(
         90.0,
         "%",
-        "Mann-Kendall test for a trend: of any two values, the later value is the higher one "
-        "in at least 90 % of all cases; without a trend, this is true in 50 % of all cases",
+        "Mann-Kendall test for a trend: the later value is higher in at least 90 % of all pairs "
+        "of values; without a trend, the later value is higher in 50 % of the pairs",
     ),
     "part_percent": chosen(
         50.0,
@@ -49,8 +49,8 @@ THRESHOLDS = {
     "growth_percent": chosen(
         5.0,
         "%",
-        "if the memory grows by less than 5 % of the limit in a run, it does not reach the limit "
-        "within 14 runs of this length",
+        "if the memory grows by less than 5 % of the limit, a run of 14 times this length would "
+        "not reach the limit",
     ),
     "critical_times": chosen(
         1.0, "runs", "a run of twice this length would reach the memory limit"
@@ -69,7 +69,7 @@ _QUARTERS = 4
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _KEPT = (
     "Find what the training loop keeps: add `loss.item()` to sums and lists, not `loss`; use "
-    "`.detach()` for outputs that you keep; limit lists and caches."
+    "`.detach()` for outputs that you keep; limit the size of lists and caches."
 )
 
 

@@ -105,7 +105,9 @@ def _action(context: RuleContext, node: NodeSummary, needed_bytes: float) -> str
     if not less:
         return f"Lower the limit of the container or cgroup to {span([needed_bytes], 'bytes')}."
     margin = f"the measured peak plus {context.limit('margin_percent'):g} %"
-    further = " If memory comes with each GPU, keep the request." if context.gpus else ""
+    further = (
+        " If the cluster gives memory with each GPU, keep the request." if context.gpus else ""
+    )
     cache = recorded([node], "job_cache_bytes", "max")
     if cache and cache[0][1] >= GIB:
         further += (

@@ -25,7 +25,7 @@ THRESHOLDS = {
     ),
 }
 MUTES = ("memory_near_limit",)
-MUTES_BECAUSE = "the memory did not only come near the limit: it reached the limit"
+MUTES_BECAUSE = "the memory reached its limit, so it was also near its limit"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -137,22 +137,24 @@ def _verdict(
         return serious[0][0] + also, serious[0][1].value
     used = _use(summary)
     if used is None:
-        reason = "too short to be sampled" if run.end and run.nodes else "the recording has no data"
+        reason = "the recording has no data"
+        if run.end and run.nodes:
+            reason = "the run was too short to be sampled"
         return f"Not judged: {reason}.", "unknown"
     too_short = any(finding.kind == "job_too_short" for finding in findings)
     if too_short:
-        return f"{used}, but it was too short to judge.", "unknown"
+        return f"{used}, but the run was too short to judge.", "unknown"
     absent = absent_hosts(run)
     if state is not RunState.RUNNING and absent:
         return f"{used}; {listed(absent)} left no recording.", "unknown"
     if run.end and failed(run.end):
-        return f"{used}; it failed: {ending(run.end)}.", "critical"
+        return f"{used}; the program failed: {ending(run.end)}.", "critical"
     words = "no problems found" if state is RunState.FINISHED else _STATE_WORDS[state]
     return f"{used}; {words}.", "good" if run.nodes else "unknown"
 
 
 _STATE_WORDS = {
-    RunState.RUNNING: "it is still running",
+    RunState.RUNNING: "the program is still running",
     RunState.INTERRUPTED: "the recording was cut off",
     RunState.FINISHED: "finished",
 }

@@ -121,17 +121,17 @@ def _source(gpu: GpuSummary) -> str | None:
 
 def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
     known = [gpu for gpu in gpus if not isinstance(gpu.energy_j, Missing)]
-    yield "Gross is all energy that was used; net is the energy above idling."
+    yield "Gross is all energy that was used. Net is gross minus idling."
     if not all(gpu.energy.idle_is_unused for gpu in known):
         yield (
-            "Idling is the lowest power of the run. The GPU may have been in use at that "
-            "time. In that case, net is too low."
+            "Idling is computed from the lowest power of the run. The GPU may have been in use at "
+            "that time. In that case, net is too low."
         )
     yield (
-        "± is the error because the times of the samples are not exact. The error of the "
+        "The times of the samples are not exact: ± is the error from this. The error of the "
         "sensors is not included."
     )
-    yield "Difference is how much more the counter shows than power times time."
+    yield "Difference says by how many per cent the counter is above power times time."
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
         yield "Without a counter, energy is power times time."
     if any(gpu.energy.stuck_s for gpu in known):

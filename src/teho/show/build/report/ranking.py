@@ -111,9 +111,10 @@ def _rest(
         lacking = len(rows) - len(values)
         ranges += [f"{label} {span(values, unit)}"] if values else []
         ranges += [f"{label} missing in {lacking}"] if lacking else []
-    alike = f", of which {odd} stand out" if odd else " alike"
+    similar = "" if odd else "similar "
+    alike = f", of which {odd} stand{'s' if odd == 1 else ''} out" if odd else ""
     plural = "" if len(left) == 1 else "s"
-    return f"and {len(left)} more {noun}{plural}{alike}: {joined(ranges)}"
+    return f"and {len(left)} more {similar}{noun}{plural}{alike}: {joined(ranges)}"
 
 
 def _label(column: Column) -> str:

@@ -52,6 +52,8 @@ def killed_words(run: Run, state: RunState) -> str:
     if run.step is None or not 0 < len(ranks) < run.step.task_count:
         return ""
     who = capital(ranks_on(ranks, silent))
+    if len(ranks) == 1:
+        return f"{who} did not report its end: it was killed, or lost with the node."
     return f"{who} did not report their end: they were killed, or lost with the node."
 
 
@@ -76,14 +78,16 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
 
 def _silence(step: Step, silent: dict[str, tuple[int, ...]]) -> Iterable[str]:
     ranks = [rank for some in silent.values() for rank in some]
-    killed = "killed before the end was reported"
+    killed = "they were killed before their end was reported"
     if step.task_count > 1 and len(ranks) == step.task_count:
         yield f"No report from any of the {len(ranks)} tasks: {killed}."
     elif len(silent) > MOST_NAMED:
         yield f"No report from {ranks_on(ranks, silent)}: {killed}."
     else:
         for name, some in silent.items():
-            yield f"No report from {ranks_on(some, [name])}: {killed}."
+            one = "it was killed before its end was reported"
+            why = one if len(some) == 1 else killed
+            yield f"No report from {ranks_on(some, [name])}: {why}."
 
 
 def clock_notes(run: Run) -> Iterable[str]:

@@ -106,7 +106,7 @@ def _node_table(run: Run, summary: Summary) -> Table:
         column("used", "Cores used", lambda node: node.cpu_cores_used, decimals=1),
         column("memory", "Memory", lambda node: node.memory_peak_bytes, unit="bytes"),
         column("recorded", "Recorded", lambda node: node.covered_s, unit="s"),
-        note="Memory is the peak" + (", GPU busy the mean of the node's GPUs." if gpus else "."),
+        note="Memory is the peak." + (" GPU busy is the mean of the node's GPUs." if gpus else ""),
     )
     gone = Missing(Reason.UNRECORDED, "this node left no recording")
     empty: dict[str, Cell] = dict.fromkeys((one.key for one in recorded.columns), gone)
@@ -168,8 +168,8 @@ def _task_table(run: Run, state: RunState) -> Table:
         "Tasks",
         [rows[rank] for rank in sorted(rows)],
         *[column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
-        note="After is counted from the start. CPU time and largest process include the "
-        "processes that the task started.",
+        note="After is the time since the start of the run. CPU time and largest process include "
+        "the processes that the task started.",
     )
 
 
@@ -258,7 +258,7 @@ def _of_node(metric: str) -> Callable[[NodeSummary], Stat | Missing]:
 _LIMIT_WORDS = {
     "cgroup": "the job's cgroup",
     "gpus": "what came with the GPUs",
-    "scheduler": "what the job asked for",
+    "scheduler": "what the job requested",
     "node": "the whole node",
 }
 _MEMORY = (

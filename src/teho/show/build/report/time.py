@@ -131,7 +131,7 @@ def _line_table(process: WatchedProcess) -> Table | None:
 
 _LINES_NOTE = (
     "Self is the time in the line and in the library functions that it calls. Total also includes "
-    "your own functions that the line calls."
+    "the time in your own functions that the line calls."
 )
 _CHANGE_NOTE = (
     " First → last quarter: the share of the line itself (self) in the first and in the last "
