@@ -24,6 +24,7 @@ _DESCRIBED = (
     nouns.Column,
     finding.Finding,
     finding.Severity,
+    finding.Certainty,
     finding.Evidence,
     finding.Threshold,
     finding.Abstention,

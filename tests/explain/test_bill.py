@@ -197,8 +197,8 @@ def test_units_for_what_the_gpus_did_not_do() -> None:
     assert found.unused_is_of == "GPUs"
     assert found.notes == (
         (
-            "The cost does not include local disk: a recording does not say how much local disk the "
-            "job requested."
+            "The cost does not include local disk: a recording does not say how much local disk "
+            "the job requested."
         ),
     )
 

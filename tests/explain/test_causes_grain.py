@@ -57,7 +57,7 @@ def test_without_workers_the_main_process_unpacks():
     main = process(seen((WORKING, *NEXT), 62.0), loaders=[grain()])
     made = run_of(main)
     assert parts_of(seen((WORKING, *NEXT), 62.0)) == {Part.FETCHING: 62.0}
-    assert kinds_of(made) == ["input_in_main_process"]
+    assert kinds_of(made) == ["input_in_main_process", "known_activity"]
     finding = found(input_in_main_process, made)
     assert finding.action == "Add workers: `grain.DataLoader(…, worker_count=2)` in train.py:8."
 

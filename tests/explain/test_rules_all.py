@@ -28,13 +28,13 @@ from explain.scenario_parts import (
     untouched_gpu,
 )
 from explain.scenarios import SCENARIOS, missing_signals
-from teho.explain import context, outliers, program_context, roofline, rules
+from teho.explain import context, good_use, outliers, program_context, roofline, rules
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.explain.registry import RULES, in_judging_order, mutes_of
 from teho.explain.rule import kind_of
 from teho.explain.rules.gpu import gpu_low_use
-from teho.explain.shared_thresholds import EVERY_RULE, OUTLIERS, ROOFLINE, SMALL_FILES
+from teho.explain.shared_thresholds import EVERY_RULE, GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES
 from teho.model.finding import Abstention, Finding, Lack, Severity
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -290,14 +290,14 @@ class TestRegistry:
         assert len({rule.RANK for rule in RULES}) == len(RULES)
 
     def test_every_rule_has_thresholds_and_every_threshold_a_rule(self):
-        sections = {EVERY_RULE, OUTLIERS, ROOFLINE, SMALL_FILES}
+        sections = {EVERY_RULE, GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES}
         assert set(load_policy().thresholds) == {*KINDS} | sections
 
     def test_every_threshold_is_read_by_its_rule(self):
         sources = {path.stem: path.read_text("utf-8") for path in FILES}
         shared = inspect.getsource(context) + inspect.getsource(program_context)
         for kind, limits in load_policy().thresholds.items():
-            if kind in {OUTLIERS, ROOFLINE, SMALL_FILES}:
+            if kind in {GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES}:
                 continue
             own = shared if kind == EVERY_RULE else sources[kind]
             for name in limits:
@@ -324,6 +324,11 @@ class TestRegistry:
     def test_every_threshold_of_outliers_is_read(self):
         source = Path(outliers.__file__).read_text(encoding="utf-8")
         for name in load_policy().thresholds[OUTLIERS]:
+            assert f'limits["{name}"]' in source
+
+    def test_every_threshold_of_good_use_is_read(self):
+        source = Path(good_use.__file__).read_text(encoding="utf-8")
+        for name in load_policy().thresholds[GOOD_USE]:
             assert f'limits["{name}"]' in source
 
     def test_every_threshold_of_the_roofline_is_read(self):

@@ -21,7 +21,7 @@ from teho.explain.places import (
 )
 from teho.explain.shared_thresholds import EVERY_RULE, SHARED
 from teho.explain.wording import MOST_NAMED
-from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Threshold
+from teho.model.finding import Abstention, Certainty, Evidence, Finding, Lack, Severity, Threshold
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
@@ -70,12 +70,18 @@ class RuleContext:
     """A run as one rule reads it; it notes what the rule looked for and did not find."""
 
     def __init__(
-        self, kind: str, run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+        self,
+        kind: str,
+        run: Run,
+        summary: Summary,
+        thresholds: Mapping[str, Threshold],
+        certainty: Certainty = Certainty.LIKELY,
     ) -> None:
         self.kind = kind
         self.run = run
         self.summary = summary
         self.thresholds = thresholds
+        self.certainty = certainty
         self.own_thresholds = [name for name in thresholds if name not in SHARED[EVERY_RULE]]
         self.mains = summary.program.mains if summary.program else ()
         self._lacks: dict[tuple[str, str, Missing], Place] = {}
@@ -228,8 +234,12 @@ class RuleContext:
         subjects: Iterable[Place] = (),
         regain_percent: tuple[float, float] | None = None,
         mutes: bool = True,
+        certainty: Certainty | None = None,
     ) -> Located:
-        """Build a finding; `judged_by` names its thresholds, by default all of the rule's."""
+        """Build a finding; `judged_by` names its thresholds, by default all of the rule's.
+
+        Its certainty is that of the rule if none is given.
+        """
         if judged_by is None:
             judged_by = self.own_thresholds
         return Located(
@@ -242,6 +252,7 @@ class RuleContext:
             subjects=tuple(key_of(place) for place in subjects),
             regain_percent=regain_percent,
             mutes=mutes,
+            certainty=certainty or self.certainty,
         )
 
     def forget_lacks(self) -> None:

@@ -12,7 +12,7 @@ from teho.explain.policy import Policy
 from teho.explain.program_context import ProgramContext
 from teho.explain.registry import BY_KIND, in_judging_order, mutes_of, same_loss_as
 from teho.explain.rule import Rule, kind_of
-from teho.model.finding import Abstention, Finding, Severity
+from teho.model.finding import Abstention, Certainty, Finding, Severity
 from teho.model.program import Program
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
@@ -29,7 +29,8 @@ def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Loc
         The findings, or an abstention if there are none and a signal was missing.
     """
     kind = kind_of(rule)
-    context = ProgramContext(kind, run, summary, policy.of(kind))
+    certainty = getattr(rule, "CERTAINTY", Certainty.LIKELY)
+    context = ProgramContext(kind, run, summary, policy.of(kind), certainty)
     return context.outcome(rule.judge(context))
 
 

@@ -38,7 +38,7 @@ def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
         return None
     mains = sorted(mains or [busiest], key=lambda one: -one.wall_s)
     long = [one for one in mains if one.wall_s >= _SHORTEST * mains[0].wall_s]
-    return Program(mains=tuple(_main(one, _workers_of(one, processes)) for one in long))
+    return Program(mains=tuple(_main(one, long, processes) for one in long))
 
 
 def _workers_of(
@@ -59,7 +59,28 @@ def _workers_of(
     ]
 
 
-def _main(process: WatchedProcess, workers: Sequence[WatchedProcess]) -> MainProcess:
+def _children_of(
+    process: WatchedProcess,
+    processes: Sequence[WatchedProcess],
+    besides: Sequence[WatchedProcess],
+) -> list[WatchedProcess]:
+    """Return the processes that a process and its children started, without `besides`."""
+    known = {process.pid}
+    found: list[WatchedProcess] = []
+    for one in sorted(processes, key=lambda one: one.began_s):
+        if one.node == process.node and one.parent_pid in known and one.pid not in known:
+            known.add(one.pid)
+            if one not in besides and one.wall_s > 0:
+                found.append(one)
+    return found
+
+
+def _main(
+    process: WatchedProcess,
+    mains: Sequence[WatchedProcess],
+    processes: Sequence[WatchedProcess],
+) -> MainProcess:
+    workers = _workers_of(process, processes)
     main_s: dict[Part, float] = defaultdict(float)
     workers_s: dict[Part, float] = defaultdict(float)
     lines = LineTimes()
@@ -82,6 +103,8 @@ def _main(process: WatchedProcess, workers: Sequence[WatchedProcess]) -> MainPro
             workers_without_core_percent=_without_core_percent(workers),
             lines=lines.slowest(),
         ),
+        workers=tuple(workers),
+        children=tuple(_children_of(process, processes, [*mains, *workers])),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from teho.explain.context import Located, RuleContext
 from teho.explain.loader_words import loader_call
 from teho.explain.places import NodeGpu
-from teho.model.finding import Evidence, Severity
+from teho.model.finding import Certainty, Evidence, Severity
 from teho.model.missing import Missing
 from teho.model.program import Doing, MainProcess, Part
 from teho.model.summary import NodeSummary
@@ -221,10 +221,13 @@ class ProgramContext(RuleContext):
         regain_percent: tuple[float, float],
         judged_by: Iterable[str] | None = None,
         lines: Sequence[tuple[Frame, float]] = (),
+        mutes: bool = True,
+        certainty: Certainty | None = None,
     ) -> Located:
         """Build a finding about lost time.
 
-        It is critical in a job or beside GPUs, if enough of the time was lost.
+        It is sure if the loss is twice the limit or more, and the run was long enough. It is
+        critical in a job or beside GPUs, if enough of the time was lost.
         """
         limit = self.limit("lost_critical_percent")
         if self.gpus:
@@ -237,7 +240,14 @@ class ProgramContext(RuleContext):
             judged_by=["lost_percent", *(self.own_thresholds if judged_by is None else judged_by)],
             action=action,
             regain_percent=regain_percent,
+            mutes=mutes,
+            certainty=certainty or self._certainty(share_percent),
         )
+
+    def _certainty(self, share_percent: float) -> Certainty:
+        is_far = share_percent >= 2 * self.limit("lost_percent")
+        is_long = self.summary.elapsed_s >= self.limit("work_min_s")
+        return Certainty.SURE if is_far and is_long else Certainty.LIKELY
 
     def lost_waiting(
         self,

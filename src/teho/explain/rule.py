@@ -12,9 +12,10 @@ from typing import Protocol
 from teho.explain.context import Located, RuleContext
 from teho.explain.program_context import ProgramContext
 from teho.explain.shared_thresholds import chosen
-from teho.model.finding import Evidence, Severity, Threshold
+from teho.model.finding import Certainty, Evidence, Severity, Threshold
 
 __all__ = [
+    "Certainty",
     "Evidence",
     "Findings",
     "Located",
@@ -37,6 +38,9 @@ class Rule(Protocol):
     A module may also have `MUTES`, the kinds of rules that its finding makes pointless, and
     `MUTES_BECAUSE`, the reason, for docs/rules.md. The finding mutes them for its GPUs and nodes;
     if it is about the whole run, for the whole run.
+
+    `CERTAINTY` is how sure its findings are; without it, `LIKELY`. Findings about lost time are
+    sure if the loss is far above the limit in a long enough run.
 
     `SAME_LOSS_AS` are the kinds of rules that claim the same time as this one. If the report lists
     a finding of one of those first, this rule claims no time.

@@ -6,6 +6,7 @@ from teho.model.finding import Threshold
 
 __all__ = [
     "EVERY_RULE",
+    "GOOD_USE",
     "MOST_OF_THE_TIME",
     "OUTLIERS",
     "ROOFLINE",
@@ -32,6 +33,8 @@ OUTLIERS = "outliers"
 """Section for sorting tables of many devices; rules do not read it."""
 ROOFLINE = "roofline"
 """Section of the roofline plot; rules do not read it."""
+GOOD_USE = "good_use"
+"""Section for the verdict that a run used its cores and GPUs well; rules do not read it."""
 SMALL_FILES = "small_files"
 """Section for data on network file systems: `teho doctor --data` and `teho stage` read it."""
 
@@ -99,6 +102,22 @@ _OUTLIERS = {
         10.0, "s", "the start and end times of equal tasks differ by some seconds"
     ),
 }
+_GOOD_USE = {
+    "cores_percent": Threshold(
+        75.0,
+        "%",
+        "the portal of the Digital Research Alliance of Canada warns if fewer than 0.75 threads "
+        "run for each core",
+    ),
+    "computing_percent": chosen(
+        75.0, "%", "at least three quarters of the time must be computing, as for the cores"
+    ),
+    "sm_active_percent": Threshold(80.0, "%", "this is the threshold of gpu_sm_low"),
+    "gpu_busy_percent": chosen(80.0, "%", "as for the SM activity"),
+    "power_percent": chosen(
+        50.0, "%", "a GPU whose kernels wait or are tiny draws less than half of its power limit"
+    ),
+}
 _SMALL_FILES = {
     "files_min": chosen(1000.0, "files", "a program can open fewer than 1000 files within seconds"),
     "size_kib": Threshold(
@@ -112,5 +131,6 @@ SHARED = {
     EVERY_RULE: _EVERY_RULE,
     ROOFLINE: _ROOFLINE,
     OUTLIERS: _OUTLIERS,
+    GOOD_USE: _GOOD_USE,
     SMALL_FILES: _SMALL_FILES,
 }

@@ -9,7 +9,7 @@ import msgspec
 
 from teho.model.missing import Missing
 
-__all__ = ["Abstention", "Evidence", "Finding", "Lack", "Severity", "Threshold"]
+__all__ = ["Abstention", "Certainty", "Evidence", "Finding", "Lack", "Severity", "Threshold"]
 
 
 class Severity(str, enum.Enum):
@@ -21,6 +21,17 @@ class Severity(str, enum.Enum):
     """Time or money is lost."""
     REMARK = "remark"
     """Useful to know; it may be intended."""
+
+
+class Certainty(str, enum.Enum):
+    """How sure a finding is."""
+
+    SURE = "sure"
+    """The signals can hardly mean anything else."""
+    LIKELY = "likely"
+    """The signals are near a limit, or were recorded for a short time only."""
+    POSSIBLE = "possible"
+    """It may be what the program is for, or another cause may have the same signs."""
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -54,6 +65,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     regain_percent: Union[tuple[float, float], None] = None
     """Estimated share of the run time that could be saved: minimum and maximum; null if it cannot
     be estimated."""
+    certainty: Certainty = Certainty.LIKELY
+    """How sure it is."""
 
 
 class Lack(msgspec.Struct, frozen=True):

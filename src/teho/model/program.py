@@ -119,6 +119,10 @@ class MainProcess(msgspec.Struct, frozen=True, kw_only=True):
     spent: tuple[Spent, ...]
     """Activities, longest first; the sum is the whole time."""
     feed: Feed
+    workers: tuple[WatchedProcess, ...] = ()
+    """Workers of its data loaders."""
+    children: tuple[WatchedProcess, ...] = ()
+    """The other Python processes that it started, and that are not main processes."""
 
     def seconds(self, *doings: Doing) -> float:
         """Return the time of these activities in s."""

@@ -11,7 +11,7 @@ from itertools import groupby
 import msgspec
 
 from teho.model.document import Cell, Column, Table
-from teho.model.finding import Abstention, Evidence, Finding, Lack
+from teho.model.finding import Abstention, Certainty, Evidence, Finding, Lack
 from teho.model.missing import Missing, Reason
 from teho.units import convert, format_quantity
 
@@ -253,13 +253,14 @@ def explanations(table: Table) -> list[str]:
 
 
 def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
-    """Return the evidence of a finding, with the time that it could save in front.
+    """Return the evidence of a finding; in front, the time that it could save and its certainty.
 
-    A saving below 0.5 % is left out.
+    A saving below 0.5 % is left out, and so is a certainty of `sure`.
     """
     least, most = (f"{percent:.0f}" for percent in finding.regain_percent or (0.0, 0.0))
-    if most == "0":
-        return finding.evidence
     said = f"{least} to {most} %" if least != most else f"{most} %"
     said = f"up to {most} %" if least == "0" else said
-    return (Evidence("could save", f"{said} of the time"), *finding.evidence)
+    saving = () if most == "0" else (Evidence("could save", f"{said} of the time"),)
+    is_sure = finding.certainty is Certainty.SURE
+    certainty = () if is_sure else (Evidence("certainty", finding.certainty.value),)
+    return (*saving, *certainty, *finding.evidence)

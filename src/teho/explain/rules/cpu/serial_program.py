@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import each_of, per_column
-from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import (
+    Certainty,
+    Evidence,
+    Findings,
+    RuleContext,
+    Severity,
+    Threshold,
+    chosen,
+)
 from teho.explain.wording import span
 from teho.model.summary import NodeSummary
 
 RANK = 460
 SEVERITY = "critical, warning; remark outside a job"
+CERTAINTY = Certainty.SURE
 _SOURCE = (
     "Jobstats, a job report tool, calls a job serial if the job keeps between 0.85 and 1.01 cores "
     "busy"

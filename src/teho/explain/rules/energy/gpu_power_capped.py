@@ -6,10 +6,11 @@ from operator import ge
 
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, per_place
-from teho.explain.rule import Evidence, Findings, RuleContext, Severity, chosen
+from teho.explain.rule import Certainty, Evidence, Findings, RuleContext, Severity, chosen
 
 RANK = 520
 SEVERITY = "remark"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "power_percent": chosen(
         50.0, "%", "a busy GPU normally runs at its power limit for a part of the time"

@@ -6,10 +6,11 @@ from operator import ge
 
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
-from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Certainty, Findings, RuleContext, Severity, Threshold, chosen
 
 RANK = 510
 SEVERITY = "warning"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "temperature_c": Threshold(
         90.0, "°C", "Omnistat, a monitoring tool, reports GPUs at 90 °C or more"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from teho.explain.kinds import GPU_PROGRAM, STARVED
-from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold
+from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, Threshold
 from teho.explain.wording import blind_tensorflow, blind_torch
 from teho.model.program import MainProcess
 
 RANK = 40
 SEVERITY = "critical"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {"busy_max_percent": Threshold(1.0, "%", "this is the threshold of gpu_never_used")}
 MUTES = ("gpu_never_used", "gpu_held_idle", *STARVED, *GPU_PROGRAM)
 MUTES_BECAUSE = "this finding says why the GPU has no work"

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import gpus_of, name_all, per_place
-from teho.explain.rule import Evidence, Findings, Located, RuleContext, Severity, Threshold
+from teho.explain.rule import (
+    Certainty,
+    Evidence,
+    Findings,
+    Located,
+    RuleContext,
+    Severity,
+    Threshold,
+)
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
 
 RANK = 30
 SEVERITY = "critical"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "hidden_min": Threshold(
         1.0, "GPUs", "one hidden GPU is enough: the program cannot use a GPU that it cannot see"

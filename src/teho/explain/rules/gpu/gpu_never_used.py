@@ -6,10 +6,11 @@ from teho.explain import advice
 from teho.explain.context import highest_use
 from teho.explain.kinds import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN
 from teho.explain.places import NodeGpu, ever_above_zero, name_all
-from teho.explain.rule import Findings, RuleContext, Severity, Threshold
+from teho.explain.rule import Certainty, Findings, RuleContext, Severity, Threshold
 
 RANK = 50
 SEVERITY = "critical"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "busy_max_percent": Threshold(
         1.0,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import gauges, name_all, per_place
-from teho.explain.rule import Findings, RuleContext, Severity, Threshold
+from teho.explain.rule import Certainty, Findings, RuleContext, Severity, Threshold
 
 RANK = 60
 SEVERITY = "critical"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "idle_below_percent": Threshold(
         10.0,

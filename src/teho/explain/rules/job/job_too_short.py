@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from teho.explain.kinds import DEEP_GPU, STARVED, UNEVEN
-from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import (
+    Certainty,
+    Evidence,
+    Findings,
+    RuleContext,
+    Severity,
+    Threshold,
+    chosen,
+)
 from teho.units import format_duration
 
 RANK = 570
 SEVERITY = "remark"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "elapsed_min_s": chosen(60.0, "s", "in the first minute, programs load libraries and data"),
     "samples_min": Threshold(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.explain.endings import BY_USERS, EndEvidence, Meaning, meaning_of, named, number_of
-from teho.explain.rule import Evidence, Findings, Located, RuleContext, chosen
+from teho.explain.rule import Certainty, Evidence, Findings, Located, RuleContext, chosen
 from teho.explain.step import ending, failed
 from teho.explain.wording import capital, joined, ranks_on
 from teho.model.run import End, Run
@@ -15,6 +15,7 @@ from teho.units import format_duration
 
 RANK = 10
 SEVERITY = "critical; warning if users often end runs in this way"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "first_by_s": chosen(
         1.0,

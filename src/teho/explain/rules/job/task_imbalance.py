@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import (
+    Certainty,
+    Evidence,
+    Findings,
+    RuleContext,
+    Severity,
+    Threshold,
+    chosen,
+)
 from teho.explain.step import failed
 from teho.explain.wording import capital, ranks_on, span
 from teho.units import format_duration
 
 RANK = 370
 SEVERITY = "warning; remark if only the CPU time differs"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "end_percent": Threshold(
         10.0,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import each_of, per_column
-from teho.explain.rule import Findings, RuleContext, Severity, chosen
+from teho.explain.rule import Certainty, Findings, RuleContext, Severity, chosen
 from teho.explain.wording import span
 from teho.model.summary import NodeSummary
 
 RANK = 450
 SEVERITY = "warning"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "used_percent": chosen(
         90.0, "%", "if you use a larger batch or one more worker, the kernel may kill the program"

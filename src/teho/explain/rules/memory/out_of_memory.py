@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.places import name_all, per_place
-from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
+from teho.explain.rule import Certainty, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
 from teho.model.missing import Missing
 from teho.model.summary import NodeSummary
 
 RANK = 20
 SEVERITY = "critical"
+CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "kills_min": Threshold(
         1.0,

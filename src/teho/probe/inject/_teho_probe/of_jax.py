@@ -121,6 +121,8 @@ def _how() -> dict[str, Any]:
     found = {
         "x64": bool(module.config.jax_enable_x64),
         "matmul_precision": module.config.jax_default_matmul_precision,
+        "disable_jit": bool(module.config.jax_disable_jit),
+        "debug_nans": bool(module.config.jax_debug_nans),
     }
     bridge = sys.modules.get("jax._src.xla_bridge")
     if bridge is not None and bridge.backends_are_initialized():

@@ -229,6 +229,7 @@ def _how(optimizer: Any) -> dict[str, Any]:
         "is_sharded": is_sharded,
         "float32_matmul_precision": _matmul_precision(module),
         "cudnn_benchmark": backends.cudnn.benchmark,
+        "anomaly": module.is_anomaly_enabled(),
     }
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         found["world_size"] = distributed.get_world_size()

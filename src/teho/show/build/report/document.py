@@ -8,15 +8,16 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from teho.config.electricity import Electricity
+from teho.explain.good_use import good_use, main_loss
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
-from teho.explain.shared_thresholds import OUTLIERS
+from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import listed
 from teho.model.document import Fact, Report, Table, VerdictSeverity
-from teho.model.finding import Abstention, Finding, Severity
+from teho.model.finding import Abstention, Certainty, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
 from teho.model.summary import Figure, NodeSummary, Stat, Summary
@@ -63,8 +64,8 @@ def build_report(
         electricity: price and carbon emission of a kWh; None: not known.
         processes: what the probe recorded of Python processes.
     """
-    verdict, severity = _verdict(run, state, summary, findings)
     policy = policy or load_policy()
+    verdict, severity = _verdict(run, state, summary, findings, policy)
     rooflines, unplaced = rooflines_of(run, summary, policy)
     billed = bill_if_job(run, summary)
     return Report(
@@ -118,13 +119,13 @@ def _leveled(table: Table) -> Table:
 
 
 def _verdict(
-    run: Run, state: RunState, summary: Summary, findings: Sequence[Finding]
+    run: Run, state: RunState, summary: Summary, findings: Sequence[Finding], policy: Policy
 ) -> tuple[str, VerdictSeverity]:
     trial = trial_verdict(run, state, summary, findings)
     if trial is not None:
         return trial
     serious = [
-        (finding.sentence, finding.severity)
+        (finding.sentence + _CERTAINTY_WORDS[finding.certainty], finding.severity)
         for finding in findings
         if finding.severity is not Severity.REMARK
     ]
@@ -149,10 +150,20 @@ def _verdict(
         return f"{used}; {listed(absent)} left no recording.", "unknown"
     if run.end and failed(run.end):
         return f"{used}; the program failed: {ending(run.end)}.", "critical"
-    words = "no problems found" if state is RunState.FINISHED else _STATE_WORDS[state]
-    return f"{used}; {words}.", "good" if run.nodes else "unknown"
+    is_good = good_use(summary, policy.thresholds[GOOD_USE])
+    if state is not RunState.FINISHED:
+        return f"{used}; {_STATE_WORDS[state]}.", "good" if is_good else "unknown"
+    if is_good:
+        return f"{used}; no problems found.", "good"
+    loss = main_loss(summary)
+    return f"{used}.{f' {loss}.' if loss else ''} No known cause fits.", "unknown"
 
 
+_CERTAINTY_WORDS = {
+    Certainty.SURE: "",
+    Certainty.LIKELY: "",
+    Certainty.POSSIBLE: " This may be the purpose of the program.",
+}
 _STATE_WORDS = {
     RunState.RUNNING: "the program is still running",
     RunState.INTERRUPTED: "the recording was cut off",

@@ -1,0 +1,218 @@
+"""Activities besides a program's main work, recognised by the functions on its stacks."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from teho.config.toml import read_toml
+from teho.explain.where import LineTimes, doing_in, doing_of
+from teho.model.program import Doing, MainProcess
+from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
+
+__all__ = [
+    "Activity",
+    "ActivityKind",
+    "ActivityTime",
+    "activities",
+    "activity_of",
+    "activity_times",
+    "early_stacks",
+]
+
+_FILE = Path(__file__).with_name("activities.toml")
+_AWAITED = frozenset((Doing.LOADING, Doing.PROCESS, Doing.WAITING, Doing.SLEEPING, Doing.LOCK))
+"""Activities of a main thread that may wait for its workers or children."""
+_PACKAGES = re.compile(r"/(site|dist)-packages/")
+_BOOTSTRAP = re.compile(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstrap$")
+"""Function at the bottom of a child process; a forked one has its parent's stack below it."""
+_MANY_CHILDREN = 8
+_PASSIVE = frozenset((State.PROCESS, State.LOCK, State.SLEEPING, State.WAITING))
+
+
+class ActivityKind(str, enum.Enum):
+    """Whether an activity may belong to the main work."""
+
+    OVERHEAD = "overhead"
+    """A healthy program rarely does this for long."""
+    WORK = "work"
+    """It may be a part of the main work, such as reading data."""
+    WAITING = "waiting"
+    """The program may wait for processes that do the main work."""
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An activity of `activities.toml`."""
+
+    name: str
+    what: str
+    """Completes the sentence `… took 40 % of the time`."""
+    kind: ActivityKind
+    advice: str
+    regain: tuple[float, float]
+    """Least and most part of its time that the advice usually saves."""
+    files: tuple[str, ...] = ()
+    """Patterns for `FILE:FUNCTION` of library functions."""
+    calls: tuple[str, ...] = ()
+    """Patterns for the text of the innermost Python line."""
+    anywhere: bool = False
+    """Whether library functions that called the program count too."""
+    repeated: bool = False
+    """Whether it is normal before the first step."""
+    outside_loaders: bool = False
+    """Whether it does not count inside a data loader, which has rules of its own."""
+    only_in_children: bool = False
+    """Whether it counts only in many child processes."""
+    waits: bool = False
+    """Whether waiting for another process, for a lock or for a time belongs to it."""
+
+
+class ActivityTime(NamedTuple):
+    """Time of a program that went to an activity."""
+
+    activity: Activity
+    wall_s: float
+    """Time of the main thread, in the activity or waiting for processes that were in it."""
+    lines: tuple[tuple[Frame, float], ...]
+    """The program's lines that led to it, with the wall time of each in s, longest first."""
+    in_others: bool
+    """Whether most of it was in the workers of a data loader or in other child processes."""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    activity: tuple[Activity, ...]
+
+
+class _Patterns(NamedTuple):
+    activity: Activity
+    files: re.Pattern[str] | None
+    calls: re.Pattern[str] | None
+
+
+@functools.cache
+def activities() -> tuple[Activity, ...]:
+    """Return all known activities, special ones before general ones."""
+    return msgspec.convert(read_toml(_FILE), _File).activity
+
+
+@functools.cache
+def _patterns() -> tuple[_Patterns, ...]:
+    return tuple(_Patterns(one, _any(one.files), _any(one.calls)) for one in activities())
+
+
+def _any(patterns: Sequence[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(f"(?:{one})" for one in patterns)) if patterns else None
+
+
+def activity_of(seen: Seen) -> Activity | None:
+    """Return the activity of a stack; None if it is in no known one.
+
+    The functions that the innermost line of the program called count, and the text of the
+    innermost Python line: a function in C has no frame.
+    """
+    frames = tuple(takewhile(lambda frame: not _BOOTSTRAP.search(_place(frame)), seen.frames))
+    if not frames:
+        return None
+    places = tuple(map(_place, frames))
+    called = next(
+        (place for place, frame in enumerate(frames) if not is_library(frame.file)), len(frames)
+    )
+    # In other packages, the line says nothing about the program.
+    text = "" if _PACKAGES.search(frames[0].file) else frames[0].text
+    found = _activity(places[:called], places[called:], text)
+    if found is None or not (found.waits or seen.state not in _PASSIVE):
+        return None
+    in_loader = found.outside_loaders and doing_of(seen) is Doing.LOADING
+    return None if in_loader else found
+
+
+def _place(frame: Frame) -> str:
+    return f"{frame.file}:{frame.function}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _activity(called: tuple[str, ...], callers: tuple[str, ...], text: str) -> Activity | None:
+    for activity, files, calls in _patterns():
+        if calls and calls.search(text):
+            return activity
+        places = called + callers if activity.anywhere else called
+        if files and any(map(files.search, places)):
+            return activity
+    return None
+
+
+def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[ActivityTime]:
+    """Return the time that a program spent in known activities, longest first.
+
+    If the main thread waits for its data or for child processes, this time is divided by what the
+    loader's workers or the children did. Activities that are normal at the start count only after
+    the first step; without known steps, after the first quarter of the run.
+
+    Args:
+        main: the process.
+        with_set_up: whether other activities count before the first step.
+    """
+    found = {one.name: _Sum(one) for one in activities()}
+    awaited_s = 0.0
+    for seen in main.process.stacks:
+        activity = activity_of(seen)
+        if activity is not None and not activity.only_in_children:
+            found[activity.name].add(seen, 1.0)
+        if activity is None and doing_in(main.process, seen) in _AWAITED:
+            awaited_s += seen.wall_s
+    for seen in early_stacks(main.process):
+        activity = activity_of(seen)
+        if activity is not None and (activity.repeated or not with_set_up):
+            found[activity.name].add(seen, -1.0)
+    others = [seen for one in main.workers or main.children for seen in _active(one)]
+    has_many = len(main.children) >= _MANY_CHILDREN
+    others_s = sum(seen.wall_s for seen in others)
+    for seen in others:
+        activity = activity_of(seen)
+        if activity is not None and (has_many or not activity.only_in_children):
+            weight = min(1.0, awaited_s / others_s)
+            found[activity.name].add(seen, weight, is_elsewhere=True)
+    times = [one.time() for one in found.values() if one.wall_s > 0]
+    return sorted(times, key=lambda one: -one.wall_s)
+
+
+class _Sum:
+    """The time of one activity."""
+
+    def __init__(self, activity: Activity) -> None:
+        self._activity = activity
+        self.wall_s = 0.0
+        self._elsewhere_s = 0.0
+        self._lines = LineTimes()
+
+    def add(self, seen: Seen, weight: float, *, is_elsewhere: bool = False) -> None:
+        wall_s = weight * seen.wall_s
+        self.wall_s += wall_s
+        self._elsewhere_s += wall_s if is_elsewhere else 0.0
+        self._lines.add(msgspec.structs.replace(seen, wall_s=wall_s))
+
+    def time(self) -> ActivityTime:
+        in_others = 2 * self._elsewhere_s > self.wall_s
+        return ActivityTime(self._activity, self.wall_s, self._lines.slowest(), in_others)
+
+
+def early_stacks(process: WatchedProcess) -> Sequence[Seen]:
+    """Return the stacks from before the first step, or from the first quarter of the run."""
+    if process.progress:
+        return process.set_up
+    first = process.parts[: len(process.parts) // 4]
+    return [seen for part in first for seen in part]
+
+
+def _active(process: WatchedProcess) -> Iterator[Seen]:
+    """Yield the stacks of a process in which it does not wait for work."""
+    for seen in process.stacks:
+        if seen.state not in _PASSIVE or activity_of(seen) is not None:
+            yield seen

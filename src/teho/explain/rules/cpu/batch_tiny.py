@@ -1,0 +1,57 @@
+"""Each step has so few samples that its fixed cost takes most of its time."""
+
+from __future__ import annotations
+
+from teho.explain.program_context import is_on_gpu, median_place
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
+from teho.model.program import Doing
+
+RANK = 263
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "samples_max": chosen(2.0, "samples", "with more samples, a step shares its fixed cost"),
+    "step_max_s": chosen(
+        0.02,
+        "s",
+        "in a longer step, computing takes far more time than the calls of the framework, of "
+        "some milliseconds",
+    ),
+}
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find short steps of one or two samples on CPUs that do not wait for data."""
+    for main in context.mains:
+        loader = context.loader_of(main)
+        between = main.process.progress[-1].between if main.process.progress else {}
+        if loader is None or is_on_gpu(main) or not between:
+            continue
+        batch = loader.batch.get("samples") or loader.settings.get("batch_size")
+        usual = between.get(median_place(between))
+        step_s = usual.total_s / usual.count if usual and usual.count else 0.0
+        if not isinstance(batch, int) or not 0 < batch <= context.limit("samples_max"):
+            continue
+        computing = main.percent(Doing.PYTHON, Doing.NATIVE, Doing.THREADS)
+        computing_s = main.seconds(Doing.PYTHON, Doing.NATIVE, Doing.THREADS)
+        is_long = not 0 < step_s <= context.limit("step_max_s")
+        if is_long or not context.is_loss(computing_s, main):
+            continue
+        samples = "1 sample" if batch == 1 else f"{batch} samples"
+        yield context.lost(
+            f"Each step has only {samples} and takes {1000 * step_s:.1f} ms: most of it is the "
+            "fixed cost of a step.",
+            share_percent=computing,
+            evidence=(
+                Evidence("batch", float(batch), "samples"),
+                Evidence("step, usual", step_s, "s"),
+                Evidence("computing", computing, "%"),
+            ),
+            action=(
+                "Use larger batches, for example `batch_size=32`: `teho tune --allow batch-size` "
+                "measures the gain. Larger batches change the training: the learning rate may "
+                "have to change too."
+            ),
+            regain_percent=(0.3 * computing, 0.9 * computing),
+            lines=main.lines(Doing.NATIVE, Doing.PYTHON, Doing.THREADS),
+        )
+        return

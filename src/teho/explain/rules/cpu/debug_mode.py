@@ -1,0 +1,59 @@
+"""A debug mode is on, which makes all computing slower."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, Threshold
+from teho.model.program import MainProcess
+
+RANK = 215
+SEVERITY = "warning"
+CERTAINTY = Certainty.SURE
+THRESHOLDS: dict[str, Threshold] = {}
+
+_MODES = {
+    ("torch", "anomaly"): (
+        "PyTorch's anomaly detection is on",
+        "Remove `torch.autograd.set_detect_anomaly(True)`",
+    ),
+    ("jax", "disable_jit"): (
+        "JAX does not compile: `jax_disable_jit` is on",
+        "Remove `jax_disable_jit` (or `JAX_DISABLE_JIT=1`)",
+    ),
+    ("jax", "debug_nans"): (
+        "JAX checks each result for NaN: `jax_debug_nans` is on",
+        "Remove `jax_debug_nans` (or `JAX_DEBUG_NANS=True`)",
+    ),
+}
+_VARIABLES = {
+    "CUDA_LAUNCH_BLOCKING": "each kernel waits for the one before",
+    "NUMBA_DISABLE_JIT": "Numba does not compile",
+    "PYTHONDEVMODE": "Python's development mode is on",
+    "PYTHONMALLOC": "Python checks its memory",
+    "PYTHONTRACEMALLOC": "Python traces its memory",
+    "TORCHDYNAMO_DISABLE": "`torch.compile` does not compile",
+}
+_OFF = ("", "0", "false", "False", "default", "malloc", "pymalloc")
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Check the settings and environment variables that the probe recorded."""
+    for main in context.mains[:1]:
+        for what, action in _modes(main):
+            yield context.finding(
+                Severity.WARNING,
+                f"{what}: all computing takes longer.",
+                evidence=(Evidence("setting", what),),
+                action=f"{action} once the error is found.",
+            )
+
+
+def _modes(main: MainProcess) -> Iterator[tuple[str, str]]:
+    for (library, fact), words in _MODES.items():
+        if main.process.libraries.get(library, {}).get(fact):
+            yield words
+    for name, effect in _VARIABLES.items():
+        value = main.process.variables.get(name)
+        if value is not None and value not in _OFF:
+            yield f"`{name}={value}` is set, so {effect}", f"`unset {name}`"

@@ -1,0 +1,106 @@
+"""Much of the time went to something other than the program's main work.
+
+The stacks show what: for example an archive that is opened again for each sample, JAX without
+`jit`, a metric over all predictions so far, `fsync` after each line. The file `activities.toml` has
+the activities, the library functions by which Teho recognises them, and the advice.
+"""
+
+from __future__ import annotations
+
+from teho.explain.activities import ActivityKind, ActivityTime, activity_times
+from teho.explain.kinds import INPUT_CAUSES
+from teho.explain.program_context import in_lines
+from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.wording import capital
+from teho.model.program import MainProcess
+
+RANK = 205
+SEVERITY = "critical, warning, remark"
+THRESHOLDS = {
+    "work_percent": chosen(
+        30.0, "%", "below this limit, reading and preparing data is usual beside the main work"
+    ),
+    "work_warning_percent": chosen(
+        60.0, "%", "above this limit, little time is left for anything else"
+    ),
+    "busy_cores_percent": chosen(
+        75.0,
+        "%",
+        "if three quarters of the cores are busy, the processes for which the program waits use "
+        "the cores well",
+    ),
+    "explains_percent": chosen(
+        50.0, "%", "above this limit, the activity is the main reason why the run takes long"
+    ),
+}
+MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
+SAME_LOSS_AS = INPUT_CAUSES
+MUTES_BECAUSE = "this finding says what takes the time, if it takes most of the time"
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find activities that took much of the time of the process that ran longest."""
+    for main in context.mains[:1]:
+        # In a short run, the set-up takes a larger share than it will in a longer one.
+        is_long = main.process.wall_s >= context.limit("work_min_s")
+        for time in activity_times(main, with_set_up=is_long):
+            if context.is_loss(time.wall_s, main):
+                yield from _found(context, main, time)
+
+
+def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Findings:
+    activity = time.activity
+    share = min(100.0, 100 * time.wall_s / main.process.wall_s)
+    is_work = activity.kind is ActivityKind.WORK
+    if is_work and share < context.limit("work_percent"):
+        return
+    judged_by = ["work_percent", "work_warning_percent"] if is_work else []
+    if activity.kind is ActivityKind.WAITING:
+        busy = _busy_cores_percent(context, main)
+        if busy is None or busy >= context.limit("busy_cores_percent"):
+            return
+        judged_by = ["busy_cores_percent"]
+    least, most = activity.regain
+    sentence = f"{capital(activity.what)} took {share:.0f} % of the time{_where(time)}."
+    evidence = (Evidence(activity.what, share, "%"), Evidence(activity.what, time.wall_s, "s"))
+    regain = (least * share, most * share)
+    mutes = share >= context.limit("explains_percent")
+    if is_work and share < context.limit("work_warning_percent"):
+        yield context.finding(
+            Severity.REMARK,
+            sentence,
+            evidence=(*evidence, *in_lines(time.lines)),
+            action=activity.advice,
+            judged_by=judged_by,
+            regain_percent=regain,
+            mutes=mutes,
+            certainty=Certainty.POSSIBLE,
+        )
+        return
+    yield context.lost(
+        sentence,
+        share_percent=share,
+        evidence=evidence,
+        action=activity.advice,
+        judged_by=judged_by,
+        regain_percent=regain,
+        lines=time.lines,
+        mutes=mutes,
+        certainty=Certainty.POSSIBLE if is_work else None,
+    )
+
+
+def _where(time: ActivityTime) -> str:
+    """Return the line that led to most of it, and whether it was in other processes."""
+    others = " in its worker processes" if time.in_others else ""
+    if not time.lines:
+        return others
+    frame = time.lines[0][0]
+    return f"{others}, at {frame.file.rpartition('/')[2]}:{frame.line}"
+
+
+def _busy_cores_percent(context: ProgramContext, main: MainProcess) -> float | None:
+    """Return how much of the cores the program kept busy; None, and noted, if it is not known."""
+    node = context.node_of(main)
+    used = context.figure(node, "CPU cores used", node.cpu_cores_used) if node else None
+    return None if node is None or used is None else 100 * used / max(1, node.cores)

@@ -1,0 +1,95 @@
+"""The program waits for much of its time, and no other rule says why."""
+
+from __future__ import annotations
+
+from teho.explain.activities import activity_of, early_stacks
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
+from teho.explain.where import doing_in
+from teho.model.program import Doing, MainProcess
+
+RANK = 298
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "waiting_percent": chosen(30.0, "%", "shorter waits are usual at the start and at the end"),
+    "busy_cores_percent": chosen(
+        75.0,
+        "%",
+        "if three quarters of the cores are busy, the program waits for its own processes, which "
+        "use the cores well",
+    ),
+}
+MUTES = ("serial_program", "cores_unused")
+MUTES_BECAUSE = "this finding says what the program does instead of using the cores"
+SAME_LOSS_AS = ("known_activity", "threads_in_turn")
+
+_ADVICE = {
+    Doing.NETWORK: "Get the data once, before the job, or send several requests at the same time.",
+    Doing.SLEEPING: "Wait for the event itself, such as `Event.wait()` or `Queue.get()`, instead "
+    "of sleeping and asking again.",
+    Doing.DISK: "Read and write fewer, larger blocks, on the node's own disk, and do not wait "
+    "for each write with `fsync`.",
+    Doing.PROCESS: "Let the program work while the other process works, or start as many "
+    "processes as the job has cores.",
+    Doing.LOCK: "Find the thread that holds the lock: `py-spy dump --pid PID` shows all threads. "
+    "Hold locks only for short times.",
+}
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Add up the waits of the main thread for disk, network, processes, locks and times.
+
+    Waiting for a process does not count if the program keeps the cores busy. A wait in a known
+    activity does not count either, and in a short run the waits of the set-up.
+    """
+    for main in context.mains[:1]:
+        node = context.node_of(main)
+        used = context.figure(node, "CPU cores used", node.cpu_cores_used) if node else None
+        if node is None or used is None:
+            continue
+        busy = 100 * used / max(1, node.cores)
+        if busy >= context.limit("busy_cores_percent"):
+            continue
+        waits = _waits_s(context, main)
+        waited_s = sum(waits.values())
+        share = 100 * waited_s / main.process.wall_s
+        if share < context.limit("waiting_percent") or not context.is_loss(waited_s, main):
+            continue
+        most = max(waits, key=lambda doing: waits[doing])
+        yield context.lost(
+            f"The program waited for {share:.0f} % of the time, most of it {_for(most)}.",
+            share_percent=share,
+            evidence=(
+                *(
+                    Evidence(doing.value, 100 * waits[doing] / main.process.wall_s, "%")
+                    for doing in sorted(waits, key=lambda one: -waits[one])
+                    if waits[doing] >= main.process.wall_s / 100
+                ),
+                Evidence("cores used, mean", used, "cores"),
+            ),
+            action=_ADVICE[most],
+            regain_percent=(0.0, share),
+            lines=main.lines(most),
+        )
+        return
+
+
+def _waits_s(context: ProgramContext, main: MainProcess) -> dict[Doing, float]:
+    waits = dict.fromkeys(_ADVICE, 0.0)
+    is_long = main.process.wall_s >= context.limit("work_min_s")
+    early = () if is_long else early_stacks(main.process)
+    for stacks, sign in ((main.process.stacks, 1), (early, -1)):
+        for seen in stacks:
+            doing = doing_in(main.process, seen)
+            if doing in waits and activity_of(seen) is None:
+                waits[doing] += sign * seen.wall_s
+    return waits
+
+
+def _for(doing: Doing) -> str:
+    return {
+        Doing.NETWORK: "for the network",
+        Doing.SLEEPING: "in sleep calls",
+        Doing.DISK: "for the disk",
+        Doing.PROCESS: "for another process",
+        Doing.LOCK: "for a lock",
+    }[doing]

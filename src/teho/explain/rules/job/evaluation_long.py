@@ -1,0 +1,66 @@
+"""Evaluation or validation takes a large part of a training."""
+
+from __future__ import annotations
+
+from teho.explain.lines import own_lines, sections_s
+from teho.explain.program_context import in_lines
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
+from teho.model.program import Section
+
+RANK = 275
+SEVERITY = "critical, warning, remark"
+THRESHOLDS = {
+    "evaluation_percent": chosen(
+        25.0, "%", "below this limit, evaluation is usual beside the training"
+    ),
+    "evaluation_warning_percent": chosen(
+        35.0, "%", "above this limit, the training could be half as long again in the same time"
+    ),
+}
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Compare the time of evaluation with the time after the set-up.
+
+    A program without known steps is not judged: evaluation may be its purpose.
+    """
+    for main in context.mains:
+        sections = sections_s(main.process)
+        evaluated_s = sections.get(Section.EVALUATION, 0.0)
+        whole_s = sum(sections.values()) - sections.get(Section.SET_UP, 0.0)
+        if not main.process.progress or whole_s <= 0 or not context.is_loss(evaluated_s, main):
+            continue
+        share = 100 * evaluated_s / whole_s
+        if share < context.limit("evaluation_percent"):
+            continue
+        lines = [
+            (line.frame, line.own_s)
+            for line in own_lines(main.process)
+            if line.section is Section.EVALUATION and line.own_s > 0
+        ]
+        sentence = f"Evaluation took {share:.0f} % of the time after the set-up."
+        evidence = (Evidence("evaluation", share, "%"), Evidence("evaluation", evaluated_s, "s"))
+        action = (
+            "Evaluate less often, or on a fixed part of the data, with larger batches and inside "
+            "`torch.inference_mode()`. In Lightning: `check_val_every_n_epoch`, "
+            "`limit_val_batches`; in Transformers: `eval_steps`; in Keras: `validation_freq`."
+        )
+        regain = (share / 2, 0.9 * share)
+        if share < context.limit("evaluation_warning_percent"):
+            yield context.finding(
+                Severity.REMARK,
+                sentence,
+                evidence=(*evidence, *in_lines(lines)),
+                action=action,
+                regain_percent=regain,
+            )
+        else:
+            yield context.lost(
+                sentence,
+                share_percent=share,
+                evidence=evidence,
+                action=action,
+                regain_percent=regain,
+                lines=lines,
+            )
+        return

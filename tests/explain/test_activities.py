@@ -1,0 +1,167 @@
+"""Activities recognised by stack, and the rule that reports them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from explain.program_parts import (
+    NODE,
+    awaiting,
+    fetch,
+    fetching,
+    in_worker,
+    loader,
+    of_library,
+    of_python,
+    own,
+    process,
+    seen,
+    watched,
+    worker,
+)
+from explain.scenario_parts import NodePart, found, judged
+from teho.explain.activities import activities, activity_of, activity_times
+from teho.explain.program import program_of
+from teho.explain.rules.cpu import known_activity
+from teho.model.finding import Severity
+from teho.model.watched import State
+
+STACKS = {
+    "archive_opened": (of_python("zipfile/__init__.py", "ZipFile._RealGetContents"), own("f()")),
+    "decompressing": (own("zlib.decompress(raw)"),),
+    "images_decoded": (of_library("PIL/ImageFile.py", "ImageFile.load"), own("im.load()")),
+    "images_transformed": (of_library("PIL/Image.py", "Image.resize"), own("im.resize((9, 9))")),
+    "hdf5_read": (of_library("h5py/_hl/dataset.py", "Dataset.__getitem__"), own("d[i]")),
+    "hdf5_opened": (of_library("h5py/_hl/files.py", "File.__init__"), own("h5py.File(path)")),
+    "jax_one_by_one": (of_library("jax/_src/dispatch.py", "apply_primitive"), own("x + 1")),
+    "objects_copied": (of_python("copy.py", "deepcopy"), own("copy.deepcopy(model)")),
+    "logging": (of_python("logging/__init__.py", "StreamHandler.emit"), own("log.info(x)")),
+    "synced_writes": (own("os.fsync(f.fileno())"),),
+    "dates_parsed": (of_python("_strptime.py", "_strptime"), own("datetime.strptime(a, b)")),
+    "text_tables_parsed": (of_library("pandas/io/parsers/readers.py", "read_csv"), own("read(p)")),
+    "arrays_joined": (own("np.concatenate([all, new])"),),
+    "sparse_changed": (of_library("scipy/sparse/_index.py", "__setitem__"), own("m[i, j] = 1")),
+    "patterns_compiled": (of_python("re/_compiler.py", "compile"), own("re.match(p, line)")),
+    "garbage_collected": (own("gc.collect()"),),
+    "checksums": (own("hashlib.sha256(block)"),),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_stack_has_its_activity(name):
+    activity = activity_of(seen(STACKS[name], 1.0))
+    assert activity is not None
+    assert activity.name == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["loss.backward()", "model(x)", "x = a @ b", "np.linalg.solve(a, b)", "total += value"],
+)
+def test_the_main_work_is_no_activity(text):
+    assert activity_of(seen((own(text),), 1.0)) is None
+
+
+def test_a_library_function_below_the_program_counts_only_if_it_may():
+    inner = own("slow(x)", 50, "feature")
+    below = of_library("pandas/core/apply.py", "Apply.apply_standard")
+    assert activity_of(seen((inner, below, own("df.apply(feature)")), 1.0)).name == (
+        "function_per_row"
+    )
+    # The image library that called the program back does not decode.
+    back = of_library("PIL/Image.py", "Image.resize")
+    assert activity_of(seen((inner, back, own("im.resize(s)")), 1.0)) is None
+
+
+def test_an_idle_worker_does_not_pass_objects():
+    frames = (of_python("multiprocessing/connection.py", "Connection._recv"), own("pool.map(f, x)"))
+    assert activity_of(seen(frames, 1.0, State.PROCESS)) is None
+    assert activity_of(seen(frames, 1.0, State.NATIVE)).name == "objects_passed"
+
+
+def test_names_are_unique_and_patterns_are_valid():
+    names = [one.name for one in activities()]
+    assert len(names) == len(set(names))
+    for one in activities():
+        assert one.files or one.calls
+        assert one.advice.endswith(".")
+        assert 0 <= one.regain[0] <= one.regain[1] <= 1
+        for pattern in (*one.files, *one.calls):
+            re.compile(pattern)
+
+
+class TestTimes:
+    @staticmethod
+    def of(*processes):
+        main = program_of(processes).mains[0]
+        return {one.activity.name: one for one in activity_times(main)}
+
+    def test_of_the_main_thread(self):
+        times = self.of(process(seen(STACKS["checksums"], 30.0)))
+        assert times["checksums"].wall_s == 30.0
+        assert not times["checksums"].in_others
+
+    def test_waiting_for_workers_is_divided_by_what_they_do(self):
+        inner = (
+            of_library("PIL/ImageFile.py", "ImageFile.load"),
+            own("im.load()", 20, "__getitem__"),
+        )
+        busy = seen((*inner, *worker_frames()), 45.0)
+        other = fetching(15.0, worker_frames())
+        times = self.of(
+            process(awaiting(40.0), loaders=[loader(num_workers=2)]),
+            worker(busy, other, pid=11),
+            worker(busy, other, pid=12),
+        )
+        assert times["images_decoded"].wall_s == pytest.approx(30.0)
+        assert times["images_decoded"].in_others
+
+    def test_what_is_usual_in_the_set_up_does_not_count_there(self):
+        stack = seen(STACKS["archive_opened"], 30.0)
+        assert "archive_opened" not in self.of(process(stack, set_up=(stack,)))
+        assert self.of(process(stack))["archive_opened"].wall_s == 30.0
+
+    def test_without_steps_the_first_quarter_is_set_up(self):
+        stack = seen(STACKS["archive_opened"], 20.0)
+        early = process(stack, progress=(), parts=((stack,), (), (), ()))
+        assert "archive_opened" not in self.of(early)
+
+
+def worker_frames():
+    return (*fetch(), *in_worker())
+
+
+class TestRule:
+    @staticmethod
+    def made(name, wall_s, *, used=4.0, **facts):
+        one = process(seen(STACKS.get(name) or name, wall_s), **facts)
+        return watched(one, parts=[NodePart(NODE, cores=8, cores_used=used)])
+
+    @pytest.mark.parametrize(("wall_s", "count"), [(9.9, 0), (10.0, 1)])
+    def test_threshold_of_overhead(self, wall_s, count):
+        assert len(judged(known_activity, self.made("objects_copied", wall_s))) == count
+
+    @pytest.mark.parametrize(
+        ("wall_s", "severity"),
+        [(29.9, None), (30.0, Severity.REMARK), (60.0, Severity.CRITICAL)],
+    )
+    def test_thresholds_of_work(self, wall_s, severity):
+        findings = judged(known_activity, self.made("hdf5_read", wall_s))
+        assert [one.severity for one in findings] == ([severity] if severity else [])
+
+    def test_sentence_and_advice(self):
+        finding = found(known_activity, self.made("archive_opened", 55.0))
+        assert finding.sentence == (
+            "Opening an archive and reading its table of contents took 55 % of the time, at "
+            "train.py:12."
+        )
+        assert finding.action.startswith("Open the archive once in each process")
+        assert finding.regain_percent == (pytest.approx(38.5), 55.0)
+
+    @pytest.mark.parametrize(("used", "count"), [(5.9, 1), (6.0, 0)])
+    def test_waiting_counts_only_if_cores_are_idle(self, used, count):
+        run = (of_python("subprocess.py", "Popen.wait"), own("subprocess.run(argv)"))
+        made = self.made(run, 50.0, used=used)
+        assert len(judged(known_activity, made)) == count

@@ -1,0 +1,227 @@
+"""Causes in programs of any kind: evaluation, ranks, threads, growth, debug modes, waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from explain.program_parts import (
+    NODE,
+    loader,
+    of_python,
+    own,
+    process,
+    seen,
+    watched,
+)
+from explain.scenario_parts import UNSUPPORTED, NodePart, found, gpu, judged, scenario
+from teho.explain import good_use as use
+from teho.explain.good_use import main_loss
+from teho.explain.policy import load_policy
+from teho.explain.rules.cpu import batch_tiny, debug_mode, threads_in_turn, waits_long
+from teho.explain.rules.job import evaluation_long, ranks_wait_for_each_other, steps_slow_down
+from teho.explain.shared_thresholds import GOOD_USE
+from teho.model.finding import Severity
+from teho.model.watched import Progress, State, Wait
+
+IDLE = [NodePart(NODE, cores=8, cores_used=1.0)]
+BUSY = [NodePart(NODE, cores=8, cores_used=7.0)]
+
+
+def good_use(summary):
+    return use.good_use(summary, load_policy().thresholds[GOOD_USE])
+
+
+class TestEvaluationLong:
+    @staticmethod
+    def made(wall_s, **facts):
+        stack = seen((own("loss(model(x), y)", 50, "validate"), own("validate()", 31)), wall_s)
+        return watched(process(stack, **facts))
+
+    @pytest.mark.parametrize(
+        ("wall_s", "severity"),
+        [
+            (24.9, None),
+            (25.0, Severity.REMARK),
+            (35.0, Severity.WARNING),
+            (60.0, Severity.CRITICAL),
+        ],
+    )
+    def test_thresholds(self, wall_s, severity):
+        findings = judged(evaluation_long, self.made(wall_s))
+        assert [one.severity for one in findings] == ([severity] if severity else [])
+
+    def test_a_program_without_steps_may_only_evaluate(self):
+        assert judged(evaluation_long, self.made(90.0, progress=())) == []
+
+
+class TestRanks:
+    @staticmethod
+    def made(*shares, world=2):
+        ranks = [
+            process(
+                seen((own("dist.all_reduce(grad)"),), share),
+                pid=10 + rank,
+                torch={"rank": rank, "world_size": world},
+            )
+            for rank, share in enumerate(shares)
+        ]
+        return watched(*ranks)
+
+    def test_all_exchange(self):
+        finding = found(ranks_wait_for_each_other, self.made(55.0, 60.0))
+        assert finding.sentence == "The ranks exchanged data for 58 % of the time."
+
+    @pytest.mark.parametrize(("least", "is_uneven"), [(41.0, False), (40.0, True), (2.0, True)])
+    def test_one_has_more_work(self, least, is_uneven):
+        finding = found(ranks_wait_for_each_other, self.made(60.0, least))
+        assert ("waited for rank 1" in finding.sentence) is is_uneven
+
+    @pytest.mark.parametrize(("share", "count"), [(9.9, 0), (10.0, 1)])
+    def test_threshold(self, share, count):
+        assert len(judged(ranks_wait_for_each_other, self.made(share, share))) == count
+
+
+class TestThreadsInTurn:
+    @staticmethod
+    def made(wall_s, used=1.0, state=State.THREADS, **facts):
+        wait = of_python("threading.py", "Condition.wait")
+        result = of_python("concurrent/futures/_base.py", "Future.result")
+        stack = seen((wait, result, own("pool.map(work, items)")), wall_s, state)
+        parts = [NodePart(NODE, cores=8, cores_used=used)]
+        return watched(process(stack, **facts), parts=parts)
+
+    @pytest.mark.parametrize(("wall_s", "count"), [(29.0, 0), (31.0, 1)])
+    def test_threshold_of_the_time(self, wall_s, count):
+        assert len(judged(threads_in_turn, self.made(wall_s))) == count
+
+    @pytest.mark.parametrize(("used", "count"), [(0.4, 0), (1.3, 1), (1.4, 0)])
+    def test_threshold_of_the_cores(self, used, count):
+        assert len(judged(threads_in_turn, self.made(80.0, used))) == count
+
+    def test_native_threads_are_not_python_threads(self):
+        stack = seen((own("a @ b"),), 80.0, State.THREADS)
+        assert judged(threads_in_turn, watched(process(stack), parts=IDLE)) == []
+
+
+class TestStepsSlowDown:
+    @staticmethod
+    def paced(first, last, count=12):
+        """Return the progress of a run whose steps per interval fall evenly."""
+        steps, found = 100.0, []
+        for number in range(count):
+            steps += 10 * (first + (last - first) * number / (count - 1))
+            found.append(Progress(steps=round(steps), first_s=101.0, last_s=105.0 + 8 * number))
+        return found
+
+    @pytest.mark.parametrize(("last", "count"), [(100.0, 0), (75.0, 0), (40.0, 1)])
+    def test_steps(self, last, count):
+        made = watched(process(progress=self.paced(100.0, last)))
+        assert len(judged(steps_slow_down, made)) == count
+
+    @staticmethod
+    def quarters(*shares):
+        line = own("scores = auc(all_labels, all_scores)", 60, "log")
+        rest = own("loss.backward()", 12)
+        return tuple((seen((line,), share), seen((rest,), 100 - share)) for share in shares)
+
+    def test_a_line_that_grows(self):
+        parts = self.quarters(10.0, 35.0, 55.0, 70.0)
+        stacks = [one for part in parts for one in part]
+        made = watched(process(*stacks, wall_s=400.0, progress=(), parts=parts))
+        finding = found(steps_slow_down, made)
+        assert "train.py:60 took 10 % of the time in the first quarter and 70 % in the last" in (
+            finding.sentence
+        )
+
+    def test_a_line_that_is_only_in_the_last_quarter_is_another_phase(self):
+        parts = self.quarters(0.0, 0.0, 0.0, 90.0)
+        stacks = [one for part in parts for one in part]
+        made = watched(process(*stacks, wall_s=400.0, progress=(), parts=parts))
+        assert judged(steps_slow_down, made) == []
+
+
+class TestDebugMode:
+    def test_anomaly(self):
+        finding = found(debug_mode, watched(process(torch={"anomaly": True})))
+        assert finding.sentence == "PyTorch's anomaly detection is on: all computing takes longer."
+
+    @pytest.mark.parametrize(("value", "count"), [("1", 1), ("0", 0), ("", 0)])
+    def test_variable(self, value, count):
+        made = watched(process(variables={"CUDA_LAUNCH_BLOCKING": value}))
+        assert len(judged(debug_mode, made)) == count
+
+    def test_none(self):
+        assert judged(debug_mode, watched(process(torch={"anomaly": False}))) == []
+
+
+class TestBatchTiny:
+    @staticmethod
+    def made(batch, step_s):
+        place = int(step_s * 1e6).bit_length()
+        steps = Progress(
+            steps=1000, first_s=105.0, last_s=195.0, between={place: Wait(999, 999 * step_s)}
+        )
+        return watched(process(progress=(steps,), loaders=[loader(batch_size=batch)]))
+
+    @pytest.mark.parametrize(
+        ("batch", "step_s", "count"),
+        [(1, 0.005, 1), (2, 0.02, 1), (3, 0.005, 0), (1, 0.021, 0)],
+    )
+    def test_thresholds(self, batch, step_s, count):
+        assert len(judged(batch_tiny, self.made(batch, step_s))) == count
+
+
+class TestWaitsLong:
+    @staticmethod
+    def made(state, wall_s, parts=IDLE):
+        return watched(process(seen((own("wait()"),), wall_s, state), progress=()), parts=parts)
+
+    @pytest.mark.parametrize(("wall_s", "count"), [(29.0, 0), (30.0, 1)])
+    def test_threshold(self, wall_s, count):
+        assert len(judged(waits_long, self.made(State.NETWORK, wall_s))) == count
+
+    def test_names_the_longest(self):
+        finding = found(waits_long, self.made(State.SLEEPING, 62.0))
+        assert finding.sentence == (
+            "The program waited for 62 % of the time, most of it in sleep calls."
+        )
+
+    def test_waiting_for_processes_that_use_the_cores_is_no_loss(self):
+        assert judged(waits_long, self.made(State.PROCESS, 90.0, BUSY)) == []
+
+
+class TestGoodUse:
+    def test_busy_cores_that_compute(self):
+        assert good_use(watched(process(), parts=BUSY)[1])
+
+    def test_idle_cores(self):
+        assert not good_use(watched(process(), parts=IDLE)[1])
+
+    def test_a_main_thread_that_waits(self):
+        waits = process(seen((own("wait()"),), 60.0, State.NETWORK))
+        assert not good_use(watched(waits, parts=BUSY)[1])
+
+    @pytest.mark.parametrize(
+        ("signals", "is_good"),
+        [
+            ({"sm": 85.0}, True),
+            ({"sm": 40.0}, False),
+            ({}, False),
+            ({"power": 250.0}, True),
+            ({"power": 90.0}, False),
+        ],
+    )
+    def test_a_busy_gpu_needs_a_second_signal(self, signals, is_good):
+        given = {
+            "gpu_sm_active_percent": signals.get("sm", UNSUPPORTED),
+            "gpu_power_w": signals.get("power", UNSUPPORTED),
+        }
+        one = gpu(95.0, **given)
+        made = scenario(NodePart(NODE, cores=8, gpus=[one], power_limit_w=300.0))
+        assert good_use(made[1]) is is_good
+
+    def test_says_where_the_time_went(self):
+        run = watched(process(seen((own("wait()"),), 60.0, State.NETWORK)))[1]
+        assert main_loss(run) == (
+            "60 % of the time went to waiting for the network, most of it at train.py:12"
+        )
