@@ -1,4 +1,4 @@
-"""The report of 64 nodes with 8 GPUs each over 3 days, as whole processes of `teho report`.
+"""The whole command `teho report` for a run of 3 days on 64 nodes with 8 GPUs each.
 
 The recording is generated (benchmarks/generate.py). The benchmark generates the samples of one
 node, and Teho's sampler makes rows from these samples. In a long run, the sampler merges several

@@ -1,4 +1,4 @@
-"""Devices: the time for one sample of a node with eight H100 GPUs, and until the first sample.
+"""Devices: the time to sample a node with eight H100 GPUs, and the time until the first sample.
 
 *One sample* has every metric of eight stub GPUs, including the metrics of GPM (the driver's figures
 about the use of a GPU's parts). The benchmark reads these metrics in the same way as the recorder,

@@ -2,12 +2,12 @@
 
 The authors of the programs in `benchmarks/lines/programs` did not know Teho. Each program runs a
 loop of two to five marked lines, and measures the time of each marked line itself. The benchmark
-compares the shares from the program's own clocks with the shares that Teho, py-spy and scalene
-find, each in a separate run. *Largest error* is the largest difference from the program's own
-clocks, in percentage points, over all lines of all programs. *Programs with the right top line* are
-programs for which the tool found the most expensive line. If the share of a line is less than 5
-percentage points below the share of the most expensive line, this line also counts as the most
-expensive one. *Loaded machine* means that two other processes keep both cores busy.
+compares the shares from the program's own clocks with the shares that a tool finds. The tools are
+Teho, py-spy and scalene. Each tool has a separate run. *Largest error* is the largest difference
+from the program's own clocks, in percentage points, over all lines of all programs. *Programs with
+the right top line* are programs for which the tool found the most expensive line. A line also
+counts as the most expensive line if its share is less than 5 percentage points smaller than the
+largest share. *Loaded machine* means that two other processes keep both cores busy.
 
 A program that uses neither PyTorch nor NumPy runs under every installed version of CPython. A
 program that uses PyTorch or NumPy runs only under the Python in `.frameworks`, which
@@ -17,9 +17,9 @@ program runs for 20 s with Teho, and for 10 s with another profiler. With 500 sa
 than 5 points with Teho, the program runs three more times. Teho's figure is then the mean of these
 three runs. py-spy takes 100 samples per second, with `--idle`, and stops the program for each
 sample. scalene reports only the time in a line itself, not the time in the functions that the line
-calls. So for scalene, the benchmark adds the time of the functions in the same file that the line
-calls. *Lines with the right activity* are lines for which Teho and the program's author agree on
-the activity of the main thread.
+calls. So for scalene, the benchmark adds the time of the functions that the line calls, if they are
+in the same file. *Lines with the right activity* are lines for which Teho and the program's author
+agree on the activity of the main thread.
 """
 
 from __future__ import annotations

@@ -1,41 +1,42 @@
-"""Probe: the cost of the probe and the stack sampler for a Python program, and of profilers.
+"""Probe: what the probe and the stack sampler cost a Python program, and what profilers cost.
 
-Three small programs run with the probe and the stack sampler, as under `teho run`. *training*
-trains a small CNN with images that a DataLoader prepares in the same process. *python* counts in
-plain Python. *numpy* multiplies matrices. Each program uses one thread, as with torchrun.
+Three small programs run with the probe and the stack sampler, as under `teho run`. The program
+*training* trains a small CNN with images that a DataLoader prepares in the same process. The
+program *python* counts in plain Python. The program *numpy* multiplies matrices. Each program uses
+one thread, as with torchrun.
 
 The cost of the sampler is smaller than the noise of a shared machine. On average, the sampler may
-use 0.4 % of a core in the first 150 s of a process. In this benchmark it may use ten times as much,
-and the loss is divided by ten. The run is divided into time windows of half a second. In every
-second time window, the program stops the sampler (SIGSTOP). These time windows are called
-*stopped*. The other time windows are of two kinds, in random order. In one half of the other time
-windows, the sampler runs. These are called *awake*. In the other half, the sampler stays stopped.
-These are called *stopped again*. Teho's figure shows how much longer a step took in an *awake*
-window than in the *stopped* windows before and after it. Each *awake* window gives one value in per
-cent. Teho's figure is the mean of the middle half of these values, divided by ten, with its 95 %
-confidence interval (bootstrap). The figure *stopped again* is computed in the same way from the
-*stopped again* windows. The true value of this figure is 0. In two cases, the column *Holds* says
-neither yes nor no: the interval of *stopped again* reaches the budget, or Teho's interval contains
-the budget.
+use 0.4 % of a core in the first 150 s of a process. In this benchmark, the sampler may use ten
+times as much, and the loss of speed is divided by ten. The run is divided into time windows of half
+a second. In windows 1, 3, 5 and so on, the program stops the sampler (SIGSTOP). These windows are
+called *stopped*. The windows between them are of two kinds, in random order. In one half of them,
+the sampler runs. These windows are called *awake*. In the other half, the sampler stays stopped.
+These windows are called *stopped again*. Teho's figure shows how much longer a step took in an
+*awake* window than in the *stopped* windows before and after it. Each *awake* window gives one
+value in per cent. Teho's figure is the mean of the middle half of these values, divided by ten,
+with its 95 % confidence interval (bootstrap). The figure *stopped again* is computed in the same
+way from the *stopped again* windows. The true value of this figure is 0. In two cases, the column
+*Holds* says neither yes nor no: the interval of *stopped again* reaches the budget, or Teho's
+interval contains the budget.
 
 The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
 during a run. So the benchmark measures the cost of the wrapping separately, and adds this cost to
 Teho's figure for *training*. To measure the cost of the wrapping, processes with and without the
 probe run a data loader that returns numbers, and an optimizer with one parameter. The benchmark
 takes the shortest time per batch with the probe, and subtracts the shortest time per batch without
-it. The benchmark multiplies this difference by the batches per second in *training*. The probe and
-the sampler measure their own CPU time from the start of a run. The rows *CPU time of probe and
-sampler* have this time. Only the last two rows of the table include the cost at the start and the
-end of a program.
+the probe. The benchmark multiplies this difference by the batches per second in *training*. The
+probe and the sampler measure their own CPU time from the start of a run. The rows *CPU time of
+probe and sampler* have this time. Only the last two rows of the table include the cost at the start
+and the end of a program.
 
 Other profilers cannot be stopped in this way, so the benchmark compares whole runs. In each round,
 the program runs once with each profiler and once without a profiler. A profiler's figure shows how
-much longer a step took with the profiler, after a warm-up of two seconds. It is the median over all
-rounds, with the minimum and the maximum. The start and the end of the program are not included. *A
-second run* is a second run of the program without a profiler. If a profiler's figure is inside the
-range of *a second run*, the figure is noise. The row *the probe, as a whole process* measures the
-probe in the same way as the profilers. This row checks that the method with time windows hides no
-cost.
+much longer a step took with the profiler, after a warm-up of two seconds. The figure is the median
+over all rounds, with the minimum and the maximum. The start and the end of the program are not
+included. *A second run* is a second run of the program without a profiler. If a profiler's figure
+is inside the range of *a second run*, the figure is noise. The row *the probe, as a whole process*
+measures the probe in the same way as the profilers. This row checks that the method with time
+windows hides no cost.
 
 torch.profiler records only the CPU. *torch.profiler, scheduled* repeats
 `schedule(wait=5, warmup=1, active=3)` and writes its traces. With TraceML, each step is inside

@@ -1,16 +1,16 @@
 """Slowdown: a program under `teho run`, while the recorder runs and while it is stopped.
 
 One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts how often it
-repeats a small piece of work. *compute* runs Python and NumPy on every core. *loader* also runs on
-every core. The program *loader* reads small files from the page cache, unpacks these files and
-lists their directory.
+repeats a small piece of work. The program *compute* runs Python and NumPy on every core. The
+program *loader* also runs on every core. It reads small files from the page cache, unpacks these
+files and lists their directory.
 
 The cost of one sample per second is smaller than the noise of a shared machine. So the recorder
-takes ten samples per second, and the loss is divided by ten. The run is divided into time windows
-of one second. In every second time window, the program stops the recorder (SIGSTOP). These time
-windows are called *stopped*. The other time windows are of two kinds, in random order. In one half
-of the other time windows, the recorder runs. These are called *awake*. In the other half, the
-recorder stays stopped. These are called *stopped again*. All time windows are in the same process
+takes ten samples per second, and the loss of speed is divided by ten. The run is divided into time
+windows of one second. In windows 1, 3, 5 and so on, the program stops the recorder (SIGSTOP). These
+windows are called *stopped*. The windows between them are of two kinds, in random order. In one
+half of them, the recorder runs. These windows are called *awake*. In the other half, the recorder
+stays stopped. These windows are called *stopped again*. All time windows are in the same process
 with the same memory. The benchmark compares each *awake* or *stopped again* window with the
 *stopped* windows before and after it. So slow changes of the machine do not change the result.
 
@@ -24,8 +24,8 @@ machine can measure. In two cases, the column *Holds* says neither yes nor no: t
 
 When the stopped recorder continues, it takes one sample at once. So the recorder takes eleven
 samples in a second instead of ten. Because of the eleventh sample, Teho's figure may be too high,
-but not too low. The supervisor sleeps all the time. The costs at the start and at the end of a run
-are in the sections *Start* and *Recorder*.
+but not too low. The supervisor of `teho run` sleeps all the time. The costs at the start and at the
+end of a run are in the sections *Start* and *Recorder*.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Start-up: the wall time of whole processes. The commands run alternately, many times.
 
-`teho run -- true` records with eight stub GPUs, seals the recording and prints the report. The
-files are already in the file system's cache. `teho --help` does not load the other commands. For
-the other tools, `--version` is the shortest command.
+`teho run -- true` records with eight stub GPUs, seals the recording (joins its rows into one file)
+and prints the report. The files of Teho and of the other tools are already in the file system's
+cache. `teho --help` does not load the other commands. For the other tools, `--version` is the
+shortest command.
 """
 
 from __future__ import annotations

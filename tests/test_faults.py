@@ -114,13 +114,14 @@ def test_scores_count_runs() -> None:
     lines = {line.partition(":")[0]: line.partition(": ")[2] for line in summary(
         [slow, control, missing]
     )}  # fmt: skip
-    assert lines["The top cause is right"].startswith("1 of 2, 50 %")
-    assert lines["Controls for which Teho names no cause"].startswith("1 of 2")
-    assert lines["After the repair, Teho still names the same cause"].startswith("1 of 2")
-    assert lines["A signal is missing, and Teho names no cause"].startswith("1 of 1")
-    assert lines["A signal is missing, and a rule says that it is missing"].startswith("1 of 1")
-    assert lines["TraceML names the class of the fault"].startswith("1 of 1")
-    assert lines["Controls for which TraceML names no problem"].startswith("0 of 1")
+    assert lines["Runs in which the top cause is right"].startswith("1 of 2, 50 %")
+    assert lines["Runs of controls in which Teho names no cause"].startswith("1 of 2")
+    assert lines["Runs after the repair in which Teho names the same cause"].startswith("1 of 2")
+    assert lines["Runs with a missing signal in which Teho names no cause"].startswith("1 of 1")
+    abstained = "Runs with a missing signal in which a rule says that the signal is missing"
+    assert lines[abstained].startswith("1 of 1")
+    assert lines["Runs in which TraceML names the class of the fault"].startswith("1 of 1")
+    assert lines["Runs of controls in which TraceML names no problem"].startswith("0 of 1")
 
 
 def test_the_confusion_table_has_planted_rows_and_found_columns() -> None:
@@ -201,7 +202,7 @@ def test_the_runner_prints_its_table_and_writes_the_page(tmp_path: Path) -> None
     assert "| c short: nothing |" in done.stdout
     text = written.read_text(encoding="utf-8")
     assert text.startswith("# Planted faults\n")
-    assert "Controls for which Teho names no cause: " in text
+    assert "Runs of controls in which Teho names no cause: " in text
     assert f"Python {sys.version.split()[0]}" in text
 
 

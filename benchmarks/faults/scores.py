@@ -108,14 +108,17 @@ def summary(results: Sequence[Result]) -> list[str]:
     named = [(_peer_right(r), len(r.peer)) for r in faults]
     clean = [(_peer_clean(r), len(r.peer)) for r in controls]
     return [
-        f"The top cause is right: {_share(_rights(faults))} (goal: 95 %)",
-        f"Controls for which Teho names no cause: {_share(_rights(controls))} (goal: all)",
-        f"After the repair, Teho still names the same cause: {_share(accused)}",
-        f"A signal is missing, and Teho names no cause: {_share(_rights(missing))}",
-        f"A signal is missing, and a rule says that it is missing: {_share(abstained)}",
+        f"Runs in which the top cause is right: {_share(_rights(faults))} (goal: 95 %)",
+        f"Runs of controls in which Teho names no cause: {_share(_rights(controls))} (goal: all)",
+        f"Runs after the repair in which Teho names the same cause: {_share(accused)}",
+        f"Runs with a missing signal in which Teho names no cause: {_share(_rights(missing))}",
+        (
+            "Runs with a missing signal in which a rule says that the signal is missing: "
+            f"{_share(abstained)}"
+        ),
         f"Gain from the change that Teho suggests: {_regained(faults)}",
-        f"TraceML names the class of the fault: {_share(named)}",
-        f"Controls for which TraceML names no problem: {_share(clean)}",
+        f"Runs in which TraceML names the class of the fault: {_share(named)}",
+        f"Runs of controls in which TraceML names no problem: {_share(clean)}",
     ]
 
 
@@ -203,15 +206,17 @@ fault. The *top cause* is the first finding in `teho report` that says why time 
 """
 _CONFUSION = """\
 Each row is a planted fault, and each column is a cause that Teho found. A number in the table is a
-number of runs. If the number is bold, Teho found the right cause in these runs.
+number of runs. If the number is bold, Teho found the right cause in these runs. In a row,
+*nothing* means that Teho must not find a cause. In a column, *nothing* means that Teho found no
+cause.
 """
 _METHOD = """\
 Each program generates its input data once. A case has several settings of a program: with the
-fault, and without it (the *ideal* setting). With each seed, the program trains for {seconds:g} s
-with the fault, and for a shorter time without it. Each program counts its own steps. The program
-runs alternately with all settings of a case, so a slow change of the machine affects all settings
-equally. All speeds on this page are medians. *Ideal ÷ faulty* is the speed with the ideal setting,
-divided by the speed with the fault.
+fault, and without it (the *ideal* setting). With each random seed, the program trains for
+{seconds:g} s with the fault, and for a shorter time without it. Each program counts its own steps.
+The program runs alternately with all settings of a case, so a slow change of the machine affects
+all settings equally. All speeds on this page are medians. *Ideal ÷ faulty* is the speed with the
+ideal setting, divided by the speed with the fault.
 
 *Regained* is the gain from the change that Teho suggests, as a share of the gain from the ideal
 setting. Both gains are in steps per second. If the advice names a number of workers, the benchmark
@@ -221,21 +226,23 @@ gains less than 5 %, *regained* is empty. For these runs, we changed one thresho
 too short to judge if it takes less than 5 s, not 60 s.
 
 In fault 9, files are slow to open: a library outside the program (`slow_open.c`) delays each `open`
-of a data file. The memory limit of fault 10 is a real control group. When the program with fault 10
-starts, its data are not in the page cache. In cases whose number begins with `m`, the signal that
-shows the fault is missing.
+of a data file. The memory limit of fault 10 is the limit of a real control group (cgroup). When the
+program with fault 10 starts, its data are not in the page cache. In cases whose number begins with
+`m`, the signal that shows the fault is missing.
 
-Each program also runs once with TraceML, in a separate environment. For TraceML, each program makes
-the calls that TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not
-name causes, but classes of problems. There are four classes: bound by input, bound by compute, time
-outside the phases of a step, and a rank that is late for its input. If TraceML's class fits the
-fault, TraceML is right. For a control, TraceML is right if it names no class, or *bound by
-compute*. If TraceML has no class for the fault, or cannot trace the program, the column *TraceML
-says* is empty. For fault 10, this column is also empty, because the program and TraceML together
-need more memory than the limit.
+TraceML is another tool that looks for problems in training programs. Each program also runs once
+with TraceML, in a separate Python environment. For TraceML, each program makes the calls that
+TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not name causes,
+but classes of problems. There are four classes: bound by input, bound by compute, time outside the
+phases of a step, and a rank that is late for its input. If TraceML's class fits the fault, TraceML
+is right. For a control, TraceML is right if it names no class, or *bound by compute*. The column
+*TraceML says* is empty if TraceML has no class for the fault, or cannot trace the program. For
+fault 10, this column is also empty, because the program and TraceML together need more memory than
+the limit.
 
 Faults 13 to 18 and 20 appear only on a GPU. For these faults, there are recordings in
-`benchmarks/faults/recordings/`. A file in each recording names the finding that is expected.
+`benchmarks/faults/recordings/`. For each recording, a file names the finding that Teho is expected
+to report.
 {recordings}
 """
 

@@ -25,7 +25,7 @@ from explain.scenario_parts import NodePart, found, judged
 from teho.explain.activities import activities, activity_of, activity_times
 from teho.explain.program import program_of
 from teho.explain.rules.cpu import known_activity
-from teho.model.finding import Severity
+from teho.model.finding import Certainty, Severity
 from teho.model.watched import State
 
 STACKS = {
@@ -150,6 +150,11 @@ class TestRule:
     def test_thresholds_of_work(self, wall_s, severity):
         findings = judged(known_activity, self.made("hdf5_read", wall_s))
         assert [one.severity for one in findings] == ([severity] if severity else [])
+
+    def test_without_steps_it_may_be_the_purpose_of_the_program(self):
+        finding = found(known_activity, self.made("hdf5_read", 90.0, progress=()))
+        assert finding.severity is Severity.REMARK
+        assert finding.certainty is Certainty.POSSIBLE
 
     def test_sentence_and_advice(self):
         finding = found(known_activity, self.made("archive_opened", 55.0))

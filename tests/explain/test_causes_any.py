@@ -174,7 +174,7 @@ class TestBatchTiny:
 class TestWaitsLong:
     @staticmethod
     def made(state, wall_s, parts=IDLE):
-        return watched(process(seen((own("wait()"),), wall_s, state), progress=()), parts=parts)
+        return watched(process(seen((own("wait()"),), wall_s, state)), parts=parts)
 
     @pytest.mark.parametrize(("wall_s", "count"), [(29.0, 0), (30.0, 1)])
     def test_threshold(self, wall_s, count):
@@ -185,6 +185,10 @@ class TestWaitsLong:
         assert finding.sentence == (
             "The program waited for 62 % of the time, most of it in sleep calls."
         )
+
+    def test_a_program_without_steps_may_be_there_to_wait(self):
+        one = process(seen((own("wait()"),), 90.0, State.SLEEPING), progress=())
+        assert judged(waits_long, watched(one, parts=IDLE)) == []
 
     def test_waiting_for_processes_that_use_the_cores_is_no_loss(self):
         assert judged(waits_long, self.made(State.PROCESS, 90.0, BUSY)) == []

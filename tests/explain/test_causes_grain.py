@@ -49,8 +49,8 @@ def grain(api="DataLoader", workers=0, **settings):
     return loader(dataset="grain", api=api, num_workers=workers, num_threads=16, **settings)
 
 
-def run_of(*processes, used=1.0):
-    return watched(*processes, parts=node(2, used))
+def run_of(*processes, used=1.0, cores=2):
+    return watched(*processes, parts=node(cores, used))
 
 
 def test_without_workers_the_main_process_unpacks():
@@ -65,16 +65,16 @@ def test_without_workers_the_main_process_unpacks():
 def test_threads_share_one_process():
     waits = seen(READY, 60.0, State.THREADS)
     assert parts_of(waits) == {Part.AWAITING: 60.0}
-    made = run_of(process(waits, loaders=[grain("Dataset")]))
+    made = run_of(process(waits, loaders=[grain("Dataset")]), cores=4)
     assert kinds_of(made) == ["input_in_threads"]
     finding = found(input_in_threads, made)
-    call = "`.mp_prefetch(grain.MultiprocessingOptions(num_workers=2))` as the last stage"
+    call = "`.mp_prefetch(grain.MultiprocessingOptions(num_workers=4))` as the last stage"
     assert finding.action == f"Add workers, which are processes: {call} in train.py:8."
     assert figures(finding)["threads that read"] == 16
     assert "input_in_main_process" in found_alone(made)
     crowded = watched(
         process(waits, loaders=[grain("Dataset")]),
-        parts=[NodePart(cores=2, cores_used=1.9, signals={"job_runnable_threads": 5.0})],
+        parts=[NodePart(cores=4, cores_used=3.9, signals={"job_runnable_threads": 9.0})],
     )
     assert kinds_of(crowded) == ["input_in_threads"]
 
@@ -83,7 +83,13 @@ def test_threads_share_one_process():
 def test_the_threads_must_do_most_of_the_loading(waits_s, count):
     own_work = seen((WORKING, *NEXT), 30.0)
     main = process(seen(READY, waits_s, State.THREADS), own_work, loaders=[grain("Dataset")])
-    assert len(judged(input_in_threads, run_of(main))) == count
+    assert len(judged(input_in_threads, run_of(main, cores=4))) == count
+
+
+@pytest.mark.parametrize(("cores", "count"), [(2, 0), (3, 1)])
+def test_with_two_cores_workers_compete_with_the_program(cores, count):
+    main = process(seen(READY, 60.0, State.THREADS), loaders=[grain("Dataset")])
+    assert len(judged(input_in_threads, run_of(main, cores=cores))) == count
 
 
 def test_options_that_only_pytorch_has_are_not_advised():
@@ -106,7 +112,7 @@ def test_options_that_only_pytorch_has_are_not_advised():
     ],
 )
 def test_other_loaders_are_not_judged_by_the_threads(given):
-    made = run_of(process(seen(READY, 60.0, State.THREADS), loaders=[given]))
+    made = run_of(process(seen(READY, 60.0, State.THREADS), loaders=[given]), cores=4)
     assert "input_in_threads" not in found_alone(made)
 
 

@@ -21,7 +21,7 @@ THRESHOLDS = {
         30.0, "%", "below this limit, reading and preparing data is usual beside the main work"
     ),
     "work_warning_percent": chosen(
-        60.0, "%", "above this limit, little time is left for anything else"
+        60.0, "%", "above this limit, little time is left for the steps of a training"
     ),
     "busy_cores_percent": chosen(
         75.0,
@@ -64,8 +64,10 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     sentence = f"{capital(activity.what)} took {share:.0f} % of the time{_where(time)}."
     evidence = (Evidence(activity.what, share, "%"), Evidence(activity.what, time.wall_s, "s"))
     regain = (least * share, most * share)
-    mutes = share >= context.limit("explains_percent")
-    if is_work and share < context.limit("work_warning_percent"):
+    mutes = not is_work and share >= context.limit("explains_percent")
+    # Without steps of a training, reading or sleeping may be what the program is for.
+    is_known_loss = main.process.progress and share >= context.limit("work_warning_percent")
+    if is_work and not is_known_loss:
         yield context.finding(
             Severity.REMARK,
             sentence,

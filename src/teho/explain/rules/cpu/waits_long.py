@@ -39,9 +39,12 @@ def judge(context: ProgramContext) -> Findings:
     """Add up the waits of the main thread for disk, network, processes, locks and times.
 
     Waiting for a process does not count if the program keeps the cores busy. A wait in a known
-    activity does not count either, and in a short run the waits of the set-up.
+    activity does not count either, and in a short run the waits of the set-up. A program without
+    known steps is not judged: waiting may be its purpose, for example for a sensor or a server.
     """
     for main in context.mains[:1]:
+        if not main.process.progress:
+            continue
         node = context.node_of(main)
         used = context.figure(node, "CPU cores used", node.cpu_cores_used) if node else None
         if node is None or used is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain.kinds import STARVED, input_causes_after
 from teho.explain.program_context import worker_call
-from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
+from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold, chosen
 from teho.model.program import Part
 
 RANK = 175
@@ -15,7 +15,13 @@ THRESHOLDS = {
         "%",
         "below this limit, the main thread itself does most of the loading, and the threads only "
         "read",
-    )
+    ),
+    "cores_min": Threshold(
+        3.0,
+        "cores",
+        "docs/faults.md: with two cores, workers made the same pipeline slower, because they "
+        "compete with the program",
+    ),
 }
 MUTES = (
     "too_many_threads",
@@ -31,7 +37,9 @@ def judge(context: ProgramContext) -> Findings:
     """Find a pipeline of Grain without workers whose threads do the work."""
     waiting = context.waiting()
     threads = waiting.settings.get("num_threads") if waiting else None
-    if waiting is None or not threads or waiting.cores < 2 or waiting.workers:
+    if waiting is None or not threads or waiting.workers:
+        return
+    if waiting.cores < context.limit("cores_min"):
         return
     awaiting = waiting.worked_percent(Part.AWAITING)
     if awaiting < context.limit("awaiting_percent"):

@@ -15,7 +15,7 @@ from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
-from teho.explain.wording import listed
+from teho.explain.wording import counted, listed
 from teho.model.document import Fact, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Certainty, Finding, Severity
 from teho.model.missing import Missing, Reason
@@ -156,7 +156,8 @@ def _verdict(
     if is_good:
         return f"{used}; no problems found.", "good"
     loss = main_loss(summary)
-    return f"{used}.{f' {loss}.' if loss else ''} No known cause fits.", "unknown"
+    rest = f"{counted([len(findings)], 'remark')} below" if findings else "No known cause fits"
+    return f"{used}.{f' {loss}.' if loss else ''} {rest}.", "unknown"
 
 
 _CERTAINTY_WORDS = {
