@@ -88,6 +88,7 @@ def test_how_it_computes_is_told(probed: Probed) -> None:
         "hip": None,
         "xpu": None,
         "optimizer": "SGD",
+        "anomaly": False,
         "threads": 2,
         "parameter_dtypes": {"float32": 4 * 3 * 9 + 4, "float64": 5},
         "parameter_bytes": (4 * 3 * 9 + 4) * 4 + 5 * 8,

@@ -65,7 +65,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     regain_percent: Union[tuple[float, float], None] = None
     """Estimated share of the run time that could be saved: minimum and maximum; null if it cannot
     be estimated."""
-    certainty: Certainty = Certainty.LIKELY
+    certainty: Certainty = Certainty.SURE
     """How sure it is."""
 
 
