@@ -132,7 +132,7 @@ def test_workers_are_known_however_they_were_started(probed: Probed, method: str
         SLOW_DATA
         + f"""
 if __name__ == "__main__":
-    for _ in DataLoader(Slow(40), num_workers=2, multiprocessing_context={method!r}): pass
+    for _ in DataLoader(Slow(200), num_workers=2, multiprocessing_context={method!r}): pass
 """,
         python=WITH_FRAMEWORKS,
     )
