@@ -36,14 +36,15 @@ _PREFACE = """\
 
 <!-- Written by benchmarks/gpu/page.py; do not edit. -->
 
-`make gpu` tests Teho on a real data-centre GPU, in seven stages of at most nine minutes each. Each
-stage writes its results to files. The program `keep.py` reads these files and writes the figures on
-this page.
+`make gpu` tests Teho on a real data-centre GPU, in seven stages. Each stage takes at most nine
+minutes, and writes its results to files. The program `keep.py` reads these files and writes the
+figures on this page.
 """
 _NONE = """\
 **No stage has been run on a real GPU yet.** Until now, Teho's figures about GPUs were tested with a
-[stand-in](signals.md) for NVIDIA's library, and with recordings that were made without a GPU. This
-page never shows figures from a rehearsal, which runs the code of the stages without a GPU.
+[stand-in](signals.md), which is a library that behaves like NVIDIA's library. They were also tested
+with recordings that were made without a GPU. A *rehearsal* runs the code of the stages without a
+GPU. This page never shows figures from a rehearsal.
 """
 _HOW = """\
 ## How to run it on a cluster
@@ -77,7 +78,7 @@ make gpu STAGE="signals truth faults where" WITHIN=1740
 ```
 
 The most important stages come first. If the job ends early, the files of earlier stages are
-complete. The file of the stage that was running has only the finished parts of this stage. Run the
+complete. The stage that was running at this time has a file with only its finished parts. Run the
 other three stages (`bench`, `compare` and `cost`) in a second job.
 
 **3. Write this page again.** The job wrote its files to `build/gpu/results/`:
@@ -88,20 +89,20 @@ python3 benchmarks/gpu/keep.py build/gpu/results
 
 This command copies the results to `benchmarks/gpu/results/`, and the recordings of the stage
 `faults` to `benchmarks/faults/recordings/`. Then the command writes this page, `docs/gpu.md`. If
-the results are from a test run without a GPU (`make gpu REHEARSE=1`), the command refuses them.
+the results are from a rehearsal (`make gpu REHEARSE=1`), the command stops and does not copy them.
 
 ## What may be missing
 
 | problem | result |
 |---|---|
-| no GPU, or the driver hangs | parts of stages that need a GPU are skipped, with the reason |
+| no GPU, or the driver hangs | parts that need a GPU are skipped; the page gives the reason |
 | the peak speed of this GPU is not known | the page has only the measured speed |
 | a MIG slice, or no permission to read GPM | some signals are missing, with the driver's reason |
-| PyTorch, Lightning or Transformers is missing | the parts that need this library are skipped |
-| the time or the disk space is used up | the remaining parts are listed as not begun |
+| PyTorch, Lightning or Transformers is missing | parts that need this library are skipped |
+| no time or no disk space is left | the other parts are not run; the page gives the reason |
 
-`make gpu REHEARSE=1` makes a rehearsal: it runs the code of all stages without a GPU, in about ten
-minutes at most. The format of the files is described in `benchmarks/gpu/README.md`.
+`make gpu REHEARSE=1` makes a rehearsal: it runs the code of all stages without a GPU. A rehearsal
+takes at most about ten minutes. `benchmarks/gpu/README.md` describes the format of the files.
 """
 
 
