@@ -85,10 +85,10 @@ def test_without_a_name_it_lists_the_examples() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["slove"], "'slove' is none of the examples, did you mean 'solve'?"),
+        (["slove"], "'slove' is not one of the examples, did you mean 'solve'?"),
         (
             ["solve", "--library", "pytorch"],
-            "'pytorch' is none of the libraries, did you mean 'torch'?",
+            "'pytorch' is not one of the libraries, did you mean 'torch'?",
         ),
         (["solve", "--on", "tpu:1"], "--on tpu:1; expected cpu:N"),
         (["solve", "--on", "cpu:99999"], "--on cpu:99999: this job has"),
@@ -96,7 +96,10 @@ def test_without_a_name_it_lists_the_examples() -> None:
         (["solve", "--plot", "x.pdf"], "--plot x.pdf; expected a name that ends in .svg or .png"),
         (["solve", "--plot", "nowhere/x.svg"], "the folder nowhere does not exist"),
         (["solve", "--python", "/nowhere/python"], "/nowhere/python: no such program"),
-        (["solve", "--python", "/bin/false"], "--python /bin/false; expected a Python with NumPy"),
+        (
+            ["solve", "--python", "/bin/false"],
+            "--python /bin/false cannot import NumPy; expected a Python with NumPy",
+        ),
     ],
 )
 def test_a_mistake_is_named(arguments: list[str], said: str, tmp_path: Path) -> None:
@@ -237,7 +240,7 @@ def test_work_of_one_gpu_is_not_shown_for_several() -> None:
     machine = Machine(((0,),), (GPU, msgspec.structs.replace(GPU, id="GPU-1", index=1)))
     _refuse_several(read_placements("cpu:all,gpu:1", machine, "--on")[0], "")
     for on in ("cpu:1,gpu:2", "gpu:all"):
-        with pytest.raises(InputError, match="every example computes on one GPU"):
+        with pytest.raises(InputError, match="every example uses only one GPU"):
             _refuse_several(read_placements(on, machine, "--on")[0], on)
 
 

@@ -53,8 +53,8 @@ def test_groups_that_are_alike_are_said_together() -> None:
         crossing("always", "64 × 64"),
     )
     assert said == (
-        "Kernel: 2 cores beat 1 core throughout, 1.8 to 6 times as fast at the largest "
-        "(8 × 8, 64 × 64); not clearly faster, as fast at 10,000 systems (9 × 9)."
+        "Kernel: 2 cores beat 1 core at all sizes, 1.8 to 6 times as fast at the largest size "
+        "(8 × 8, 64 × 64); not clearly faster, equally fast at 10,000 systems (9 × 9)."
     )
 
 
@@ -83,7 +83,9 @@ def test_what_a_cpu_has_another_word_for_is_named() -> None:
     said = verdict(
         crossing("always", fast="gpu:1", phase="on the device", slow_phase="host memory")
     )
-    assert said.startswith("On the device: 1 GPU beats 1 core (host memory) throughout, 1.8 times")
+    assert said.startswith(
+        "On the device: 1 GPU beats 1 core (host memory) at all sizes, 1.8 times"
+    )
 
 
 def test_without_timings_it_says_why() -> None:

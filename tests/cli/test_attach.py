@@ -51,8 +51,8 @@ def test_without_slurm(teho, programs: Path) -> None:
     nothing = teho("run", "--job", "7", env=path)
     assert nothing.returncode == 2
     assert (
-        "no command squeue on this machine; expected a machine with the commands of Slurm"
-        in nothing.stderr
+        "--job needs Slurm's command squeue, and this machine does not have it; expected a machine "
+        "with the commands of Slurm" in nothing.stderr
     )
     stand_in(programs, "qstat", "exit 0")
     said = teho("run", "--job", "7", env=path).stderr

@@ -221,7 +221,7 @@ def test_without_a_gpu(teho: Teho, under, way: str) -> None:
 def test_one_of_three_ways_is_needed(teho: Teho, words: list[str]) -> None:
     done = teho("energy", *words)
     assert done.returncode == 2
-    assert "One of --save, --diff and -- COMMAND" in done.stderr
+    assert "Give one of these three: --save, --diff or '-- COMMAND" in done.stderr
 
 
 # Beside a program

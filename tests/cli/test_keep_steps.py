@@ -48,7 +48,7 @@ def test_a_run_of_a_job_that_went_on(teho, home: Path) -> None:
     end = run["end"]
     run["end"] = {"at": end["at"], "elapsed_s": end["elapsed_s"], "job_state": "running"}
     path.write_text(json.dumps(run))
-    assert "job went on" in teho("list").stdout
+    assert "job still running" in teho("list").stdout
     for form, words in (
         ("text", "Ended the job was still running"),
         ("html", "the job was still running"),

@@ -140,8 +140,8 @@ def test_bytes_that_are_no_text_are_written_out() -> None:
         (["--scirpt"], ["--scirpt", "teho plan --help"]),
         (["--script", "--format", "json"], ["--script", "--format json", "one of them"]),
         (["--script", "--cluster", "birch"], ["without a command", "-- COMMAND"]),
-        (["--record"], ["--record without --script"]),
-        (["--line", "true"], ["--line without --script"]),
+        (["--record"], ["--record has no effect without --script"]),
+        (["--line", "true"], ["--line has no effect without --script"]),
         (["--script", "--signal", "soon", "--", "x"], ["--signal", "'soon'"]),
     ],
 )

@@ -27,7 +27,7 @@ def test_the_time_passes_on_a_terminal_during_the_first_run(
             if "measuring" in stream.getvalue():
                 break
             time.sleep(0.01 if is_shown else 0.0)
-    assert ("teho: measuring, 0 ms of 10 min or less" in stream.getvalue()) == is_shown
+    assert ("teho: measuring, 0 ms of at most 10 min" in stream.getvalue()) == is_shown
     if is_shown:
         assert stream.getvalue().endswith("\r\033[K"), "the line is removed at the end"
 

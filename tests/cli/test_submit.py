@@ -46,7 +46,7 @@ def test_a_job_is_followed_to_its_end_with_its_log_its_cost_and_its_exit_code(
     assert result.returncode == 3
     assert result.stdout == "line 1\nline 2\nline 3\n"
     said = result.stderr
-    assert "teho: submitted job 1 to this machine, as planned for Birch, gpu" in said
+    assert "teho: submitted job 1 to this machine, with the plan for Birch, gpu" in said
     assert "job 1 running" in said
     assert "✗ Job 1 failed with exit code 3 after" in said
     assert "free of charge here (on birch it would be" in said
@@ -88,7 +88,7 @@ def test_a_local_job_needs_no_cluster(teho: Teho) -> None:
     assert result.returncode == 0, result.stderr
     assert result.stdout == "up\n"
     assert "submitted job 1 to this machine, " in result.stderr
-    assert "as planned for" not in result.stderr
+    assert "with the plan for" not in result.stderr
 
 
 def test_cluster_and_account_can_be_set_once(teho: Teho) -> None:
@@ -174,7 +174,7 @@ def test_a_recorded_job_finds_this_very_teho(teho: Teho) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--", "true"], 2, "belongs to no cluster that Teho knows"),
+        (["--", "true"], 2, "does not belong to a cluster that Teho knows"),
         (["--cluster", "bich", "--", "true"], 2, "did you mean 'birch'?"),
         (["--cluster", "birch", "--", "true"], 2, "Birch needs one (GUIDE accounts.md)"),
         (["--cluster", "birch", "--gpus", "99", "--", "true"], 1, "✗"),

@@ -49,7 +49,7 @@ def test_without_a_test_partition_the_shortest_that_fits(teho: Any) -> None:
     assert "#SBATCH --partition=whole" in script, "its jobs take a day at most"
     assert (
         "teho: the trial runs in partition whole, with a time limit of 5 min: no test partition of "
-        "Birch fits the request; `--partition NAME` chooses another one\n"
+        "Birch fits the request; `--partition NAME` chooses another partition\n"
     ) in said
     script, said = tried(teho, "birch", "--partition", "gpu-small")
     assert "#SBATCH --partition=gpu-small" in script

@@ -172,7 +172,7 @@ def test_our_own_mistake_ends_no_job(where: str) -> None:
     ("words", "says"),
     [
         (("--only", "gpu"), "--only gpu: no such check"),
-        (("--in-job", "--self-test"), "--in-job with --self-test"),
+        (("--in-job", "--self-test"), "--in-job together with --self-test"),
         (("--cluster", "narvla"), "no cluster 'narvla' in the catalogue, did you mean 'narval'?"),
     ],
 )

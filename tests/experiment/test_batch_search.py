@@ -327,7 +327,7 @@ def test_the_memory_that_was_measured_is_named(memory: MemoryUse, said: str) -> 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"batch_sampler": "Mine"}, "the batch_sampler of the DataLoader at /home/me/train.py:31"),
+        ({"batch_sampler": "Mine"}, "the DataLoader at /home/me/train.py:31 has a batch_sampler"),
         ({"batch_size": None}, "train.py:31 has batch_size=None"),
     ],
 )

@@ -133,7 +133,7 @@ def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:
     assert [one["name"][:4] for one in answer["points"][0]["variants"]] == ["cpu:", "gpu:"]
     assert answer["points"][0]["contest"]["larger"] == "gpu:1"
     text = compare("--recorded", "set=a").stdout
-    assert "These recorded runs took turns." in text
+    assert "These recorded runs alternated between the two variants." in text
     assert "line 1 is `sum 11` instead of `sum 10`." in answer["points"][0]["notes"][0]
     assert not any("not kept" in note for note in answer["notes"])
     assert "`teho list" not in text

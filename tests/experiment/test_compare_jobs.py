@@ -101,8 +101,8 @@ def test_without_on_a_gpu_is_compared_with_the_cores_that_come_with_it(sbatch: P
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
-        ("thin", "no job with a GPU for Birch; expected variants, such as `--on cpu:1,"),
-        ("gpu", "no job with 15 cores and no GPU for Birch; expected variants, such as"),
+        ("thin", "with 1 GPU; expected variants, such as `--on cpu:1,"),
+        ("gpu", "with 15 cores and without GPUs; expected variants, such as"),
     ],
 )
 def test_a_cluster_without_either_is_asked_about_before_anything_is_submitted(

@@ -174,7 +174,10 @@ def test_the_kernel_ends_the_search(torch_python: Path, script: Path) -> None:
          "--find batch-size and --allow tf32; expected only one of these options"),
         (["--find", "batch-size", "--", "python3", "-c", "raise SystemExit(3)"],
          "the run ended with exit code 3 after"),
-        (["--find", "batch-size", "--", "sh", "-c", "exit 0"], "no Python loaded the probe"),
+        (
+            ["--find", "batch-size", "--", "sh", "-c", "exit 0"],
+            "no Python process loaded Teho's probe",
+        ),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(words: list[str], said: str) -> None:

@@ -32,12 +32,14 @@ def went(names: str, every_s: float = 10.0, took_s: float = 9.0) -> list[tuple[s
 
 @pytest.mark.parametrize("names", ["cggccg", "cgcgcg", "coggoccog", "cggccgc"])
 def test_in_each_round_both_are_run(names: str) -> None:
-    assert _turns(CONTEST, went(names)) == "These recorded runs took turns."
+    said = _turns(CONTEST, went(names))
+    assert said == "These recorded runs alternated between the two variants."
 
 
 @pytest.mark.parametrize("names", ["cccggg", "cgggcc", "ccoggocg"])
 def test_otherwise_they_did_not_take_turns(names: str) -> None:
-    assert "did not take turns, so the results include changes" in _turns(CONTEST, went(names))
+    said = _turns(CONTEST, went(names))
+    assert "did not alternate between the two variants, so the results include changes" in said
 
 
 def test_overlapping_runs_do_not_count_as_turns() -> None:
@@ -57,8 +59,8 @@ def test_runs_of_a_variant_on_unlike_machines_are_named() -> None:
     assert _unlike([on("V100", "x"), on("V100", "y"), on("", "x"), on("", "x")]) == []
     assert _unlike([on("V100", "x"), on("P100", "x"), on("", "x"), on("", "y")]) == [
         (
-            "Runs of gpu:1 used different models of CPU or GPU, but count as one variant: V100 "
+            "Runs of gpu:1 count as one variant, but used different models of CPU or GPU: V100 "
             "and P100."
         ),
-        "Runs of cpu:1 used different models of CPU or GPU, but count as one variant: x and y.",
+        "Runs of cpu:1 count as one variant, but used different models of CPU or GPU: x and y.",
     ]

@@ -144,5 +144,5 @@ def test_a_program_that_leaves_the_cores_that_it_was_given_is_out(
     end = End(at=run.started_at, elapsed_s=30.0, exit_code=0)
     run = replace(run, end=end, nodes=(replace(node, cores=tuple(range(given))),))
     why = _why(run, whole(30.0), [replace(process(), cores=tuple(range(had)))])
-    assert why.startswith("the run was given 1 cores, but ran on 16: ") == is_out
+    assert why.startswith("the run was given 1 core, but ran on 16 cores: ") == is_out
     assert bool(why) == is_out

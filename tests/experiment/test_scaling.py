@@ -256,7 +256,7 @@ def test_without_one_worker_the_smallest_size_is_the_base() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(2, 4, 8))))
     assert (scaled.base_n, scaled.pays_to) == (2, 8)
     assert scaled.sizes[-1].efficiency_percent == pytest.approx(100, abs=10)
-    assert scaled.notes[0] == "1 GPU was not run: all runs are compared with 2 GPUs."
+    assert scaled.notes[0] == "1 GPU was not tried: all runs are compared with 2 GPUs."
 
 
 def test_weak_scaling_is_of_the_work_per_second() -> None:

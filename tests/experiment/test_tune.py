@@ -130,7 +130,7 @@ def test_a_program_that_ends_early_is_measured_as_far_as_it_came(tmp_path: Path)
          "the run ended with exit code 3 after"),
         (["--for", "60s", "--", "sh", "-c", "echo a >&2; echo b >&2; exit 3"], "it wrote: a | b"),
         (["--for", "1s", "--window", "600ms", "--", "sleep", "100"],
-         "no Python loaded the probe within 1"),
+         "no Python process loaded Teho's probe within 1"),
         (["--", sys.executable, "-c", "pass"], "was seen before it ended"),
         (["--", sys.executable, "-c", "pass"], "call `teho.step()`"),
         (["--", "no-such-program"], "no-such-program: No such file or directory"),

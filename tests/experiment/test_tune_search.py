@@ -81,7 +81,7 @@ def test_without_input_wait_no_loader_is_changed() -> None:
     tuned = tuned_by(program)
     assert program.tried == [{}]
     assert tuned.outcome == "no_gain"
-    assert "waits for batches 1.0 % of the time" in tuned.notes[0]
+    assert "waits for batches only 1.0 % of the time" in tuned.notes[0]
 
 
 PLACES = {name: f"/home/me/train.py:{line}:{name}" for line, name in ((8, "map"), (9, "batch"))}
@@ -142,7 +142,7 @@ def test_a_pipeline_with_all_of_it_is_not_changed() -> None:
     assert tuned_by(program).outcome == "no_gain"
     assert program.tried == [{}]
     quick = Simulated(piped, waited=0.01, settings={"dataset": "tf.data", "pipeline": CALLS})
-    assert "waits for batches 1.0 %" in tuned_by(quick).notes[0]
+    assert "waits for batches only 1.0 %" in tuned_by(quick).notes[0]
 
 
 def test_too_many_workers_are_taken_away() -> None:
@@ -285,7 +285,7 @@ def test_steps_of_fewer_batches_are_compared_by_batches() -> None:
 def test_threads_that_the_program_sets_itself_are_out() -> None:
     program = Simulated(lambda _: 10.0, waited=0.0, torch={"devices": ["cpu"], "threads": 2})
     tuned = tuned_by(program)
-    assert all("sets its threads itself, to 2" in trial.why for trial in tuned.trials[1:])
+    assert all("itself sets the number of threads to 2" in trial.why for trial in tuned.trials[1:])
 
 
 def test_with_too_little_time_the_needed_time_is_shown() -> None:
@@ -319,7 +319,7 @@ def test_an_early_end_gives_the_result_so_far(at: int) -> None:
     [
         (Attempt({}, 1.0, exit_code=3, tail="a\nValueError: b"), "ended with exit code 3"),
         (Attempt({}, 1.0, exit_code=-9), "SIGKILL"),
-        (Attempt({}, 9.0), "no Python loaded the probe within 9.0 s"),
+        (Attempt({}, 9.0), "no Python process loaded Teho's probe within 9.0 s"),
     ],
 )
 def test_a_program_without_a_pace_is_refused(base: Attempt, found: str) -> None:

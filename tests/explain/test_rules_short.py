@@ -25,7 +25,7 @@ class TestJobTooShort:
             "resources."
         )
         assert figures(finding) == {"wall time": 20.0, "samples": 20.0}
-        assert "instead of an `sbatch` for each" in finding.action
+        assert "instead of one `sbatch` for each run" in finding.action
 
     @pytest.mark.parametrize(("elapsed_s", "count"), [(59.99, 1), (60.0, 0), (60.01, 0)])
     def test_threshold_of_time(self, elapsed_s, count):
@@ -44,7 +44,7 @@ class TestJobTooShort:
         assert figures(found(job_too_short, scenarios.nothing_recorded()))["samples"] == 0.0
 
     @pytest.mark.parametrize(
-        ("scheduler", "text"), [("grid_engine", "instead of a `qsub`"), (None, "into one job.")]
+        ("scheduler", "text"), [("grid_engine", "instead of one `qsub`"), (None, "into one job.")]
     )
     def test_other_schedulers(self, scheduler, text):
         made = scenario(NodePart(scheduler=scheduler), elapsed_s=5.0)

@@ -37,8 +37,8 @@ def test_cores_of_a_file(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", ["0 lines with cores, and 2 tasks", "a line for each local rank"]),
-        ("0\n", ["1 lines with cores, and 2 tasks"]),
+        ("", ["0 lines with cores, but 2 tasks", "a line for each local rank"]),
+        ("0\n", ["1 line with cores, but 2 tasks"]),
         ("0\nfour\n", ["line 2", "'four'", "cores such as 0-3,8"]),
         ("0\n\n3-1\n", ["line 3", "'3-1'"]),
         ("0xg\n1\n", ["line 1", "a mask such as 0x00fe"]),

@@ -321,7 +321,7 @@ def test_a_torch_that_is_killed(step, tmp_path: Path):
     (code, output, _), *others = results(step(4, path=killer).start_all())
     assert code == 1
     assert output.startswith(
-        "rank 3 on r01g02 failed in importing torch: its torch was killed by SIGKILL.\n"
+        "rank 3 on r01g02 failed in importing torch: its torch process was killed by SIGKILL.\n"
     )
     assert others == [(0, "", "")] * 3
 

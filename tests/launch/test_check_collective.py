@@ -74,7 +74,7 @@ def test_a_rank_that_is_killed_in_the_collective(step, torch_python: Path, tmp_p
     (code, output, _), other = results(some.start_all())
     assert code == 1
     assert output.startswith("rank 1 on r01g02 failed in ")
-    assert "over gloo: its torch was killed by SIGKILL.\n" in output
+    assert "over gloo: its torch process was killed by SIGKILL.\n" in output
     assert other == (0, "", "")
 
 

@@ -147,7 +147,7 @@ all_reduce through torch 2.9.1, NCCL:
   1 MiB   400 us   2.60 GB/s  2.60 GB/s
   16 MiB  5.30 ms  3.20 GB/s  3.20 GB/s
 Slowest: rank 1 on n1, 15.0 ms for a matrix product (median of all ranks: 12.5 ms); \
-the other ranks waited 5.00 ms longer."""
+the other ranks waited 5.00 ms longer than this rank."""
     )
 
 

@@ -30,7 +30,7 @@ from support import TEHO
         ((), {"MASTER_ADDR": "n1\nn2"}, ["MASTER_ADDR is 'n1\\nn2'"]),
         (("--bind", "/nonexistent"), {"SLURM_PROCID": "1", "SLURM_LOCALID": "1"},
          ["rank 1 on", "--bind /nonexistent: No such file"]),
-        (("--generation", "x"), {}, ["rank 0 on", "--generation x: a site that Teho does not"]),
+        (("--generation", "x"), {}, ["rank 0 on", "--generation x: Teho does not know this site"]),
         ((), {"TEHO_SITE": "x"}, ["rank 0 on", "TEHO_SITE cannot be read"]),
     ],
 )  # fmt: skip
@@ -42,7 +42,7 @@ def test_a_mistake_names_rank_and_host(words, environment, parts):
 def test_nobody_tells_where_rank_0_is():
     pmi = {"PMI_RANK": "3", "PMI_SIZE": "4", "PMI_LOCAL_RANK": "1", "PMI_LOCAL_SIZE": "2"}
     text = line(launch("--", "true", env=pmi), 2)
-    assert f"rank 3 on {HOST}: PMI does not name its nodes" in text
+    assert f"rank 3 on {HOST}: PMI does not report its nodes" in text
     assert "mpirun -x MASTER_ADDR" in text
     assert told(env={**pmi, "MASTER_ADDR": "n1"})["env"]["MASTER_ADDR"] == "n1"
 

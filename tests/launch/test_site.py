@@ -112,7 +112,7 @@ def test_generations():
     assert find_generation(None, "none") is None
     with pytest.raises(InputError, match=r"--generation lost: lumi has laif-rocm7, .*`none`"):
         find_generation(lumi(), "lost")
-    with pytest.raises(InputError, match="a site that Teho does not know has none at all"):
+    with pytest.raises(InputError, match="Teho does not know this site, and has no generations"):
         find_generation(None, "laif-rocm7")
 
 

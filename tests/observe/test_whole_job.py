@@ -190,7 +190,7 @@ def test_a_node_that_cannot_be_reached_is_named_and_the_others_are_recorded(
 def test_a_slurm_that_only_shares_cores_gets_no_steps(job: dict[str, str], home: Path) -> None:
     assert run(job, "sleep", "1", STUB_VERSION="slurm 21.08.5").returncode == 0
     assert [node.name for node in recorded(home).nodes] == ["n1"]
-    assert "n2, n3: slurm 21.08.5 only shares cores" in troubles(home)
+    assert "n2, n3: with --overlap, slurm 21.08.5 shares only cores" in troubles(home)
 
 
 def test_without_srun_this_node_is_recorded(job: dict[str, str], home: Path) -> None:

@@ -124,7 +124,7 @@ def test_jobs_are_on_one_node() -> None:
     found = refusal(cluster(), gpus=0, nodes=2, cpus=8, launcher="launch")
     assert (found.kind, found.instead) == ("one_node", "--nodes 1")
     assert found.sentence == (
-        "the job requests 2 nodes; the file of Elm names no option for several nodes"
+        "the job requests 2 nodes; the cluster file of Elm has no option for several nodes"
     )
     told = plan(cluster(max_nodes=1), gpus=0, nodes=2, cpus=8, launcher="launch").unfit[0]
     assert [one.kind for one in told.refusals] == ["too_many_nodes"]
@@ -202,8 +202,8 @@ def test_parallel_jobs_that_not_all_hosts_could_take_may_wait_for_ever() -> None
     site = cluster(memory="node", kinds=("gpu", "small"))
     site = msgspec.structs.replace(site, nodes=(NODE, small))
     sentence = (
-        "whether the job ever starts: the queue's hosts differ, and a parallel job that is too "
-        "large for some of them may wait forever"
+        "whether the job ever starts: some hosts of the queue are smaller than others, and a "
+        "parallel job that is too large for the smaller hosts may wait forever"
     )
     unsure = (sentence,)
     assert plan(site, gpus=0, cpus=2, memory_mib=9000).options[0].unknown == unsure
@@ -260,7 +260,7 @@ def test_states_lists_and_projects_of_the_moment() -> None:
     )
 
     found = refusal(cluster(), account="nowhere")
-    assert found.sentence == "you cannot use project 'nowhere' (yours: open, chem)"
+    assert found.sentence == "you cannot use project 'nowhere' (your projects: open, chem)"
     assert only(cluster(), account="chem").account == "chem"
     assert refusal(cluster(required=True)).instead == "--account open"
     assert refusal(cluster(accounts=("chem",)), account="open").instead == "--account chem"

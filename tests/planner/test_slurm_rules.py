@@ -335,7 +335,7 @@ def test_a_node_whose_reserved_core_makes_it_too_small_may_come_for_its_threads(
     assert option.given is not None
     assert (option.given.cores, option.given.cpus) == (None, 20)
     (unknown,) = option.unknown
-    assert unknown.startswith("whether each node gives 20 cores or 10: some nodes have several")
+    assert unknown.startswith("whether the job gets 20 cores or only 10 on each node: some nodes")
     # 40 CPUs are more than the 38 of the other nodes for jobs, but Slurm may give all 40.
     (option,) = plan(cluster(twice, WIDE, dialect={"gives_whole": "cpus"}), gpus=0, cpus=20).options
     assert option.given is not None
@@ -497,7 +497,7 @@ def test_limits_that_nobody_can_judge_here_are_named() -> None:
     assert only(cluster(GPU, qos=limited)).unknown == (
         (
             "whether the job stays within the limit of billing=5 per job (QOS normal): "
-            "Teho does not know its amount of billing"
+            "Teho does not know how much billing the job gets"
         ),
     )
     unread = msgspec.structs.replace(OWN, max_of_account=None)

@@ -148,7 +148,7 @@ def test_a_year_is_no_time_limit():
 def test_a_quota_below_what_was_asked_for_counts(quota: float | None, asked: int):
     allocation = read_allocation(SLURM, CORES, None, NODE, quota)
     assert allocation.cores_asked == asked
-    assert any("1.5 CPUs and run on 4" in note for note in allocation.notes) == (asked == 2)
+    assert any("of 1.5 CPUs" in note for note in allocation.notes) == (asked == 2)
 
 
 def test_more_cores_than_asked_for_are_said():

@@ -129,7 +129,7 @@ def test_counts(text: str, counts: tuple[int, ...]) -> None:
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip
 def test_counts_that_do_not_parse_are_said(text: str) -> None:
-    with pytest.raises(InputError, match=r"a list of counts '.*4\(x2\),3"):
+    with pytest.raises(InputError, match=r"list of counts '.*4\(x2\),3"):
         expand_counts(text)
 
 

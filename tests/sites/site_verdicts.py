@@ -210,7 +210,7 @@ def _judge_job(bench: Bench, option: Option, script: str) -> None:
         *_differing(bench, option, job),
     ]
     if "fewer cores than asked" in differing and any(
-        one.startswith("whether each node gives") for one in option.unknown
+        one.startswith("whether the job gets") for one in option.unknown
     ):
         differing.remove("fewer cores than asked")
         bench.tally.counts["jobs with fewer cores, which the plan lists as unknown"] += 1

@@ -88,4 +88,4 @@ def test_env_and_framework_contradict_each_other(teho) -> None:
     assert done.returncode == 2
     assert "--env together with --framework" in done.stderr
     done = teho("plan", "--cluster", "roihu", "--env", "x", "--", "python", "train.py")
-    assert "--env without --script" in done.stderr
+    assert "--env has no effect without --script" in done.stderr

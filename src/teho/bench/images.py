@@ -165,7 +165,7 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
         listed = [more[0], 0, *more[1:]] if len(found.workers) > 1 else more
         raise InputError(
             f"--prefetch {_listed(asked.prefetches)} with 0 workers: only workers prefetch batches",
-            "a first number of workers of 1 or more", f"`--workers {_listed(listed)}`",
+            "1 or more as the first number of --workers", f"`--workers {_listed(listed)}`",
         )  # fmt: skip
     for size in asked.batches:
         point = {"batch": size, **first}
@@ -189,7 +189,11 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
         needed = max(one["workers"] * one["prefetch"] for one in (point, same or point))
         raise InputError(
             f"--{key} {point[key]}: an epoch has only {_epoch(point)}, "
-            + (f"the same run as {settings_text(same)}" if same else "too few for every worker"),
+            + (
+                f"so this is the same run as {settings_text(same)}"
+                if same
+                else "too few for all workers"
+            ),
             *_way_out(point, max(needed, 1)),
         )
     return found

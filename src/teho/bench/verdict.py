@@ -197,7 +197,7 @@ def _clauses(axis: str, own: list[Crossover]) -> str:
 
 
 def _from(axis: str, one: Crossover) -> str:
-    words = {"always": "throughout", "never": "not clearly faster"}
+    words = {"always": "at all sizes", "never": "not clearly faster"}
     return words.get(one.outcome) or f"from {place_text(axis, one.high or 0.0)} on"
 
 
@@ -206,8 +206,8 @@ def _times(axis: str, own: list[Crossover]) -> str:
     found = sorted(one.times for one in own)
     times = " to ".join(dict.fromkeys(map(number_text, (found[0], found[-1]))))
     lasts = {one.last for one in own}
-    at = place_text(axis, lasts.pop()) if len(lasts) == 1 else "the largest"
-    return f"{'' if times == '1' else f'{times} times '}as fast at {at}"
+    at = place_text(axis, lasts.pop()) if len(lasts) == 1 else "the largest size"
+    return f"{'equally' if times == '1' else f'{times} times as'} fast at {at}"
 
 
 def _listed(groups: list[str]) -> str:
@@ -274,7 +274,7 @@ def _ends(measured: Measured) -> Iterable[str]:
             libraries[LIBRARIES[one.library]] = None
         elif one.why not in {"time", "slow"}:
             place = place_text(measured.axis, one.point[measured.axis])
-            what = "memory is full" if one.why == "memory" else "it ends"
+            what = "memory is full" if one.why == "memory" else "the measurement ends"
             yield (
                 f"{LIBRARIES[one.library]} on {of_placement(one.placement)}: {what} at {place}"
                 f"{f' of {group}' if group else ''}: {one.text}."

@@ -143,7 +143,7 @@ class Worker:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_MOMENT_S)
         code = self._process.returncode
-        text = "it closed its output" if code is None else ended_words(code)
+        text = "the program closed its output" if code is None else ended_words(code)
         lines = last_lines(self._errors)
         return {"at": "gone", "why": "died", "text": f"{text}: {lines[-1]}" if lines else text}
 

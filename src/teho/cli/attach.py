@@ -64,12 +64,15 @@ def _running(asked: str) -> RunningJob:
     """
     if _JOB.fullmatch(asked) is None:
         raise InputError(
-            f"--job {asked!r}", "the number of a job, or of a task such as 123_4", "`squeue --me`"
+            f"--job {asked!r} is not a job number",
+            "the number of a job such as 123, or of a task such as 123_4",
+            "`squeue --me` lists your jobs",
         )
     if shutil.which("squeue") is None:
-        grid_engine = "; Teho cannot record a running job of Grid Engine"
+        grid_engine = " (Teho cannot record a running job of Grid Engine)"
         raise MissingCommandError(
-            f"no command squeue on this machine{grid_engine if shutil.which('qstat') else ''}",
+            "--job needs Slurm's command squeue, and this machine does not have it"
+            + (grid_engine if shutil.which("qstat") else ""),
             "a machine with the commands of Slurm, such as a login node",
             "log in there, or start `teho run` in the job's script",
         )

@@ -143,7 +143,7 @@ def _one_of(name: str, known: Mapping[str, object], what: str) -> str:
     from teho.config.toml import did_you_mean
 
     if name not in known:
-        raise InputError(f"{name!r} is none of the {what}{did_you_mean(name, known)}")
+        raise InputError(f"{name!r} is not one of the {what}{did_you_mean(name, known)}")
     return name
 
 
@@ -158,14 +158,16 @@ def _python(path: str) -> tuple[str, str]:
             raise InputError(f"--python {path}: no such program", "a Python with NumPy")
         if not _has_numpy(path):
             raise InputError(
-                f"--python {path}", "a Python with NumPy", f"`{path} -m pip install numpy`"
+                f"--python {path} cannot import NumPy",
+                "a Python with NumPy",
+                f"`{path} -m pip install numpy`",
             )
         return path, "as you asked"
     first = shutil.which("python")
     if first and _has_numpy(first):
         return first, "the first `python` on PATH"
     if _has_numpy(sys.executable):
-        why = "has no NumPy" if first else "is not there"
+        why = "has no NumPy" if first else "is not on PATH"
         return sys.executable, f"Teho's own Python, because `python` {why}"
     raise InputError(
         f"neither {first or 'a `python` on PATH'} nor Teho's own Python {sys.executable} has NumPy",
@@ -288,7 +290,7 @@ def _refuse_several(placements: Iterable[Placement], on: str) -> None:
     """Refuse several GPUs: the examples would use only one of them."""
     if any(len(place.gpus) > 1 for place in placements):
         raise InputError(
-            f"--on {on}: every example computes on one GPU", "gpu:1",
+            f"--on {on}: every example uses only one GPU", "gpu:1",
             "`teho scale -- COMMAND` measures your own program on several GPUs",
         )  # fmt: skip
 

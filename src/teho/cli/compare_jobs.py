@@ -20,6 +20,7 @@ from teho.model.cluster import Cluster
 from teho.model.plan import Option
 from teho.model.request import Request
 from teho.planner.answer import answer
+from teho.units import counted
 
 __all__ = ["submit_variants"]
 
@@ -54,7 +55,7 @@ def submit_variants(
     if strange := next((word for word in words if not _FORM.fullmatch(word)), None):
         raise InputError(
             f"--on {strange} with --cluster", "cpu:N or gpu:N, such as cpu:16,gpu:1",
-            "use numbers: a job gets what it requests",
+            "use numbers, because a job must request a number of cores or GPUs",
         )  # fmt: skip
     if window is not None:
         read_window(window)
@@ -93,14 +94,15 @@ def _usual(cluster: Cluster) -> list[str]:
     with_gpu = _jobs(cluster, Request(gpus=1))
     if not with_gpu:
         raise InputError(
-            f"--on is missing, and the catalogue has no job with a GPU for {cluster.title}",
+            f"--on is missing, and in the catalogue no partition of {cluster.title} accepts a job "
+            "with 1 GPU",
             "variants, such as `--on cpu:1,cpu:16`",
         )
     cores = with_gpu[0].tasks_per_node * with_gpu[0].cpus_per_task
     if not _jobs(cluster, Request(gpus=0, cpus=cores)):
         raise InputError(
-            f"--on is missing, and the catalogue has no job with {cores} cores and no GPU for "
-            f"{cluster.title}",
+            f"--on is missing, and in the catalogue no partition of {cluster.title} accepts a job "
+            f"with {counted(cores, 'core')} and without GPUs",
             "variants, such as `--on gpu:1,gpu:2`",
         )
     return ["cpu:1", f"cpu:{cores}", "gpu:1"]

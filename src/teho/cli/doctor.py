@@ -71,7 +71,8 @@ def command(
     if in_job:
         if self_test or output.form != "text":
             raise InputError(
-                f"--in-job with --self-test or --format {output.form}", "one without the other"
+                f"--in-job together with {'--self-test' if self_test else '--format'}",
+                "one of them",
             )
         raise click.exceptions.Exit(_in_job(ids, python, data, cluster))
     # os.path.expanduser: no error if no user has the name after `~`.

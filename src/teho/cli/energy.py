@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`, which measure all the time"
+_NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`: these measure during the whole run"
 
 
 @program_command("""\
@@ -52,7 +52,7 @@ def command(save: bool, diff: bool, output: Output, argv: tuple[str, ...]) -> No
     Network: not used.
     """
     if save + diff + bool(argv) != 1:
-        raise click.UsageError("One of --save, --diff and -- COMMAND… is needed.")
+        raise click.UsageError("Give one of these three: --save, --diff or '-- COMMAND…'.")
     if argv:
         _run(argv, output)
     elif save:

@@ -51,7 +51,7 @@ def chosen_cluster(name: str | None) -> Cluster:
     if name:
         return load_cluster(name)
     raise InputError(
-        f"this machine, {os.uname().nodename}, belongs to no cluster that Teho knows",
+        f"this machine, {os.uname().nodename}, does not belong to a cluster that Teho knows",
         "`--cluster NAME`",
         "`teho clusters` lists the names; `teho clusters discover` describes a new cluster",
     )

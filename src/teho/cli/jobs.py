@@ -70,7 +70,7 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
         reason = trouble or "the scheduler does not answer now"
         jobs = found.get((submission.scheduler, number), (_unknown(number, reason),))
         if any(_is_of_another(job, submission) for job in jobs):
-            jobs = (_unknown(number, "here, another job has this number"),)
+            jobs = (_unknown(number, "on this machine, another job has this number"),)
         views.append(_view_of(submission, with_missing(submission, jobs)))
     return views, problems
 

@@ -102,16 +102,16 @@ def command(
         _print(runs, rows)
     elif tags:
         wanted = " and ".join(f"{key}={value}" for key, value in tags.items())
-        click.echo(f"No run in {place} has {wanted}. `teho list` shows all.", err=True)
+        click.echo(f"No run in {place} has {wanted}. `teho list` shows all runs.", err=True)
     elif limit is not None:
-        click.echo(f"No run in {place} began since {since}.", err=True)
+        click.echo(f"No run in {place} matches --since {since}.", err=True)
     elif not hidden:
         click.echo(f"No runs in {place}. Record one with `teho run -- COMMAND`.", err=True)
     left_out = ["older runs"] * (is_more and last is None)
     if hidden:
         left_out.append(f"{counted(hidden, 'run')} of `teho compare` or `teho scale`")
     if left_out:
-        say(f"not shown: {' and '.join(left_out)}; `teho list --all` shows all")
+        say(f"not shown: {' and '.join(left_out)}; `teho list --all` shows all runs")
 
 
 def _time(text: str) -> datetime:
@@ -253,5 +253,5 @@ def _ending(row: dict[str, Any], end: End | None) -> str:
         return "ok" if row["exit_code"] == 0 else f"exit {row['exit_code']}"
     if end and end.job_state:
         state = end.job_state.replace("_", " ")
-        return "job went on" if state == "running" else f"job {state}"
+        return "job still running" if state == "running" else f"job {state}"
     return str(row["state"])

@@ -36,7 +36,9 @@ def command(parts: tuple[str, ...]) -> None:
     home = load_settings().home_directory
     directories = list(dict.fromkeys(find_run(part, home) for part in parts))
     if len(directories) < 2:
-        raise InputError("teho merge: one part", "two or more", "name the runs or directories")
+        raise InputError(
+            "teho merge: one part", "two or more parts", "name the runs or directories to join"
+        )
     merged = merge_parts(directories, home)
     run = read_run(merged)
     if absent := absent_hosts(run):

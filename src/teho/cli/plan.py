@@ -71,7 +71,7 @@ def command(
     if script and output.form != "text":
         raise InputError(f"--script together with --format {output.form}", "one of them")
     if not script and (option := first_given(SCRIPT_NAMES)):
-        raise InputError(f"{option} without --script")
+        raise InputError(f"{option} has no effect without --script")
     from teho.planner.answer import answer
 
     clusters = _clusters(names)
@@ -128,7 +128,7 @@ def _print_script(
         raise InputError(
             f"--script needs one cluster, but the request fits {len(names)} clusters: "
             f"{', '.join(names)}",
-            next_step=f"`--cluster {names[0]}`, or another of these",
+            next_step=f"`--cluster {names[0]}`, or another of these clusters",
         )
     option = found.options[0]
     cluster = clusters[option.cluster]

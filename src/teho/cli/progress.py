@@ -59,7 +59,7 @@ def elapsed_line(for_s: float) -> Iterator[None]:
         while not ended.wait(_TICK_S):
             passed_s = round(time.monotonic() - began_s)
             line(
-                f"teho: measuring, {format_duration(passed_s)} of {format_duration(for_s)} or less"
+                f"teho: measuring, {format_duration(passed_s)} of at most {format_duration(for_s)}"
             )
 
     thread = threading.Thread(target=tick, daemon=True)

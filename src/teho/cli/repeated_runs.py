@@ -75,8 +75,8 @@ class RepeatedRuns:
         """Prints a line about one run, on a terminal."""
         names = ", ".join(placements)
         say(
-            f"runs {program} several times{names and f' on {names}'}, for "
-            f"{format_duration(for_s)} or less; each run writes its files as usual"
+            f"runs {program} several times{names and f' on {names}'}, for at most "
+            f"{format_duration(for_s)}; each run writes its files as usual"
         )
 
     def _tell(self, text: str) -> None:

@@ -117,7 +117,8 @@ def _with_account(report: Report, run: Run, job_id: str) -> Report:
     notes = report.notes
     if count > 1:
         notes += (
-            f"The newest of {count} recordings of job {job_id}; `teho list` shows the others.",
+            f"This report is for the newest of {count} recordings of job {job_id}; `teho list` "
+            "shows the others.",
         )
     number = re.split("[_.]", job_id)[0]
     try:

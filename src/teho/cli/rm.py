@@ -11,6 +11,7 @@ from teho.cli import say
 from teho.cli.complete import complete_run
 from teho.cli.declare import flag, option, plain_command
 from teho.errors import InputError, RecordingError
+from teho.units import counted
 
 __all__ = ["command"]
 
@@ -53,7 +54,7 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
             click.echo(f"  {path.name}{_about(path)}", err=True)
         if len(chosen) > 10:
             click.echo(f"  … and {len(chosen) - 10} more", err=True)
-        click.confirm(f"Delete {len(chosen)} recording(s)?", abort=True, err=True)
+        click.confirm(f"Delete {counted(len(chosen), 'recording')}?", abort=True, err=True)
     deleted = 0
     for path in chosen:
         try:
@@ -64,7 +65,7 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
         forget_steps_of(path.parent.parent, {path.name})
         deleted += 1
     if deleted:
-        say(f"deleted {deleted} recording(s)")
+        say(f"deleted {counted(deleted, 'recording')}")
     if deleted < len(chosen):
         raise click.exceptions.Exit(2)
 

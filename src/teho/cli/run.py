@@ -396,8 +396,8 @@ def _print_report(
         print_text(loaded.view_with(plots=False), sys.stderr, "default" if is_full else "brief")
     if is_part:
         say(
-            f"{recorded} of {nodes} nodes are recorded in {node_name(task)}:{recording.directory}; "
-            "if the nodes share no file system, each node keeps a part of the recording: join the "
-            "parts with `teho merge`"
+            f"{recorded} of {nodes} nodes are recorded in {node_name(task)}:{recording.directory}. "
+            "If the nodes do not share a file system, each node has its own part of the recording. "
+            "Next: join the parts with `teho merge`"
         )
     return True

@@ -131,7 +131,7 @@ def command(
     number = submission.number
     place = known.title
     if local and not planned_for_here(known.name):
-        place = f"this machine, as planned for {place}"
+        place = f"this machine, with the plan for {place}"
     each = " for each task" if wishes.array else ""
     say(f"submitted job {number} to {place}, {option_sentence(option)}{each}")
     say(f"log: {log_of(submission, settings.home_directory)}")
@@ -161,7 +161,7 @@ def _cluster(name: str | None, *, is_local: bool, elsewhere: bool) -> Cluster:
     if found is not None and found.name != name and not elsewhere:
         raise InputError(
             f"--cluster {name}, but this machine belongs to {found.title}",
-            next_step=f"log in to {cluster.title}, or `--local` or `--dry-run` here",
+            next_step=f"log in to {cluster.title}, or use `--local` or `--dry-run` here",
         )
     return cluster
 

@@ -91,7 +91,7 @@ def _say_where(option: Option, cluster: Cluster) -> None:
         say(f"{where}, {limit}")
         return
     has_names = cluster.dialect.partition != "never"
-    other = "; `--partition NAME` chooses another one" if has_names else ""
+    other = "; `--partition NAME` chooses another partition" if has_names else ""
     say(f"{where}, {limit}: no test partition of {cluster.title} fits the request{other}")
 
 

@@ -62,7 +62,8 @@ def load_cluster(name: str, environment: Mapping[str, str] = os.environ) -> Clus
     if name not in files:
         raise InputError(
             f"no cluster {name!r} in the catalogue{did_you_mean(name, files)}",
-            next_step="`teho clusters` lists them; `teho clusters discover` writes a new one",
+            next_step="`teho clusters` lists the known clusters; `teho clusters discover` writes a "
+            "file for a new one",
         )
     return read_cluster(files[name])
 
@@ -86,9 +87,9 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
         yield f"name {cluster.name!r}", f"the name of the file, {stem!r}"
     known = cluster_schedulers()
     if cluster.scheduler not in known:
-        yield f"scheduler {cluster.scheduler!r}{did_you_mean(cluster.scheduler, known)}", ""
+        yield f"unknown scheduler {cluster.scheduler!r}{did_you_mean(cluster.scheduler, known)}", ""
     if cluster.status == "retired" and cluster.retired_on is None and not cluster.notes:
-        yield "status retired without retired_on", "a date, or a note on its absence"
+        yield "status retired without retired_on", "a date, or a note that says why it is missing"
     for kind in cluster.nodes:
         _check_memory(kind.memory, f"node kind {kind.name!r}, memory")
     _check_memory(cluster.dialect.default_memory_per_core, "dialect, default_memory_per_core")
@@ -99,7 +100,7 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     for share in cluster.shares:
         _check_memory(share.memory, f"share of GPU {share.gpu!r}, memory")
         if share.gpu not in types:
-            yield f"share of GPU {share.gpu!r}{did_you_mean(share.gpu, types)}", ""
+            yield f"share of an unknown GPU type {share.gpu!r}{did_you_mean(share.gpu, types)}", ""
     for partition in cluster.partitions:
         for found, expected in _of_partition(cluster, partition):
             yield f"partition {partition.title!r}: {found}", expected
@@ -114,7 +115,7 @@ def _of_partition(cluster: Cluster, partition: Partition) -> Iterator[tuple[str,
         yield "neither name nor label", "a label, which is shown if jobs name no partition"
     for kind in partition.kinds:
         if kind not in kinds:
-            yield f"node kind {kind!r}{did_you_mean(kind, kinds)}", ""
+            yield f"unknown node kind {kind!r}{did_you_mean(kind, kinds)}", ""
     if partition.billing and partition.billing not in cluster.billing:
         yield f"billing {partition.billing!r}", "a table [billing.NAME]"
     for key in ("max_time", "min_time", "advised_min_time"):

@@ -96,7 +96,7 @@ def in_utf8(path: Path) -> Path:
     except UnicodeEncodeError as error:
         raise InputError(
             f"{path}: the path has bytes that are not UTF-8",
-            next_step="move or link the directory to another name, and set TEHO_HOME to it",
+            next_step="move or link the directory to another name, and set TEHO_HOME to this name",
         ) from error
     return path
 

@@ -34,7 +34,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", "a TOML file that you can read") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}", "TOML, as on https://toml.io") from error
+        raise InputError(f"{path}: {error}", "TOML, as described on https://toml.io") from error
     return content
 
 

@@ -94,7 +94,9 @@ def compare_recorded(
         key=lambda one: one[1].started_at,
     )
     if not runs:
-        raise InputError("no recording came to its end", "at least one ended run of each variant")
+        raise InputError(
+            "none of the recorded runs ran to its end", "at least one complete run of each variant"
+        )
     swept = _swept([run for _, run in runs])
     _refuse_unlike_commands([run for _, run in runs], swept)
     rows = [_row(path, run, swept) for path, run in runs]
@@ -185,16 +187,16 @@ def _turns(contest: Contest, went: Sequence[tuple[str, Run]]) -> str:
     ended = [(run.end.at, after) for (_, run), (_, after) in pairwise(own) if run.end]
     if any(at > after.started_at for at, after in ended):
         return (
-            "Some of these runs were recorded at the same time. If these runs "
-            "shared a node, each run slowed the others."
+            "Some of these runs were recorded at the same time. If these runs shared a node, they "
+            "slowed each other down."
         )
     names = [name for name, _ in own]
     rounds = [set(names[first : first + 2]) for first in range(0, len(names) - 1, 2)]
     if all(round_ == two for round_ in rounds):
-        return "These recorded runs took turns."
+        return "These recorded runs alternated between the two variants."
     return (
-        "These recorded runs did not take turns, so the results include changes of the machine "
-        "between the runs."
+        "These recorded runs did not alternate between the two variants, so the results include "
+        "changes of the machine between the runs."
     )
 
 
@@ -227,7 +229,7 @@ def _unlike(runs: Sequence[Run]) -> list[str]:
         cpus = [node.cpu_model for node in run.nodes if node.cpu_model]
         kinds[place.name] |= dict.fromkeys([gpu.name for gpu in place.gpus] or cpus)
     return [
-        f"Runs of {name} used different models of CPU or GPU, but count as one variant: "
+        f"Runs of {name} count as one variant, but used different models of CPU or GPU: "
         f"{joined(list(own))}."
         for name, own in kinds.items()
         if len(own) > 1

@@ -88,7 +88,7 @@ def this_machine(environment: Mapping[str, str] = os.environ) -> Machine:
         source.close()
     why = "; ".join(refusal.found for refusal in refusals) if not gpus else ""
     if not gpus and sources:
-        why = "its environment hides them all"
+        why = "the environment variables of the job hide all GPUs"
     allowed = frozenset(os.sched_getaffinity(0))
     given = read_allocation(environment, allowed, None, None)
     return Machine(_own_cores(physical_cores(allowed), gpus, given), gpus, why)

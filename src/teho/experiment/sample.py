@@ -28,7 +28,7 @@ from teho.model.run import Run
 from teho.model.summary import Figure, Stat, Summary
 from teho.model.watched import WatchedProcess
 from teho.store.probe import watched_processes
-from teho.units import format_count, format_duration
+from teho.units import counted, format_duration
 
 __all__ = ["sample_of"]
 
@@ -92,7 +92,7 @@ def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
     had = max((len(process.cores or ()) for process in processes), default=0)
     if 0 < given < had:
         return (
-            f"the run was given {format_count(given)} cores, but ran on {format_count(had)}: "
+            f"the run was given {counted(given, 'core')}, but ran on {counted(had, 'core')}: "
             "a launcher such as `srun` may have given the run other cores and GPUs"
         )
     has_gpus = any(node.devices for node in run.nodes)

@@ -245,7 +245,7 @@ class _Words:
         found = []
         base_n = min(measured, default=1)
         if base_n != 1:
-            why = "could not be measured" if 1 in runs else "was not run"
+            why = "could not be measured" if 1 in runs else "was not tried"
             found.append(
                 f"1 {self._worker} {why}: all runs are compared with "
                 f"{counted(base_n, self._worker)}."

@@ -99,7 +99,7 @@ def _of_loader(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
 
 def _waits_little(waited: float) -> str:
     share = f"{100 * waited:.1f} % of the time"
-    return f"The program waits for batches {share}: loader settings were not tried."
+    return f"The program waits for batches only {share}, so loader settings were not tried."
 
 
 def _of_pipeline(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
@@ -283,7 +283,7 @@ def _tf32(base: Attempt) -> Ways:
 
 def _autocast(base: Attempt) -> Ways:
     if base.facts.get("autocast"):
-        return f"The program already uses autocast, to {base.facts['autocast']}."
+        return f"The program already uses autocast, with {base.facts['autocast']}."
     return [({"autocast": "bfloat16"},)]
 
 

@@ -59,7 +59,7 @@ class Started:
                 raise InputError(
                     f"{argv[0]}: {error.strerror}",
                     "a program that starts",
-                    f"`command -v {argv[0]}`",
+                    f"check the name: `command -v {argv[0]}`",
                 ) from None
             finally:
                 if cores:

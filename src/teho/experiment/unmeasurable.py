@@ -20,18 +20,18 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
     if run.exit_code:
         return InputError(
             f"{run.ended} after {took}, before its step rate was known{wrote}",
-            next_step="run it without Teho first",
+            next_step="run the program without Teho first",
         )
     if run.process is None:
         return InputError(
-            f"no Python loaded the probe within {took}{wrote}",
+            f"no Python process loaded Teho's probe within {took}{wrote}",
             "a Python program, started without -I, -E or -S",
         )
     when = "before it ended" if run.exit_code == 0 else f"within {took}"
     if not run.unit:
         return InputError(
-            "no step of a PyTorch optimizer or of Keras, and no batch of a DataLoader or a tf.data "
-            f"pipeline was seen {when}" + "".join(f"; {problem}" for problem in run.problems[:1]),
+            "no optimizer step (PyTorch, Keras) and no batch (DataLoader, tf.data) was seen "
+            f"{when}" + "".join(f"; {problem}" for problem in run.problems[:1]),
             next_step="call `teho.step()` in the program after each step, or increase `--for`",
         )
     steps = run.pace.steps if run.pace else 0
@@ -41,7 +41,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
             f"{FEWEST_STEPS} or more within the window",
             "let the program run longer"
             if run.exit_code == 0
-            else f"`--for` more than {format_duration(for_s)}",
+            else f"increase `--for` to more than {format_duration(for_s)}",
         )
     return None
 
@@ -68,7 +68,7 @@ def no_pace(settings: Settings, run: Attempt) -> str:
         )
     threads = run.facts.get("threads")
     if "threads" in settings and threads not in {None, settings["threads"]}:
-        return f"the program sets its threads itself, to {threads}"
+        return f"the program itself sets the number of threads to {threads}"
     return _not_taken(settings, run.loader.settings if run.loader else {})
 
 

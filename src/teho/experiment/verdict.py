@@ -250,7 +250,7 @@ def _small_print(
     if contest.price is None and not contest.same_cost_cores:
         notes.append(
             "The price of a GPU, compared with a core, is not known here, so the verdict is only "
-            "about time. Give it with `--site CLUSTER` or `--gpu-cost CORES`."
+            "about time. Give the price with `--site CLUSTER` or `--gpu-cost CORES`."
         )
     elif outcome == "not_worth_it" and contest.speed.low >= 1 + _ALIKE:
         notes.append(

@@ -92,7 +92,7 @@ class Window:
         """
         os.close(self._stop)
         if not wait_for([self._said], _PATIENCE_S):
-            raise RuntimeError(f"no answer within {_PATIENCE_S:g} s")
+            raise RuntimeError(f"the step counter did not answer within {_PATIENCE_S:g} s")
         said = os.read(self._said, 4096).decode()
         if said not in {"", ENOUGH, AT_LIMIT}:
             raise RuntimeError(said)

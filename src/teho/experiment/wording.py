@@ -23,13 +23,13 @@ _LINES = {
     "channels_last": "model = model.to(memory_format=torch.channels_last)  # and the images too",
 }
 _LINE_REMARKS = {
-    "threads": "Or `OMP_NUM_THREADS` in the environment.",
+    "threads": "Or set `OMP_NUM_THREADS` in the environment.",
     "tf32": "Matrix products then have 10 bits of mantissa: check the result.",
     "autocast": "This setting changes the numbers: check the result.",
 }
 _FROZEN = (
-    "The gain was measured with the samples that were loaded in 3 s, used again and again. In "
-    "memory, each sample keeps its first random augmentation."
+    "For this measurement, samples were loaded for 3 s and then used again and again. In memory, "
+    "each sample keeps its first random augmentation."
 )
 
 
@@ -40,8 +40,8 @@ PIPELINE_CODE = {
 }
 """Settings of a tf.data pipeline, as code."""
 _CALL_REMARKS = {
-    "cache": "The gain was measured with the elements that were loaded in 3 s, used again and "
-    "again. Put random augmentation and `shuffle` behind `cache`.",
+    "cache": "For this measurement, elements were loaded for 3 s and then used again and again. "
+    "Put random augmentation and `shuffle` behind `cache`.",
 }
 
 

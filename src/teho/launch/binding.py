@@ -157,7 +157,7 @@ def _find_pool(
         return _Pool(cores, count * task.local_size, shared=False, why_not=why_not)
     if granted is not None and count > granted:
         why_not = (
-            f"the job has {granted} cores here but may run on {count}: its own cores are "
+            f"on this node, the job has {granted} cores but may run on {count}: its own cores are "
             "not known, and the other cores may belong to other jobs"
         )
         return _Pool(usable, granted, shared=True, why_not=why_not)
@@ -307,7 +307,8 @@ def _from_file(name: str, task: Task, allowed: frozenset[int]) -> list[int]:
                 raise InputError(f"--bind {name}, line {number}: {error}") from None
     if len(shares) < task.local_size:
         raise InputError(
-            f"--bind {name}: {len(shares)} lines with cores, and {task.local_size} tasks on a node",
+            f"--bind {name}: {len(shares)} line{'s' * (len(shares) != 1)} with cores, but "
+            f"{task.local_size} tasks on a node",
             "a line for each local rank",
         )
     cores = shares[task.local_rank]

@@ -137,7 +137,7 @@ def _meeting(task: Task, environment: Mapping[str, str]) -> tuple[str, str]:
     address, port = meeting_place(task, environment)
     if not address:
         raise InputError(
-            f"{task.started_by} does not name its nodes",
+            f"{task.started_by} does not report its nodes",
             "MASTER_ADDR, the host of rank 0",
             "export MASTER_ADDR before the launch (`mpirun -x MASTER_ADDR …`)",
         )

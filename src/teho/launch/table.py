@@ -117,7 +117,7 @@ def _environment(plans: Sequence[Launch]) -> Iterator[str]:
     own = {name: value for name, value in first.items() if name not in alike}
     if own:
         yield ""
-        yield "Different on each rank (here rank 0)"
+        yield "Different on each rank (these values are for rank 0)"
         yield from (f"  {name}={_shown(value)}" for name, value in sorted(own.items()))
 
 

@@ -89,8 +89,8 @@ def unsure_cores(case: Case) -> Iterator[str]:
     fewest = min((one.cores for one in found if one.cores is not None), default=asked)
     if fewest < asked:
         yield (
-            f"whether each node gives {counted(asked, 'core')} or {fewest}: some nodes have "
-            "several CPUs per core, and Slurm counts CPUs there"
+            f"whether the job gets {counted(asked, 'core')} or only {fewest} on each node: some "
+            "nodes have several CPUs per core, and Slurm counts CPUs on these nodes"
         )
 
 

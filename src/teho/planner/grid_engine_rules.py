@@ -56,10 +56,10 @@ def _lists(case: Case) -> Iterator[Refusal]:
     if is_let_in(case.live, allowed, denied) is False:
         lists = f"{'s' if len(allowed) > 1 else ''} {', '.join(allowed)}"
         who = f"users in the user list{lists}" if allowed else "users"
-        out = f" not in {', '.join(denied)}" if denied else ""
+        out = f" who are not in {', '.join(denied)}" if denied else ""
         yield Refusal(
             kind="user_list",
-            sentence=f"only {who}{out} can use {case.where}, and you do not belong to these users",
+            sentence=f"only {who}{out} can use {case.where}, and you are not one of these users",
             source=partition.source,
         )
 
@@ -72,7 +72,7 @@ def _project(case: Case) -> Iterator[Refusal]:
     names = [one.account for one in (live.associations or () if live else ())]
     sentence = ""
     if known and named and named not in names:
-        have = f"yours: {', '.join(names)}" if names else "you have no project"
+        have = f"your projects: {', '.join(names)}" if names else "you have no project"
         sentence = f"you cannot use project {named!r} ({have})"
     elif known and not named and case.cluster.account.required:
         sentence = "the job names no project, and you have no default project"
@@ -95,7 +95,8 @@ def _gpus_of_cores(case: Case) -> Iterator[Refusal]:
     yield Refusal(
         kind="gpus_of_cores",
         sentence=f"the job requests {counted(gpus, 'GPU')} and {counted(cores, 'core')}; "
-        f"{case.where} counts GPUs per core, so the GPUs must be a multiple of the cores",
+        f"{case.where} counts GPUs per core, so the number of GPUs must be a multiple of the "
+        "number of cores",
         source=case.kind.source,
         instead=f"--cpus {gpus * case.shape.nodes}",
     )
@@ -106,7 +107,7 @@ def _environment(case: Case) -> Iterator[Refusal]:
     if case.shape.nodes > 1:
         if partition.max_nodes != 1 and not case.has_option_for_nodes:  # else refused already
             title = case.cluster.title
-            none = f"the file of {title} names no option for several nodes"
+            none = f"the cluster file of {title} has no option for several nodes"
             if case.cluster.dialect.several_nodes:
                 none = f"{title} documents no option for GPUs on several nodes"
             yield Refusal(
@@ -226,8 +227,8 @@ def unknown_to_grid_engine(case: Case) -> Iterator[str]:
         )
     if own is not None and _is_too_much_for_a_host(case):
         yield (
-            "whether the job ever starts: the queue's hosts differ, and a parallel job that is too "
-            "large for some of them may wait forever"
+            "whether the job ever starts: some hosts of the queue are smaller than others, and a "
+            "parallel job that is too large for the smaller hosts may wait forever"
         )
     if _may_have_less_memory(case):
         yield (

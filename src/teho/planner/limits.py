@@ -16,7 +16,7 @@ from teho.planner.resource_limits import LIMITS_SOURCE, resource_refusals
 from teho.planner.shape import fewest_nodes
 from teho.planner.slurm_access import in_service, slurm_access
 from teho.schedulers.registry import scheduler_of
-from teho.units import counted, format_duration, least, plural
+from teho.units import counted, format_duration, least
 
 __all__ = ["refusals_of"]
 
@@ -70,7 +70,7 @@ def _launcher(case: Case) -> Iterator[Refusal]:
         yield Refusal(
             kind="no_such_launcher",
             sentence=f"{launcher.name} cannot start on several nodes of {case.cluster.title}, "
-            f"because {scheduler.title} only starts the script",
+            f"because {scheduler.title} starts the job's script on only one node",
             source=case.cluster.dialect.source,
             instead="--launcher launch",
         )
@@ -172,7 +172,7 @@ def _gpu_counts(case: Case) -> Iterator[Refusal]:
     allowed += [f"a multiple of {multiple}"] if multiple is not None else []
     yield Refusal(
         kind="gpu_count",
-        sentence=f"the job requests {counted(gpus, 'GPU')}; jobs can only have "
+        sentence=f"the job requests {counted(gpus, 'GPU')}; jobs can have only "
         f"{' or '.join(allowed)}",
         source=partition.source,
         instead=_next_count(case, multiple) if multiple else "",
@@ -198,16 +198,15 @@ def _nodes(case: Case) -> Iterator[Refusal]:
             more = partition.max_nodes_with_allocation
             prefixes = " or ".join(case.cluster.account.allocations)
             helps = more is not None and most < nodes <= more
-            instead = f"an account {prefixes}…, which may have {more}" if helps else ""
+            instead = f"an account {prefixes}…, which may have {more} nodes" if helps else ""
             yield above("too_many_nodes", asked, most, source, instead)
             return
     working = _nodes_in_service(case)
     if working is not None and nodes > working:
         yield Refusal(
             kind="nodes_out_of_service",
-            sentence=f"the job requests {asked}; only {working} such "
-            f"{plural('node', working)} in {case.where} {'is' if working == 1 else 'are'} in "
-            "service now",
+            sentence=f"the job requests {asked}; only {counted(working, 'such node')} in "
+            f"{case.where} {'is' if working == 1 else 'are'} in service now",
             source="`sinfo`, read just now",
         )
     elif nodes < partition.min_nodes:

@@ -69,7 +69,7 @@ def unsure_limits(case: Case) -> Iterator[str]:
             bound = f"{verb} {amount} {one.per}".rstrip()
             why = "its allocation depends on the node"
             if one.given is None:
-                why = f"Teho does not know its amount of {one.what}"
+                why = f"Teho does not know how much {one.what} the job gets"
             yield f"whether the job {bound} ({one.limit.setter}): {why}"
     most, threads = case.partition.max_cpus_per_node, case.kind.threads_per_core
     if most is not None and most % threads and case.shape.gpus_per_node:

@@ -77,7 +77,7 @@ def _membership(case: Case, live: Live) -> Iterator[Refusal]:
     accounts = sorted({one.account for one in live.associations})
     if own is None and case.cluster.enforced:
         have = (
-            f"yours: {first_names(accounts)}"
+            f"your accounts: {first_names(accounts)}"
             if accounts
             else "Slurm's accounting has no account for you"
         )

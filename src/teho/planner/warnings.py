@@ -94,16 +94,16 @@ def _launcher(case: Case) -> Iterator[Advice]:
             starters = "`-- mpirun COMMAND` starts one process on each core"
         yield Advice(
             kind="one_process_for_many",
-            sentence=f"the job starts one process for {what}; if the program starts no other "
-            f"process, the other {rest} stay idle; {starters}",
+            sentence=f"the job starts only one process for {what}; if the program does not start "
+            f"more processes, the other {rest} stay idle; {starters}",
             source="CSC ml-multi.md 2026-08-20: simply reserving more GPUs isn't enough",
         )
     known = launchers().get(program)
     if known is not None and known.own_processes and case.shape.tasks_per_node > 1:
         yield Advice(
             kind="processes_twice",
-            sentence=f"`--launcher {request.launcher}` starts {program} once per GPU, and "
-            f"{program} itself starts a process per GPU: use `--launcher {program} -- train.py`, "
+            sentence=f"`--launcher {request.launcher}` starts {program} once per GPU, and each "
+            f"{program} starts one process per GPU: use `--launcher {program} -- train.py`, "
             f"which starts {program} once per node",
             source="CSC ml-multi.md 2026-08-20: --ntasks-per-node=1 with torchrun and accelerate",
         )
@@ -118,8 +118,8 @@ def _spread(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="gpus_spread",
             sentence=f"{request.gpus} GPUs with {case.shape.cores_per_node * case.shape.nodes} "
-            f"cores need {case.shape.nodes} nodes; with fewer cores, the GPUs fit on {even}; "
-            f"`--nodes {even}` shows which limit is exceeded",
+            f"cores need {case.shape.nodes} nodes; with fewer cores, the GPUs fit on "
+            f"{counted(even, 'node')}; `--nodes {even}` shows which limit is exceeded",
             source=case.kind.source,
         )
     elif case.shape.nodes > fewest:
@@ -269,8 +269,8 @@ def _energy(case: Case) -> Iterator[Advice]:
         return
     yield Advice(
         kind="energy_is_shared",
-        sentence=f"{gpu.per_energy_counter} GPUs share an energy counter: the energy of this job "
-        "may include the work of other jobs; only jobs on whole nodes measure their own energy",
+        sentence=f"{gpu.per_energy_counter} GPUs share one energy counter, so the measured energy "
+        "may include the energy of other jobs; on whole nodes, it is only the energy of the job",
         source=case.kind.source,
     )
 

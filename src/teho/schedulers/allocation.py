@@ -59,14 +59,14 @@ def read_allocation(
     if cpu_quota is not None and cpu_quota < min(len(cores), asked or len(cores)):
         facts["cores_asked"] = math.ceil(cpu_quota)
         variables.notes.append(
-            f"The container or cgroup may use the time of {cpu_quota:g} CPUs and run on "
-            f"{len(cores)} CPUs, so CPU values per core include the work of other programs."
+            f"The container or cgroup may run on {len(cores)} CPUs, but its limit is the CPU time "
+            f"of {cpu_quota:g} CPUs. So CPU values per core include the work of other programs."
         )
     elif asked is not None and len(cores) > asked:
         has = "has" if "cores" in facts.get("with_gpus", ()) else "requested"
         variables.notes.append(
-            f"The job {has} {asked} CPUs on this node but may run on {len(cores)}: the job is not "
-            "bound to its CPUs, so CPU values per core include the work of other jobs."
+            f"The job {has} {asked} CPUs on this node but may run on {len(cores)} CPUs: the job is "
+            "not bound to its CPUs. So CPU values per core include the work of other jobs."
         )
     return Allocation(
         **facts,

@@ -32,7 +32,7 @@ def tasks_of(array: str) -> tuple[str | None, ...]:
         ranges.append(range(int(first), int(last or first) + 1, int(step or 1) or 1))
     total = sum(map(len, ranges))
     if not 0 < total <= _MOST_TASKS:
-        raise ValueError(f"array {array!r} has {total} tasks, not 1 to {_MOST_TASKS}")
+        raise ValueError(f"array {array!r} has {total} tasks; 1 to {_MOST_TASKS} are allowed")
     return tuple(str(index) for indices in ranges for index in indices)
 
 

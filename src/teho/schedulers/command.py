@@ -181,7 +181,7 @@ def _once(argv: Sequence[str], timeout_s: float, environment: Mapping[str, str])
             f"{argv[0]} cannot be started: {error.strerror}",
             "a machine with the scheduler's commands, such as a login node",
             "log in to such a machine, or run `module load` for these commands; `command -v "
-            f"{shlex.quote(argv[0])}` then shows its path",
+            f"{shlex.quote(argv[0])}` then shows the path",
         ) from None
     with process:
         try:

@@ -106,7 +106,9 @@ def expand_counts(text: str) -> tuple[int, ...]:
         number, repeated, times = item.partition("(x")
         times = times[:-1] if repeated and times.endswith(")") else ("" if repeated else "1")
         if not is_number(number) or not is_number(times) or len(counts) + int(times) > _MOST:
-            raise InputError(f"a list of counts {text[:60]!r}", "a list such as 4(x2),3")
+            raise InputError(
+                f"list of counts {text[:60]!r} cannot be read", "a list such as 4(x2),3"
+            )
         counts += [int(number)] * int(times)
     return tuple(counts)
 

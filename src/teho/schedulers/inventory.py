@@ -48,7 +48,9 @@ PATIENCE_S = 5.0
 """A user waits for a plan. Answers that come later are not used."""
 UNTYPED = "gpu"
 """Type of GPUs if the scheduler has no name for it."""
-HOSTS_NOTE = "hosts names only this machine; a pattern such as login* matches all login nodes."
+HOSTS_NOTE = (
+    "The list hosts has only this machine. A pattern such as login* matches all login nodes."
+)
 
 
 class Ask(Protocol):
@@ -187,7 +189,7 @@ def _notes(host: Host, features: frozenset[str]) -> str:
         notes.append(f"Features: {', '.join(sorted(features))}.")
     if len(host.gpus) > 1:
         types = ", ".join(f"{count} × {gpu_type}" for gpu_type, count in host.gpus)
-        notes.append(f"The same nodes have {types}; each type is a separate kind here.")
+        notes.append(f"The same nodes have {types}; this file has a node kind for each type.")
     return " ".join(notes)
 
 

@@ -102,7 +102,7 @@ def find(backend: Backend, submission: Submission) -> Submission:
         if age > _SETTLED:
             raise
         raise LostSubmissionError(
-            f"{error.found}; but the job was submitted only {age.total_seconds():.0f} s ago",
+            f"{error.found}; but this is only {age.total_seconds():.0f} s after the submission",
             "",
             f"look again after {_SETTLED.total_seconds() / 60:.0f} min",
         ) from None
@@ -131,16 +131,16 @@ def _look_up(
     if trouble:
         raise LostSubmissionError(
             f"{unknown}, and Teho cannot look for the job: {trouble}",
-            f"a job marked {submission.mark}",
-            "run `teho status` to look again; do not submit again before `teho status` finds the "
-            "answer",
+            f"a job with the mark {submission.mark}",
+            "run `teho status` to look again; do not submit again before `teho status` reports "
+            "whether the job was submitted",
         )
     if doubtful:
         raise LostSubmissionError(
             f"{unknown}; job {doubtful} has the same name and time, but not the mark of this "
             "submission",
-            f"a job marked {submission.mark}",
-            f"look at job {doubtful}; if it is another job, submit again",
+            f"a job with the mark {submission.mark}",
+            f"look at job {doubtful}; if this is not your job, submit again",
         )
     raise NotSubmittedError(
         f"the job was not submitted: {problem}; the job is neither in the queue nor in the "

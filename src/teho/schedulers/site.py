@@ -109,9 +109,12 @@ def find_generation(site: Site | None, name: str) -> Generation | None:
     for generation in known:
         if generation["name"] == name:
             return generation
-    names = ", ".join(generation["name"] for generation in known) or "none at all"
-    where = site["name"] if site else "a site that Teho does not know"
-    raise InputError(f"--generation {name}: {where} has {names}", "one of these, or `none`")
+    names = ", ".join(generation["name"] for generation in known)
+    where = f"{site['name']} has" if site else "Teho does not know this site, and has"
+    raise InputError(
+        f"--generation {name}: {where} {f'only {names}' if known else 'no generations'}",
+        "one of these, or `none`" if known else "`none`",
+    )
 
 
 def with_gpus(site: Site | None, gpus: int | None, slots: int | None) -> int | None:

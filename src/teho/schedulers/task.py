@@ -335,7 +335,8 @@ def _number(environment: Mapping[str, str], *names: str, default: int | None = N
                 return int(text)
             raise InputError(f"{name} is {text[:40]!r}", f"a whole number below {_TOO_MANY}")
     if default is None:
-        raise InputError(f"{' and '.join(names)} is not set", "a whole number")
+        are = "are" if names[1:] else "is"
+        raise InputError(f"{' and '.join(names)} {are} not set", "a whole number")
     return default
 
 
@@ -348,7 +349,7 @@ def _check(task: Task) -> None:
     elif task.local_size > task.size:
         found = f"{task.local_size} tasks on this node, and {task.size} in all"
     elif task.tasks_per_node and sum(task.tasks_per_node) != task.size:
-        found = f"{task.size} tasks in all, {sum(task.tasks_per_node)} on all nodes together"
+        found = f"{task.size} tasks in all, but {sum(task.tasks_per_node)} as the sum of all nodes"
     elif task.hosts and task.node_rank >= len(task.hosts):
         found = f"node number {task.node_rank} of {len(task.hosts)}"
     else:

@@ -40,7 +40,7 @@ def test_mails_are_sent_at_the_moments_that_were_named() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (ScriptOptions(mail="start"), "--mail: 'start'; expected some of begin, end, fail"),
+        (ScriptOptions(mail="start"), "--mail: 'start'; expected one or more of begin, end, fail"),
         (ScriptOptions(mail_to="me@example.org"), "--mail-to without --mail"),
     ],
 )

@@ -38,7 +38,8 @@ class _ArraysOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] == "numpy" and name in self._ALLOWED:
             return self._ALLOWED[name]
-        raise pickle.UnpicklingError("it asks for %s.%s, which images do not need" % (module, name))
+        text = "the file uses %s.%s, but image data do not need it" % (module, name)
+        raise pickle.UnpicklingError(text)
 
 
 def read_cifar10(folder: Path, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -105,8 +106,8 @@ def _cifar10_folder() -> Path | None:
         if (folder / _FILES[0]).is_file():
             return folder
     raise FileNotFoundError(
-        "CIFAR10_PATH is %s, but %s is not in this folder or its cifar-10-batches-py. Unset the "
-        "variable to use generated images" % (named, _FILES[0])
+        "CIFAR10_PATH is %s, but %s is not in this folder or its subfolder cifar-10-batches-py. "
+        "Unset the variable to use generated images" % (named, _FILES[0])
     )
 
 

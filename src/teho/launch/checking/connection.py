@@ -153,7 +153,7 @@ def connect(task: CheckTask, timeout_s: float) -> Connection:
     try:
         greeting = connection.wire.wait(min(_CONNECT_S, timeout_s))
     except (EOFError, ForeignError, OSError) as error:
-        said = f"said {error}" if isinstance(error, ForeignError) else "said nothing"
+        said = f"sent {error}" if isinstance(error, ForeignError) else "sent nothing"
         raise ConnectError(
             f"{task.name}: the program at {task.place} is not rank 0 of this step: it {said}. "
             "Next: set MASTER_PORT to a free port, the same on all ranks"
@@ -208,9 +208,9 @@ def _end(program: subprocess.Popen[bytes], tail: bytes) -> tuple[str, bool]:
     try:
         code = program.wait(_KILLED_S)
     except subprocess.TimeoutExpired:
-        return "its torch closed its output but still runs", False
+        return "its torch process closed its output but still runs", False
     if code < 0:
-        return f"its torch was killed by {signal.Signals(-code).name}", True
+        return f"its torch process was killed by {signal.Signals(-code).name}", True
     lines = tail.decode(errors="replace").strip().splitlines()
     last = f": {lines[-1].strip()[:200]}" if lines else ""
-    return f"its torch ended with exit code {code}{last}", False
+    return f"its torch process ended with exit code {code}{last}", False

@@ -54,7 +54,7 @@ def rendezvous_findings(
     missing = [rank for rank in range(task.world_size) if rank not in came]
     if len(hellos) >= task.world_size:
         # All tasks have arrived, so no other task will have the missing rank.
-        advice = "start as many tasks as WORLD_SIZE says, and give each its own RANK"
+        advice = "start WORLD_SIZE tasks, and give each task its own RANK"
         if missing:
             findings.append(Problem("rank-missing", f"no task has RANK {spans(missing)}", advice))
         return findings
@@ -62,8 +62,8 @@ def rendezvous_findings(
     for node, ranks in group_by(missing, lambda rank: nodes.get(rank, "")).items():
         who = name_ranks(ranks) + (f" on {node}" if node else "")
         sentence = f"{who} did not reach {task.place} within {waited_s:.0f} s"
-        it = "it says" if len(ranks) == 1 else "they say"
-        advice = f"read what {it} on standard error, and check that all tasks were started"
+        these = "this rank" if len(ranks) == 1 else "these ranks"
+        advice = f"read the messages of {these} on standard error, and check that all tasks started"
         findings.append(Problem("rank-missing", sentence, advice))
     return findings
 
@@ -103,8 +103,8 @@ def claimed_twice(first: Message, second: Message) -> Problem:
     return Problem(
         "rank-twice",
         f"two tasks claim rank {first['rank']}: {tasks}",
-        "give each task its own RANK; if the batch script expands a variable, all tasks get the "
-        "same value",
+        "give each task its own RANK; if the batch script expands a variable such as SLURM_PROCID, "
+        "all tasks get the same value",
     )
 
 
@@ -179,7 +179,7 @@ def _gpus(answers: Mapping[int, Message], hellos: Mapping[int, Message]) -> Iter
         yield Problem(
             "gpu-missing",
             f"{name_group(blind, hellos)} {see} no GPU, but other ranks do",
-            "run nvidia-smi or rocm-smi there, and check which *_VISIBLE_DEVICES is set",
+            "run nvidia-smi or rocm-smi on that node, and check which *_VISIBLE_DEVICES is set",
         )
     owners = group_by(seeing, lambda rank: (hellos[rank]["node_rank"], answers[rank]["gpu"]))
     for (_, gpu), ranks in owners.items():

@@ -125,7 +125,7 @@ class Peers:
         """Close the connection of a program that is not a rank of this step."""
         self._forget(peer)
         self.rejected.append(
-            f"a program that is not a rank of this step connected from {peer.address} and said "
+            f"a program that is not a rank of this step connected from {peer.address} and sent "
             f"{said}"
         )
 

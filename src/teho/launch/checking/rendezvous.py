@@ -95,7 +95,7 @@ class Rendezvous:
         end_s = began_s + self._timeout_s
         came: list[Peer] = []
         while not self._are_all(came) and time.monotonic() < end_s:
-            self._show_progress(f"{len(came)} of {self._size} ranks are here")
+            self._show_progress(f"{len(came)} of {self._size} ranks have arrived")
             for peer, message in self._peers.receive(end_s):
                 if message is not None and self._peers.accept_hello(peer, message):
                     came.append(peer)
@@ -215,7 +215,7 @@ class Rendezvous:
                 "sum-wrong",
                 f"{self.doing} gave a wrong sum on {name_group(wrong, self.result.hellos)}: "
                 f"{wrong[first]} on rank {first} instead of {expected}",
-                "report it to the cluster's staff: a GPU or the network corrupts data",
+                "report this to the cluster's staff: a GPU or the network corrupts data",
             )
             raise _BrokenError
         elapsed_s = max(said["elapsed_s"] for said in answers.values())

@@ -207,7 +207,8 @@ def _slowest_line(result: Result, slowest: int) -> str:
     if result.waited_s and result.device_work_s:
         others = median(s for rank, s in result.waited_s.items() if rank != slowest)
         if others > result.waited_s[slowest]:
-            line += f"; the other ranks waited {_time(others - result.waited_s[slowest])} longer"
+            longer = _time(others - result.waited_s[slowest])
+            line += f"; the other ranks waited {longer} longer than this rank"
     return f"{line}."
 
 

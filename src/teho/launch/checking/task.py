@@ -63,7 +63,7 @@ def read_check_task(environ: Mapping[str, str]) -> CheckTask:
         raise TaskError(_missing("MASTER_ADDR"))
     rank, size = numbers["RANK"], numbers["WORLD_SIZE"]
     if rank >= size:
-        raise TaskError(f"RANK is {rank}, but WORLD_SIZE is {size}: ranks count from 0")
+        raise TaskError(f"RANK is {rank}, but WORLD_SIZE is {size}: ranks are counted from 0")
     if numbers["MASTER_PORT"] not in _PORTS:
         raise TaskError(f"MASTER_PORT is {numbers['MASTER_PORT']}; expected 1 to {_PORTS[-1]}")
     return CheckTask(

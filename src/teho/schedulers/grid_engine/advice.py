@@ -14,7 +14,7 @@ class GridEngineAdvice(Advice):
 
     time = "`-l h_rt=HH:MM:SS`"
     later_job = "submit the remaining work as a job without a GPU, `qsub -hold_jid $JOB_ID rest.sh`"
-    many_in_one_job = "a loop in one script instead of a `qsub` for each"
+    many_in_one_job = "use a loop in one script instead of one `qsub` for each run"
     more_address_space = (
         "Do not request `-l h_vmem` together with GPUs: it limits the address space, not the "
         "memory."

@@ -93,7 +93,7 @@ def _slots_by_host(variables: Variables) -> dict[str, int]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         variables.notes.append(f"PE_HOSTFILE {name[:60]!r} cannot be read: {reason}.")
         return {}
-    variables.notes += [f"PE_HOSTFILE has a line {line!r}." for line in strange]
+    variables.notes += [f"PE_HOSTFILE has a line that is not valid: {line!r}." for line in strange]
     return slots
 
 

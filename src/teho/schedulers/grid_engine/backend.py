@@ -51,7 +51,7 @@ class GridEngine(Backend):
         r'|Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted)',
         re.ASCII,
     )
-    after_refusal = "change the request; `qsub -w v` prints more, `teho plan` shows what fits"
+    after_refusal = "change the request; `qsub -w v` prints details, `teho plan` shows what fits"
 
     def __init__(self, user: str | None = None) -> None:
         self._user = user or getpass.getuser()

@@ -20,7 +20,7 @@ def grid_engine_value(text: str, what: str) -> str:
     """
     refuse_unprintable(text, what)
     if re.search("['\"#,]", text):
-        expected = "a path without quotes, # and commas, which Grid Engine cannot read"
+        expected = "a path without quotes, # or commas: Grid Engine cannot read these characters"
         raise InputError(f"{what}: {text!r}", expected)
     return text if text and PLAIN.fullmatch(text) else f'"{text}"'
 

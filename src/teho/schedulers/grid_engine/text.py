@@ -103,7 +103,7 @@ def _state(letters: str, *, waits_for_others: bool) -> JobState:
 
 def _reason(letters: str, predecessors: str) -> str:
     if "E" in letters:
-        return "error state; `qstat -j` prints the reason, `qmod -cj` clears it"
+        return "error state; `qstat -j` prints the reason, `qmod -cj` clears the error state"
     return f"waits for job {predecessors}" if predecessors else ""
 
 

@@ -82,5 +82,5 @@ def array_text(text: str) -> str:
     if not all(map(ARRAY_RANGE.fullmatch, ranges.split(","))) or (
         "%" in text and not ARRAY_RANGE.fullmatch(most)
     ):
-        raise InputError(f"--array: {text!r}", "such as 1-10, 0-15:4, 1,3,7 or 1-100%8")
+        raise InputError(f"--array: {text!r}", "a range such as 1-10, 0-15:4, 1,3,7 or 1-100%8")
     return text

@@ -66,7 +66,7 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
         moments = tuple(filter(None, (word.strip().lower() for word in self.mail.split(","))))
         for moment in moments:
             if moment not in _MOMENTS:
-                raise InputError(f"--mail: {moment!r}", f"some of {', '.join(_MOMENTS)}")
+                raise InputError(f"--mail: {moment!r}", f"one or more of {', '.join(_MOMENTS)}")
         if self.mail_to and not moments:
             raise InputError("--mail-to without --mail", next_step="add `--mail end,fail`")
         return moments

@@ -60,8 +60,8 @@ def software_remark(option: Option, cluster: Cluster, options: ScriptOptions) ->
         return f"another module has Horovod too: {', '.join(others)}" if others else ""
     if name in _FRAMEWORKS and name not in known and known:
         return (
-            f"{cluster.title} documents no {name}: the script loads the software that the cluster "
-            f"names for every framework; activate an environment that has {name}: `--env ENV`"
+            f"{cluster.title} does not document software for {name}: the script loads only the "
+            f"software for all frameworks; `--env ENV` activates your environment with {name}"
         )
     entry = known.get(name)
     if entry and version in entry.old_versions:
@@ -106,7 +106,9 @@ def _in_version(cluster: Cluster, entry: Software, version: str) -> Software:
         raise InputError(named, f"one of {', '.join(versions)}")
     else:
         raise InputError(
-            named, "no version: the cluster documents none", "use `--env` for your own"
+            named,
+            "no version, because the cluster documents none",
+            "use `--env` for your own environment",
         )
     return msgspec.structs.replace(entry, lines=lines)
 

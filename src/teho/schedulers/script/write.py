@@ -125,7 +125,8 @@ def write_script(
         _check_several_nodes(option, cluster, options)
     if not launcher_of(name).works_on(option.scheduler):
         raise InputError(
-            f"--launcher {name} on {cluster.title}, which has no {name}", "torchrun, or another"
+            f"--launcher {name} on {cluster.title}, which has no {name}",
+            "torchrun, or another launcher",
         )
     if options.gpus_per_task is not None and not scheduler.starts_tasks:
         raise InputError(f"--gpus-per-task on {cluster.title}", "a cluster with Slurm")
@@ -144,11 +145,13 @@ def _check_several_nodes(option: Option, cluster: Cluster, options: ScriptOption
     nodes, title = f"{option.nodes} nodes on {cluster.title}", cluster.title
     if option.gpus_per_node or not cluster.dialect.several_nodes:
         what = " with GPUs" if option.gpus_per_node else ""
-        raise InputError(f"{nodes}{what}", f"one node: {title} documents no option for more")
+        raise InputError(
+            f"{nodes}{what}", f"one node: {title} documents no option for several nodes"
+        )
     if launcher_of(option.request.launcher).template("mpirun") is None:
         raise InputError(f"--launcher {option.request.launcher} with {nodes}", "launch or plain")
     if options.stage:
-        raise InputError(f"--stage with {nodes}", "one node, or copy the data in the command")
+        raise InputError(f"--stage with {nodes}", "one node", "copy the data in the command")
 
 
 def _values(
@@ -299,7 +302,7 @@ def _stage(option: Option, cluster: Cluster, options: ScriptOptions) -> tuple[st
         return ()
     if options.stage and disk.only_if_asked and option.local_disk_gib is None:
         raise InputError(
-            f"--stage without --local-disk: {cluster.title} only gives local disk to jobs that "
+            f"--stage without --local-disk: {cluster.title} gives local disk only to jobs that "
             "request it",
             next_step="add `--local-disk 100GiB`, or the size of the data",
         )
@@ -326,7 +329,7 @@ def _remarks(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterat
     if not scheduler.is_this_machine and (remark := software_remark(option, cluster, options)):
         yield remark
     if lacks_account(option) and not scheduler.is_this_machine:
-        yield f"replace {ACCOUNT_PLACEHOLDER} in the script: the scheduler refuses it"
+        yield f"replace {ACCOUNT_PLACEHOLDER} in the script with your project"
     if options.gpus_per_task is not None:
         yield (
             "with --gpus-per-task, a task cannot reach the GPUs of other tasks on its node: if "

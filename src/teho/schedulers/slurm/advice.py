@@ -17,7 +17,7 @@ class SlurmAdvice(Advice):
         "submit the remaining work as a job without a GPU, "
         "`sbatch --dependency=afterok:$SLURM_JOB_ID rest.sh`"
     )
-    many_in_one_job = "a loop in one script instead of an `sbatch` for each"
+    many_in_one_job = "use a loop in one script instead of one `sbatch` for each run"
     whole_node = "`--exclusive`"
     log_of_each_task = "`srun --output=job-%j-%t.log` writes a separate log for each task."
     show_gpus = "Give the step all of the job's GPUs: `srun --gpu-bind=none`"

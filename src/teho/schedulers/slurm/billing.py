@@ -50,8 +50,8 @@ def billing_of(
         sum=summed,
         largest=largest,
         source="SLURM scontrol show partition: TRESBillingWeights; scontrol show config",
-        notes=f"TRESBillingWeights={weights}, PriorityFlags={priority_flags or 'none'}. How the "
-        "site charges it is not known.",
+        notes=f"TRESBillingWeights={weights}, PriorityFlags={priority_flags or 'none'}. It "
+        "is not known how the site charges for billing-hours.",
     )
 
 

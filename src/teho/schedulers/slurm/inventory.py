@@ -321,8 +321,8 @@ def _account(ask: Ask, config: Row, user: str) -> Account:
         required=False,
         example=name or "project",
         source="SLURM sacctmgr show user; scontrol show config",
-        notes=f"AccountingStorageEnforce={enforced}. Slurm takes the user's default account if a "
-        "job names none; whether the site accepts this is not known.",
+        notes=f"AccountingStorageEnforce={enforced}. If a job has no account, Slurm takes the "
+        "user's default account. It is not known whether the site accepts this.",
     )
 
 
@@ -354,7 +354,7 @@ def _notes(
         yield (
             f"The product names of the GPUs ({', '.join(types)}) are not known. The memory of a "
             f"GPU "
-            "is only known if it is part of the type's name. The vendor is taken from the "
+            "is known only if it is part of the type's name. The vendor is taken from the "
             "type's name."
         )
     items = {item for row in nodes for item in gres_items(row.get("Gres", ""))}
@@ -373,7 +373,7 @@ def _notes(
             "refuse a job; Slurm does not report these rules."
         )
     if any(host.cpus_per_core > 1 for host in hosts):
-        yield "Slurm counts threads here; this file counts physical cores."
+        yield "On this cluster, Slurm counts threads as CPUs. This file counts physical cores."
 
 
 def _count(row: Row, key: str, default: int) -> int:

@@ -27,7 +27,7 @@ _IF_IT_SHARES_ALL = """\
 version=$(srun --version) || exit
 case "$version" in
 *" "1[0-9].*|*" "20.*|*" "21.*)
-    echo "srun: error: $version only shares cores with --overlap; Slurm 22.05 shares all"
+    echo "srun: error: with --overlap, $version shares only cores; Slurm 22.05 shares all resources"
     exit 1 ;;
 esac
 exec srun "$@"
@@ -139,12 +139,14 @@ def look_up(job: str) -> tuple[RunningJob, JobState]:
         raise _unknown(job)
     if len(rows) > 1:
         raise InputError(
-            f"job {job} has {len(rows)} tasks", "one", "name a task of the array, such as 123_4"
+            f"job {job} has {len(rows)} tasks",
+            "one task",
+            "name a task of the array, such as 123_4",
         )
     number, state, uid, user, nodes, reason, name, script = rows[0].rstrip("\n").split(_COLUMN)
     if os.getuid() not in {0, int(uid)}:
         raise InputError(
-            f"job {job} belongs to {user}", "a job of yours", "`squeue --me` lists them"
+            f"job {job} belongs to {user}", "a job of yours", "`squeue --me` lists your jobs"
         )
     found = RunningJob(
         number=number,
@@ -158,5 +160,7 @@ def look_up(job: str) -> tuple[RunningJob, JobState]:
 
 def _unknown(job: str) -> InputError:
     return InputError(
-        f"Slurm does not know job {job}", "the number of a job of yours", "`squeue --me` lists them"
+        f"Slurm does not know job {job}",
+        "the number of a job of yours",
+        "`squeue --me` lists your jobs",
     )
