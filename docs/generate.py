@@ -81,11 +81,12 @@ def peaks() -> str:
     heads = ["device", "FP64", "FP32", "FP16", *tensor, "memory", "PCIe", "source"]
     lines = [
         "# Peaks\n",
-        "The highest speeds of each device, from the documents of its maker. Teho reads them from",
-        "the file `peaks.toml` of the package `teho.explain`. The columns FP64 to tensor 16 bit",
-        "are in TFLOP/s, for dense data, at the highest clock. The column *memory* is the",
-        "bandwidth of the device's memory in GB/s. Prefixes are powers of 1000. The column *PCIe*",
-        "is the generation of an x16 link. A dash means that the device does not have this part.",
+        "The highest speeds of each device, from the documents of the device's maker. Teho reads",
+        "these speeds from the file `peaks.toml` of the package `teho.explain`. The columns *FP64*",
+        "to *tensor 16 bit* are in TFLOP/s, for dense data, at the highest clock. The column",
+        "*memory* is the bandwidth of the device's memory in GB/s. The prefixes G and T are powers",
+        "of 1000. The column *PCIe* is the PCIe generation of a link with 16 lanes (x16). A dash",
+        "means that the device does not have this part.",
         "*unknown* means that the maker's documents do not give the value.\n",
         f"| {' | '.join(heads)} |",
         "|---" * len(heads) + "|",
@@ -166,14 +167,14 @@ def cluster_file() -> str:
     definitions = cluster_schema()["$defs"]
     lines = [
         "# A cluster's file\n",
-        "Each cluster has one TOML file. [Clusters](../clusters.md) says in which folder. Unknown",
-        "keys are errors, which `teho clusters check` finds. The JSON schema of the file is",
-        "`cluster.schema.json` in the package `teho.clusters`. With this schema, an editor can",
-        "complete the keys.\n",
+        "Each cluster has one TOML file. [Clusters](../clusters.md) says in which folder the file",
+        "is. Unknown keys are errors. `teho clusters check` finds these errors. The JSON schema of",
+        "the file is `cluster.schema.json` in the package `teho.clusters`. With this schema, an",
+        "editor can complete the keys.\n",
     ]
     for name in ["Cluster", *sorted(definitions.keys() - {"Cluster"})]:
         definition = definitions[name]
-        lines += [f"## {name}\n", f"{definition['description']}\n"]
+        lines += [f"## {name}\n", f"{inspect.cleandoc(definition['description'])}\n"]
         lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
         required = definition.get("required", ())
         for field, kind in definition["properties"].items():

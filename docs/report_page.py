@@ -59,7 +59,8 @@ def report_page() -> str:
 
 `teho report --format json` writes one object, a [`Report`](#report).
 
-- Its `schema` is `{SCHEMA}`. The number is raised if a field is removed or gets a new meaning.
+- Its `schema` is `{SCHEMA}`. The number after the slash becomes larger if a field is removed
+  or gets a new meaning.
 - New fields can be added at any time. A reader ignores fields that it does not know.
 - The JSON schema is the file `report.schema.json` of the package `teho.show`.
 - The output is indented. If the output is larger than 4 MiB, all of it is on one line.
@@ -69,7 +70,7 @@ Numbers are in base units: bytes, seconds, joules, watts, per cent.
 A cell is one of these:
 
 - a number or a text;
-- `null`, if the question does not apply;
+- `null`, if the cell does not apply to its row, such as a GPU column for a node without GPUs;
 - an object [`Missing`](#missing), with the reason why the value is missing.
 
 A missing value is never written as zero.

@@ -69,16 +69,17 @@ def lines_of(text: str) -> list[int]:
 
 _HEAD = """# The source documents, line by line
 
-The work on Teho began with five documents about GPUs. This page lists every capability that these
-documents explain or ask for, with the command of Teho that has this capability, and the test that
-shows it. Use the page to find the command for a piece of advice that you know from one of the
-documents. The documents themselves are not in Teho's source code.
+The work on Teho began with five documents about GPUs. Each document explains capabilities or asks
+for them. This page lists every such capability. For each capability, the page names the command of
+Teho that has it, and a test of it. If you know a piece of advice from one of the documents, you can
+find the command for the advice on this page. The documents are not in Teho's source code.
 
 To try the commands, go to the top folder of Teho's source code, and run
-`export TEHO_HOME=examples/learn`. `tests/test_source_documents.py` runs these commands and checks
-their output. If a command has a remark such as *needs a GPU*, this test does not run the command.
-It checks only the options of the command. The test in the last column then runs the command, or the
-part of Teho that the command uses. All tests are in the folder `tests`.
+`export TEHO_HOME=examples/learn`. The test `tests/test_source_documents.py` runs the commands of
+this page and checks their output. If a command has a remark such as *needs a GPU*, this test does
+not run the command. The test then checks only the options of the command. In this case, the test in
+the last column runs the command, or the part of Teho that the command uses. All tests are in the
+folder `tests`.
 """
 
 

@@ -1,4 +1,4 @@
-"""Teho shows whether the GPUs of a shared cluster earned their keep.
+"""Teho shows how well a program uses the GPUs of a shared cluster.
 
 >>> import teho
 >>> run = teho.load("last")
@@ -11,7 +11,7 @@ import sys
 
 from teho.version import __version__
 
-TYPE_CHECKING = False  # type checkers take it for true; `teho launch` has no time for `typing`
+TYPE_CHECKING = False  # True for type checkers; `typing` would slow down `teho launch`
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ParamSpec, TypeVar
@@ -30,11 +30,12 @@ __all__ = ["__version__", "energy", "load", "phase", "plan", "step"]
 
 
 def energy() -> Energy:
-    """Measure what this node's GPUs draw: `with teho.energy() as e: …`, then `e.energy_j`.
+    """Measure the energy of this node's GPUs: `with teho.energy() as e: …`, then `e.energy_j`.
 
-    As a decorator, `@teho.energy()`, it measures each call of a function; its attribute `energy` is
-    that of the last call. All GPUs count that this process may use, whoever uses them. Without a
-    GPU nothing fails: each energy then is a `Missing` that says why.
+    The decorator `@teho.energy()` measures each call of a function. The attribute `energy` of the
+    function then has the energy of the last call. The energy includes all GPUs that this process
+    may use, even if other processes use these GPUs. Without a GPU, no exception is raised: each
+    energy is then a `Missing` that says why.
     """
     from teho.observe.energy import Energy
 
@@ -45,10 +46,10 @@ def load(run: str = "last") -> LoadedRun:
     """Open a recording.
 
     Args:
-        run: its id, a unique beginning of it, its name, `last`, or a directory.
+        run: the id of the run, the first characters of its id, its name, `last`, or a directory.
 
     Raises:
-        teho.errors.RecordingError: there is no such recording, or it does not read.
+        teho.errors.RecordingError: there is no such recording, or it cannot be read.
     """
     from teho.show.loaded import LoadedRun
 
@@ -62,18 +63,19 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     add_magic(shell)
 
 
-class phase:  # noqa: N801 - used as a function is
+class phase:  # noqa: N801 - used like a function
     """Name a part of the program: `with teho.phase("augment"): …`, or `@teho.phase("augment")`.
 
-    Under `teho run` the report then tells how much of the main thread's time went into each; one
-    within another is `epoch/augment`. It costs less than a microsecond where nobody records. As a
-    decorator it is for ordinary functions: of a generator or a coroutine it sees the making alone.
+    If the program runs under `teho run`, the report says how much of the main thread's time each
+    phase took. A phase inside another phase has a name such as `epoch/augment`. Without a
+    recording, a phase takes less than a microsecond. Use the decorator only for ordinary functions:
+    for a generator or a coroutine, the phase includes only the creation of the object.
 
     Args:
-        name: of the part.
+        name: the name of the part.
 
     Raises:
-        teho.errors.InputError: a function stands where the name belongs.
+        teho.errors.InputError: the argument is a function, not a name.
     """
 
     __slots__ = ("_name",)
@@ -96,7 +98,7 @@ class phase:  # noqa: N801 - used as a function is
             probe.NOTES.leave(self._name)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return the function as one that is a phase each time it is called."""
+        """Return a function in which each call is a phase."""
         from functools import wraps
 
         @wraps(function)
@@ -110,15 +112,15 @@ class phase:  # noqa: N801 - used as a function is
 def plan(
     request: Request, clusters: Sequence[str] = (), *, even_if_retired: bool = False
 ) -> Answer:
-    """Hold a request against the catalogue: what fits, cheapest first, and why the rest does not.
+    """Compare a request with the catalogue: what fits, cheapest first, and why the rest does not.
 
     Args:
         request: what the program needs.
-        clusters: names of the clusters to consider; none: the whole catalogue.
-        even_if_retired: plan for retired clusters too, for study.
+        clusters: names of the clusters to consider. Empty: all clusters of the catalogue.
+        even_if_retired: also plan for retired clusters, as an example.
 
     Raises:
-        teho.errors.InputError: there is no such cluster, or its file does not read.
+        teho.errors.InputError: there is no such cluster, or its file cannot be read.
     """
     from teho.clusters.catalogue import load_catalogue, load_cluster
     from teho.planner.answer import answer
@@ -131,10 +133,10 @@ def plan(
 
 
 def step() -> None:
-    """Tell that one step of the program's work is done: a batch, an iteration, a sample.
+    """Count one step of the program's work: for example a batch, an iteration or a sample.
 
-    If a program calls it, its steps are what `teho run`, `compare` and `tune` count, and not
-    those of PyTorch's optimizers.
+    If a program calls this function, `teho run`, `compare` and `tune` count these calls, and not
+    the steps of PyTorch's optimizers.
     """
     probe = sys.modules.get("_teho_probe")
     if probe is not None:

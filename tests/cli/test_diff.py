@@ -123,7 +123,7 @@ def test_a_run_of_a_colleague_names_what_to_ask_for(
     # These tests may run as root, who can read everything: the refusal is made up.
     run = tmp_path / "anna" / "runs" / "20261120-101944-train-k3f9"
     shutil.copytree(next((two / "runs").glob("*-short-*")), run)
-    ask = f"ask its owner for `chmod go+x {run.parents[1]} {run.parent} && chmod -R go+rX {run}`"
+    ask = f"ask its owner to run `chmod go+x {run.parents[1]} {run.parent} && chmod -R go+rX {run}`"
 
     def refuse(*_: object, **__: object) -> bytes:
         raise PermissionError(13, "Permission denied")

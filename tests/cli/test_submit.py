@@ -49,7 +49,7 @@ def test_a_job_is_followed_to_its_end_with_its_log_its_cost_and_its_exit_code(
     assert "teho: submitted job 1 to this machine, with the plan for Birch, gpu" in said
     assert "job 1 running" in said
     assert "✗ Job 1 failed with exit code 3 after" in said
-    assert "free of charge here (on birch it would be" in said
+    assert "free of charge here (on birch, the job would cost" in said
     assert [path.name for path in tmp_path.glob("*.out")] == ["local-1.out"]
 
 

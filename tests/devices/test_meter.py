@@ -143,7 +143,7 @@ def test_no_gpu_at_all_says_of_each_vendor_why(bench: Bench):
 @pytest.mark.parametrize(
     ("variable", "line", "words"),
     [
-        ("", "", "none of the 4 NVIDIA GPUs here is this job's"),
+        ("", "", "none of the 4 NVIDIA GPUs here belongs to this job"),
         ("0", "fail nvmlDeviceGetCount_v2 * NO_PERMISSION", "refuses this user"),
     ],
 )

@@ -185,9 +185,9 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "torch 2.4.1 is a build for CPUs only"),
     ("driver-too-old",
      changed(survey=survey(nvidia(gpu(), versions={"driver by NVML": "450.80.02"}))),
-     CRITICAL, True, "CUDA 12.4 needs 525.60.13, but the driver is 450.80.02"),
+     CRITICAL, True, "CUDA 12.4 needs driver 525.60.13 or newer, but this driver is 450.80.02"),
     ("driver-too-old", OLD_SITE, CRITICAL, False,
-     "The driver on ARC4's compute nodes is too old for pytorch: CUDA 13.0 needs 580"),
+     "The driver on ARC4's compute nodes is too old for pytorch: CUDA 13.0 needs driver 580"),
     ("packages", changed(python=twice()), WARNING, False, "PyTorch is installed 2 times"),
     ("packages",
      changed(survey=survey(Answers(of="amd", devices=(gpu(vendor="amd", architecture="gfx90a"),)))),
@@ -222,7 +222,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("threads", with_environment(OMP_NUM_THREADS="16"), WARNING, False, "16 threads on 12 cores"),
     ("threads", with_cores(8, OMP_NUM_THREADS="1"), REMARK, False, "the program has 8 cores"),
     ("threads", with_environment(MKL_NUM_THREADS="all"), WARNING, False, "not a number of threads"),
-    ("threads", with_environment(OMP_NUM_THREADS="1"), REMARK, False, "will use one of them"),
+    ("threads", with_environment(OMP_NUM_THREADS="1"), REMARK, False, "will use only one core"),
     ("threads",
      changed(environment={}, survey=survey(cores=tuple(range(48)))), WARNING, False,
      "programs see 48 cores, although the job was given only 12"),
@@ -235,12 +235,12 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("openmp-hints", with_environment(GOMP_CPU_AFFINITY="0-9", KMP_AFFINITY="compact"), WARNING,
      False, "GOMP_CPU_AFFINITY and KMP_AFFINITY are set"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=24)), WARNING, False,
-     "24 of 12 cores"),
+     "24 instead of 12 cores"),
     ("share", changed(cluster=NARVAL, allocation=allocation(memory_limit_bytes=249 * GIB)), WARNING,
-     False, "249 of 124 GiB"),
+     False, "249 instead of 124 GiB"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=2)), REMARK, False,
-     "fewer cores for each GPU than the cluster's share: 2 of 12"),
-    ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=5)), REMARK, False, "5 of"),
+     "fewer cores for each GPU than the cluster's share: 2 instead of 12"),
+    ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=5)), REMARK, False, "5 in"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=13)), WARNING, False, "13"),
     ("active-environment", with_environment(CONDA_PREFIX="/opt/conda/envs/pt"), WARNING, False,
      "CONDA_PREFIX says that pt is active, but `python` is /home/ada/env/bin/python"),
@@ -310,7 +310,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
      "1 GPU of 4"),
     ("gpus-allocated", whole_node(gpu(2), gpu(0), gpu(1)), "fine", "1 GPU of 1"),
     ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU of 1"),  # numbered from 0
-    ("framework-sees-gpus", SOUND, "fine", "pytorch: 1 each"),
+    ("framework-sees-gpus", SOUND, "fine", "pytorch: 1 GPU each"),
     ("framework-sees-gpus", NO_PYTHON, "abstained", "did not answer"),
     ("framework-sees-gpus", changed(python=python(build(), pytorch=GONE)), "abstained", "2 s"),
     ("framework-sees-gpus", seeing(gpus=None), "abstained", "does not say how many"),
@@ -323,7 +323,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("cpu-only-build", NO_PYTHON, "abstained", "did not answer"),
     ("cpu-only-build",
      changed(python=python(build(kind="unknown", version="2.5.1", toolkit=""))), "abstained",
-     "torch 2.5.1 does not say"),
+     "torch 2.5.1 does not report"),
     ("driver-too-old", SOUND, "fine", "550.54.15 here is new enough for CUDA 12.4"),
     ("driver-too-old", LAPTOP, "not_applicable", "no NVIDIA driver"),
     ("driver-too-old", changed(LAPTOP, cluster=NARVAL, python=python(build())), "abstained",
@@ -340,7 +340,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("driver-too-old", NO_PYTHON, "abstained", "did not answer"),
     ("driver-too-old",
      changed(python=python(build(toolkit="99.1"), pytorch=report(toolkit="99.1"))), "abstained",
-     "CUDA 99.1 needs is not known"),
+     "does not know which driver CUDA 99.1 needs"),
     ("driver-too-old",
      changed(python=python(build(toolkit=""), pytorch=GONE)), "abstained", "which CUDA"),
     ("compute-capability", SOUND, "fine", "torch has code for 8.0"),
@@ -349,13 +349,13 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("compute-capability", gpus(gpu(architecture="")), "abstained", "does not report"),
     ("compute-capability",
      changed(python=python(build(version="0.0.1"), pytorch=report(architectures=()))), "abstained",
-     "compiled for is not known"),
+     "does not know for which GPUs torch was compiled"),
     # What is documented of x86_64 does not count on aarch64.
     ("compute-capability", documented("x86_64"), "fine", "has code for 8.0"),
-    ("compute-capability", documented("aarch64"), "abstained", "is not known"),
+    ("compute-capability", documented("aarch64"), "abstained", "does not know"),
     ("compute-capability", at_login(ARC4, "12.6", "2.12.0"), "fine", "code for"),
     ("compute-capability", at_login(ARC4, "12.1", "9.9.0"), "abstained", "not documented"),
-    ("compute-capability", at_login(LUMI, "12.6", "2.12.0"), "not_applicable", "not NVIDIA's"),
+    ("compute-capability", at_login(LUMI, "12.6", "2.12.0"), "not_applicable", "not from NVIDIA"),
     ("compute-capability", LAPTOP, "not_applicable", "no GPU"),
     ("compute-capability", NO_PYTHON, "abstained", "did not answer"),
     ("collectives", gpus(gpu(), gpu(1)), "fine", "pytorch has NCCL or RCCL"),
@@ -365,7 +365,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("mig", gpus(part(0)), "fine", "1g.5gb"),
     ("mig", SOUND, "not_applicable", "divided"),
     ("container", changed(survey=survey(nvidia(gpu()), system={"container": "Apptainer"})), "fine",
-     "with the GPUs"),
+     "can use the GPUs"),
     ("container", SOUND, "not_applicable", "not a container"),
     ("affinity", SOUND, "fine", "12 of 12"),
     ("affinity", changed(survey=survey(cores=tuple(range(6))), threads_per_core=2), "fine", "6 of"),
@@ -385,7 +385,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
      changed(cluster=ARC4, environment={"OMP_NUM_THREADS": "10"},
              allocation=allocation(scheduler="grid_engine", cores_asked=1)),
      "fine", "OMP_NUM_THREADS=10, on 10 cores"),
-    ("binding-numa", SOUND, "fine", "NUMA 0"),
+    ("binding-numa", SOUND, "fine", "NUMA node 0"),
     ("binding-numa", changed(cores_of_numa={}), "abstained", "which NUMA node"),
     ("binding-numa", gpus(gpu(numa_node=None)), "abstained", "NVIDIA A100"),
     ("binding-numa", changed(cores_of_numa={0: frozenset(range(48))}), "not_applicable",
@@ -406,7 +406,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=6)), "fine", "6 of 12"),
     ("share", SOUND, "not_applicable", "not a cluster"),
     ("share", changed(cluster=NARVAL, survey=survey(nvidia(gpu(name="Quadro 9")))), "abstained",
-     "which share"),
+     "the fair share of these GPUs"),
     ("share",
      changed(cluster=ARC4, survey=survey(nvidia(gpu(name="Tesla V100-SXM2-32GB")))),
      "not_applicable", "come with the GPU"),
@@ -423,7 +423,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("conda-channels", changed(conda=Conda(command="")), "not_applicable", "no conda"),
     ("conda-channels", conda(), "not_applicable", "names no channel"),
     ("conda-channels", conda("defaults", redefines_defaults=True), "not_applicable",
-     "`defaults` can be any channel"),
+     "`defaults` can mean any channel"),
     ("conda-channels", changed(conda=GONE), "abstained", "did not answer"),
     ("conda-channels", conda(why="Permission denied"), "abstained",
      "/home/ada/.condarc cannot be read: Permission denied"),
@@ -511,15 +511,15 @@ def test_the_commands_for_conda_name_the_file() -> None:
     both = ("defaults", "conda-forge")
     assert action(conda(*both)) == (
         "Run `conda config --add channels conda-forge`, `conda config --remove channels defaults` "
-        "(not with Anaconda or Miniconda, which need it) and "
-        "`conda config --set channel_priority strict`."
+        "and `conda config --set channel_priority strict`. Leave out the second command with "
+        "Anaconda or Miniconda, because they need `defaults`."
     )
     assert "`conda config --file '/opt/my conda/.condarc' --remove channels defaults`" in action(
         conda(*both, path="/opt/my conda/.condarc")
     )
     locked = action(conda(*both, path="/etc/conda/condarc", is_writable=False))
     assert "`conda config --add channels conda-forge`" in locked
-    assert "you cannot write /etc/conda/condarc" in locked
+    assert "you cannot change /etc/conda/condarc" in locked
     named = changed(conda(*both, path="/x/rc"), environment={"CONDARC": "/x/rc", "HOME": "/home/a"})
     assert "`conda config --remove channels defaults`" in action(named)
 

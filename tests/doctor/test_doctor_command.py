@@ -89,7 +89,7 @@ def test_a_driver_that_is_too_old_dooms_the_job(teho: Teho, stub: Path, tmp_path
     assert result.stdout == ""
     lines = result.stderr.splitlines()
     assert lines[0].startswith("teho: this job will fail: The driver here is too old for pytorch: ")
-    assert "CUDA 12.4 needs 525.60.13, but the driver is 450.80.02" in lines[0]
+    assert "CUDA 12.4 needs driver 525.60.13 or newer, but this driver is 450.80.02" in lines[0]
     # A V100 has compute capability 7.0, and this PyTorch begins at 8.0; one line each.
     assert [line.rpartition("[")[2] for line in lines] == ["driver-too-old]", "compute-capability]"]
 

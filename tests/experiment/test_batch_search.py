@@ -206,7 +206,7 @@ def test_the_time_ends_the_search() -> None:
     assert "Of the measured batch sizes, 512 was the fastest in single runs" in found.verdict
     found = found_by(Batches(64, 200), for_s=3.5 * RUN_S)
     fits = "A batch of 128 (3.00 GiB of 40.0 GiB GPU memory) fits"
-    assert found.verdict.startswith(f"{fits}, and a batch of 256 does not; ")
+    assert found.verdict.startswith(f"{fits}, and a batch of 256 does not fit; ")
 
 
 def test_a_run_without_two_steps_is_too_slow() -> None:
@@ -238,7 +238,7 @@ def test_a_size_without_a_steady_pace_fits_but_has_no_speed() -> None:
     found = found_by(Brief(16, 32))
     (one,) = (one for one in found.tries if one.batch_size == 32)
     assert (one.ended, one.samples_per_s, found.largest) == ("fits", None, 32)
-    assert one.why == "the speed is not known: the program had no steady pace within 10.0 s"
+    assert one.why == "the speed is not known: there was no steady step rate within 10.0 s"
     assert found.fastest is None
 
 
@@ -348,4 +348,4 @@ def test_a_size_that_the_program_does_not_take_is_not_called_memory() -> None:
 
     found = found_by(Stubborn(16, 10**9))
     assert found.ended_by == "failed"
-    assert found.tries[1].why == "the loader did not accept batch_size=32, and still has 16"
+    assert found.tries[1].why == "the loader did not accept batch_size=32, and still uses 16"

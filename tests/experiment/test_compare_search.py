@@ -267,7 +267,7 @@ class TestSweep:
         # rows / 2000 = 10 + rows / 20,000, at 22,222.
         assert found.break_even.at == pytest.approx(22_222, rel=0.1)
         assert "1 GPU is faster than 2 cores; at rows = 64,000, 2.4" in found.verdict
-        assert found.verdict.endswith("; could not be compared at rows = 256,000")
+        assert found.verdict.endswith("; the variants could not be compared at rows = 256,000")
         assert found.outcome == "worth_it"
 
     def test_where_others_win_at_other_numbers_no_pair_is_said_to_be_faster_throughout(

@@ -143,7 +143,7 @@ def test_a_full_node_ends_the_run(tmp_path: Path) -> None:
     node(tmp_path, free_kib=40_000)
     assert meter.look(MARK) == (
         "Teho ended the program at 938 MiB of 977 MiB, before the program filled the node's "
-        "memory, with other programs"
+        "memory, which other programs use too"
     )
 
 

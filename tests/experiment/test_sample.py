@@ -33,7 +33,7 @@ CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}
         ({"torch": {**CPU_TORCH, "cuda": "12.8"}}, ""),
         ({"torch": {**CPU_TORCH, "hip": "6.2"}}, ""),
         ({"torch": {}}, ""),
-        ({"jax": {"version": "0.6.0", "devices": ["cpu"]}}, "its JAX 0.6.0 sees no GPU"),
+        ({"jax": {"version": "0.6.0", "devices": ["cpu"]}}, "the program's JAX 0.6.0 sees no GPU"),
         ({"jax": {"version": "0.6.0", "devices": ["NVIDIA H100"]}}, ""),
         ({"jax": {"version": "0.6.0"}}, ""),
         # Another one may use it.

@@ -131,7 +131,7 @@ def test_a_program_that_ends_early_is_measured_as_far_as_it_came(tmp_path: Path)
         (["--for", "60s", "--", "sh", "-c", "echo a >&2; echo b >&2; exit 3"], "it wrote: a | b"),
         (["--for", "1s", "--window", "600ms", "--", "sleep", "100"],
          "no Python process loaded Teho's probe within 1"),
-        (["--", sys.executable, "-c", "pass"], "was seen before it ended"),
+        (["--", sys.executable, "-c", "pass"], "was seen before the program ended"),
         (["--", sys.executable, "-c", "pass"], "call `teho.step()`"),
         (["--", "no-such-program"], "no-such-program: No such file or directory"),
         (["--allow", "batchsize", "--", "true"], "did you mean 'batch-size'"),
@@ -151,7 +151,7 @@ def test_what_cannot_be_measured_is_refused_in_one_line(words: list[str], said: 
 def test_a_program_of_too_few_steps_is_refused(tmp_path: Path) -> None:
     done = tune("--", sys.executable, written(tmp_path, STEPS), "5")
     assert done.returncode == 2
-    assert "steady steps were seen before it ended; expected 10 or more" in done.stderr
+    assert "steady steps were seen before the program ended; expected 10 or more" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -170,7 +170,7 @@ def test_what_fails_is_out_and_said() -> None:
     )  # fmt: skip
     tuned = tuned_by(program)
     assert tuned.outcome == "unproved"
-    assert tuned.verdict == "Not enough evidence: 1 try, but no setting could be measured"
+    assert tuned.verdict == "Not enough evidence: no setting could be measured in 1 try"
     (out,) = (trial for trial in tuned.trials if trial.why)
     assert out.settings == {"num_workers": 1}
     assert out.why == "the run ended with exit code 1: TypeError: no pickle"

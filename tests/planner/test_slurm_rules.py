@@ -368,7 +368,7 @@ def test_cpus_of_a_whole_node_are_limited_by_the_most_memory_of_each() -> None:
     assert only(site, gpus=2, cpus=16)
     found = refusal(site, gpus=2, cpus=17)
     assert (found.kind, found.instead) == ("memory_of_whole_node", "--cpus 16")
-    assert "the memory of the node is enough for 16 CPUs" in found.sentence
+    assert "the memory of the node is enough for only 16 CPUs" in found.sentence
     # Of a node that is shared, the memory that is asked for counts.
     shared = cluster(GPU, max_memory_per_cpu="8000MiB")
     assert only(shared, gpus=2, cpus=17)

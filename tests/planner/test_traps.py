@@ -44,7 +44,7 @@ REFUSALS = [
      "partition small-g may have only a part", "LTM"),
     ("mahti", "gpusmall", {"gpus": 3}, "too_many_gpus", "limit of 2 per job", "CSC"),
     ("roihu", "gpumedium", {"gpus": 8}, "too_many_gpus", "limit of 4 per job", "CSC"),
-    ("trillium", "compute", {"gpus": 2}, "gpu_count", "only have 1 or a multiple of 4", "ALL"),
+    ("trillium", "compute", {"gpus": 2}, "gpu_count", "only 1 or a multiple of 4", "ALL"),
     ("narval", "GPU nodes", {"gpus": 8, "nodes": 1}, "too_many_gpus_per_node", "4 per node", "ALL"),
 ]  # fmt: skip
 

@@ -91,7 +91,7 @@ def test_a_job_of_this_machine_is_charged_to_no_one() -> None:
     cost = Cost(amount=3.0, unit="GPU BU", sum="1 GPU × 3 h = 3 GPU BU")
     local = view(job(JobState.COMPLETED, elapsed_s=1.0), cost=cost, scheduler="local")
     text = shown(local, width=120)
-    assert "free of charge here (on puhti it would be 3 GPU BU: 1 GPU × 3 h = 3 GPU BU)" in text
+    assert "(on puhti, the job would cost 3 GPU BU: 1 GPU × 3 h = 3 GPU BU)" in text
     assert "3 GPU BU" not in shown(local, local, width=120)
 
 

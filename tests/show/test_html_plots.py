@@ -25,7 +25,7 @@ def test_of_hundreds_the_lowest_and_the_highest_have() -> None:
     page = numbers_of(drawn)
     named = {line.values[0] for line in drawn.series if f">{line.label}<" in page}
     assert named == {*map(float, range(16)), *map(float, range(85, 101))}
-    assert "69 more in between" in page
+    assert "69 more rows in between" in page
 
 
 def test_lines_without_a_point_are_none_of_the_extremes() -> None:

@@ -66,7 +66,7 @@ def test_a_larger_batch_is_told_in_steps_of_the_size_before() -> None:
     )
     tuned = msgspec.structs.replace(TUNED, settings=settings, trials=trials)
     said = render_text(tune_document(tuned), width=80, color=False)
-    assert "  1,234 → 2,222 steps/s, in steps of the old batch size, measured in 4 pairs" in said
+    assert "  1,234 → 2,222 steps/s, counted in steps of the old batch size" in said
 
 
 def test_a_path_below_here_is_shown_as_it_is_typed(

@@ -61,7 +61,7 @@ def test_an_unknown_driver_gets_what_asks_least_of_it() -> None:
     proposal, _ = choose(V100._replace(capability="9.0", driver=None))
     assert proposal is not None
     assert proposal.toolkit == "12.9"
-    why = "this build needs driver 580 or newer, and it is not known which driver is there"
+    why = "this build needs driver 580 or newer, but the driver of the nodes is not known"
     assert ("PyTorch 2.13 with CUDA 13.0", why) in [(one.what, one.why) for one in proposal.refused]
 
 

@@ -152,7 +152,7 @@ def test_conda_is_never_told_of_more_than_the_driver_supports() -> None:
 
 
 MISTAKES = [
-    ({"kind": "conda"}, "puhti", "--kind conda: Puhti does not offer it"),
+    ({"kind": "conda"}, "puhti", "--kind conda: Puhti does not offer this kind"),
     ({"kind": "module", "framework": "cupy"}, "puhti", "--kind module: Puhti documents no module"),
     ({"framework": "cupy"}, "lumi", "LUMI documents no way to install CuPy"),
     ({"version": "9.9", "kind": "conda"}, "arc4", "--version: conda has no known PyTorch 9.9"),

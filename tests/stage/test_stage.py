@@ -129,8 +129,8 @@ def test_links_and_folders_of_the_user_stay(teho: Call, tmp_path: Path) -> None:
     assert said.returncode == 1
     assert {one["path"]: one["why"] for one in result(said.stdout)["conflicts"]} == {
         "data/link": "the link at the destination leads to another place",
-        "data/run.sh": "it is a folder there, and a file here",
-        "data/sub": "it is a symbolic link there, and a folder here",
+        "data/run.sh": "at the destination it is a folder, and here it is a file",
+        "data/sub": "at the destination it is a symbolic link, and here it is a folder",
     }
     assert list(elsewhere.iterdir()) == []
     assert str((to / "data" / "nowhere").readlink()) == "/does/not/exist"
@@ -161,10 +161,10 @@ def test_a_dry_run_changes_nothing(teho: Call, tmp_path: Path, home: Path) -> No
         ("", "to", "SRC is empty; expected a path, or HOST:PATH"),
         ("data", "", "DEST is empty"),
         ("a:data", "to", "SRC is on another machine; expected a path on this machine"),
-        ("data", "rsync://host/x", "an address; expected a path, or HOST:PATH"),
+        ("data", "rsync://host/x", "a URL; expected a path, or HOST:PATH"),
         ("data", "host::module", "a module of an rsync server"),
         ("data", "-oProxyCommand=x:y", "no host begins with -"),
-        ("/", "to", "SRC is /; expected a folder below it"),
+        ("/", "to", "SRC is /; expected a folder below /"),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -245,7 +245,7 @@ def test_a_failing_rsync_is_reported(teho: Call, tmp_path: Path) -> None:
 
     said = stage("echo 'rsync: it broke' >&2; echo 'rsync error: (code 12)' >&2; exit 12")
     assert said.returncode == 2
-    assert "this machine did not do what was asked: rsync: it broke" in said.stderr
+    assert "a command failed on this machine: rsync: it broke" in said.stderr
     said = stage("echo 'rsync: a file has vanished' >&2; exit 24")
     assert said.returncode == 1
     found = result(said.stdout)
@@ -442,7 +442,7 @@ def test_a_full_file_system_is_named_before_the_copy(
         raise said.exception or AssertionError
     _on(monkeypatch, free_files=5, total_files=99, mounted_on="/scratch")
     said = _stage(data, to)
-    with pytest.raises(InputError, match=r"room for 5 more files; expected room for 37"):
+    with pytest.raises(InputError, match=r"room for 5 more files; expected room for 37 files"):
         raise said.exception or AssertionError
     assert not to.exists()
 
@@ -460,8 +460,8 @@ def test_a_quota_that_is_too_small_is_a_warning(teho: Call, tmp_path: Path) -> N
         "stage", data, to, "--dry-run", env=env
     ).stdout  # fmt: skip
     space, files = found["findings"]
-    assert "it needs 18.6 KiB, and 5.00 KiB more fit" in space["sentence"]
-    assert "it needs 33 files, and 12 files more fit" in files["sentence"]
+    assert "the copy needs 18.6 KiB, but only 5.00 KiB more fit" in space["sentence"]
+    assert "the copy needs 33 files, but only 12 files more fit" in files["sentence"]
 
 
 def test_a_damaged_record_is_named(teho: Call, tmp_path: Path, home: Path) -> None:

@@ -183,4 +183,4 @@ def test_names_are_shown_on_one_line() -> None:
 def test_other_failures_name_the_machine() -> None:
     said = str(problem_of("host", 255, ["Host key verification failed."]))
     assert "`ssh host` once, and compare the key of the host" in said
-    assert str(problem_of("host", 1, [])) == "host did not do what was asked: exit code 1"
+    assert str(problem_of("host", 1, [])) == "a command failed on host: exit code 1"

@@ -45,7 +45,8 @@ _MOST_PREFETCHED = 64
   teho bench cnn --images 50000 --batch 1024,4096 --workers 10,4
   teho bench regression cnn --for 20min -o bench.html
   teho bench --from solve.json --plot solve.svg""")
-@flag("--quick", "Measure fewer sizes, and only small sizes: under a minute per example.")
+@flag("--quick", "Measure fewer sizes, and only small sizes. Each example takes less than a "
+                 "minute.")  # fmt: skip
 @option("--library NAME,…", "Compare these libraries: numpy, cupy, jax or torch.",
         unset="all that are installed", into="libraries", default="")  # fmt: skip
 @option("--on PLACE,…", "Compare these placements: cpu:N, cpu:all or gpu:1.",
@@ -55,18 +56,23 @@ _MOST_PREFETCHED = 64
 @option("--for TIME", "Stop each example after this time.", unset="10min, or 50s with --quick",
         into="for_", default="")  # fmt: skip
 @option("--images N", "Train on N images in an epoch (cnn, resnet152).",
-        unset="50000 on a GPU; 8192 and 256 on CPUs; fewer with --quick", default="")  # fmt: skip
+        unset="50000 on a GPU; on CPUs, 8192 for cnn and 256 for resnet152; fewer with --quick",
+        default="")  # fmt: skip
 @option("--batch N,…", "Compare these batch sizes (cnn, resnet152).",
-        unset="from 64, 16 or 8 up to the largest batch for which there are enough images",
+        unset="for cnn from 64; for resnet152 from 16 on a GPU and from 8 on CPUs; smaller with "
+        "--quick; up to the largest batch for which there are enough images",
         into="batches", default="")  # fmt: skip
 @option("--workers N,…",
-        "Compare these numbers of data-loader workers; only the first with all batch sizes.",
+        "Compare these numbers of data-loader workers. Only the first number is measured with all "
+        "batch sizes.",
         unset="4,0,1,2,8,16", default="")  # fmt: skip
 @option("--prefetch N,…",
-        "Compare these numbers of batches that each worker prefetches; only the first with all "
-        "batch sizes.", unset="2,1,4,8", into="prefetches", default="")  # fmt: skip
+        "Compare these numbers of batches that each worker prefetches. Only the first number is "
+        "measured with all batch sizes.",
+        unset="2,1,4,8", into="prefetches", default="")  # fmt: skip
 @plot_option
-@option("--from FILE", "Show the results in FILE, written with --format json; measure nothing.",
+@option("--from FILE", "Show the results in FILE, which was written with --format json, without "
+                       "measuring.",
         unset="measure", into="stored", default="")  # fmt: skip
 @output_options()
 @click.argument("names", metavar="[NAME…]", nargs=-1)
@@ -85,16 +91,18 @@ def command(
     stored: str,
     names: tuple[str, ...],
 ) -> None:
-    """Time worked examples on cores and a GPU, and find the problem size from which one is faster.
+    """Measure examples on cores and on a GPU, and find from which problem size the GPU is faster.
 
-    Without NAME, lists the examples. Before Teho times the libraries, it compares their results.
-    Exit code: 0 if the results agree, 1 if they differ or no library could be timed.
+    Without NAME, lists the examples. Before Teho measures the libraries, it compares their results.
+    Exit code: 0 if the results agree, 1 if the results differ or no library could be measured.
 
-    Reads: the libraries of the Python, the GPU drivers, the --from file, CIFAR10_PATH.
+    Reads: the libraries of the Python of --python, the GPU drivers, the --from file, and the images
+    in CIFAR10_PATH.
 
     Writes: only the -o and --plot files, and temporary files in TMPDIR.
 
-    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
+    Network: asks a dcgm-exporter (on this node, or at DCGM_EXPORTER_URL) about GPUs that are older
+    than Hopper.
     """
     from teho.bench.examples import EXAMPLES, LIBRARIES
     from teho.bench.verdict import is_sound

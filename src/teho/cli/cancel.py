@@ -20,7 +20,7 @@ __all__ = ["command"]
   teho cancel last""")
 @click.argument("references", metavar="JOB…", nargs=-1, required=True)
 def command(references: tuple[str, ...]) -> None:
-    """End jobs that wait or run. JOB is a number, a name, or last.
+    """End waiting or running jobs. JOB is the number or name of a job, or last.
 
     The number of one task of an array is written as 123_4. A job that has already ended is not an
     error.

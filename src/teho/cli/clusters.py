@@ -27,9 +27,12 @@ Examples:
 @output_options()
 @click.pass_context
 def command(context: click.Context, output: Output) -> None:
-    """List the clusters of the catalogue: what each has, and when its facts were last verified.
+    """List the clusters of the catalogue.
 
-    Reads: the cluster files of Teho, in TEHO_CLUSTERS and in ~/.config/teho/clusters.
+    The list says what each cluster has, and when the facts about the cluster were last verified.
+
+    Reads: Teho's own cluster files, and the cluster files in TEHO_CLUSTERS and in
+    ~/.config/teho/clusters.
 
     Writes: only the -o file.
 
@@ -54,9 +57,12 @@ Examples:
 @flag("--path", "Print only the path of the cluster's file.", into="only_path")
 @output_options()
 def show(name: str, only_path: bool, output: Output) -> None:
-    """Show the cluster NAME; with --why: the source of every fact, and what is not documented.
+    """Show the cluster NAME.
 
-    Reads: the cluster files of Teho, in TEHO_CLUSTERS and in ~/.config/teho/clusters.
+    With --why, also show the source of every fact, and what is not documented.
+
+    Reads: Teho's own cluster files, and the cluster files in TEHO_CLUSTERS and in
+    ~/.config/teho/clusters.
 
     Writes: only the -o file.
 

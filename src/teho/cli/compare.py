@@ -76,7 +76,7 @@ def command(
     output: Output,
     argv: tuple[str, ...],
 ) -> None:
-    """Run COMMAND on few cores, all cores and the GPUs in turns, and say which is faster.
+    """Run COMMAND in turns on few cores, all cores and the GPUs, and say which of them is faster.
 
     If Teho can count the steps of COMMAND, it ends each run when the step rate is known, and
     compares step rates. Otherwise each run ends by itself. COMMAND runs several times on each
@@ -87,9 +87,9 @@ def command(
 
     Writes: a recording of each run in TEHO_HOME; the -o and --plot files.
 
-    Network: commands of the scheduler: with --cluster, and if whole runs were measured on a known
-    cluster (how long your past jobs waited); asks a dcgm-exporter about GPUs before
-    Hopper (on this node, or at DCGM_EXPORTER_URL).
+    Network: with --cluster, commands of the scheduler. If whole runs were measured on a known
+    cluster, also asks the scheduler how long your past jobs waited. Asks a dcgm-exporter (on this
+    node, or at DCGM_EXPORTER_URL) about GPUs that are older than Hopper.
     """
     if bool(argv) == (recorded is not None):
         raise click.UsageError("Give one of the two: '-- COMMAND…' or --recorded.")

@@ -15,7 +15,7 @@ __all__ = ["command"]
   teho completion fish > ~/.config/fish/completions/teho.fish""")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the script with which SHELL completes commands, options and runs.
+    """Print a script that lets SHELL complete commands, options and runs.
 
     Reads: no files.
 

@@ -16,16 +16,17 @@ __all__ = ["command"]
   teho devices -o devices.json""")
 @output_options()
 def command(output: Output) -> None:
-    """Show the GPUs of this machine, and the value of each signal or why it is missing.
+    """Show the GPUs of this machine, and the value of each signal, or why the value is missing.
 
-    Send this output to your support team: it contains no secrets. No GPU and no root are needed. If
-    a driver hangs, Teho stops waiting after half a minute.
+    You can send this output to your support team: it contains no secrets. The command works without
+    a GPU and without root. If a driver hangs, Teho stops waiting after half a minute.
 
     Reads: the GPU drivers, and files of the kernel.
 
     Writes: only the -o file.
 
-    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
+    Network: asks a dcgm-exporter (on this node, or at DCGM_EXPORTER_URL) about GPUs that are older
+    than Hopper.
     """
     from teho.observe.survey import take_survey
 

@@ -20,7 +20,7 @@ __all__ = ["command"]
 @click.argument("second", default="last", shell_complete=complete_run)
 @output_options()
 def command(first: str, second: str, output: Output) -> None:
-    """Compare the runs FIRST and SECOND: time, pace, figures, findings, and what differed.
+    """Compare the runs FIRST and SECOND: time, step rate, figures, findings, other differences.
 
     If you leave out SECOND, FIRST is compared with the newest run. Two single runs do not prove
     which program is faster: `teho compare` measures several runs.

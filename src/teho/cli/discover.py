@@ -36,9 +36,9 @@ Examples:
   teho clusters discover --output ~/.config/teho/clusters/birch.toml
   teho clusters discover --name lumi""",
 )
-@option("--name NAME", "Set the name of the cluster.", unset="the scheduler's")
-@option("--output FILE", "Write the cluster's file, such as birch.toml; - for standard output.",
-        unset="standard output", into="file",
+@option("--name NAME", "Set the name of the cluster.", unset="the name that the scheduler gives")
+@option("--output FILE", "Write the cluster file to FILE, such as birch.toml; - means standard "
+                         "output.", unset="standard output", into="file",
         type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))  # fmt: skip
 @flag("--force", "Overwrite FILE if it exists.")
 @output_options(file=False)
@@ -53,7 +53,7 @@ def discover(name: str | None, file: Path | None, force: bool, output: Output) -
 
     Writes: only the --output file.
 
-    Network: only through commands of the scheduler that change nothing.
+    Network: only through commands of the scheduler. These commands change nothing.
     """
     from teho.clusters.catalogue import load_catalogue
 

@@ -34,7 +34,7 @@ _DOOMED = 3
   srun --gpus=1 teho doctor --only cpu-only-build,driver-too-old""")
 @option("--python PATH", "Check the Python that your programs use. If this Python is in a "
                          "container, give -.",
-        unset="the first on PATH", default="")  # fmt: skip
+        unset="the first Python on PATH", default="")  # fmt: skip
 @option("--data DIR", "Also check a sample of the files in DIR.", unset="no files", default="")
 @option("--cluster NAME", "Use the limits of this cluster.", unset="this machine's cluster",
         default="")  # fmt: skip
@@ -58,8 +58,9 @@ def command(
     driver, file system and framework, with a time limit of 2 s to 30 s.
 
     Exit code: 1 if there is a warning, a critical problem or a failed self-test. Otherwise 2 if an
-    option is wrong, or if a critical check or the self-test could not be done. Otherwise 0, also
-    with remarks. With --in-job: 3 if the job cannot work, 2 if an option is wrong, otherwise 0.
+    option is wrong, or if a critical check or the self-test could not be done. Otherwise 0, even if
+    there are remarks. With --in-job: 3 if the job cannot work, 2 if an option is wrong, otherwise
+    0.
 
     Reads: the environment, the drivers, the Python of --python, a sample of the files in --data.
 

@@ -40,7 +40,7 @@ _NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`: these measure during
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(save: bool, diff: bool, output: Output, argv: tuple[str, ...]) -> None:
-    """Print the energy of the job's GPUs on this node, during COMMAND or from --save to --diff.
+    """Print the energy of the job's GPUs on this node, during COMMAND or between --save and --diff.
 
     The energy of idle GPUs is included. COMMAND keeps its input, output, signals and exit code; the
     result goes to stderr, or to the -o file. --why prints a table.

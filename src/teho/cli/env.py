@@ -85,11 +85,11 @@ def plan(
     output: Output,
     **given: Any,
 ) -> None:
-    """Print a script that installs the newest GPU build that fits, and say why it fits.
+    """Print a script that installs the newest fitting GPU build, and say why this build fits.
 
     The build fits the cluster's GPUs, their driver and the cluster's rules. `teho plan --env FILE`
     puts the output of --format json into the script of a job. Exit code: 0 if a build fits, 1 if
-    none fits.
+    no build fits.
 
     Reads: the catalogue.
 
@@ -121,7 +121,7 @@ def plan(
 
 
 @command.command(
-    short_help="Check whether builds are for GPUs, and fit the driver.",
+    short_help="Check whether builds are for GPUs, and whether they fit the driver.",
     epilog="""\b
 Examples:
   teho env check
@@ -133,7 +133,7 @@ Examples:
                 type=click.Path(path_type=Path, allow_dash=True))  # fmt: skip
 @option("--python PATH", "Check the environment of this Python.", unset="python")
 @option("--cluster NAME", "Use the driver and GPUs of this cluster's nodes.",
-        unset="of this machine", into="name")  # fmt: skip
+        unset="the driver and GPUs of this machine", into="name")  # fmt: skip
 @_gpu_type_option
 @option("--driver VERSION", "Use this NVIDIA driver.", unset="the driver of this machine",
         default="")  # fmt: skip
@@ -146,12 +146,12 @@ def check(
     driver: str,
     output: Output,
 ) -> None:
-    """Say which packages in FILE or an environment are GPU or CPU-only builds, and what to do.
+    """Say which packages are GPU builds and which are CPU-only builds, and what to do.
 
-    FILE is the output of `conda list`, `conda create`, `pip freeze` or similar, or a lock file; -
-    is standard input. Without FILE, Python lists its packages, but does not import them. Exit code:
-    0 if there is no critical problem, 1 if there is one, 2 if FILE or the environment cannot be
-    read.
+    FILE lists the packages. It is a lock file, or the output of `conda list`, `conda create`, `pip
+    freeze` or a similar command. - is standard input. Without FILE, Teho checks the packages of the
+    Python of --python, but does not import them. Exit code: 0 if there is no critical problem, 1 if
+    there is a critical problem, 2 if FILE or the environment cannot be read.
 
     Reads: FILE, or the packages of the Python; the catalogue; the driver of this node.
 

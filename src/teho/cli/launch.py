@@ -27,17 +27,17 @@ __all__ = ["command"]
         "each line is for a local rank: core numbers such as 0-6, or a mask such as 0x7f.",
         default="auto")  # fmt: skip
 @option("--gpus",
-        "Show each rank all GPUs of the node (all) or only its own GPUs (own); auto: as the "
-        "cluster's documents advise.", type=click.Choice(["auto", "all", "own"]),
+        "Show each rank all GPUs of the node (all) or only its own GPUs (own); auto: do what "
+        "the cluster's documents advise.", type=click.Choice(["auto", "all", "own"]),
         default="auto")  # fmt: skip
 @option("--env NAME=VALUE", "Set an environment variable; may be repeated.", unset="none",
         into="pairs", multiple=True)  # fmt: skip
 @option("--generation NAME|none",
-        "Set the variables that the cluster's documents give for this generation of its "
+        "Set the variables that the cluster's documents give for this generation of the cluster's "
         "containers.", unset="the current generation", default="")  # fmt: skip
 @flag("--dry-run", "Print what each rank would get, without starting COMMAND.")
 @flag("--check", "Measure the connections between ranks, and find the slowest rank, without "
-                 "COMMAND.")  # fmt: skip
+                 "starting COMMAND.")  # fmt: skip
 @option("--timeout TIME", "With --check, wait at most this time for all ranks.", unset="1min")
 @option("--for TIME", "With --check, measure each connection for this time.", unset="1s",
         into="length")  # fmt: skip

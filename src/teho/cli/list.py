@@ -58,8 +58,8 @@ def command(
     """List the recorded runs, newest last.
 
     Text shows the newest 30 runs, without the runs of `teho compare` and `teho scale`. JSON has all
-    runs, unless --last, --since or --tag limits them. The verdict is the first finding of the
-    report; a list of more than 30 runs has no verdicts.
+    runs, unless --last, --since or --tag limits them. The verdict of a run is the first finding of
+    its report. A list of more than 30 runs has no verdicts.
 
     Reads: the recordings in TEHO_HOME.
 

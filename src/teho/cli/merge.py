@@ -19,7 +19,7 @@ __all__ = ["command"]
 def command(parts: tuple[str, ...]) -> None:
     """Join the parts of one recording from several nodes, and print the id of the new run.
 
-    Each RUN is a run or its directory, copied from a node to this machine.
+    Each RUN is a run, or the directory of a run that was copied from a node to this machine.
 
     Reads: the parts, without changing them.
 

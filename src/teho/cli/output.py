@@ -136,9 +136,9 @@ def _options(others: tuple[str, ...], *, file: bool) -> Callable[[Any], Any]:
                unset="from the ending of the -o file, else text" if file else "text",
                type=click.Choice(["text", "html", "json", *others])),
         *([to_file] if file else []),
-        flag("--short", "Print only the verdict (text only)."),
-        flag("--why", "Print everything (text only): thresholds, sources, and what could not be "
-                      "judged."),
+        flag("--short", "In text output, print only the verdict."),
+        flag("--why", "In text output, print everything, also thresholds, sources, and what could "
+                      "not be judged."),
     )  # fmt: skip
 
 

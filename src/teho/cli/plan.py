@@ -56,16 +56,17 @@ def command(
     """Print what to request for COMMAND, on every cluster.
 
     The cluster of this machine is first, then the clusters of the settings `cluster` and
-    `my_clusters`. After them, clusters with the smallest GPU memory that fits are first. Within a
-    cluster, the cheapest option is first, and partitions for tests and interactive work are last.
-    --why adds every bill, warning and limit, and why the other options do not fit. --record and the
-    options below it change only the script. Exit code: 0 if an option fits, 1 if none fits.
+    `my_clusters`. The other clusters follow, sorted by the memory of their smallest GPU that fits:
+    the smallest memory is first. Within a cluster, the cheapest option is first, and partitions for
+    tests and interactive work are last. --why also prints every bill, warning and limit, and says
+    why the other options do not fit. --record and the options below --record change only the
+    script. Exit code: 0 if an option fits, 1 if no option fits.
 
     Reads: the catalogue, and the site's templates; on a cluster, the answers of the scheduler.
 
     Writes: only the -o file.
 
-    Network: only through commands of the scheduler that submit no job.
+    Network: only through commands of the scheduler. These commands do not submit a job.
     """
     request, wishes = read_request(given, argv), read_script_options(given)
     if script and output.form != "text":

@@ -37,16 +37,18 @@ __all__ = ["command"]
 @click.argument("others", metavar="", nargs=-1)
 @output_options("seff")
 def command(run: str, others: tuple[str, ...], output: Output) -> None:
-    """Report on RUN: an id or its beginning, the id of a job, a name, a directory, or last.
+    """Report on RUN.
 
-    If RUN is the id of a job, Teho reports on the newest recording of the job, and asks the
-    scheduler for the accounting. --format seff prints the same values as the command seff of CSC.
+    RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
+    or last. If RUN is the id of a job, Teho reports on the newest recording of the job, and asks
+    the scheduler for the accounting. --format seff prints the same values as the command seff of
+    CSC.
 
     Reads: the recording.
 
     Writes: only the -o file.
 
-    Network: not used, unless RUN is the id of a job: then commands of the scheduler.
+    Network: used only if RUN is the id of a job, through commands of the scheduler.
     """
     from teho.show.loaded import LoadedRun
 
@@ -116,10 +118,7 @@ def _with_account(report: Report, run: Run, job_id: str) -> Report:
     count = len(runs_of_job_id(home, job_id))
     notes = report.notes
     if count > 1:
-        notes += (
-            f"This report is for the newest of {count} recordings of job {job_id}; `teho list` "
-            "shows the others.",
-        )
+        notes += (f"Newest of {count} recordings of job {job_id}; `teho list` shows the others.",)
     number = re.split("[_.]", job_id)[0]
     try:
         jobs = ask.states(backend_for(scheduler, home), [number])[number]

@@ -55,15 +55,18 @@ request_options = together(
            type=click.IntRange(min=1)),
     option("--cpus-per-gpu N", "Request N cores for each GPU.", unset="the cluster's fair share",
            type=click.IntRange(min=1)),
-    option("--cpus N", "Request N cores for the whole job.", unset="as --cpus-per-gpu",
+    option("--cpus N", "Request N cores for the whole job.",
+           unset="the cores of --cpus-per-gpu for each GPU",
            type=click.IntRange(min=1)),
     option("--mem SIZE", "Request this memory on each node, such as 64GiB.",
            unset="the cluster's fair share"),
     option("--mem-per-cpu SIZE",
-           "Request this memory for each core, instead of --mem; the script requests the sum.",
+           "Request this memory for each core, instead of --mem; the script requests the "
+           "sum for each node.",
            unset="none"),
     option("--mem-per-gpu SIZE",
-           "Request this memory for each GPU, instead of --mem; the script requests the sum.",
+           "Request this memory for each GPU, instead of --mem; the script requests the "
+           "sum for each node.",
            unset="none"),
     option("--time TIME", "Limit the run time, such as 90min, 2d or 1-12:00:00.", unset="1h"),
     option("--local-disk SIZE", "Request this much local disk on each node.", unset="none"),
@@ -82,10 +85,11 @@ request_options = together(
 """Add the options that say what a program needs."""
 script_options = together(
     flag("--record", "Record the program with `teho run`."),
-    flag("--check", "Run `teho doctor` first, and end the job if it cannot work."),
+    flag("--check", "Run `teho doctor` first, and end the job if the job cannot work."),
     option("--framework NAME",
            "Load the cluster's software for this framework, such as tensorflow or "
-           "tensorflow==2.12; none: load nothing.", unset="from the command", default=""),
+           "tensorflow==2.12; none: do not load software.", unset="guessed from the command",
+           default=""),
     option("--env ENV",
            "Activate your environment: a plan of `teho env plan` in JSON, a directory, a .sif "
            "file, or the name of a conda environment.", unset="none", default=""),
@@ -97,9 +101,10 @@ script_options = together(
            default=""),
     option("--after JOB", "Start after JOB has ended without error; may be repeated.",
            unset="at once", multiple=True),
-    option("--signal TIME", "Send SIGUSR1 to the program when this time is left, such as 5min.",
-           unset="no signal"),
-    flag("--requeue", "Queue the job again after a failed node, and after --signal."),
+    option("--signal TIME",
+           "Send SIGUSR1 to the program when only this much of the time limit is left, such as "
+           "5min.", unset="no signal"),
+    flag("--requeue", "Queue the job again if a node fails, and after the signal of --signal."),
     option("--log FILE", "Write the output of the job to FILE.",
            unset="a file that the scheduler names", default=""),
     option("--error-log FILE",

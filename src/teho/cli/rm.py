@@ -21,7 +21,7 @@ __all__ = ["command"]
   teho rm --older-than 30d
   teho rm --older-than 30d --yes""")
 @click.argument("runs", nargs=-1, shell_complete=complete_run)
-@option("--older-than TIME", "Delete all runs that are older than this, such as 30d.",
+@option("--older-than TIME", "Delete all runs that are older than this time, such as 30d.",
         unset="only RUNS")  # fmt: skip
 @flag("-y --yes", "Delete without asking.")
 def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:

@@ -95,16 +95,17 @@ def command(
     """Run COMMAND without changes, record every device of this node, and report at the end.
 
     COMMAND keeps its input, output, terminal, signals and exit code. If the recording has a
-    problem, the report says so. In the script of a Slurm job, all nodes of the job are recorded;
-    with srun or mpirun, all tasks make one recording. With --window, Teho ends COMMAND when its
-    step rate is known; if it cannot count steps, COMMAND runs to its end, or to the time of --for.
+    problem, the report says so. In the script of a Slurm job, Teho records all nodes of the job.
+    With srun or mpirun, all tasks make one recording. With --window, Teho ends COMMAND when its
+    step rate is known. If Teho cannot count steps, COMMAND runs to its end, or until the time of
+    --for is over.
 
     Reads: the GPU drivers, files of the kernel, and the memory of COMMAND's Python processes.
 
     Writes: a recording in TEHO_HOME.
 
-    Network: connects the nodes of one job, to compare their clocks; asks a dcgm-exporter about GPUs
-    before Hopper (on this node, or at DCGM_EXPORTER_URL).
+    Network: connects the nodes of one job, to compare their clocks; asks a dcgm-exporter (on this
+    node, or at DCGM_EXPORTER_URL) about GPUs that are older than Hopper.
     """
     if job is None and not argv:
         raise click.UsageError("Missing argument '-- COMMAND…'.")

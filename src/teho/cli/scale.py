@@ -39,17 +39,18 @@ def command(
     output: Output,
     argv: tuple[str, ...],
 ) -> None:
-    """Run COMMAND on 1, 2, 4 … GPUs or cores in turns, and say up to which number it gets faster.
+    """Run COMMAND in turns on 1, 2, 4 … GPUs or cores.
 
-    The number replaces {n} in COMMAND. If Teho can count the steps of COMMAND, it ends each run
-    when the step rate is known. Exit code: 0 if there is a verdict, 1 if more time or more runs are
-    needed.
+    Teho says up to which number COMMAND gets faster. The number of GPUs or cores replaces {n} in
+    COMMAND. If Teho can count the steps of COMMAND, it ends each run when the step rate is known.
+    Exit code: 0 if there is a verdict, 1 if more time or more runs are needed.
 
     Reads: the catalogue, and the recordings of the runs.
 
     Writes: a recording of each run in TEHO_HOME; the -o and --plot files.
 
-    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
+    Network: asks a dcgm-exporter (on this node, or at DCGM_EXPORTER_URL) about GPUs that are older
+    than Hopper.
     """
     from teho.experiment.compare import terms_of
     from teho.experiment.placement import Placement, needed_placements, this_machine

@@ -42,7 +42,7 @@ Examples:
 @click.option("--archive/--no-archive", "archive", default=None,
               help="Pack SRC into one tar archive, or copy its files as they are.  [default: pack "
               "many small files that go to a network file system]")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Print the plan, and copy nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the plan, and do not copy.")
 @click.option("--checksums", metavar="N|all", default=str(_SAMPLE), show_default=True,
               help="Compare the checksums of this number of files after the copy.")  # fmt: skip
 @output_options()
@@ -65,10 +65,10 @@ def command(
 
     Writes: DEST, a record in TEHO_HOME, and the -o file.
 
-    Network: none if DEST is a path of this machine; else ssh to HOST, also for rsync.
+    Network: not used if DEST is a path on this machine. Otherwise ssh to HOST; rsync also uses ssh.
 
-    Exit code: 0 if all files are at DEST and agree. 1 if a file is missing, differs or cannot be
-    read. 2 if the copy cannot be made. 130 after Ctrl-C.
+    Exit code: 0 if all files are at DEST and agree with SRC. 1 if a file is missing, differs or
+    cannot be read. 2 if the copy cannot be made. 130 after Ctrl-C.
     """
     from teho.stage.machine import Machine, read_place
     from teho.stage.staging import Wanted

@@ -34,7 +34,7 @@ _SILENCE_S = 3.0
   teho status last --follow
   teho status --format json | jq '.[] | select(.jobs[0].state == "running")'""")
 @click.argument("references", metavar="[JOB…]", nargs=-1)
-@flag("-f --follow", "Follow one job to its end: state, log, cost.")
+@flag("-f --follow", "Print the state and the log of one job until it ends, then its cost.")
 @flag("--all", "Also show jobs that were submitted more than a week ago.", into="every")
 @option("--format", "Print text, JSON or HTML.", into="form",
         type=click.Choice(["text", "json", "html"]), default="text")  # fmt: skip

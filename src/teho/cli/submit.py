@@ -56,13 +56,13 @@ __all__ = ["command"]
 @request_options
 @option("--cluster NAME", "Plan for this cluster.", unset="this machine's cluster")
 @script_options
-@flag("-f --follow", "Follow the job to its end: state, log, cost.")
-@flag("--local", "Run the job as processes on this machine; needs no cluster.")
+@flag("-f --follow", "Print the state and the log of the job until it ends, then its cost.")
+@flag("--local", "Run the job as processes on this machine, without a cluster.")
 @flag(
     "--trial",
     "Try COMMAND first: in a test partition, for two minutes or until its step rate is known.",
 )
-@flag("--dry-run", "Print the script, and submit no job.")
+@flag("--dry-run", "Print the script, and do not submit a job.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     cluster: str | None,
@@ -73,19 +73,19 @@ def command(
     argv: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Plan a job for COMMAND, write its script, and submit it: the cheapest option that fits.
+    """Plan a job for COMMAND, write its script, and submit the cheapest option that fits.
 
     Prints the number of the job. With --follow, prints the log of the job instead, then the
-    resources that it used, and its cost. With --trial, a short job tries COMMAND, and its report
-    says if the long job may run. Exit code: 0 if the job was submitted, 1 if no option
-    fits; with --follow, the exit code of the job.
+    resources that the job used, and its cost. With --trial, submits a short job that tries COMMAND.
+    The report of the short job says if the long job may run. Exit code: 0 if the job was submitted,
+    1 if no option fits; with --follow, the exit code of the job.
 
     Reads: the catalogue, and the site's templates.
 
     Writes: the script and the number of the job to TEHO_HOME/jobs.
 
-    Network: only through commands of the scheduler, such as sbatch; asks for the host name of this
-    machine.
+    Network: only through commands of the scheduler, such as sbatch; also looks up the full host
+    name of this machine.
     """
     request = read_request(given, argv)
     check_trial({**given, "local": local}, trial=trial)

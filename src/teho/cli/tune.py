@@ -33,26 +33,28 @@ _BATCH_SIZE = "batch-size"
 @option("--allow WHAT,…",
         "Also try settings that can change the results: batch-size, tf32, autocast, channels-last.",
         unset="none", default="")  # fmt: skip
-@option("--find WHAT", "batch-size: find the largest batch size that fits into memory, and the "
-                       "fastest.",
-        unset="settings that make COMMAND faster", default="")  # fmt: skip
+@option("--find WHAT", "Find the largest batch size that fits into memory, and the fastest batch "
+                       "size. WHAT must be batch-size.",
+        unset="find settings that make COMMAND faster", default="")  # fmt: skip
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
 def command(
     for_: str, window: str, allow: str, find: str, output: Output, argv: tuple[str, ...]
 ) -> None:
-    """Run COMMAND several times with other settings, and say which settings make it faster.
+    """Run COMMAND several times with different settings, and say which settings make it faster.
 
     Teho changes the data loader and the threads from outside; the files of COMMAND stay as they
     are. Each run ends when its step rate is known. COMMAND runs about 20 times, and writes its
-    files each time. With `--find batch-size`, Teho changes only the batch size, until memory runs
-    out. Exit code: 0 if there is a verdict, 1 if more time is needed.
+    files each time. With `--find batch-size`, Teho changes only the batch size, until the
+    memory is full. Exit code: 0 if there is a verdict, 1 if more time is needed.
 
-    Reads: the notes of the probe about COMMAND; with --find, the memory of its processes and GPUs.
+    Reads: what the probe notes about COMMAND; with --find, the memory of COMMAND's processes and
+    GPUs.
 
     Writes: no recordings; only the -o file, and temporary files in TMPDIR.
 
-    Network: asks a dcgm-exporter about GPUs before Hopper (on this node, or at DCGM_EXPORTER_URL).
+    Network: asks a dcgm-exporter (on this node, or at DCGM_EXPORTER_URL) about GPUs that are older
+    than Hopper.
     """
     for_s, window_s = read_times(for_, window)
     if window_s < _SHORTEST_WINDOW_S:

@@ -29,21 +29,22 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of `teho`, as in `~/.config/teho/config.toml`."""
 
     home: str = ""
-    """Directory of the recordings, which all nodes of a job must see. Variable: TEHO_HOME."""
+    """Directory of the recordings. All nodes of a job must see this directory. Variable:
+    TEHO_HOME."""
     every: str = "1s"
     """Time between two samples, at least 0.1s. Variable: TEHO_EVERY."""
     report: ReportLevel = "short"
     """How much `teho run` prints at the end: none, short or full. Variable: TEHO_REPORT."""
     cluster: str = ""
-    """Cluster of commands without `--cluster` on a machine that Teho does not recognise, such as
-    `roihu`. Variable: TEHO_CLUSTER."""
+    """Cluster to use, such as `roihu`, if a command has no `--cluster`, and if Teho does not
+    recognise the machine. Variable: TEHO_CLUSTER."""
     account: str = ""
     """Project that pays for jobs without `--account`. Variable: TEHO_ACCOUNT."""
     my_clusters: str = ""
-    """Names of the clusters that you use, such as `roihu, lumi`: plans show them first. Variable:
-    TEHO_MY_CLUSTERS."""
+    """Names of the clusters that you use, such as `roihu, lumi`. Plans show these clusters first.
+    Variable: TEHO_MY_CLUSTERS."""
     thresholds: str = ""
-    """A TOML file whose thresholds replace Teho's own. Variable: TEHO_THRESHOLDS."""
+    """A TOML file with thresholds that replace Teho's thresholds. Variable: TEHO_THRESHOLDS."""
     electricity: str = ""
     """A TOML file with the price and carbon intensity of the site's electricity; see
     [Energy](../energy.md). Variable: TEHO_ELECTRICITY."""

@@ -53,8 +53,8 @@ class Meter:
         self._counters, refusals = open_each(lambda vendor: _open(vendor, environment, root))
         if not self._counters:
             raise DeviceError(
-                "no GPU whose energy could be read: " + "; ".join(it.found for it in refusals),
-                next_step="`teho devices` shows what is here",
+                "no GPU whose energy can be read: " + "; ".join(it.found for it in refusals),
+                next_step="`teho devices` shows the GPUs of this node",
             )
         self.devices = tuple(device for part in self._counters for device in part.devices)
         self.notes = tuple(note for part in self._counters for note in part.notes)

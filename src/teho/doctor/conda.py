@@ -162,7 +162,7 @@ def _block(lines: list[str], first: int) -> Iterator[str]:
                 raise ValueError(f"line {number + 1}: not an item of the list of channels")
             return
         if indent is not None and item["indent"] != indent:
-            raise ValueError(f"line {number + 1}: the indent is not that of the line above")
+            raise ValueError(f"line {number + 1}: the indent differs from the line above")
         indent = item["indent"]
         yield _channel(item["value"], number)
 

@@ -103,7 +103,7 @@ class _Search:
         ended, why = self._judged(size, attempt, loader)
         rate = _rate(attempt._replace(loader=loader)) if ended == "fits" else None
         if ended == "fits" and rate is None:
-            why = f"the speed is not known: the program had no steady pace within {_took(attempt)}"
+            why = f"the speed is not known: there was no steady step rate within {_took(attempt)}"
         # A run that fails has often not reached its peak when the memory is read.
         memory = attempt.memory if ended == "fits" else MemoryUse()
         one = BatchTry(batch_size=size, ended=ended, memory=memory, samples_per_s=rate, why=why)
@@ -120,7 +120,7 @@ class _Search:
             return "failed", attempt.ended + "".join(f": {line.strip()}" for line in last)
         if loader is None and attempt.loader:
             has = attempt.loader.settings.get("batch_size")
-            return "failed", f"the loader did not accept batch_size={size}, and still has {has}"
+            return "failed", f"the loader did not accept batch_size={size}, and still uses {has}"
         got = loader.batch.get("samples") if loader else None
         if self.tries and self.place.counts_samples and got is not None and got < size:
             return "dataset", f"the first batch had only {counted(got, 'sample')}"

@@ -25,10 +25,10 @@ _FIRST_STEPS = (
     "need more memory: leave some memory free."
 )
 _SINGLE_RUNS = (
-    "Each batch size had one run, so speeds that differ by less than 5 % count as equal. Of "
-    "equally fast batch sizes, the smallest is called the fastest. Other programs on the node can "
-    "cause larger differences. `teho tune --allow batch-size -- COMMAND` repeats the runs, and "
-    "proves a gain."
+    "Each batch size had one run, so speeds that differ by less than 5 % count as equal. If "
+    "several batch sizes are equally fast, Teho reports the smallest as the fastest. Other "
+    "programs on the node can cause larger differences. `teho tune --allow batch-size -- COMMAND` "
+    "repeats the runs, and proves a gain."
 )
 
 
@@ -81,12 +81,12 @@ def _largest(found: BatchSizes, largest: int) -> str:
             "because of memory"
         )
     why = {
-        "time": "the time was over: increase `--for`",
+        "time": "the time limit was reached: increase `--for`",
         "too_slow": "a step takes too long",
     }.get(found.ended_by, "the search was ended early")
     if next_one and next_one.ended == "out_of_memory":
         return (
-            f"A batch of {size} fits, and a batch of {_number(next_one.batch_size)} does not; "
+            f"A batch of {size} fits, and a batch of {_number(next_one.batch_size)} does not fit; "
             f"sizes between these two were not tried, because {why}"
         )
     return f"A batch of {size} fits; larger batches were not measured, because {why}"

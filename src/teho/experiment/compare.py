@@ -132,7 +132,9 @@ def summed_up(points: Sequence[Point], swept: str, **about: Any) -> Compared:
     last = known[-1] if known else points[-1]
     edge = crossing(known, swept) if swept else None
     beyond = next((point.value for point in points[points.index(last) + 1 :]), None)
-    lost = f"; could not be compared at {swept} = {format_count(beyond)}" if beyond else ""
+    lost = ""
+    if beyond:
+        lost = f"; the variants could not be compared at {swept} = {format_count(beyond)}"
     return Compared(
         outcome=last.outcome,
         verdict=_verdict(known or [last], edge, swept) + lost,
@@ -173,7 +175,8 @@ def _verdict(known: Sequence[Point], edge: BreakEven | None, swept: str) -> str:
     elif _is_mixed(last.contest):  # at each value, the best of either kind
         faster = f"{'GPUs' if larger.kind == 'gpu' else 'cores'} are faster than cores"
     else:
-        faster = f"more {'GPUs' if larger.kind == 'gpu' else 'cores'} are faster than fewer"
+        noun = "GPUs" if larger.kind == "gpu" else "cores"
+        faster = f"more {noun} are faster than fewer {noun}"
     return (
         f"From about {swept} = {format_count(float(f'{edge.at:.2g}'))} on (between "
         f"{format_count(edge.low)} and {format_count(edge.high)}), {faster}; at {at}{end}"
@@ -216,8 +219,8 @@ def _how_to_go_on(rounds: Rounds, values: int) -> str:
     if rounds.count >= min(SECOND_LOOKS):
         return (
             f"{rounds.count} runs of each variant were not enough: runs of the same variant differ "
-            "too much, or the variants differ too little. Try a longer `--window` or a quieter "
-            "node."
+            "too much, or the variants differ too little. Try a longer `--window`, or a "
+            "node without other jobs."
         )
     wanted = FEWEST_PAIRS if rounds.count < FEWEST_PAIRS else max(SECOND_LOOKS)
     need_s = math.ceil(1.1 * values * wanted * rounds.mean_s)

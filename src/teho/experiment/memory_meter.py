@@ -107,7 +107,8 @@ class MemoryMeter:
         # With a limit of its own, the job cannot fill the node.
         if self._node_bytes and free_bytes is not None and not self._cgroup.limit_bytes:
             used_bytes = self._node_bytes - free_bytes
-            found.append((used_bytes, self._node_bytes, "the node's memory, with other programs"))
+            which = "the node's memory, which other programs use too"
+            found.append((used_bytes, self._node_bytes, which))
         for used_bytes, most_bytes, which in found:
             if used_bytes >= _NEAR * most_bytes:
                 return (

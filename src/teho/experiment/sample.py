@@ -112,7 +112,7 @@ def _blind(processes: Sequence[WatchedProcess]) -> str:
     if torch.get("version") and not (torch.get("cuda") or torch.get("hip") or jax.get("devices")):
         return blind_torch(torch)
     if {str(one).lower() for one in jax.get("devices", ())} == {"cpu"} and not torch:
-        return f"its JAX {jax.get('version', '')} sees no GPU"
+        return f"the program's JAX {jax.get('version', '')} sees no GPU"
     return "" if torch or jax else tensorflow
 
 

@@ -251,7 +251,7 @@ class _Words:
                 f"{counted(base_n, self._worker)}."
             )
         if measured and not spread.errors:
-            found.append("No run was repeated: how much runs differ by chance is not known.")
+            found.append("No run was repeated: it is not known how much runs differ by chance.")
         elif measured and not fits:
             least = FEWEST_SIZES["amdahl" if self._is_strong else "usl"]
             found.append(

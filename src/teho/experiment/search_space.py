@@ -241,7 +241,7 @@ def _in_memory(best: Attempt, base: Attempt, room: Room) -> Ways:
         return []
     samples, size = settings.get("samples"), settings.get("batch_size")
     if not samples or not size or not batch.get("bytes"):
-        return "The size of the dataset is not known, so keeping it in memory was not tried."
+        return "The size of the dataset is not known, so Teho did not try to keep it in memory."
     need = base.ranks * samples * batch["bytes"] / size
     if not _fits(base.used_bytes + need, room):
         return (
@@ -275,7 +275,7 @@ def _batch_sizes(base: Attempt, room: Room) -> Ways:
 
 def _tf32(base: Attempt) -> Ways:
     if not any(device.startswith("cuda") for device in base.facts.get("devices", ())):
-        return "TF32 was not tried: it needs a GPU, and the program uses none."
+        return "TF32 was not tried: TF32 needs a GPU, and the program uses no GPU."
     if base.facts.get("float32_matmul_precision") in {"high", "medium", "tf32"}:
         return "The program already allows TF32."
     return [({"tf32": True},)]
@@ -289,5 +289,5 @@ def _autocast(base: Attempt) -> Ways:
 
 def _channels_last(base: Attempt) -> Ways:
     if base.facts.get("channels_last") is not False:
-        return "`channels_last` was not tried: no image layer has a layout to change."
+        return "`channels_last` was not tried: no image layer needs another memory layout."
     return [({"channels_last": True},)]

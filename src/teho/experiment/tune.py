@@ -306,7 +306,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
     if is_interrupted:
         return "unproved", f"Not enough evidence: `teho tune` was ended early, after {tries}"
     if tried and not any(run.pace and not run.exit_code for _, run, _ in tuning.runs[1:]):
-        return "unproved", f"Not enough evidence: {tries}, but no setting could be measured"
+        return "unproved", f"Not enough evidence: no setting could be measured in {tries}"
     if tried:
         return "no_gain", "No setting that was tried is faster"
     if tuning.affords(1 + 2 * FEWEST_PAIRS):

@@ -27,7 +27,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
             f"no Python process loaded Teho's probe within {took}{wrote}",
             "a Python program, started without -I, -E or -S",
         )
-    when = "before it ended" if run.exit_code == 0 else f"within {took}"
+    when = "before the program ended" if run.exit_code == 0 else f"within {took}"
     if not run.unit:
         return InputError(
             "no optimizer step (PyTorch, Keras) and no batch (DataLoader, tf.data) was seen "
@@ -75,5 +75,7 @@ def no_pace(settings: Settings, run: Attempt) -> str:
 def _not_taken(settings: Settings, shown: dict[str, Any]) -> str:
     for name in ("num_workers", "batch_size", "prefetch_factor", "persistent_workers"):
         if name in settings and name in shown and shown[name] != settings[name]:
-            return f"the loader did not accept {name}={settings[name]}, and still has {shown[name]}"
+            return (
+                f"the loader did not accept {name}={settings[name]}, and still uses {shown[name]}"
+            )
     return ""

@@ -25,8 +25,8 @@ class Accelerate(Launcher):
     """It sets `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and similar variables itself."""
 
     help = "Hugging Face Accelerate, once on each node; it starts one process per GPU."
-    on_one_node = "once on each node"
-    on_nodes = "once on each node, with `--machine_rank` from the node's number"
+    on_one_node = "starts Accelerate once"
+    on_nodes = "starts Accelerate once on each node; `--machine_rank` is the number of the node"
     place = 50
     own_processes = True
     framework = "pytorch"

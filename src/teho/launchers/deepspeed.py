@@ -13,8 +13,8 @@ class DeepSpeed(Launcher):
     """On several nodes, DeepSpeed's launcher would use ssh, which clusters do not allow."""
 
     help = "DeepSpeed's launcher; on several nodes torchrun, once on each node."
-    on_one_node = "DeepSpeed's own launcher"
-    on_nodes = "torchrun, because DeepSpeed's own launcher would need ssh"
+    on_one_node = "starts DeepSpeed's own launcher once"
+    on_nodes = "starts torchrun once on each node, because DeepSpeed's own launcher would need ssh"
     place = 60
     own_processes = True
     framework = "pytorch"

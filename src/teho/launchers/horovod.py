@@ -13,7 +13,7 @@ class Horovod(Launcher):
     """It gets the ranks from MPI, so the script sets no variable."""
 
     help = "Horovod: one task per GPU; without Slurm, horovodrun."
-    on_one_node = "one task for each GPU; with Grid Engine, `horovodrun`"
+    on_one_node = "one task for each GPU; with Grid Engine, `horovodrun` starts the tasks"
     on_nodes = "one task for each GPU"
     place = 70
     task_per_gpu = True

@@ -14,8 +14,8 @@ class Launch(Launcher):
 
     help = "The scheduler starts one task per GPU; `teho launch` sets ranks, cores and threads."
     on_one_node = (
-        "`teho launch` and the command, one task for each GPU; with Grid Engine and on "
-        "this machine, one task"
+        "starts `teho launch` with the command: one task for each GPU; with Grid Engine and on "
+        "this machine, only one task"
     )
     on_nodes = "one task for each GPU; with Grid Engine, `mpirun` starts one task on each node"
     place = 20

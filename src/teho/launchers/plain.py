@@ -13,7 +13,7 @@ class Plain(Launcher):
     """It starts one process, which may start others."""
 
     help = "Starts the command once."
-    on_one_node = "the command, once"
+    on_one_node = "starts the command once"
     on_nodes = (
         "starts the command once, on the first node; the command starts the tasks on other nodes"
     )

@@ -17,8 +17,10 @@ class Torchrun(Launcher):
     """It sets `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and similar variables itself."""
 
     help = "PyTorch's torchrun, once on each node; it starts one process per GPU."
-    on_one_node = "once on each node, `--standalone`"
-    on_nodes = "once on each node; all processes connect to the first node (`MASTER_ADDR`)"
+    on_one_node = "starts torchrun once, with `--standalone`"
+    on_nodes = (
+        "starts torchrun once on each node; all processes connect to the first node (`MASTER_ADDR`)"
+    )
     place = 30
     own_processes = True
     framework = "pytorch"

@@ -20,7 +20,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     of: Quantity
     gpu_type: str = ""
-    """With `gpus`: count only this type; empty: all types."""
+    """If `of` is `gpus`: count only GPUs of this type. Empty: all types."""
     times: float = 1.0
     per: float = 1.0
     up: bool = False
@@ -29,7 +29,10 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Billing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A bill for one hour: `scale × (the sum of one list + the largest of the other)`."""
+    """The bill for one hour: `scale × (sum + largest)`.
+
+    `sum` counts as the sum of its terms. `largest` counts as the largest of its terms.
+    """
 
     unit: str
     """The site's billing unit, such as `GPU BU`."""

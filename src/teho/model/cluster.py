@@ -58,7 +58,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A document with facts about a cluster."""
 
     document: str
-    """Repository or site."""
+    """Repository or website."""
     commit: str = ""
     read_on: date | None = None
     """Date of the version that was read."""
@@ -83,7 +83,7 @@ class Links(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     more_modules: str = ""
     """Command that makes the modules visible that the site does not show by default."""
     acknowledgement: str = ""
-    """Page or sentence about acknowledging the cluster in a publication."""
+    """Page or sentence that says how to acknowledge the cluster in a publication."""
     support: str = ""
     """Page that says how to ask the site's support team."""
     source: str
@@ -106,30 +106,32 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How a request is written."""
 
     gpus: str
-    """Option for GPUs, with `{type}` and `{count}` (of one node)."""
+    """Option that requests GPUs, with `{type}` and `{count}`, the number of GPUs per node."""
     gpu_type_optional: bool = False
     partition: Literal["required", "never", "optional"] = "required"
     cores: str = ""
-    """Option for the cores of a job, with `{cores}`, such as `-pe smp {cores}`; empty: the
-    scheduler's usual one."""
+    """Option for the cores of a job, with `{cores}`, such as `-pe smp {cores}`. Empty: the
+    usual option of the scheduler."""
     several_nodes: str = ""
     """Grid Engine's option for a job without GPUs on several whole nodes, with `{nodes}` and
     `{cores}` (of one node), such as `-l nodes={nodes},ppn={cores},tpp=1`. It replaces the options
-    for cores, memory and local disk. Empty: the site documents none."""
+    for cores, memory and local disk. Empty: the site does not document such an option."""
     constraint: str = "--constraint={constraint}"
     """Option that selects a kind of node, with `{constraint}`."""
     memory: Literal["node", "none", "core"] = "node"
-    """Memory is requested for a node, for a core, or never (GPUs, cores or nodes include it)."""
+    """Whether a job requests memory per node (`node`), per core (`core`), or never (`none`). If
+    never, a job gets memory with its GPUs, cores or nodes."""
     memory_option: str = ""
-    """Grid Engine's option for memory, with `{memory}`; empty: `-l h_vmem={memory}`."""
+    """Grid Engine's option for memory, with `{memory}`. Empty: `-l h_vmem={memory}`."""
     memory_is_counted: bool | None = None
-    """Whether the scheduler reserves memory for jobs. If this is known, each job names its memory,
-    because the site's default may be more than a node has. None: not documented; jobs name memory
-    if the user does."""
+    """Whether the scheduler reserves memory for jobs. If this key is set, each job requests memory,
+    because the site's default may be more than a node has. Without this key, it is not documented,
+    and a job requests memory only if the user does."""
     gives_whole: Literal["cores", "sockets", "cpus"] | None = None
-    """The smallest unit that a job gets. `cpus`: it may get single threads of a core."""
+    """The smallest unit that a job gets. `cpus`: a job may get single threads of a core."""
     default_memory_per_core: str | None = None
-    """Memory that a job gets with each core if it requests none. None: not documented."""
+    """Memory that a job gets with each core if the job requests no memory. Without this key: not
+    documented."""
     time_required: bool = True
     """Whether a job without a time limit is refused."""
     submit_from: str = ""
@@ -150,7 +152,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     status: Literal["active", "retired"]
     retired_on: date | None = None
     successor: str = ""
-    """Name of the cluster that replaces it."""
+    """Name of the cluster that replaces this cluster."""
     verified_on: date
     """Date on which the facts were last compared with their sources."""
     hosts: tuple[str, ...] = ()
@@ -159,7 +161,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Environment variables, with values, that identify the cluster."""
     internet_on_compute_nodes: bool | None = None
     totals: Totals | None = None
-    """None: the sum of the nodes."""
+    """Without this key, the totals are the sums over all nodes."""
     links: Links | None = None
     sources: dict[str, Source]
     nodes: tuple[NodeKind, ...]
@@ -179,13 +181,13 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Grid Engine's resource quotas, in their order."""
     binding: Binding | None = None
     driver: GpuDriver | None = None
-    """None: not documented."""
+    """Without this key: not documented."""
     environments: Environments | None = None
-    """None: not documented."""
+    """Without this key: not documented."""
     software: tuple[Software, ...] = ()
     environment: tuple[Container, ...] = ()
     script_lines: tuple[str, ...] = ()
-    """Lines that every job script of this cluster needs, such as unsetting a bad default."""
+    """Lines that every job script of this cluster needs, for example to unset a bad default."""
     conflicts: tuple[str, ...] = ()
-    """Contradictions between sources: which source is followed, and why."""
+    """Contradictions between sources. Each text says which source the file follows, and why."""
     notes: tuple[str, ...] = ()

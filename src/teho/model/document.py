@@ -57,7 +57,7 @@ class Fact(msgspec.Struct, frozen=True):
     unit: str = ""
     note: str = ""
     aside: bool = False
-    """Only for programs and `seff`; pages for people leave it out."""
+    """Whether only JSON and `seff` have this fact; text and HTML leave it out."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,15 +70,15 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
     """Unit of the numbers in the rows: always a base unit (bytes, J, s, %, W)."""
     shown_in: str = ""
-    """Unit in which people see them, such as GiB for bytes (`units.convert`); empty: `unit`."""
+    """Unit of the numbers in text and HTML, such as GiB for bytes; empty: the same as `unit`."""
     decimals: int | None = None
-    """Number of decimals, so that a column lines up; null: what is usual for the unit."""
+    """Number of decimals of all numbers in the column; null: the usual number for the unit."""
     aside: bool = False
-    """If there is little room, as on a terminal, this column is left out."""
+    """Whether this column is left out if there is little room, as on a terminal."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """One table; each row is an object from column key to cell."""
+    """One table. Each row is an object with one cell for each column key."""
 
     key: str
     """Fixed name; in a report: `time`, `nodes`, `gpus`, `gpu_activity`, `tasks`, `cpus`, `memory`,
@@ -93,7 +93,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     shown: tuple[int, ...] = ()
     """Indices in `rows` of the rows to show if there is little room; empty: all rows."""
     rest: str = ""
-    """A line for the rows left out, such as `and 58 more similar nodes: GPU busy 91 % to 95 %`."""
+    """A line about the other rows, such as `and 58 more similar nodes: GPU busy 91 % to 95 %`."""
     level: Level = "default"
 
 
@@ -122,7 +122,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlotSeries(msgspec.Struct, frozen=True):
-    """One line of a plot: finite numbers with five digits; null: no recorded value."""
+    """One line of a plot: numbers with five digits, or null if no value was recorded."""
 
     label: str
     values: list[Union[float, None]]
@@ -138,7 +138,7 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
     group: Literal["GPU", "CPU", "Memory", "I/O and network"]
     elapsed_s: list[float]
-    """Middle of each time bin (bins,)."""
+    """Middle of each time bin."""
     series: tuple[PlotSeries, ...]
 
 
@@ -150,19 +150,19 @@ class Roof(msgspec.Struct, frozen=True, kw_only=True):
     flop_per_s: float
     """Peak of this rate, from the maker's documents."""
     active: bool
-    """Whether the run used it, as far as is known."""
+    """Whether the run used this kind of arithmetic, as far as Teho knows."""
 
 
 class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU in the roofline plot, as a range if the tensor precision is not known."""
+    """The point of one GPU in the roofline plot; a range if the tensor precision is not known."""
 
     label: str
     bytes_per_s: float
     """Traffic of the GPU's memory."""
     least_flop_per_s: float
-    """Upper bound of its arithmetic, if the tensor cores ran at their lowest rate."""
+    """Upper bound of the GPU's operations, if the tensor cores ran at their lowest rate."""
     most_flop_per_s: float
-    """Upper bound of its arithmetic, if the tensor cores ran at their highest rate."""
+    """Upper bound of the GPU's operations, if the tensor cores ran at their highest rate."""
     least_flop_per_byte: float
     """`least_flop_per_s` per byte of traffic."""
     most_flop_per_byte: float
@@ -177,13 +177,13 @@ class RooflinePlot(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     """Remarks on the figures, one sentence each."""
     memory_bytes_per_s: float
-    """Bandwidth of the memory, from the maker's documents: the slope."""
+    """Bandwidth of the memory, from the maker's documents: the sloping line of the plot."""
     roofs: tuple[Roof, ...]
     """From the lowest to the highest."""
     points: tuple[RooflinePoint, ...]
     """One for each GPU."""
     mean: RooflinePoint
-    """Mean of all GPUs; if there is only one GPU, its own point."""
+    """Mean of all GPUs; if there is only one GPU, the point of this GPU."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,7 +199,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[Table, ...] = ()
     findings: tuple[Finding, ...] = ()
     lists: tuple[Listing, ...] = ()
-    """Everything that is a list of sentences, in the order of its importance."""
+    """All lists of sentences, the most important list first."""
     abstentions: tuple[Abstention, ...] = ()
     troubles: tuple[str, ...] = ()
     """What went wrong with the recording, one sentence each."""
@@ -207,7 +207,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Missing information and other remarks, one sentence each."""
     plots: tuple[Plot, ...] = ()
     heat_map: Plot | None = None
-    """How busy each GPU was, if there are several, in fewer and wider time bins than in plots."""
+    """How busy each GPU was, if there are several. Time bins can be wider than in `plots`."""
     rooflines: tuple[RooflinePlot, ...] = ()
     """One for each GPU model, if the activity of pipes and memory was recorded."""
     commands: tuple[str, ...] = ()
@@ -222,7 +222,7 @@ class Report(Document, frozen=True, kw_only=True):
     run_id: str
     name: str
     command: str
-    """As typed, with secrets masked, quoted for a shell."""
+    """The command as the user typed it, with secrets masked, and quoted for a shell."""
     state: str
     """`running`, `finished` or `interrupted`."""
     facts: tuple[Fact, ...]

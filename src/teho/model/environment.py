@@ -21,15 +21,16 @@ class Software(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lines: tuple[str, ...]
     """Lines of the job script."""
     run_prefix: str = ""
-    """Words before the program's command, such as a container's exec."""
+    """Words before the program's command, for example to run the program in a container."""
     versions: tuple[str, ...] = ()
-    """Versions of the module as they follow its name and a slash, the default first."""
+    """Versions of the module, as they are written after the module's name and a slash. The default
+    is first."""
     old_versions: tuple[str, ...] = ()
     """Versions that the site still has, but no longer supports."""
     old_lines: tuple[str, ...] = ()
     """Lines that make the old versions visible."""
     horovod: tuple[str, ...] = ()
-    """Versions that contain Horovod, the newest first."""
+    """Versions that contain Horovod. The newest version is first."""
     source: str
     notes: str = ""
 
@@ -38,22 +39,24 @@ class Environments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How users make their own environments."""
 
     kinds: tuple[EnvironmentKind, ...]
-    """Kinds that the site offers, the recommended one first. It discourages the others."""
+    """Kinds of environment that the site offers. The recommended kind is first. The site
+    discourages kinds that are not in this list."""
     place: str = "$HOME"
     """Directory for environments."""
     in_job: str = ""
-    """Directory, such as `$SLURM_TMPDIR`, in which each job makes a virtual environment again;
-    empty: the environment is made once, in `place`."""
+    """Directory in which each job makes its virtual environment, such as `$SLURM_TMPDIR`. Empty:
+    the environment is made only once, in `place`."""
     python: tuple[str, ...] = ()
     """Lines that load the Python for virtual environments."""
     wheelhouse: bool = False
-    """Whether pip has the site's own wheels and `--no-index` uses only them."""
+    """Whether the site has its own Python wheels, and `pip --no-index` uses only these wheels."""
     conda: tuple[str, ...] = ()
     """Lines that load conda."""
     activate: str = ""
-    """How a job activates conda's environment `{name}`; empty: with conda's own hook."""
+    """How a job activates the conda environment `{name}`. Empty: with conda's own hook."""
     container: tuple[str, ...] = ()
-    """Lines that load the program that makes containers; none: it needs no loading."""
+    """Lines that load the program that makes containers. Empty: this program is always
+    available."""
     maker: Literal["apptainer", "singularity", "tykky", ""] = ""
     """Program that makes containers."""
     source: str
@@ -64,7 +67,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Variables for communication and caches, for one generation of containers."""
 
     generation: str
-    """Name of the generation. The first one in the file is the current one."""
+    """Name of the generation. The first generation in the file is the current generation."""
     variables: dict[str, str]
     """`{user}` and `{node}` are replaced by the user's name and the node's number."""
     directories: tuple[str, ...] = ()

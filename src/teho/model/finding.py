@@ -20,7 +20,7 @@ class Severity(str, enum.Enum):
     WARNING = "warning"
     """Time or money is lost."""
     REMARK = "remark"
-    """Useful to know; it may be intended."""
+    """Useful to know. This may be intended."""
 
 
 class Certainty(str, enum.Enum):
@@ -29,9 +29,9 @@ class Certainty(str, enum.Enum):
     SURE = "sure"
     """The signals can hardly mean anything else."""
     LIKELY = "likely"
-    """The signals are near a limit, or were recorded for a short time only."""
+    """The signals are near a limit, or were recorded only for a short time."""
     POSSIBLE = "possible"
-    """It may be what the program is for, or another cause may have the same signs."""
+    """The program may do this on purpose, or another cause may have the same signs."""
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Estimated share of the run time that could be saved: minimum and maximum; null if it cannot
     be estimated."""
     certainty: Certainty = Certainty.SURE
-    """How sure it is."""
+    """How sure the finding is."""
 
 
 class Lack(msgspec.Struct, frozen=True):
@@ -75,12 +75,12 @@ class Lack(msgspec.Struct, frozen=True):
     what: str
     """Signal or other figure."""
     where: str
-    """GPUs or nodes."""
+    """GPUs or nodes without this figure."""
     why: str
 
 
 class Abstention(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that could not judge, and what was missing."""
+    """A rule that gave no judgement, and what was missing."""
 
     kind: str
     lacked: str

@@ -19,7 +19,7 @@ class Reason(str, enum.Enum):
     FORBIDDEN = "forbidden"
     """The value exists, but this user is not allowed to read it."""
     FAILED = "failed"
-    """Reading the value failed: a lost GPU, an unreadable answer."""
+    """Reading the value failed: for example, a GPU was lost, or an answer was not readable."""
     UNRECORDED = "unrecorded"
     """The value was not sampled: the recorder had stopped, or the run was too short."""
 

@@ -28,26 +28,27 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     type: str
     """Name that the scheduler uses, such as `a100`."""
     typed: bool = True
-    """Whether the scheduler knows that name, so a request can contain it."""
+    """Whether the scheduler knows `type`, so that a request can contain `type`."""
     count: int | None = None
-    """Of one node. None: not documented, as with slices."""
+    """Number of GPUs of one node. Without this key: not documented, for example for slices."""
     max_per_job: int | None = None
-    """Maximum in one job, in any partition, such as one slice. None: no such limit."""
+    """Largest number of these GPUs in one job, in any partition. For example, a job may have only
+    one slice. Without this key: no such limit."""
     vendor: Literal["nvidia", "amd"]
     model: str
     """Product name."""
     memory_gib: float | None = None
-    """Of one GPU. None: not documented."""
+    """Memory of one GPU. Without this key: not documented."""
     weight: float = 1.0
-    """Weight of one GPU in a bill by `weighted_gpus`, such as the Alliance's RGU."""
+    """Weight of one GPU in a bill that counts `weighted_gpus`, such as the Alliance's RGU."""
     part_of: str = ""
     """For a slice (MIG): the type of the whole GPU."""
     may_be_slice: bool = False
-    """Whether the name does not show if it is a whole GPU."""
+    """True if the name does not say whether this is a whole GPU or a slice."""
     per_energy_counter: int = 1
-    """GPUs that share one energy counter, such as the two halves of an MI250X."""
+    """Number of GPUs that share one energy counter, for example 2 for the halves of an MI250X."""
     per_slot: bool = False
-    """Whether a request names the number for each core (Grid Engine's consumables `YES`)."""
+    """Whether a request gives the number of GPUs per core (consumable `YES` in Grid Engine)."""
 
 
 class OtherGpus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,16 +66,17 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cores: int
     """Physical cores."""
     usable_cores: int | None = None
-    """Cores that a job may request. None: all."""
+    """Number of cores that a job may request. Without this key: all cores."""
     reserved_cores: tuple[int, ...] = ()
     """Cores that are reserved for the system. No task may be bound to them."""
     threads_per_core: int = 1
-    """CPUs that the scheduler counts for a core."""
+    """Number of CPUs that the scheduler counts for one core."""
     sockets: int | None = None
     memory: str | None = None
-    """Memory that jobs can request, in whole MiB: `498GiB`, `61500MiB`."""
+    """Memory that jobs can request, in whole MiB, such as `498GiB` or `61500MiB`."""
     memory_is_named: bool = True
-    """Whether a request may name memory. False if Grid Engine does not count it on these hosts."""
+    """Whether a request may name memory. False if Grid Engine does not count memory on these
+    nodes."""
     local_disk_gib: float | None = None
     """Disk of the node that a job can use. 0: the node has none."""
     gpu: Gpu | None = None
@@ -82,7 +84,8 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """GPUs of other types in the same node."""
     arch: str = "x86_64"
     constraint: str = ""
-    """Value of `--constraint` that selects these nodes; empty: the request needs none."""
+    """Value of `--constraint` that selects these nodes. Empty: a request needs no
+    `--constraint`."""
     source: str
     notes: str = ""
 
@@ -106,17 +109,17 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The fair part of a node for one GPU. Larger requests are billed, refused or unfair."""
+    """The fair part of a node for one GPU. Larger requests cost more, are refused or are unfair."""
 
     gpu: str
     """GPU type."""
     cores: int | None = None
     memory: str | None = None
-    """Such as `124GiB`."""
+    """Memory for one GPU, such as `124GiB`."""
     enforced: bool = False
     """Whether a larger request is refused."""
     automatic: tuple[Automatic, ...] = ()
-    """What a job gets automatically with the GPU, so a request must not name it."""
+    """What a job gets automatically with the GPU. A request must not name it."""
     source: str
 
 
@@ -124,25 +127,26 @@ class LocalDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The disk of a job on its node."""
 
     variable: str
-    """Variable with its path, such as `LOCAL_SCRATCH`; empty: there is none, see `path`."""
+    """Environment variable with the path of the disk, such as `LOCAL_SCRATCH`. Empty: no variable
+    has the path; see `path`."""
     path: str = ""
-    """Its path if no variable has it, such as `/tmp`."""
+    """Path of the disk if no variable has the path, such as `/tmp`."""
     option: str = ""
-    """Option that requests an amount, with `{gib}`; empty: there is none."""
+    """Option that requests an amount of disk, with `{gib}`. Empty: there is no such option."""
     only_if_asked: bool = False
-    """Whether disk and variable only exist if the job requests them."""
+    """Whether the disk and the variable exist only if the job requests disk."""
     per_core: bool = False
     """Whether the option's amount is for each core, not for each node."""
     min_gib: float | None = None
-    """Smallest amount that the option takes."""
+    """Smallest amount that the option accepts."""
     max_gib: float | None = None
-    """Largest amount that the option takes."""
+    """Largest amount that the option accepts."""
     joins_gres: bool = False
     """Whether the option is a part of `--gres`, after the GPUs."""
     default_gib: float | None = None
     """Amount that a job gets without a request, in the option's unit."""
     in_memory: bool = False
-    """Whether it is a file system in memory and counts as the job's memory."""
+    """Whether the disk is a file system in memory. Its files then count as the job's memory."""
     source: str
     notes: str = ""
 
@@ -158,7 +162,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cores_of_gpu: tuple[tuple[int, ...], ...]
     """The cores of each GPU, in the order of local ranks."""
     only_exclusive: bool = True
-    """Whether masks are only valid on whole nodes."""
+    """Whether the masks for binding are valid only on whole nodes."""
     gpus_visible: Literal["all", "own"] = "all"
     """Whether `teho launch` shows each rank all GPUs of its node, or only the rank's GPU."""
     source: str
@@ -166,12 +170,13 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class GpuDriver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The NVIDIA driver of the compute nodes, which login nodes cannot ask."""
+    """The NVIDIA driver of the compute nodes. A login node cannot ask this driver."""
 
     version: str = ""
-    """Such as `595.71.05`; empty: not documented."""
+    """Version, such as `595.71.05`. Empty: not documented."""
     cuda: str
-    """Newest CUDA that it supports: the largest value for `CONDA_OVERRIDE_CUDA`."""
+    """Newest CUDA version that the driver supports. This version is the largest value for
+    `CONDA_OVERRIDE_CUDA`."""
     seen_on: date
     source: str
     notes: str = ""

@@ -16,101 +16,107 @@ class ParallelEnvironment(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
     name: str
     rule: Literal["one_node", "fill", "spread", "fixed"]
-    """Places of the cores: on one node (`$pe_slots`), node after node (`$fill_up`), one node after
-    the other in turns (`$round_robin`), or `cores_per_node` on each node."""
+    """Where the cores of a job are. `one_node`: on one node (`$pe_slots`). `fill`: on several
+    nodes, where one node is filled after the other (`$fill_up`). `spread`: on several nodes, which
+    get cores in turns (`$round_robin`). `fixed`: `cores_per_node` cores on each node."""
     cores_per_node: int | None = None
     max_cores: int | None = None
-    """Of all its running jobs."""
+    """Largest number of cores of all running jobs in this parallel environment together."""
     kinds: tuple[str, ...] = ()
-    """The only kinds of node that it is on; none: all kinds of the partition."""
+    """Kinds of node on which this parallel environment exists. Empty: all kinds of the
+    partition."""
     user_lists: tuple[str, ...] = ()
-    """The only user lists that may use it; none: all but `denied_user_lists`."""
+    """Only these user lists may use this parallel environment. Empty: all user lists except
+    `denied_user_lists`."""
     denied_user_lists: tuple[str, ...] = ()
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rule of Grid Engine's resource quotas. In each set, the first rule that matches counts.
 
-    Lists of names are as in sge_resource_quota(5), with `!` and `*`; none: all.
+    The lists of names follow sge_resource_quota(5), with `!` and `*`. An empty list means all.
     """
 
     name: str
-    """Name of its set."""
+    """Name of the set to which the rule belongs."""
     users: tuple[str, ...] = ()
     """User lists begin with `@`."""
     projects: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
-    """The partitions that it matches."""
+    """The partitions that the rule matches."""
     kinds: tuple[str, ...] = ()
-    """Kinds of node of which it matches all nodes."""
+    """Kinds of node for which the rule matches all nodes."""
     kinds_in_part: tuple[str, ...] = ()
-    """Kinds of node of which it matches some nodes."""
+    """Kinds of node for which the rule matches only some nodes."""
     per_node: bool = False
-    """Whether it limits what is used on each node."""
+    """Whether the limits are for each node."""
     limits: dict[str, int] = {}
-    """Of all running jobs that match: `cores`, `memory` (MiB), `gpu:v100`."""
+    """Limits for all matching running jobs together: `cores`, `memory` (MiB), `gpu:v100`."""
     unread: tuple[str, ...] = ()
-    """Other resources that it limits."""
+    """Other resources that the rule limits."""
     source: str
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A partition (Slurm) or a queue (Grid Engine) and its limits. None: not documented."""
+    """A partition (Slurm) or a queue (Grid Engine). Limits that are missing are not documented."""
 
     name: str
-    """Empty if jobs of this site do not name it."""
+    """Empty if jobs of this site do not name the partition."""
     label: str = ""
-    """Teho's name for it, such as `GPU nodes`, if `name` is empty; else an addition to the name."""
+    """If `name` is empty: Teho's name for the partition, such as `GPU nodes`. Otherwise: an
+    addition to the name."""
     kinds: tuple[str, ...]
-    """Names of its node kinds."""
+    """Names of the node kinds in this partition."""
     node_counts: dict[str, int] = {}
     """Number of nodes of a kind, if the partition does not have all of them."""
     takes_cpu_jobs: bool = False
     """Whether jobs without GPUs may use nodes with GPUs."""
     max_time: str | None = None
-    """Such as `36h` or `3d`."""
+    """Longest time of a job, such as `36h` or `3d`."""
     min_time: str | None = None
-    """Shorter jobs are refused."""
+    """Shortest time of a job. Shorter jobs are refused."""
     advised_min_time: str | None = None
-    """Shorter jobs are taken, but the site asks users to avoid them."""
+    """Shorter jobs are accepted, but the site asks users to avoid them."""
     min_nodes: int = 1
     max_nodes: int | None = None
     max_nodes_with_allocation: int | None = None
-    """For an account that begins with one of `account.allocations`."""
+    """Largest number of nodes for an account that begins with one of `account.allocations`."""
     whole_nodes_if_several: bool = False
     """Whether a job on several nodes must request whole nodes."""
     min_gpus_per_node: int | None = None
     max_gpus_per_node: int | None = None
     min_gpus: int | None = None
-    """Of the whole job."""
+    """Smallest number of GPUs of the whole job."""
     max_gpus: int | None = None
     gpu_counts: tuple[int, ...] = ()
-    """The only GPU counts of a whole job that are taken, beside multiples of `gpu_multiple`."""
+    """Numbers of GPUs that a whole job may have. Multiples of `gpu_multiple` are also allowed."""
     gpu_multiple: int | None = None
     max_cores: int | None = None
-    """Of the whole job."""
+    """Largest number of cores of the whole job."""
     max_cores_per_node: int | None = None
     max_cpus_per_node: int | None = None
-    """The same in CPUs. The scheduler may count threads as CPUs."""
+    """Largest number of CPUs on each node. The scheduler may count threads as CPUs."""
     default_cpus_per_gpu: int | None = None
-    """CPUs that a job gets with each GPU if it requests none. The scheduler may count threads."""
+    """CPUs that a job gets with each GPU if the job requests no CPUs. The scheduler may count
+    threads as CPUs."""
     default_memory_per_gpu: str | None = None
     default_memory_per_cpu: str | None = None
     default_memory_per_node: str | None = None
-    """Memory that a job gets if it requests none: by its GPUs or CPUs, else on each node."""
+    """Memory that a job gets on each node if the job requests no memory, and if there is no default
+    per GPU or per CPU."""
     max_memory_per_cpu: str | None = None
-    """A job that requests more memory gets more CPUs."""
+    """Largest memory per CPU. A job that requests more memory gets more CPUs."""
     max_memory: str | None = None
-    """Of each node, if it is less than the node has."""
+    """Largest memory on each node, if less than the memory of the node."""
     max_local_disk_gib: float | None = None
-    """Of each node, if it is less than the node has."""
+    """Largest local disk on each node, if less than the disk of the node."""
     automatic: tuple[Automatic, ...] = ()
-    """What a job gets automatically with cores or nodes, so a request must not name it."""
+    """What a job gets automatically with cores or nodes. A request must not name it."""
     exclusive: bool = False
     """Whether jobs always get whole nodes, and are billed for them."""
     max_jobs: int | None = None
-    """Of one user, waiting and running."""
+    """Largest number of waiting and running jobs of one user together."""
     max_running_jobs: int | None = None
     purpose: Literal["production", "test", "interactive", "restricted"] = "production"
     """`restricted`: only by invitation."""
@@ -119,23 +125,25 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     needs_reservation: bool = False
     """Whether jobs must name a reservation."""
     accounts: tuple[str, ...] = ()
-    """The only accounts that may use it; none: all but `denied_accounts`."""
+    """Only these accounts may use the partition. Empty: all accounts except `denied_accounts`."""
     denied_accounts: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    """The only Unix groups that may use it; none: all."""
+    """Only these Unix groups may use the partition. Empty: all groups."""
     user_lists: tuple[str, ...] = ()
-    """The only Grid Engine user lists that may use it; none: all but `denied_user_lists`."""
+    """Only these Grid Engine user lists may use the partition. Empty: all user lists except
+    `denied_user_lists`."""
     denied_user_lists: tuple[str, ...] = ()
     parallel_environments: tuple[ParallelEnvironment, ...] = ()
     only_parallel: bool = False
     """Whether each job needs a parallel environment (Grid Engine's `qtype` is not `BATCH`)."""
     allowed_qos: tuple[str, ...] = ()
-    """The only QOS that jobs may have; none: all but `denied_qos`."""
+    """Jobs may have only these QOS. Empty: all QOS except `denied_qos`."""
     denied_qos: tuple[str, ...] = ()
     qos: str = ""
     """The partition's QOS. Its limits apply to all jobs in the partition."""
     billing: str = ""
-    """Name of one of the file's `billing` tables; empty: no charge, unless `unknown` has it."""
+    """Name of one of the file's `billing` tables. Empty: jobs are not charged, unless `unknown`
+    contains `billing`."""
     source: str
     notes: str = ""
     unknown: tuple[str, ...] = ()
@@ -151,16 +159,17 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class Qos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of a Slurm quality of service (QOS), by trackable resource (TRES).
 
-    `cpu` (as Slurm counts them), `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:a100`, `billing`.
+    The resources are `cpu` (CPUs as Slurm counts them), `mem` (MiB), `node`, `gres/gpu`,
+    `gres/gpu:a100` and `billing`.
     """
 
     max_of_job: dict[str, int] = {}
     max_of_node: dict[str, int] = {}
     min_of_job: dict[str, int] = {}
     max_of_user: dict[str, int] = {}
-    """Of all running jobs of a user."""
+    """Limits for all running jobs of a user together."""
     max_of_all: dict[str, int] = {}
-    """Of all running jobs together."""
+    """Limits for all running jobs together."""
     max_time: str | None = None
     flags: tuple[str, ...] = ()
     source: str

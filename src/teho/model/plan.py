@@ -73,7 +73,7 @@ class PastJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PastWait(msgspec.Struct, frozen=True, kw_only=True):
-    """How long similar jobs of the user waited, from when they could start to their start."""
+    """Waiting times of similar jobs of the user: from when a job could start, to its start."""
 
     median_s: float
     most_s: float

@@ -79,7 +79,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScaleStep(msgspec.Struct, frozen=True, kw_only=True):
-    """Gain of more workers, compared with the largest smaller size that is efficient enough."""
+    """Gain of more workers, compared with the next smaller size that is efficient enough."""
 
     from_n: int
     to_n: int

@@ -25,11 +25,11 @@ class Stat(msgspec.Struct, frozen=True):
 
     mean: float
     std: float
-    """Standard deviation of the recorded rows; of their means, if rows were merged."""
+    """Standard deviation of the recorded rows. If rows were merged: of the means of these rows."""
     max: float
     min: float
     covered_s: float
-    """Time of the run with a value. The rest is missing, not zero."""
+    """Time of the run for which there is a value. The rest is missing, not zero."""
 
 
 _UNKNOWN = Missing(Reason.UNRECORDED, "no sample was taken")
@@ -41,7 +41,7 @@ class GpuEnergy(msgspec.Struct, frozen=True, kw_only=True):
     counter_j: Figure = _UNKNOWN
     """Energy from the device's own counter."""
     integrated_j: Figure = _UNKNOWN
-    """Energy from its power, over the recorded time."""
+    """Energy from the power of the GPU, over the recorded time."""
     apart_percent: Figure = _UNKNOWN
     """Difference between the power of the counter and of the sensor, in % of the sensor."""
     chance_percent: Figure = _UNKNOWN
@@ -50,22 +50,23 @@ class GpuEnergy(msgspec.Struct, frozen=True, kw_only=True):
     """Uncertainty of the energy because of the reading times. Errors of counter and sensor are
     not included."""
     idle_power_w: Figure = _UNKNOWN
-    """The baseline: the lowest power while no process of the job used the GPU; without such a
-    time, the lowest power of all."""
+    """The baseline: the lowest power while no process of the job used the GPU. If no such time is
+    known, the baseline is the lowest power of the whole run."""
     idle_is_unused: bool = False
-    """Whether such a time existed; else the baseline may be too high."""
+    """Whether such a time is known. If not, the baseline may be too high."""
     idle_j: Figure = _UNKNOWN
-    """The baseline times the time of the energy."""
+    """The baseline times the time for which the energy is known."""
     net_j: Figure = _UNKNOWN
     """The energy without the baseline."""
     stuck_s: float = 0.0
-    """Time in which the counter did not change despite power; the energy is then integrated."""
+    """Time in which the counter did not change, although the power was not 0. If there was such a
+    time, the energy is computed from the power."""
     unread_s: float = 0.0
-    """Time at the end without readings: the energy is then a lower bound."""
+    """Time at the end without readings. If it is not 0, the energy is a lower bound."""
     shares_with: tuple[int, ...] = ()
     """Positions of other GPUs of the job on the node whose energy this figure includes."""
     counted_with: int | None = None
-    """Position of the GPU whose figure includes this energy; None: it has its own figure."""
+    """Position of the GPU whose figure includes this energy. None: this GPU has its own figure."""
 
 
 class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +74,7 @@ class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     device: Device
     position: int
-    """Number among the job's GPUs on its node: N of the program's `cuda:N`."""
+    """Number of this GPU among the job's GPUs on the node: N in the program's `cuda:N`."""
     stats: dict[str, Union[Stat, Missing]]
     energy_j: Figure
     """Energy over the recorded time, including idling."""
@@ -82,7 +83,7 @@ class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
     energy: GpuEnergy = GpuEnergy()
     """Details of `energy_j`."""
     series: dict[str, Series]
-    """Metric -> its means."""
+    """For each metric, its means per time bin."""
 
 
 class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,9 +93,9 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     covered_s: float
     """Time between this node's first and last row."""
     first_s: float | None = None
-    """Beginning of its first row, in seconds after the run's start. None: no rows."""
+    """Beginning of the first row of this node, in seconds after the run's start. None: no rows."""
     last_s: float | None = None
-    """End of its last row, on the same clock."""
+    """End of the last row of this node, in seconds after the run's start."""
     cores: int
     """Cores of the job. The program may be allowed to use more cores, or be bound to fewer."""
     stats: dict[str, Union[Stat, Missing]]
@@ -110,14 +111,14 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit_source: str = ""
     gpus: tuple[GpuSummary, ...] = ()
     series: dict[str, Series]
-    """As for a GPU; counters as rates per second."""
+    """For each metric, its means per time bin. Counters are rates per second."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run in figures."""
 
     elapsed_s: float
-    """Wall time of the program; up to the last row if its end is unknown."""
+    """Wall time of the program. If its end is unknown: the time up to the last row."""
     cpu_s: Figure
     """CPU time of the program on all nodes."""
     bin_s: float
@@ -131,6 +132,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(gpu for node in self.nodes for gpu in node.gpus)
 
     exceptions: Mapping[Union[int, None], Raised] = {}
-    """Rank -> the exception that ended it, if known; None -> the exception of the program."""
+    """For each rank, the exception that ended it, if known. Key None: the program's exception."""
     program: Union[Program, None] = None
-    """Time of its Python processes by activity. None: no process was observed."""
+    """Time of the run's Python processes by activity. None: no process was observed."""

@@ -99,11 +99,12 @@ class Attached:
         troubles = self._recorders.troubles
         if not self._recorders.has_begun:
             remove_run(self.recording.directory)
-            why = "; ".join(what for _, what in troubles) or "it ended before a recorder started"
+            why = "; ".join(what for _, what in troubles)
+            why = why or "the job ended before a recorder started"
             raise RefusedError(
                 f"job {self._asked} was not recorded: {why}",
                 "",
-                "use `teho run` in the job's script: it records from the start",
+                "use `teho run` in the job's script, which records from the start of the program",
             )
         job = _ended_job(self._job, self._asked, goes_on=is_asked)
         end = End(

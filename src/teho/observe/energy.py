@@ -57,7 +57,7 @@ class EnergyReading:
 
     @property
     def power_w(self) -> Figure:
-        """Mean power of all these GPUs."""
+        """Mean power of all GPUs that this process may use."""
         energy_j = self.energy_j
         if isinstance(energy_j, Missing):
             return energy_j
@@ -111,7 +111,7 @@ class Energy:
         self._last = self.read()
 
     def __call__(self, function: Callable[P, R]) -> MeasuredEnergy[P, R]:
-        """Measure each call of a function; its attribute `energy` is the last call's energy."""
+        """Measure each call of a function. Its attribute `energy` is the last call's energy."""
 
         @functools.wraps(function)
         def measured(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -171,7 +171,7 @@ class _Power:
                 self._sources.append(VENDORS[vendor].open_source(environment, root))
             except DeviceError:
                 continue
-        unknown = Missing(Reason.UNSUPPORTED, "neither an energy counter nor power")
+        unknown = Missing(Reason.UNSUPPORTED, "the GPU reports neither an energy counter nor power")
         self.energies_j: dict[str, Figure] = {device.id: unknown for device in devices}
         self._before: dict[str, tuple[float, float]] = {}
         self._lost: set[str] = set()

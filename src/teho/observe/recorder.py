@@ -343,7 +343,7 @@ class Recorder:
         if self._journal.problem:
             self._trouble(f"samples could not be written: {self._journal.problem}")
         if self._journal.lost_rows:
-            self._trouble("samples were deleted because they could not be written for too long")
+            self._trouble("samples were deleted, because they could not be written for a long time")
         if self._sampler.absences_changed:
             self._sampler.absences_changed = False
             self._write_node()

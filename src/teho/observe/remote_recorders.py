@@ -155,8 +155,8 @@ class RemoteRecorders:
         if self._other_places:
             places = [f"{node}:{place}" for node, place in sorted(self._other_places.items())]
             what = (
-                f"{_names(sorted(self._other_places))} did not see {self._directory}; their "
-                f"samples are in {_names(places)}; join the parts with `teho merge`"
+                f"{self._directory} is not visible on {_names(sorted(self._other_places))}; the "
+                f"samples of these nodes are in {_names(places)}; join the parts with `teho merge`"
             )
             found.append((0.0, what))
         return found

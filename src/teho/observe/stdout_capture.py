@@ -39,7 +39,7 @@ class StdoutCapture:
         if not os.get_inheritable(1):
             # Standard output was closed, and this descriptor is another file. The program must
             # have a closed standard output too.
-            raise OSError("it is closed")
+            raise OSError("standard output is closed")
         # Pythons built for old systems, such as conda's and uv's, have no memfd_create.
         self._memory = mmap.mmap(-1, _HEAD.size + KEPT_BYTES)
         read_end, self._write_end = os.pipe()

@@ -37,8 +37,8 @@ class Uninstrumented:
                 self._flagged = f"{who} was started with {option}, which prevents the probe"
                 return
             self._other = self._other or (
-                f"{who} is older than Python 3.8, or does not get PYTHONPATH (after `env -i`, "
-                "`sudo`, or in a container)"
+                f"{who} is older than Python 3.8, or does not get PYTHONPATH (for example after "
+                "`env -i` or `sudo`, or in a container)"
             )
         self._pids = pids
 

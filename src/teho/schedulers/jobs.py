@@ -102,7 +102,7 @@ def find(backend: Backend, submission: Submission) -> Submission:
         if age > _SETTLED:
             raise
         raise LostSubmissionError(
-            f"{error.found}; but this is only {age.total_seconds():.0f} s after the submission",
+            f"{error.found}; but the submission was only {age.total_seconds():.0f} s ago",
             "",
             f"look again after {_SETTLED.total_seconds() / 60:.0f} min",
         ) from None

@@ -26,14 +26,14 @@ __all__ = ["LoadedRun"]
 
 
 class LoadedRun:
-    """A recording; its figures are computed when they are used first."""
+    """A recording. Its figures are computed when they are used for the first time."""
 
     def __init__(self, directory: Path, settings: Settings, run: Run | None = None) -> None:
         """Read a run's description.
 
         Args:
             directory: the recording.
-            settings: for the thresholds of the user.
+            settings: the user's settings, for example for the thresholds.
             run: the description, if `run.json` may lack it because the disk was full.
 
         Raises:
@@ -46,11 +46,11 @@ class LoadedRun:
         """Whether the run was going on, finished or interrupted when the description was read."""
         self._settings = settings
         self.problems: list[str] = []
-        """Sentences about files that could not be read, known once figures were computed."""
+        """Sentences about files that could not be read, after figures were computed."""
 
     @classmethod
     def open(cls, reference: str) -> LoadedRun:
-        """Open a recording by its id, the beginning of its id, name, `last` or directory.
+        """Open a recording by its id, the beginning of its id, its name, its directory, or `last`.
 
         Raises:
             RecordingError: no recording fits, or it cannot be read.
@@ -107,7 +107,7 @@ class LoadedRun:
 
     @property
     def abstentions(self) -> tuple[Abstention, ...]:
-        """The rules that could not judge, and what they lacked."""
+        """The rules that could not judge, and the signals that were missing."""
         return self._judged[1]
 
     @cached_property
@@ -139,7 +139,7 @@ class LoadedRun:
             kind: `gpu` or `node`.
 
         Raises:
-            InputError: another kind.
+            InputError: `kind` has another value.
         """
         import pyarrow as pa
 

@@ -52,7 +52,7 @@ def _activation(text: str, cluster: Cluster) -> Activation:
     if not _NAME.fullmatch(text):
         raise InputError(
             f"--env: {text!r}",
-            "the name of an environment of conda, a directory, a .sif, or a plan in JSON",
+            "the name of an environment of conda, a directory, a .sif file, or a plan in JSON",
         )
     return Activation(lines=conda_activation(environments, text))
 
@@ -88,5 +88,5 @@ def _of_directory(path: Path, environments: Environments) -> Activation:
     raise InputError(
         f"--env: {path} has no bin/activate, no conda-meta and no bin/python",
         "the directory of an environment",
-        "`ls` it, or name an environment of conda without a slash",
+        "look at its files with `ls`; the name of an environment of conda has no slash",
     )

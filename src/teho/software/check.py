@@ -123,7 +123,7 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
             kind="wrong_vendor",
             severity="critical",
             sentence=f"{title} is built for {made_for}, but the GPU, {target.gpu}, is "
-            f"{target.vendor.upper()}'s.",
+            f"from {target.vendor.upper()}.",
             evidence=f"{build.package} {build.version}: {build.evidence}",
             action=_plan(target, build.framework),
         )
@@ -134,7 +134,7 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
         yield Problem(
             kind="no_cuda_libraries",
             severity="warning",
-            sentence="TensorFlow has no CUDA libraries: it finds no GPU, unless modules provide "
+            sentence="TensorFlow has no CUDA libraries: it finds a GPU only if modules provide "
             "CUDA and cuDNN.",
             evidence="no nvidia-cuda-runtime and no nvidia-cudnn among the packages",
             action=f"`pip install 'tensorflow[and-cuda]=={build.version.partition('+')[0]}'`",
@@ -156,7 +156,7 @@ def _of_driver(build: Build, looked: _Looked) -> Iterator[Problem]:
         f"{TITLES[build.framework]} uses.",
         evidence=(
             f"CUDA {toolkit} needs driver {'.'.join(map(str, least))} or newer; this driver "
-            f"supports CUDA {newest or 'older than any known here'}"
+            + (f"supports CUDA {newest}" if newest else "is too old for every CUDA in Teho's table")
         ),
         action=_plan(looked.target, build.framework),
     )
@@ -193,7 +193,8 @@ def _of_cudnn(looked: _Looked) -> Iterator[Problem]:
             kind="cudnn_not_for_gpu",
             severity="critical",
             sentence=f"cuDNN {looked.cudnn} no longer supports {target.gpu}: convolutions fail.",
-            evidence=f"compute capability {target.capability}; cuDNN 9.11 and newer need 7.5",
+            evidence=f"compute capability {target.capability}; cuDNN 9.11 and newer need 7.5 or "
+            "higher",
             action="install `cudnn<9.11` (conda) or `nvidia-cudnn-cu12<9.11` (pip)",
         )
 
@@ -224,10 +225,10 @@ def _twice(looked: _Looked) -> Iterator[Problem]:
             yield Problem(
                 kind="installed_twice",
                 severity="warning",
-                sentence=f"{title} is installed {len(names)} times: it is not certain which of "
-                f"them is imported.",
+                sentence=f"{title} is installed {len(names)} times: it is not certain which "
+                "installation is imported.",
                 evidence=", ".join(names),
-                action="create the environment again, with only one of them",
+                action="create the environment again, with only one of these packages",
             )
 
 
@@ -236,8 +237,8 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
     cuda = [one for one in looked.builds if one.kind == "cuda"]
     if cuda and target.driver is None:
         yield (
-            f"Driver: not known for {target.cluster or 'the compute nodes'}. Run this on a "
-            "compute node, or add `--driver VERSION` as nvidia-smi shows it."
+            f"Driver: not known for {target.cluster or 'the compute nodes'}. Run this command on "
+            "a compute node, or add `--driver VERSION`: nvidia-smi shows the version there."
         )
     for build in cuda:
         toolkit = looked.cuda or build.toolkit
@@ -271,7 +272,8 @@ def _gpu_build(build: Build, looked: _Looked) -> str:
     if not _by_pip(build, looked.packages):
         return (
             f"`CONDA_OVERRIDE_CUDA=VERSION conda install '{build.package}=*=cuda*'`, with a CUDA "
-            "that the compute nodes' driver supports; `teho env plan` finds it"
+            "version that the driver of the compute nodes supports; `teho env plan` finds this "
+            "version"
         )
     return _plan(target, build.framework)
 

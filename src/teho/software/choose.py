@@ -77,7 +77,7 @@ def choose(wish: SoftwareRequest) -> tuple[Proposal | None, tuple[Refused, ...]]
             if wish.driver is None and wish.vendor == "nvidia":
                 offer = min(fitting, key=lambda one: lowest_driver(one.cuda) or ())
                 refused += [
-                    (release, one, _needs(one, "and it is not known which driver is there"))
+                    (release, one, _needs(one, "but the driver of the nodes is not known"))
                     for one in fitting[: fitting.index(offer)]
                 ]
             return _proposal(release, offer, wish, refused), ()
@@ -133,7 +133,7 @@ def _against_build(offer: Offer, wish: SoftwareRequest) -> str | None:
         has = f"is {wish.driver.version}" if wish.driver.version else (
             f"supports CUDA {wish.driver.cuda}"
         )  # fmt: skip
-        return _needs(offer, f"and the driver of {wish.driver.where} {has}")
+        return _needs(offer, f"but the driver of {wish.driver.where} {has}")
     return ""
 
 

@@ -135,7 +135,8 @@ def _node_of(cluster: Cluster, gpu_type: str) -> tuple[NodeKind, Gpu, list[str]]
     """
     nodes = {node.gpu.type: (node, node.gpu) for node in cluster.nodes if node.gpu}
     if not nodes:
-        raise InputError(f"{cluster.title} has no GPUs", next_step="`teho clusters` lists others")
+        next_step = "`teho clusters` lists other clusters"
+        raise InputError(f"{cluster.title} has no GPUs", next_step=next_step)
     if gpu_type:
         if gpu_type not in nodes:
             near = did_you_mean(gpu_type, nodes)
@@ -166,8 +167,8 @@ def _way(
     title = TITLES[asked.framework]
     if asked.kind and asked.kind not in environments.kinds:
         raise InputError(
-            f"--kind {asked.kind}: {cluster.title} does not offer it, or advises against it "
-            f"({environments.source})",
+            f"--kind {asked.kind}: {cluster.title} does not offer this kind, or advises against "
+            f"it ({environments.source})",
             " or ".join(offered) or "another cluster",
         )
     if asked.kind and asked.kind not in offered:
@@ -178,8 +179,8 @@ def _way(
     if not offered:
         raise InputError(
             f"{cluster.title} documents no way to install {title}",
-            next_step=f"ask its support, or `teho env plan --framework {asked.framework}` for "
-            "another cluster",
+            next_step="ask the cluster's support, or plan for another cluster: "
+            f"`teho env plan --framework {asked.framework} --cluster NAME`",
         )
     kind = asked.kind or offered[0]
     return kind, own.get(kind), offered
@@ -192,9 +193,9 @@ def _wish(case: Case) -> SoftwareRequest | None:
     if case.kind == "venv" and case.environments.wheelhouse:
         if case.gpu.vendor == "amd":
             raise InputError(
-                f"{case.cluster.title}'s wheels are for CUDA, but {case.gpu.model} is AMD's",
+                f"{case.cluster.title}'s wheels are for CUDA, but {case.gpu.model} is from AMD",
                 "another GPU",
-                "`--gpu-type`, or ask its support for ROCm",
+                "use `--gpu-type`, or ask the cluster's support for wheels for ROCm",
             )
         return None
     return SoftwareRequest(

@@ -59,9 +59,9 @@ def read_place(text: str, option: str) -> Place:
     if not text:
         raise InputError(f"{option} is empty", "a path, or HOST:PATH")
     if "\0" in text:
-        raise InputError(f"{option} has a byte 0", "a path, or HOST:PATH")
+        raise InputError(f"{option} contains a zero byte", "a path, or HOST:PATH")
     if re.match(r"[a-z0-9+.-]+://", text):
-        raise InputError(f"{shown(text)}: an address", "a path, or HOST:PATH")
+        raise InputError(f"{shown(text)}: a URL", "a path, or HOST:PATH")
     remote = _HOST.fullmatch(text)
     if remote is None:
         return Place("", text)
@@ -248,12 +248,12 @@ def problem_of(host: str, code: int, said: Sequence[str]) -> TehoError:
         )
     text = " ".join(said)
     if not host or code != _SSH_FAILED:
-        return TehoError(f"{host or 'this machine'} did not do what was asked: {last}")
+        return TehoError(f"a command failed on {host or 'this machine'}: {last}")
     next_step = f"`ssh {shlex.quote(host)}` shows what is wrong"
     if "Permission denied" in text:
         return TehoError(
             f"{host} asks for a password or a second factor: {last}",
-            "a login without a question",
+            "a login without a password or a second factor",
             f"`ssh-copy-id {shlex.quote(host)}`, or keep a connection open with `ControlMaster` "
             "and `ControlPath` in ~/.ssh/config",
         )

@@ -126,7 +126,8 @@ def _may_replace(one: Entry, there: Entry, staged: tuple[int, int] | None) -> bo
 
 def _conflict(one: Entry, other: Entry, *, was_staged: bool = False) -> str:
     if one.kind != other.kind:
-        return f"it is {_WORDS.get(other.kind, other.kind)} there, and {_WORDS[one.kind]} here"
+        there = _WORDS.get(other.kind, other.kind)
+        return f"at the destination it is {there}, and here it is {_WORDS[one.kind]}"
     if one.kind == "l":
         return "the link at the destination leads to another place"
     if was_staged:

@@ -96,7 +96,7 @@ class Staging:
             found = "no such file or folder" if not source.kind else f"it is {source.kind}"
             raise InputError(f"{shown(self._wanted.source)}: {found}", "a file or a folder")
         if not self._name:
-            raise InputError("SRC is /", "a folder below it")
+            raise InputError("SRC is /", "a folder below /")
 
     def _check_destination(self) -> None:
         source, place = self._source_place, self._place
@@ -229,7 +229,7 @@ class Staging:
         if folder.total_files and len(self.plan.new) > folder.free_files:
             raise InputError(
                 f"{where} has room for {counted(folder.free_files, 'more file')}",
-                f"room for {len(self.plan.new):,}",
+                f"room for {len(self.plan.new):,} files",
                 "pack the files with `--archive`, or choose another DEST",
             )
 

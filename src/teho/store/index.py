@@ -84,7 +84,7 @@ def find_run(reference: str, home: Path) -> Path:
         )
     raise RunNotFoundError(
         f"no run {reference!r} in {runs}",
-        "an id or the beginning of one, a job's id, a name, `last`, or a run's directory",
+        "a run's id, the beginning of its id, its name, its directory, a job's id, or `last`",
         "`teho list` shows all runs",
     )
 
@@ -118,7 +118,7 @@ def _directory_of_run(path: Path) -> Path:
             )
         if not run_file(path).exists():
             raise RunNotFoundError(
-                f"{path}: not a run, it has no run.json",
+                f"{path}: not a run, because it has no run.json",
                 "a directory that `teho run` wrote",
                 "`teho show RUN --path` prints the directory of a run",
             )

@@ -119,7 +119,7 @@ def _check_same_step(first: _Part, part: _Part) -> None:
     if part.step.key != first.step.key:
         raise RecordingError(
             f"{part.directory}: belongs to step {part.step.key}",
-            f"of step {first.step.key}, as {first.directory}",
+            f"a part of step {first.step.key}, like {first.directory}",
             "merge only the parts of one step",
         )
 
@@ -144,7 +144,7 @@ def _contradiction(name: str, one: _Part, other: _Part) -> RecordingError:
     return RecordingError(
         f"{name} is in {one.directory}, but with other content in {other.directory}",
         "one part for each node",
-        "leave out the part that is not of this step",
+        "leave out the part that does not belong to this step",
     )
 
 

@@ -101,7 +101,7 @@ def unreadable(
     return UnreadableError(
         f"{path}: {error.strerror}",
         expected,
-        f"ask its owner for `chmod go+x {home} {above} && chmod -R go+rX {run}`",
+        f"ask its owner to run `chmod go+x {home} {above} && chmod -R go+rX {run}`",
     )
 
 

@@ -173,7 +173,7 @@ def layout_of(version: tuple[int, int], memory: Memory, runtime: int) -> Layout:
     if at["free_threaded"]:
         raise UnwindError("the stack layout of a Python without GIL is not known")
     if (at["object:ob_type"], at["bytes:ob_size"], at["unicode:length"]) != (8, 16, 16):
-        raise UnwindError("the stack layout that it publishes is not plausible")
+        raise UnwindError("the stack layout that this Python publishes is not plausible")
     return Layout(
         **{field: at[name] for field, name in _NAMES.items()},
         # After two more fields of eight bytes: the length in UTF-8, and its address.

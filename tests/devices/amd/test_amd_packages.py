@@ -106,7 +106,7 @@ def test_old_kernel_without_bandwidths_falls_back_on_the_bus(tmp_path: Path) -> 
     assert cards_of(source) == {frozenset({0, 2}), frozenset({1, 3})}
     assert reporting(source) == [0, 1]
     (note,) = source.notes
-    assert "neighbours by PCI address" in note
+    assert "neighbouring PCI addresses" in note
 
 
 def test_without_kfd_the_bus_tells_the_cards(tmp_path: Path) -> None:

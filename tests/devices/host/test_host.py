@@ -76,7 +76,7 @@ def test_a_file_in_another_form_fails_alone(root: Path):
 
 def test_no_program_is_absent_and_not_zero(root: Path):
     source = HostSource(None, (0,), {}, root)
-    assert source.read()["node"]["job_cpu_s"] == Missing(Reason.ABSENT, "no program is followed")
+    assert source.read()["node"]["job_cpu_s"] == Missing(Reason.ABSENT, "no program is recorded")
     assert source.pids == frozenset()
 
 

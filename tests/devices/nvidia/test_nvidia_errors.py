@@ -17,8 +17,8 @@ def test_xids_are_counted_and_told_once(bench: Bench):
     readings = bench.read(source, 20)
     assert [readings[gpu_uuid(n)][XIDS] for n in range(4)] == [1, 1, 0, 0]
     assert source.alerts() == [
-        "GPU 0: Xid 31 (a page fault: a kernel used an address that it may not)",
-        "GPU 1: Xid 48 (an error of memory that could not be corrected)",
+        "GPU 0: Xid 31 (a page fault: a kernel used an address that it may not use)",
+        "GPU 1: Xid 48 (a memory error that could not be corrected)",
     ]
     assert bench.read(source, 21)[gpu_uuid(0)][XIDS] == 1
     assert source.alerts() == []

@@ -65,7 +65,7 @@ def test_a_virtual_environment_installs_the_version() -> None:
 def test_a_framework_that_the_site_does_not_name_loads_its_entry_for_any() -> None:
     lines, remarks = loaded("aire", "jax")
     assert lines == ["module load miniforge"]
-    assert "Aire documents no jax" in remarks
+    assert "Aire does not document software for jax" in remarks
     assert "--env" in remarks
 
 

@@ -31,7 +31,7 @@ _BACKWARD = Missing(Reason.FAILED, "the energy counter decreased below its last 
 _LEFT_OUT = Missing(Reason.UNSUPPORTED, "the driver does not report energy in gpu_metrics")
 _EMPTY = Missing(Reason.FAILED, "the energy counter reads 0")
 _NO_CAUSES = Missing(
-    Reason.UNSUPPORTED, "gpu_metrics reports reasons for reduced clocks only from version 1.3"
+    Reason.UNSUPPORTED, "gpu_metrics reports reasons for reduced clocks only from version 1.3 on"
 )
 
 # Bits of the status that all GPUs share (SMU_THROTTLER_* in amdgpu_smu.h).

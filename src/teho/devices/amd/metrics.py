@@ -80,7 +80,9 @@ _READY = {revision: _Layout(fields) for revision, fields in _LAYOUTS.items()}
 def decode(data: bytes) -> Table | Missing:
     """Return the fields of a table, or why they are not known."""
     if len(data) < _HEADER.size:
-        return Missing(Reason.FAILED, f"gpu_metrics: {len(data)} bytes are less than its header")
+        return Missing(
+            Reason.FAILED, f"gpu_metrics has only {len(data)} bytes, less than its header needs"
+        )
     size, major, minor = _HEADER.unpack_from(data)
     layout = _READY.get((major, minor))
     if layout is None or size < layout.bytes:
@@ -92,7 +94,8 @@ def decode(data: bytes) -> Table | Missing:
     if len(data) < layout.bytes:
         return Missing(
             Reason.FAILED,
-            f"gpu_metrics: {len(data)} bytes were read, v{major}.{minor} has {layout.bytes}",
+            f"gpu_metrics: only {len(data)} bytes were read, but v{major}.{minor} has "
+            f"{layout.bytes} bytes",
         )
     return layout.read(data)
 

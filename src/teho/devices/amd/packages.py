@@ -50,7 +50,7 @@ def pair_dies(
         partners = _by_bus(dies, cards)
         notes.append(
             "KFD's topology does not show which AMD GPUs (dies) share a card; Teho assumes that "
-            "neighbours by PCI address share a card"
+            "GPUs with neighbouring PCI addresses share a card"
         )
     reporting = {gpu.node.address for gpu in dies if _reports(gpu)}
     paired = [_in_its_package(gpu, partners.get(gpu.node.address, ""), reporting) for gpu in gpus]

@@ -28,20 +28,20 @@ __all__ = ["AmdEnergy", "AmdSource"]
 
 _PCIE = Missing(
     Reason.UNSUPPORTED,
-    "to read pcie_bw takes a second, and gpu_metrics has only the sum of both "
-    "directions, in whole GB/s",
+    "reading pcie_bw takes a second, and gpu_metrics has only the sum of both directions, in "
+    "whole GB/s",
 )
 _PIPES = Missing(
     Reason.UNSUPPORTED,
-    "amdgpu does not report which pipes are active; rocprofiler's counters do, but rocprofiler "
-    "must instrument the program",
+    "amdgpu does not report which pipes are active; rocprofiler has such counters, but it must "
+    "instrument the program",
 )
 _NO_NVLINK = Missing(Reason.UNSUPPORTED, "AMD GPUs are linked by XGMI, not by NVLink")
 _NEVER_READ: dict[str, Reading] = {
     "gpu_sm_active_percent": Missing(
         Reason.UNSUPPORTED,
-        "KFD counts wavefronts, not compute units with wavefronts; the count gives the SM "
-        "occupancy",
+        "KFD does not count the compute units that have work; it counts wavefronts, which give "
+        "the SM occupancy",
     ),
     "gpu_tensor_percent": _PIPES,
     "gpu_fp64_percent": _PIPES,
@@ -61,7 +61,7 @@ _NEVER_READ: dict[str, Reading] = {
     ),
 }
 _IS_SHARE_OF_BANDWIDTH = Missing(
-    Reason.UNSUPPORTED, "this GPU reports the share of its memory bandwidth in use instead"
+    Reason.UNSUPPORTED, "instead, this GPU reports the share of its memory bandwidth that was used"
 )
 _IS_SHARE_OF_TIME = Missing(
     Reason.UNSUPPORTED, "this GPU reports how long its memory was busy, not the amount of data"
@@ -110,8 +110,8 @@ class AmdSource:
         found, notes = find_amd_gpus(top, cards)
         if not found:
             raise DeviceError(
-                f"none of the {len(cards)} AMD GPUs here is the job's: the job's device cgroup "
-                "hides them"
+                f"none of the {len(cards)} AMD GPUs here belongs to this job: the job's device "
+                "cgroup hides them"
                 if cards
                 else f"no AMD GPU on this node ({top}/sys/class/drm has none)",
                 "a GPU that the amdgpu driver runs",
@@ -122,7 +122,7 @@ class AmdSource:
         chosen, said = visible_rocm(environment, list(by_device))
         if not chosen:
             raise DeviceError(
-                "; ".join([f"none of the {len(found)} AMD GPUs here is the job's", *said]),
+                "; ".join([f"none of the {len(found)} AMD GPUs here belongs to this job", *said]),
                 "a GPU that ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES names",
                 "env | grep VISIBLE_DEVICES",
             )
@@ -314,10 +314,10 @@ def _cautions(
     ]
     if alone:
         notes.append(
-            "two AMD GPUs (dies) share a card, and one die reports power and energy for both; "
-            f"the job has {len(parts)} of the node's {card_count} GPUs, and of {len(alone)} "
-            "cards only one die: the power and energy of such a card may include another job, or "
-            "may be too low"
+            "two AMD GPUs (dies) share a card, and one die reports power and energy for both. "
+            f"The job has {len(parts)} of the node's {card_count} GPUs. Of {len(alone)} cards, "
+            "the job has only one die: the power and energy of such a card may include another "
+            "job, or may be too low"
         )
     notes.extend(
         f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} partitions count as one GPU, "

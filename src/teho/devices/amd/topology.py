@@ -90,8 +90,8 @@ def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], lis
     if not nodes and not hidden_count and cards:
         nodes = [KfdNode(address) for address in sorted(cards)]
         notes.append(
-            "KFD's topology is missing: AMD GPUs are counted in the order of their PCI "
-            "addresses, which may not be the order of ROCR_VISIBLE_DEVICES"
+            "KFD's topology is missing: AMD GPUs are numbered in the order of their PCI "
+            "addresses, which may differ from the order in ROCR_VISIBLE_DEVICES"
         )
     gpus = []
     for index, node in enumerate(nodes):

@@ -52,9 +52,10 @@ _NOT_ASKED = Missing(
     "Teho does not request this metric from `dcgmi dmon`: many releases of DCGM do not know "
     "this metric",
 )
-_NO_ROW = Missing(Reason.FAILED, "`dcgmi dmon` prints no row of this GPU")
+_NO_ROW = Missing(Reason.FAILED, "`dcgmi dmon` prints no row for this GPU")
 _NOT_TOGETHER = Missing(
-    Reason.UNSUPPORTED, "on this GPU, DCGM cannot measure this metric together with the others"
+    Reason.UNSUPPORTED,
+    "on this GPU, DCGM cannot measure this metric together with the other metrics",
 )
 
 _Row = dict[str, Reading]
@@ -168,7 +169,7 @@ class DcgmMonitor:
         """Return the means of the rows since the last call; without new rows, the newest row."""
         self._receive()
         if self._pipe < 0:
-            return self._all(f"`dcgmi dmon` has ended: {self._complaint or 'it said nothing'}")
+            return self._all(f"`dcgmi dmon` has ended: {self._complaint or 'it printed nothing'}")
         if time.monotonic() - self._latest_row_s > _SILENT_S:
             return self._all(f"`dcgmi dmon` has printed no row for more than {_SILENT_S:.0f} s")
         settling = time.monotonic() - self._began_s < _SILENT_S

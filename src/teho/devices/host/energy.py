@@ -40,7 +40,10 @@ _MAY_HAVE_WRAPPED = Missing(
     "the time between two samples is too long: the counter may have started again from 0",
 )
 _NO_POWER = Missing(Reason.FAILED, "the power meter reads 0 W, which cannot be true")
-_ROOT_ONLY = "since CVE-2020-8694, only root can read this counter, unless the site allows users to"
+_ROOT_ONLY = (
+    "since CVE-2020-8694, only root can read this counter, unless the site gives users the right "
+    "to read it"
+)
 
 
 def open_host_energy(root: Path) -> Part:
@@ -144,10 +147,10 @@ class _Rapl:
 def _no_meter(root: Path, count: int) -> Missing:
     """Return why the node has not exactly one meter."""
     if count:
-        words = f"{count} power meters, and it is not known which of them measures the whole node"
+        words = f"{count} power meters, but it is not known which of them measures the whole node"
         return Missing(Reason.UNSUPPORTED, words)
     if (root / "dev/ipmi0").exists():
-        words = "no ACPI power meter; IPMI (/dev/ipmi0) answers only root"
+        words = "no ACPI power meter; only root can read IPMI (/dev/ipmi0)"
         return Missing(Reason.FORBIDDEN, words)
     return Missing(Reason.ABSENT, "this node has neither an ACPI power meter nor IPMI")
 

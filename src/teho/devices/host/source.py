@@ -107,7 +107,7 @@ class HostSource:
         if self._tree:
             readings.update(self._tree.read())
         else:
-            missing = Missing(Reason.ABSENT, "no program is followed")
+            missing = Missing(Reason.ABSENT, "no program is recorded")
             readings.update(dict.fromkeys(JOB_METRICS, missing))
         for part in self._parts:
             try:

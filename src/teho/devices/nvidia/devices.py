@@ -131,7 +131,7 @@ def find_gpus(root: Path) -> Found:
             _add_instances(found, gpu, handle)
     if closed:
         numbers = ", ".join(map(str, closed))
-        notes.append(f"not recorded, because this user cannot open it: GPU {numbers} of this node")
+        notes.append(f"not recorded, because this user has no permission: GPU {numbers}")
     return found._replace(notes=tuple(notes))
 
 

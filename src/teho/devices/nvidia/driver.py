@@ -83,7 +83,7 @@ def _no_gpu(found: Found, environment: Mapping[str, str], notes: Sequence[str]) 
     if not found.handles:
         text = "the NVIDIA driver shows no GPU to this user"
         return DeviceError(text + why, next_step="look at `nvidia-smi -L`")
-    text = f"none of the {len(found.handles)} NVIDIA GPUs here is this job's"
+    text = f"none of the {len(found.handles)} NVIDIA GPUs here belongs to this job"
     variable = environment.get("CUDA_VISIBLE_DEVICES")
     if variable is not None:
         text += f": CUDA_VISIBLE_DEVICES is {variable!r}"

@@ -126,6 +126,5 @@ def accounting_note(handles: Mapping[Device, Handle]) -> list[str]:
         return []
     query = "nvidia-smi --query-accounted-apps=pid,gpu_util,max_memory_usage,time --format=csv"
     gpus = ", ".join(on)
-    return [
-        f"the driver keeps accounts of ended processes (accounting mode) on GPU {gpus}: `{query}`"
-    ]
+    note = f"the driver stores figures of ended processes (accounting mode) on GPU {gpus}. "
+    return [f"{note}Read them with: `{query}`"]

@@ -49,7 +49,7 @@ _NOT_OF_INSTANCES = Missing(
 _NOT_IN_MIG_MODE = Missing(Reason.UNSUPPORTED, "the driver does not report this metric in MIG mode")
 _NO_NVLINK = Missing(Reason.ABSENT, "this GPU has no NVLink")
 _NOT_IN_DCGM: Out = dict.fromkeys(
-    _METRICS, Missing(Reason.FAILED, "DCGM has reported nothing about this GPU so far")
+    _METRICS, Missing(Reason.FAILED, "DCGM has reported no values of this GPU so far")
 )
 
 

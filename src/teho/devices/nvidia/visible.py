@@ -50,9 +50,9 @@ def visible_cuda(
         )
         if chosen and _order_is_unsure(environment, gpus):
             notes.append(
-                f"CUDA_VISIBLE_DEVICES={text} numbers the fastest GPU first, and the GPU models "
-                "here differ: the program may use other GPUs than those recorded; `export "
-                "CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the order certain"
+                f"with CUDA_VISIBLE_DEVICES={text}, CUDA gives the first number to the fastest "
+                "GPU, and the GPU models here differ: the program may use GPUs that Teho does not "
+                "record; `export CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the order certain"
             )
     if len(set(chosen)) < len(chosen):
         notes.append(f"CUDA_VISIBLE_DEVICES={text} names a GPU twice: CUDA then shows no GPU")

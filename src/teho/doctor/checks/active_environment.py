@@ -35,10 +35,11 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             f"{variable} says that {name} is active, but `python` is {python.path}, which is not "
             "part of it.",
             "Begin the job script with `#!/bin/bash -l`, then run "
-            f"`conda activate {name}`, or `source activate {name}` with the cluster's module of "
-            "conda."
+            f"`conda activate {name}`. If the cluster provides conda as a module, run "
+            f"`source activate {name}` instead."
             if variable == "CONDA_PREFIX"
-            else f"Run `source {prefix}/bin/activate` in the job script, after all `module load`.",
+            else f"Run `source {prefix}/bin/activate` in the job script, after all `module load` "
+            "commands.",
             (variable, prefix, ""),
             ("Python", python.path, ""),
         )
@@ -47,8 +48,8 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     home = snapshot.folders.get("home")
     if isinstance(home, Folder) and home.holds_conda_init and not python.frameworks:
         return warning(
-            "No environment is active, because batch shells do not read your `.bashrc` with its "
-            f"`conda init`; {python.path} has no GPU framework.",
+            f"No environment is active, and {python.path} has no GPU framework: batch shells do "
+            "not read your `.bashrc`, which contains the lines of `conda init`.",
             "Begin the job script with `#!/bin/bash -l`, and run `conda activate NAME` before the "
             "program.",
             ("Python", python.path, ""),

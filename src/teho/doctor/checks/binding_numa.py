@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, unknown, warning
 from teho.doctor.snapshot import Snapshot
-from teho.explain.wording import joined, numbered
+from teho.explain.wording import numbered
 
 __all__ = ["ABOUT", "check"]
 
@@ -25,11 +25,12 @@ def check(snapshot: Snapshot) -> Outcome:
     own = [number for number, cores in snapshot.cores_of_numa.items() if cores & snapshot.cores]
     far = [device for device in snapshot.gpus if device.numa_node not in own]
     if not far:
-        return fine(f"cores of NUMA {joined([str(number) for number in own])}, near the GPUs")
+        return fine(f"cores on NUMA node {numbered(own)}, near the GPUs")
     nodes = numbered({device.numa_node or 0 for device in far})
     return warning(
         f"GPU {numbered(device.index for device in far)} {'is' if len(far) == 1 else 'are'} on "
-        f"NUMA node {nodes}, but the cores of a program started here are not: copies are slower.",
+        f"NUMA node {nodes}, but a program started here runs on cores of another NUMA node: "
+        "copies between CPU and GPU are slower.",
         "Bind each task to the cores near its GPU: `srun teho launch -- python train.py`. Slurm "
         "can also do this: `--gres-flags=enforce-binding`.",
         ("cores", numbered(snapshot.cores), ""),

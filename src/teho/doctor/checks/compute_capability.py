@@ -60,8 +60,8 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                 critical(
                     f"{build.package} {build.version} has no code for "
                     f"{architectures[lacking[0]]} (compute capability {lacking[0]}).",
-                    "Install another version: `teho env plan` proposes the newest that runs on "
-                    "this GPU.",
+                    "Install another version: `teho env plan` proposes the newest version that "
+                    "runs on this GPU.",
                     ("compute capability", lacking[0], ""),
                     ("compiled for", " ".join(report.architectures) or "only newer GPUs", ""),
                     dooms=len(lacking) == len(runs),
@@ -72,7 +72,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     if found:
         return spared(found, len(builds))
     if unsure:
-        return unknown(f"what {joined(sorted(unsure))} was compiled for is not known")
+        return unknown(f"Teho does not know for which GPUs {joined(sorted(unsure))} was compiled")
     names = [build.package for build in builds]
     have = "has" if len(names) == 1 else "have"
     return fine(f"{joined(names)} {have} code for {joined(sorted(architectures))}")
@@ -85,7 +85,7 @@ def _of_site(snapshot: Snapshot, python: Python, builds: Sequence[Build]) -> Out
         gpu.model for gpu in snapshot.site_gpus if gpu.vendor == "nvidia" and not gpu.part_of
     )
     if not models:
-        return moot(f"the GPUs of {title} are not NVIDIA's")
+        return moot(f"the GPUs of {title} are not from NVIDIA")
     found: list[Symptom] = []
     is_known = True
     for build in builds:
@@ -99,8 +99,9 @@ def _of_site(snapshot: Snapshot, python: Python, builds: Sequence[Build]) -> Out
             found.append(
                 (critical if is_all else warning)(
                     f"{build.package} {build.version} has no code for {title}'s {joined(lacking)}.",
-                    f"Install another version: `teho env plan --framework {build.framework}`"
-                    f"{'.' if is_all else ', with `--gpu-type`; or request another GPU.'}",
+                    "Install another version: "
+                    f"`teho env plan --framework {build.framework}` proposes one"
+                    f"{'.' if is_all else ' (add `--gpu-type`). Or request another GPU.'}",
                     ("compute capability", capability_of(lacking[0]) or "", ""),
                     ("CUDA of the build", build.toolkit, ""),
                 )
@@ -110,7 +111,7 @@ def _of_site(snapshot: Snapshot, python: Python, builds: Sequence[Build]) -> Out
     names = joined(list(models))
     if is_known:
         return fine(f"the frameworks have code for {names}")
-    return unknown(f"whether the frameworks have code for {names} is not documented")
+    return unknown(f"it is not documented if the frameworks have code for {names}")
 
 
 def _runs(build: Build, report: FrameworkReport, architecture: str, machine: str) -> bool | None:

@@ -27,7 +27,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if conda is None or not (conda.command or conda.files):
         return moot("no conda, and no configuration of conda")
     if any(file.redefines_defaults for file in conda.files):
-        return moot("`default_channels` is set, so `defaults` can be any channel")
+        return moot("`default_channels` is set, so `defaults` can mean any channel")
     named = snapshot.environment.get("CONDA_CHANNELS", "")
     variable = tuple(word.strip() for word in named.split(",") if word.strip())
     sources = (CondaFile(path="CONDA_CHANNELS", channels=variable), *conda.files)
@@ -56,14 +56,14 @@ def _found(snapshot: Snapshot, conda: Conda, source: CondaFile, channels: list[s
     evidence = ("channels", ", ".join(channels), ""), ("set by", source.path, "")
     if _FORGE in map(_name, channels):
         return warning(
-            f"Conda prefers the packages of `defaults` to those of `conda-forge`, because "
+            "Conda prefers the packages of `defaults` to the packages of `conda-forge`, because "
             f"{source.path} lists `defaults` first.",
             action,
             *evidence,
         )
     return remark(
-        f"Conda installs from `defaults`, and does not use `conda-forge`: {source.path} does not "
-        "list it.",
+        f"Conda installs from `defaults`, and does not use `conda-forge`, because {source.path} "
+        "does not list `conda-forge`.",
         action,
         *evidence,
     )
@@ -81,11 +81,11 @@ def _commands(snapshot: Snapshot, conda: Conda, source: CondaFile) -> str:
     if not source.is_writable:
         return (
             f"Run `conda config --add channels conda-forge` and {strict}. These two commands "
-            f"write {own}, "
-            f"because you cannot write {source.path}."
+            f"change {own}, "
+            f"because you cannot change {source.path}."
         )
     return (
         f"Run `conda config{where} --add channels conda-forge`, "
-        f"`conda config{where} --remove channels defaults` (not with Anaconda or Miniconda, which "
-        f"need it) and {strict}."
+        f"`conda config{where} --remove channels defaults` and {strict}. Leave out the second "
+        "command with Anaconda or Miniconda, because they need `defaults`."
     )

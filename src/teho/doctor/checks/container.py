@@ -17,9 +17,9 @@ def check(snapshot: Snapshot) -> Outcome:
     if kind in {"none", "not known"} or kind.startswith("of unknown kind"):
         return moot("this is not a container that Teho knows")
     if snapshot.gpus:
-        return fine(f"{kind}, with the GPUs")
+        return fine(f"this {kind} container can use the GPUs")
     if not snapshot.gpu_files and not snapshot.allocation.gpus_held:
-        return moot(f"{kind}, on a node without GPUs")
+        return moot(f"this {kind} container is on a node without GPUs")
     is_amd = "/dev/kfd" in snapshot.gpu_files
     if kind in {"Apptainer", "Singularity"}:
         option = "--rocm" if is_amd else "--nv"

@@ -30,7 +30,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                 f"{one.package} {one.version} is a build for CPUs only: it will not use the GPUs "
                 f"{place}.",
                 "Create the environment again with a build for GPUs: `teho env plan` writes the "
-                "commands for this cluster. With conda on a node without GPU, set "
+                "commands for this cluster. If you use conda on a node without a GPU, set "
                 "`CONDA_OVERRIDE_CUDA`.",
                 ("source", one.evidence or "the framework itself", ""),
                 dooms=is_all and snapshot.expects_gpus,
@@ -39,5 +39,5 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         ]
     if unsure:
         names = joined([f"{one.package} {one.version}" for one in unsure])
-        return unknown(f"{names} does not say for which CUDA or ROCm version it was built")
+        return unknown(f"{names} does not report for which CUDA or ROCm version it was built")
     return fine(joined([f"{name} for {kind.upper()}" for name, kind in kinds.items()]))

@@ -16,7 +16,7 @@ DECISIVE = True
 
 _PLACES = ("here", "home", "scratch", "temporary")
 _NONE = Threshold(
-    16, "MiB", "Teho's own choice: a log and a small checkpoint do not fit into less space"
+    16, "MiB", "Teho's own choice: a log and a small checkpoint need at least this much space"
 )
 _LITTLE = Threshold(
     1, "GiB", "Teho's own choice: the checkpoint of a model with 10^8 weights needs about 1 GiB"
@@ -64,8 +64,8 @@ def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) 
         return critical(
             f"{name} is full: only {folder.free_files} new files fit.",
             "Delete or pack small files: "
-            f"`du --inodes -x --max-depth=1 {folder.path} | sort -n` lists the folders with most "
-            f"files.",
+            f"`du --inodes -x --max-depth=1 {folder.path} | sort -n` lists the folders with the "
+            "most files.",
             mounted,
             ("new files that fit", folder.free_files, ""),
             thresholds=(_FILES,),

@@ -39,7 +39,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     found = [
         critical(
             f"The driver {driver.where} is too old for {name}: CUDA {toolkits[name]} needs "
-            f"{least}, but the driver is {shown}.",
+            f"driver {least} or newer, but this driver is {shown}.",
             f"Install a build for an older CUDA: `teho env plan --framework {name}` proposes the "
             f"newest build that works with this driver.",
             ("driver", shown, ""),
@@ -54,7 +54,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     if found:
         return spared(found, len(python.gpu_builds))
     if unsure := [toolkits[name] for name, can in runs.items() if can is None]:
-        return unknown(f"which driver CUDA {joined(unsure)} needs is not known")
+        return unknown(f"Teho does not know which driver CUDA {joined(unsure)} needs")
     needs = joined([f"CUDA {toolkit} of {name}" for name, toolkit in toolkits.items()])
     return fine(f"{shown} {driver.where} is new enough for {needs}")
 

@@ -48,8 +48,8 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             found.append(
                 critical(
                     f"{build.package} cannot be imported: {report.broken}.",
-                    "Create the environment again: `teho env plan` writes the commands; or load "
-                    "the modules with which the environment was made.",
+                    "Create the environment again: `teho env plan` writes the commands. Or load "
+                    "the modules that were loaded when the environment was made.",
                     version,
                     dooms=True,
                 )
@@ -61,9 +61,9 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                 (warning if report.gpus else critical)(
                     f"{build.package} sees {counted(report.gpus, 'GPU')}, but the driver shows "
                     f"{wanted}{f': {report.why}' if report.why else ''}.",
-                    "First solve the problems of driver, build and container that `teho doctor` "
-                    "shows. If `teho doctor` shows no such problem, report this to the "
-                    "administrator of the node.",
+                    "First solve the problems with the driver, the build and the container that "
+                    "`teho doctor` shows. If `teho doctor` shows no such problem, report this to "
+                    "the administrator of the node.",
                     version,
                     ("seen by the framework", report.gpus, "GPUs"),
                     ("seen by the driver", wanted, "GPUs"),
@@ -74,4 +74,5 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         return spared(found, len(builds))
     if missing:
         return unknown("; ".join(missing))
-    return fine(f"{joined([one.framework for one in builds])}: {len(snapshot.gpus)} each")
+    each = counted(len(snapshot.gpus), "GPU")
+    return fine(f"{joined([one.framework for one in builds])}: {each} each")

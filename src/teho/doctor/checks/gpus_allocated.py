@@ -78,7 +78,8 @@ def check(snapshot: Snapshot) -> Outcome:
         )
     if seen > asked:
         return warning(
-            f"{allocated} a program started here sees {seen}: the others belong to other users.",
+            f"{allocated} a program started here sees {seen}. The other GPUs belong to other "
+            "users.",
             "Use only the job's own GPUs: leave `CUDA_VISIBLE_DEVICES` and "
             "`ROCR_VISIBLE_DEVICES` as the scheduler sets them.",
             *evidence,
@@ -103,4 +104,4 @@ def _others(snapshot: Snapshot) -> list[Device]:
 def _why(snapshot: Snapshot) -> str:
     # A vendor that has GPUs on this node knows more than the other.
     vendors = [vendor for vendor in snapshot.survey.gpus if vendor.others] or snapshot.survey.gpus
-    return joined([vendor.why for vendor in vendors]) if vendors else "no driver was asked"
+    return joined([vendor.why for vendor in vendors]) if vendors else "no driver was read"

@@ -18,7 +18,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """
     parts = [device for device in snapshot.gpus if device.parent_id]
     if not parts:
-        return moot("no GPU here is divided")
+        return moot("no GPU here is divided into MIG instances")
     if len(snapshot.gpus) == 1 or snapshot.local_size > 1:
         return fine(f"one instance, {parts[0].name}")
     return warning(

@@ -24,7 +24,7 @@ def check(snapshot: Snapshot) -> Outcome:
     folders = [one for one in (snapshot.folders.get("temporary"), data) if isinstance(one, Folder)]
     for one in folders:
         if one.mounted_on == scratch.mounted_on:
-            return fine(f"{one.path} is on it")
+            return fine(f"{one.path} is on the job's own disk")
     remote = [one for one in folders if one.is_network or one.is_memory]
     if not remote:
         return fine("temporary files and data are on other disks of the node")

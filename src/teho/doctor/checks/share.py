@@ -30,7 +30,7 @@ def check(snapshot: Snapshot) -> Outcome:
         return moot("no job with GPUs")
     share = _share(cluster, snapshot)
     if share is None:
-        return unknown(f"which share of {cluster.title} these GPUs have is not known")
+        return unknown(f"the fair share of these GPUs on {cluster.title} is not known")
     found: list[Symptom | None] = []
     seen: list[str] = []
     if share.cores and given.cores_asked and "cores" not in share.automatic:
@@ -77,10 +77,10 @@ def _judged(
 ) -> Symptom | None:
     evidence = ((f"{what} for each GPU", each, unit), ("the cluster's share", fair, unit))
     of_site = Threshold(fair, unit, share.source)
-    amounts = f"{each:.3g} of {fair:g} {unit}"
+    amounts = f"{each:.3g} instead of {fair:g} {unit}"
     if each > fair * 1.01:
         return warning(
-            f"The job has more {what} for each GPU than the cluster's share, {amounts}: other "
+            f"The job has more {what} for each GPU than the cluster's share ({amounts}): other "
             "users' GPUs may stay idle, or the job may cost more.",
             f"Request {fair:g} {unit} for each GPU: `teho plan` writes the request.",
             *evidence,

@@ -23,7 +23,9 @@ def check(snapshot: Snapshot) -> Outcome:
     """Find a small or full one. PyTorch's workers then end with a bus error."""
     found = snapshot.folders.get("shared memory")
     if not isinstance(found, Folder):
-        return unknown(f"it cannot be checked: {found.detail if found else 'no answer'}")
+        return unknown(
+            f"the shared memory cannot be checked: {found.detail if found else 'no answer'}"
+        )
     if found.free_bytes >= _SMALL.value * MIB:
         return fine(f"{format_bytes(found.free_bytes)} free")
     return warning(
@@ -31,7 +33,7 @@ def check(snapshot: Snapshot) -> Outcome:
         f"{format_bytes(found.total_bytes)}: loader workers will end with a bus error.",
         "Start the container with more shared memory: `docker run --shm-size=8g`, or `--ipc=host`."
         if found.total_bytes < _SMALL.value * MIB
-        else "Delete the files that ended programs left there: `ls -l /dev/shm` lists them.",
+        else "Delete the files that earlier programs left there: `ls -l /dev/shm` lists them.",
         ("free", found.free_bytes, "bytes"),
         ("size", found.total_bytes, "bytes"),
         thresholds=(_SMALL,),

@@ -21,7 +21,9 @@ _NAMES = (
     "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "TF_NUM_INTRAOP_THREADS",
 )  # fmt: skip
 _FEW = Threshold(
-    8, "cores", "Teho's own choice: if the job has fewer cores, the user may want only one thread"
+    8,
+    "cores",
+    "Teho's own choice: if the job has fewer cores than this, the user may want only one thread",
 )
 _CROWDED = Threshold(
     1.25,
@@ -72,15 +74,15 @@ def _misfits(snapshot: Snapshot, plain: Mapping[str, int], cores: int) -> Iterat
         yield warning(
             f"{joined(list(many))} ask{'s' if len(many) == 1 else ''} for {max(many.values())} "
             f"threads on {counted(cores, 'core')}, so the threads will compete for cores.",
-            "; ".join(f"`export {name}={cores}`" for name in many) + ", before the program.",
+            f"Run {joined([f'`export {name}={cores}`' for name in many])} before the program.",
             *((name, count, "threads") for name, count in many.items()),
             own,
             thresholds=(_CROWDED,),
         )
     if plain.get("OMP_NUM_THREADS") == 1 and cores >= _FEW.value and snapshot.local_size == 1:
         yield remark(
-            f"OMP_NUM_THREADS is 1, but the program has {cores} cores: libraries will use one of "
-            "them.",
+            f"OMP_NUM_THREADS is 1, but the program has {cores} cores: libraries will use only "
+            "one core.",
             f"Run `export OMP_NUM_THREADS={cores}`, unless the program starts one process for "
             "each core.",
             own,

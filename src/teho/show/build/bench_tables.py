@@ -262,7 +262,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
     case: ColumnOf[PayOff] = column("group", "case", lambda one: one.group)
     figures = table(
         "pay_offs",
-        "Number of runs after which a GPU is faster in total, with its start and copies",
+        "Number of runs after which a GPU is faster in total, including its start and copies",
         shown,
         column("pair", "",
                lambda one: _pair(one.placement, one.against)),

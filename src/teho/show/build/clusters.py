@@ -300,8 +300,8 @@ def _limit(what: str, number: int) -> str:
 def _parallel_environment(one: ParallelEnvironment) -> str:
     rule = {
         "one_node": "one node",
-        "fill": "node after node",
-        "spread": "nodes in turns",
+        "fill": "fills one node after the other",
+        "spread": "takes the nodes in turn",
         "fixed": f"{one.cores_per_node} a node",
     }[one.rule]
     about = [rule] + ([f"at most {one.max_cores} cores"] if one.max_cores is not None else [])

@@ -30,8 +30,8 @@ _BAD = frozenset(
 )
 _WORDS = {
     JobState.TIMED_OUT: "ended at its time limit",
-    JobState.OUT_OF_MEMORY: "ended, out of memory",
-    JobState.NODE_FAILED: "ended, its node failed",
+    JobState.OUT_OF_MEMORY: "ended, because it was out of memory",
+    JobState.NODE_FAILED: "ended, because its node failed",
     JobState.PREEMPTED: "preempted by another job",
     JobState.HELD: "held until it is released",
     JobState.UNKNOWN: "not known",
@@ -222,7 +222,7 @@ def _cost(view: JobView) -> Iterator[Fact]:
         return
     charged = f"{_charged(cost)}: {cost.sum}" if cost.amount else _charged(cost)
     if _is_here(view):
-        note = f"on {view.submission.cluster} it would be {charged}"
+        note = f"on {view.submission.cluster}, the job would cost {charged}"
         yield Fact("cost", "", "free of charge here", note=note)
         return
     planned = option.cost if option is not None and not view.submission.array else None

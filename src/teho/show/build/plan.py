@@ -71,7 +71,11 @@ def plan_document(
         tables=(_ways(options, clusters),) if options else (),
         lists=(
             listing("next", "Next", _next(request, options, typed), "first"),
-            listing("nearest", "Next nearest", () if options else _next_nearest(answer, clusters)),
+            listing(
+                "nearest",
+                "Next best matches",
+                () if options else _next_nearest(answer, clusters),
+            ),
             *_by_cluster(options, clusters),
             listing("unfit", "Does not fit", _unfit(answer, clusters), "why"),
             listing(

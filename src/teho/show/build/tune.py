@@ -46,7 +46,7 @@ def _paces(tuned: Tuned) -> tuple[Fact, ...]:
     if paces is None or tuned.gain is None:
         return ()
     before, after = paces
-    size = ", in steps of the old batch size" if "batch_size" in tuned.settings else ""
+    size = ", counted in steps of the old batch size" if "batch_size" in tuned.settings else ""
     said = f"{format_pace(before)} → {format_pace(after)} {many(tuned.unit)}/s{size}"
     return (Fact("paces", "", f"{said}, measured in {tuned.gain.pairs} pairs of alternating runs"),)
 

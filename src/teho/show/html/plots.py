@@ -122,7 +122,7 @@ def _extents(plot: Plot) -> Iterator[str]:
             ends = (fmean(known), min(known), max(known)) if known else [None] * 3
             yield row(series.label, (_point(value, plot.unit) for value in ends))
         elif place == half:
-            yield f'<tr><td class="missing" colspan="4">{between} more in between</td></tr>'
+            yield f'<tr><td class="missing" colspan="4">{between} more rows in between</td></tr>'
 
 
 def _thinned(plot: Plot) -> str:

@@ -20,7 +20,7 @@ SCHEMA = "teho.plan/2"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What fits, cheapest first on each cluster, and why the rest does not."""
+    """The options that fit, the cheapest first on each cluster, and why other places do not fit."""
 
     schema: str = SCHEMA
     options: tuple[Option, ...]

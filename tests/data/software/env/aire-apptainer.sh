@@ -5,8 +5,8 @@
 #
 # It is the newest version that fits, according to conda-forge/cupy-feedstock 0d4a99c (2026-06-01)
 # and its history.
-#   Not CuPy 14 with CUDA 13.2: this build needs driver 580 or newer, and it is not known which
-#   driver is there.
+#   Not CuPy 14 with CUDA 13.2: this build needs driver 580 or newer, but the driver of the nodes
+#   is not known.
 # ! The driver of Aire's compute nodes is not documented. Of the builds that fit, CUDA 12 works
 #   with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`.
 # ! Anaconda must not be used.

@@ -2,8 +2,8 @@
 # PyTorch for the H100 SXM5 80 GB (compute capability 9.0) of Trillium: a virtual environment.
 # Run it on a login node, once.
 # ! Compute nodes do not reach the internet: install on a login node.
-# ! Make environments on a login node, in $HOME, which jobs can read but not write. Conda is
-#   discouraged (anaconda.md 2026-04-10).
+# ! Make environments on a login node, in $HOME. Jobs can read $HOME, but cannot write to it.
+#   Conda is discouraged (anaconda.md 2026-04-10).
 # Source: ALL trillium_quickstart.md 2026-05-17; python.md 2026-04-12; apptainer.md 2026-04-12
 # Also possible here: --kind container.
 set -e

@@ -2,9 +2,9 @@
 # CuPy for the A100 SXM4 40 GB (compute capability 8.0) of Narval: a virtual environment.
 # Run it on a login node, once.
 # ! Compute nodes do not reach the internet: install on a login node.
-# ! Conda is discouraged (anaconda.md 2026-04-10). `avail_wheels torch` lists the site's wheels,
-#   which are for its three newest Pythons. Do not put environments into $SCRATCH: its files are
-#   deleted.
+# ! Conda is discouraged (anaconda.md 2026-04-10). `avail_wheels torch` lists the site's Python
+#   wheels. The site has wheels for its three newest versions of Python. Do not put environments
+#   into $SCRATCH, because files in $SCRATCH are deleted.
 # Source: ALL python.md 2026-04-12; apptainer.md 2026-04-12
 # Also possible here: --kind container.
 set -e
@@ -15,7 +15,8 @@ module load StdEnv/2023 python
 # 2. List the site's wheels.
 avail_wheels cupy
 
-# 3. Each job installs these packages. Here this is tried once, in a temporary environment.
+# 3. Each job installs these packages. These lines try the installation once, in a temporary
+#    environment.
 scratch=$(mktemp -d)
 trap 'rm -r "$scratch"' EXIT
 virtualenv --no-download "$scratch"

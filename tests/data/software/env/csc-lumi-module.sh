@@ -2,9 +2,9 @@
 # TensorFlow for the MI250X, one GCD (gfx90a) of LUMI: the cluster's module.
 # Run it on a login node, once.
 # ! /project/project_462000123 is an example: set your project's directory with `--place DIR`.
-# ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Your own
-#   packages go into a virtual environment with --system-site-packages, best packed into one file
-#   with mksquashfs.
+# ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Install your
+#   own packages into a virtual environment with --system-site-packages. It is best to pack this
+#   environment into one file with mksquashfs.
 # Source: CSC apps/tensorflow.md 2026-07-08; AIG 02-setting-up-environment 2026-05-19
 set -e
 

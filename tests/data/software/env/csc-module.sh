@@ -4,10 +4,10 @@
 # ! Puhti is retired; its successor is roihu.
 # ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.
 # ! The old versions are no longer supported; MPI and Horovod are not expected to work with them.
-#   Whether 2.11 and later have Horovod is not documented.
+#   It is not documented whether 2.11 and later have Horovod.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
-#   2025-08-15); tykky packs them into one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),
-#   and newer since then: the modules of 2026 have CUDA 12.2 (apps/jax.md).
+#   2025-08-15); tykky packs an environment into one file. The driver was 515.105.01 on 2023-06-14
+#   (gpu-ml.md). By 2026 it was newer, because the modules of 2026 have CUDA 12.2 (apps/jax.md).
 # Source: CSC apps/tensorflow.md 2026-07-08 (default 2.18); old versions: the page before
 # 2026-06-29; Horovod: the page of 2022-10-10; CSC python-usage-guide.md 2026-06-29; tykky.md
 # 2026-07-31

@@ -3,10 +3,11 @@
 # Run it on a login node, once.
 # ! Puhti is retired; its successor is roihu.
 # ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.
-# ! Horovod was removed in 2.1 (2023-11-17). Whether 1.13 and 2.0 have it is not documented.
+# ! Horovod was removed in 2.1 (2023-11-17). It is not documented whether 1.13 and 2.0 have
+#   Horovod.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
-#   2025-08-15); tykky packs them into one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),
-#   and newer since then: the modules of 2026 have CUDA 12.2 (apps/jax.md).
+#   2025-08-15); tykky packs an environment into one file. The driver was 515.105.01 on 2023-06-14
+#   (gpu-ml.md). By 2026 it was newer, because the modules of 2026 have CUDA 12.2 (apps/jax.md).
 # Source: CSC apps/pytorch.md 2026-07-08 (default 2.9); ml-multi.md 2026-08-20; Horovod: the page
 # of 2022-09, before 1d92f3e3d; CSC python-usage-guide.md 2026-06-29; tykky.md 2026-07-31
 # Also possible here: --kind container or --kind venv.

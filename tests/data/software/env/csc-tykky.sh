@@ -11,7 +11,7 @@
 #   seen on 2026-08-17.
 # ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
-#   2025-08-15); tykky packs them into one file. GPU nodes are ARM: make environments on
+#   2025-08-15); tykky packs an environment into one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.
 # ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
 #   this command. In ~/.bashrc, it would hide that a node has no GPU.

@@ -9,7 +9,7 @@
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
 #   seen on 2026-08-17.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
-#   2025-08-15); tykky packs them into one file. GPU nodes are ARM: make environments on
+#   2025-08-15); tykky packs an environment into one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.
 # Source: CSC python-usage-guide.md 2026-06-29; tykky.md 2026-07-31
 # Also possible here: --kind module or --kind container.

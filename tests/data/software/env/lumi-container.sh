@@ -2,12 +2,13 @@
 # PyTorch for the MI250X, one GCD (gfx90a) of LUMI: a container.
 # Run it on a login node, once.
 # ! /project/project_462000123 is an example: set your project's directory with `--place DIR`.
-# ! Pull request #315 of the user guide (2026-08) names a newer module, Local-LAIF. Older:
-#   /appl/local/containers/ai-modules with singularity-AI-bindings. Bindings by hand for several
-#   nodes: /var/spool/slurmd,/opt/cray,/usr/lib64/libcxi.so.1,/pfs.
-# ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Your own
-#   packages go into a virtual environment with --system-site-packages, best packed into one file
-#   with mksquashfs.
+# ! Pull request #315 of the user guide (2026-08) names a newer module, Local-LAIF. The older
+#   module is singularity-AI-bindings in /appl/local/containers/ai-modules. If you bind paths by
+#   hand for several nodes, bind these paths:
+#   /var/spool/slurmd,/opt/cray,/usr/lib64/libcxi.so.1,/pfs.
+# ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Install your
+#   own packages into a virtual environment with --system-site-packages. It is best to pack this
+#   environment into one file with mksquashfs.
 # Source: CSC ml-multi.md 2026-08-20; AIG 2026-05-19; AIG 02-setting-up-environment 2026-05-19
 set -e
 
@@ -27,7 +28,7 @@ singularity run $SIF bash -c 'source pytorch-gpu/bin/activate && pip install opt
 mksquashfs pytorch-gpu "/project/project_462000123/pytorch-gpu.sqsh" -processors 1 -no-xattrs
 rm -r pytorch-gpu
 
-# 4. The job finds them with this variable.
+# 4. The job finds your own packages with this variable.
 export SINGULARITYENV_PREPEND_PATH=/user-software/bin
 
 # 5. List the installed packages, so that you can install them again.

@@ -156,7 +156,7 @@ def _verdict(
     if is_good:
         return f"{used}; no problems found.", "good"
     loss = main_loss(summary)
-    rest = f"{counted([len(findings)], 'remark')} below" if findings else "No known cause fits"
+    rest = f"{counted([len(findings)], 'remark')} below" if findings else "No known cause was found"
     return f"{used}.{f' {loss}.' if loss else ''} {rest}.", "unknown"
 
 

@@ -128,10 +128,10 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
             "that time. In that case, net is too low."
         )
     yield (
-        "The times of the samples are not exact: ± is the error from this. The error of the "
-        "sensors is not included."
+        "The times of the samples are not exact: ± is the error that this causes. The error of "
+        "the sensors is not included."
     )
-    yield "Difference says by how many per cent the counter is above power times time."
+    yield "Difference shows how far (in %) the counter is above power times time."
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
         yield "Without a counter, energy is power times time."
     if any(gpu.energy.stuck_s for gpu in known):
