@@ -216,10 +216,15 @@ def test_faults_of_other_frameworks_are_found(
     if reason := lacks_framework(framework):
         pytest.skip(reason)
     case, here = BY_KEY[key], {name: os.environ[name] for name in PATHS if name in os.environ}
-    workshop = Workshop(tmp_path, 7.0, env={**environment(tmp_path), **here})
     setting = case.faulty if has_fault or case.ideal is None else case.ideal
-    found = workshop.under_teho(case, setting, 0, "run")
-    assert found.top == (case.expected if has_fault else None)
+    expected = case.expected if has_fault else None
+    # On a busy machine, a short run is mostly the start of its framework: then a longer run counts.
+    for number, seconds in enumerate((7.0, 30.0)):
+        workshop = Workshop(tmp_path, seconds, env={**environment(tmp_path), **here})
+        found = workshop.under_teho(case, setting, 0, f"run-{number}")
+        if not has_fault or found.top == expected:
+            break
+    assert found.top == expected
     assert found.steps_per_s > 1
 
 

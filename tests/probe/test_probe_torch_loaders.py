@@ -128,11 +128,25 @@ def test_waiting_for_workers_is_told_apart_from_their_start(
 
 @pytest.mark.parametrize("method", ["fork", "forkserver"])
 def test_workers_are_known_however_they_were_started(probed: Probed, method: str) -> None:
+    # On a busy machine a worker may get few samples: the program goes on until both have one.
     done = probed.run(
         SLOW_DATA
         + f"""
+import os, pathlib
+class Endless(IterableDataset):
+    def __iter__(self):
+        while True:
+            time.sleep(0.02)
+            yield torch.zeros(3)
+def sampled_workers():
+    files = pathlib.Path(os.environ["TEHO_PROBE"]).glob("*.jsonl")
+    return sum('"_worker_loop"' in one.read_text() for one in files)
 if __name__ == "__main__":
-    for _ in DataLoader(Slow(200), num_workers=2, multiprocessing_context={method!r}): pass
+    began_s = next_s = time.monotonic()
+    for _ in DataLoader(Endless(), num_workers=2, multiprocessing_context={method!r}):
+        if time.monotonic() > next_s:
+            if sampled_workers() == 2 or next_s > began_s + 120: break
+            next_s = time.monotonic() + 1
 """,
         python=WITH_FRAMEWORKS,
     )
