@@ -1,0 +1,198 @@
+"""Write docs/blind.md: how many faults of each blind round Teho named at the first try.
+
+python benchmarks/blind/score.py --write docs/blind.md
+
+Each round has `answers.toml`, the measured shares in `measured.toml`, and `verdicts.toml`, which a
+reader wrote who knew the answers and the reports but not the rules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+_HERE = Path(__file__).resolve().parent
+
+REASSURANCE_SHARE = 0.10
+"""A green verdict is false if the fault takes at least this part of the time."""
+
+_HEAD = """# Blind rounds
+
+<!-- Written by `python benchmarks/blind/score.py`; do not edit. -->
+
+This page shows how often `teho report` names the cause in programs that nobody tuned it to. In
+each round, one person or program plants faults in new programs, without knowledge of Teho's rules.
+Some programs are healthy: these are the *controls*. Teho records each program once. A second reader,
+who does not know the rules either, then compares the reports with the sealed answers. The table has
+the result of this *first try*. Only after that may somebody read the answers and change the rules.
+The programs, repairs, answers, reports and verdicts are in `benchmarks/blind/`.
+
+- *Right*: the verdict or the first finding names the planted cause, and a user knows what to
+  change.
+- *Half*: a later finding names the cause, or the first finding names only its class.
+- *Wrong*: the first finding names another cause, and no finding names the planted cause.
+- *None*: no finding names any cause.
+- *False reassurance*: the verdict is green although the fault takes 10 % of the time or more.
+- *False alarm*: for a control, a finding that is not true or not useful.
+
+A fault that takes less than 8 % of the time does not count.
+
+The goal is two rounds in a row with at least 95 % right, no false reassurance and no false alarm.
+"""
+
+
+class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a reader says about the report of one program."""
+
+    verdict: Literal[
+        "right", "half", "wrong", "none", "small", "clean", "false_alarm", "true_remark"
+    ]
+    false_reassurance: bool
+    advice: Literal["cures", "helps", "no", "-"]
+    table_shows: bool
+    why: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What was planted in one program."""
+
+    kind: Literal["fault", "control"]
+    shape: str
+
+
+class Times(msgspec.Struct, frozen=True):
+    """How long a program ran, and which part of the time its fault took."""
+
+    seconds: float
+    share: float | None = None
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One round: its name, and each program by name."""
+
+    name: str
+    answers: dict[str, Answer]
+    times: dict[str, Times]
+    verdicts: dict[str, Verdict]
+
+    def faults(self) -> dict[str, Verdict]:
+        """Return the verdicts on faults that take enough time to count."""
+        return {
+            name: one
+            for name, one in self.verdicts.items()
+            if self.answers[name].kind == "fault" and one.verdict != "small"
+        }
+
+    def controls(self) -> dict[str, Verdict]:
+        """Return the verdicts on healthy programs."""
+        return {
+            name: one for name, one in self.verdicts.items() if self.answers[name].kind == "control"
+        }
+
+
+def judged_rounds() -> list[Round]:
+    """Return the rounds whose reports were judged, the oldest first."""
+    places = sorted(
+        (one.parent for one in _HERE.glob("round*/verdicts.toml")),
+        key=lambda place: int(place.name.removeprefix("round")),
+    )
+    return [
+        Round(
+            place.name,
+            _read(place / "answers.toml", dict[str, Answer]),
+            _read(place / "measured.toml", dict[str, Times]),
+            _read(place / "verdicts.toml", dict[str, Verdict]),
+        )
+        for place in places
+    ]
+
+
+def _read(path: Path, kind: type) -> dict:
+    return msgspec.toml.decode(path.read_bytes(), type=kind)
+
+
+def page(rounds: Sequence[Round]) -> str:
+    """Return the page on all judged rounds."""
+    lines = [_HEAD, *_summary(rounds)]
+    for one in rounds:
+        lines += ["", *_programs(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _summary(rounds: Sequence[Round]) -> Iterator[str]:
+    yield "| First try | " + " | ".join(f"Round {one.name[5:]}" for one in rounds) + " |"
+    yield "|---|" + "---:|" * len(rounds)
+    for title, cells in _rows(rounds):
+        yield f"| {title} | {' | '.join(cells)} |"
+
+
+def _rows(rounds: Sequence[Round]) -> Iterator[tuple[str, list[str]]]:
+    faults = [list(one.faults().values()) for one in rounds]
+    controls = [list(one.controls().values()) for one in rounds]
+    yield "Faults", [str(len(those)) for those in faults]
+    for kind in ("right", "half", "wrong", "none"):
+        counts = [sum(one.verdict == kind for one in those) for those in faults]
+        yield (
+            f"- {kind}",
+            [
+                f"{count} ({_percent(count / len(those))})"
+                for count, those in zip(counts, faults, strict=True)
+            ],
+        )
+    yield (
+        "False reassurance",
+        [str(sum(one.false_reassurance for one in those)) for those in faults],
+    )
+    yield (
+        "Faults whose advice removes most of the loss",
+        [str(sum(one.advice == "cures" for one in those)) for those in faults],
+    )
+    yield (
+        "Faults whose line is first or second in a table",
+        [str(sum(one.table_shows for one in those)) for those in faults],
+    )
+    yield "Controls", [str(len(those)) for those in controls]
+    for kind, title in (("clean", "clean"), ("true_remark", "true remark"), ("false_alarm", "false alarm")):
+        yield f"- {title}", [str(sum(one.verdict == kind for one in those)) for those in controls]
+
+
+def _programs(one: Round) -> Iterator[str]:
+    yield f"## Round {one.name[5:]}: each program"
+    yield ""
+    shapes = Counter(answer.shape for answer in one.answers.values())
+    yield "Kinds of programs: " + ", ".join(f"{shape} ({n})" for shape, n in shapes.most_common()) + "."
+    yield ""
+    yield "| Program | Time that the fault takes | Verdict of the reader | Why |"
+    yield "|---|---:|---|---|"
+    for name, verdict in one.verdicts.items():
+        share = one.times[name].share
+        lost = "control" if one.answers[name].kind == "control" else _percent(share or 0)
+        said = verdict.verdict.replace("_", " ")
+        said += ", false reassurance" if verdict.false_reassurance else ""
+        yield f"| {name} | {lost} | {said} | {verdict.why.replace('|', chr(92) + '|')} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Write the page on the blind rounds.")
+    parser.add_argument("--write", type=Path, help="the page; otherwise it is printed")
+    options = parser.parse_args(arguments)
+    text = page(judged_rounds())
+    if options.write:
+        options.write.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

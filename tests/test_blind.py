@@ -1,0 +1,32 @@
+"""Blind rounds: the page says what the readers found, and no report was changed afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLIND = ROOT / "benchmarks" / "blind"
+ROUNDS = sorted(one.parent for one in BLIND.glob("round*/verdicts.toml"))
+
+
+def test_the_page_is_what_the_verdicts_give() -> None:
+    script = str(BLIND / "score.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout == (ROOT / "docs" / "blind.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("place", ROUNDS, ids=lambda place: place.name)
+def test_answers_and_reports_are_those_of_the_first_try(place: Path) -> None:
+    readme = (place / "README.md").read_text(encoding="utf-8")
+    sealed = set(re.findall(r"`([0-9a-f]{64})`", readme))
+    reports = b"".join(one.read_bytes() for one in sorted((place / "reports").glob("*.txt")))
+    patches = b"".join(one.read_bytes() for one in sorted((place / "cured").glob("*.patch")))
+    answers = (place / "answers.toml").read_bytes()
+    assert {hashlib.sha256(one).hexdigest() for one in (reports, patches, answers)} == sealed
