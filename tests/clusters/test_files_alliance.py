@@ -358,8 +358,8 @@ def test_what_is_not_documented_is_named_and_not_guessed():
         assert {"max_time", "min_time", "max_jobs"} <= set(partition.unknown)
     assert "28 d" in said("cedar")
     assert re.search(r"the memory and the RGU of the RTX A5000", said("graham"))
-    assert re.search(r"Not documented:.*MI300A", said("nibi"))
-    assert "gives no number of cores" in said("fir")
+    assert re.search(r"For an MI300A, these facts are not documented", said("nibi"))
+    assert "does not give their number of cores" in said("fir")
     for where in SLICES:
         assert "not documented" in kind(*where).notes
     told = {"graham": "3.5", "beluga": "46 GB", "cedar": "1352", "narval": "4g.20gb"}

@@ -202,7 +202,7 @@ def test_a_batch_that_is_not_full_does_not_fit() -> None:
 def test_the_time_ends_the_search() -> None:
     found = found_by(Batches(64, 700), for_s=4.5 * RUN_S)
     assert (found.outcome, found.ended_by, found.largest) == ("unproved", "time", 512)
-    assert "larger batches were not measured, because the time was over" in found.verdict
+    assert "larger batches were not measured, because the time limit was reached" in found.verdict
     assert "Of the measured batch sizes, 512 was the fastest in single runs" in found.verdict
     found = found_by(Batches(64, 200), for_s=3.5 * RUN_S)
     fits = "A batch of 128 (3.00 GiB of 40.0 GiB GPU memory) fits"

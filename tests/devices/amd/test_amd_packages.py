@@ -143,7 +143,7 @@ def test_die_without_its_other_half_is_said(tmp_path: Path, visible: str, alone:
     assert len(notes) == bool(alone)
     count = len(visible.split(","))
     for note in notes:
-        assert f"{count} of the node's 8 GPUs, and of {alone} cards" in note
+        assert f"{count} of the node's 8 GPUs. Of {alone} cards, the job has only one die" in note
 
 
 @pytest.mark.parametrize("seen", [0, 1])
@@ -162,7 +162,7 @@ def test_other_half_that_the_cgroup_hides_is_said(
     assert {device.package_id for device in card} == {card[0].pci_bus_id}
     assert alone.energy_of == ("device" if seen else "package")
     (note,) = source.notes
-    assert "3 of the node's 8 GPUs, and of 1 cards" in note
+    assert "3 of the node's 8 GPUs. Of 1 cards, the job has only one die" in note
 
 
 def test_lonely_die_of_an_old_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_lonely_die_of_an_old_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyP
     hide(monkeypatch, set(range(8)) - {0, 3})
     first, second = open_amd(tree).devices
     assert first.package_id != second.package_id  # not neighbours among all cards of the node
-    assert "of 2 cards" in open_amd(tree).notes[-1]
+    assert "Of 2 cards" in open_amd(tree).notes[-1]
 
 
 def test_the_only_link_that_is_seen_need_not_be_the_one_within_a_card(

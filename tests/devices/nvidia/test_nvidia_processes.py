@@ -159,7 +159,7 @@ def test_utilisation_that_is_refused_is_missing(bench: Bench):
 def test_accounting_mode_is_told_where_it_is_on(bench: Bench):
     scenario = Scenario(("gpus 3", "0 * 50 1000 300", "accounting 0 on", "accounting 2 on"))
     (note,) = bench.open(scenario).notes
-    assert "(accounting mode) on GPU 0, 2:" in note
+    assert "(accounting mode) on GPU 0, 2. Read them with: `nvidia-smi" in note
     refused = scenario.plus("fail nvmlDeviceGetAccountingMode * NOT_SUPPORTED")
     bench.sources[0].close()
     assert bench.open(refused).notes == ()
