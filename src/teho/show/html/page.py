@@ -87,7 +87,10 @@ def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
     yield from _section(
         "Pictures",
         "pictures",
-        "".join(f'<figure class="picture">{one}</figure>' for one in pictures),
+        "".join(
+            f'<figure class="picture" tabindex="0" aria-label="picture">{one}</figure>'
+            for one in pictures
+        ),
     )
     yield from _section("Every GPU over time", "heats", heat_section(document.heat_map))
     used = "What it used" if isinstance(document, Report) else "Figures"
