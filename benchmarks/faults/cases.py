@@ -395,7 +395,7 @@ CASES = (
     ),
     Case(
         key="m off",
-        title="fault 1, without the probe",
+        title="slow decode in the main process, recorded without the probe",
         program="train_images",
         words=_BIG,
         faulty=Setting("--workers 0"),
@@ -403,7 +403,7 @@ CASES = (
     ),
     Case(
         key="m doubles",
-        title="fault 19, without the probe",
+        title="64-bit numbers, recorded without the probe",
         program="train_table",
         words="--batches indexed --width 1024 --dtype float64",
         environment={},

@@ -406,7 +406,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=6)), "fine", "6 of 12"),
     ("share", SOUND, "not_applicable", "not a cluster"),
     ("share", changed(cluster=NARVAL, survey=survey(nvidia(gpu(name="Quadro 9")))), "abstained",
-     "the fair share of these GPUs"),
+     "intends for each GPU are not known"),
     ("share",
      changed(cluster=ARC4, survey=survey(nvidia(gpu(name="Tesla V100-SXM2-32GB")))),
      "not_applicable", "come with the GPU"),

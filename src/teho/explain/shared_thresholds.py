@@ -110,10 +110,12 @@ _GOOD_USE = {
         "run for each core",
     ),
     "computing_percent": chosen(
-        75.0, "%", "at least three quarters of the time must be computing, as for the cores"
+        75.0,
+        "%",
+        "the main thread must compute for three quarters of the time; cores_percent is also 75 %",
     ),
     "sm_active_percent": Threshold(80.0, "%", "this is the threshold of gpu_sm_low"),
-    "gpu_busy_percent": chosen(80.0, "%", "as for the SM activity"),
+    "gpu_busy_percent": chosen(80.0, "%", "the same value as sm_active_percent"),
     "power_percent": chosen(
         50.0, "%", "a GPU whose kernels wait or are tiny draws less than half of its power limit"
     ),

@@ -11,7 +11,7 @@ DEFAULT_TIME_S = 3600.0
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program needs. None: not given; the plan uses the site's fair share."""
+    """What a program needs. None: not given; the plan uses what the site intends for each GPU."""
 
     command: tuple[str, ...] = ()
     gpus: int = 1

@@ -192,7 +192,7 @@ def _fair_memory(case: Case) -> Iterator[Advice]:
         return
     yield Advice(
         kind="memory_is_share",
-        sentence=f"without `--mem`, the job requests the fair share of the memory, "
+        sentence="without `--mem`, the job requests the memory that the site intends: "
         f"{format_mib(memory_mib(share.memory) or 0)} for each GPU; if the program needs less, "
         "request less with `--mem`",
         source=share.source,

@@ -53,5 +53,6 @@ def check(snapshot: Snapshot) -> Outcome:
     if not percents:
         return moot("`quota` and `lfs quota` report no limit")
     return found or fine(
-        f"at most {max(percents):.0f} % of each quota, on {len(snapshot.quotas)} file systems"
+        f"at most {max(percents):.0f} % of a quota is used; "
+        f"{len(snapshot.quotas)} file systems were checked"
     )

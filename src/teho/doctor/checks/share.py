@@ -30,7 +30,9 @@ def check(snapshot: Snapshot) -> Outcome:
         return moot("no job with GPUs")
     share = _share(cluster, snapshot)
     if share is None:
-        return unknown(f"the fair share of these GPUs on {cluster.title} is not known")
+        return unknown(
+            f"the cores and the memory that {cluster.title} intends for each GPU are not known"
+        )
     found: list[Symptom | None] = []
     seen: list[str] = []
     if share.cores and given.cores_asked and "cores" not in share.automatic:

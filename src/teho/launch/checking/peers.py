@@ -125,8 +125,8 @@ class Peers:
         """Close the connection of a program that is not a rank of this step."""
         self._forget(peer)
         self.rejected.append(
-            f"a program that is not a rank of this step connected from {peer.address} and sent "
-            f"{said}"
+            f"another program, which is not a rank of this step, connected from {peer.address}; it "
+            f"sent {said}"
         )
 
     def stop_all(self) -> None:

@@ -383,9 +383,10 @@ def _notes(answers: GridEngineAnswers) -> Iterator[str]:
     """Yield a sentence for each fact that Grid Engine does not report."""
     yield (
         "Grid Engine does not report these facts, so this file does not have them: what a "
-        "GPU-hour costs, the fair share of a GPU, its memory and product name, how software is "
-        "loaded, who runs the cluster. If the name of a consumable is typical of GPUs, such as "
-        "gpu or v100, Teho counts the consumable as a GPU. The vendor is taken from the GPU type."
+        "GPU-hour costs, how many cores and how much memory belong to one GPU, the memory and the "
+        "product name of the GPU, how software is loaded, who runs the cluster. If the name of a "
+        "consumable is typical of GPUs, such as gpu or v100, Teho counts the consumable as a GPU. "
+        "The vendor is taken from the GPU type."
     )
     yield HOSTS_NOTE
     if answers.config.get("jsv_url", "none").lower() != "none":

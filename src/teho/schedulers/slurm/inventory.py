@@ -345,8 +345,8 @@ def _notes(
     """Yield a sentence for each fact that Slurm does not report."""
     yield (
         "Slurm does not report these facts, so this file does not have them: what a GPU-hour costs "
-        "in the site's own unit, the fair share of a GPU, how software is loaded, rules on "
-        "accounts, who runs the cluster."
+        "in the site's own unit, how many cores and how much memory belong to one GPU, how "
+        "software is loaded, rules on accounts, who runs the cluster."
     )
     yield HOSTS_NOTE
     types = sorted({gpu_type for host in hosts for gpu_type, _ in host.gpus})

@@ -38,7 +38,7 @@ _TITLES = {
     "links": "Pages",
     "totals": "Size of the whole cluster",
     "partitions": "Partitions",
-    "shares": "Fair share of a GPU",
+    "shares": "Cores and memory for each GPU",
     "quotas": "Quotas",
     "dialect": "How a request is written",
     "account": "Account",

@@ -35,7 +35,7 @@ THRESHOLDS = {
     "one_core_max": chosen(
         1.1,
         "cores",
-        "up to this limit, one thread works, and all other threads of the program do little",
+        "with at most this many cores in use, one thread does almost all the work",
     ),
 }
 MUTES = ("communication_bound",)
