@@ -180,7 +180,7 @@ class TestFixedCosts:
         assert finding.action.startswith(
             "Give `update` arguments of the same shapes and types each time"
             if again
-            else "Do several"
+            else "JAX compiles a Python loop"
         )
         assert len(finding.thresholds) == (4 if again else 3)
 

@@ -56,7 +56,8 @@ class TestSerialProgram:
         finding = found(serial_program, scenario(NodePart(cores_used=1.0, scheduler=None)))
         assert finding.severity is Severity.REMARK
         assert finding.action == (
-            "To make the program faster, spread the work: `multiprocessing.Pool(40)`."
+            "If parts of the work do not depend on each other, compute them at the same time: "
+            "`multiprocessing.Pool(40)`."
         )
 
     def test_threads_that_were_turned_off_are_named(self):
@@ -156,7 +157,7 @@ class TestCoresUnused:
         made = scenario(NodePart(cores_used=1.0, allocation=given))
         assert judged(cores_unused, made) == []
         action = found(serial_program, made).action
-        assert action.startswith("To make the program faster, spread the work")
+        assert action.startswith("If parts of the work do not depend on each other")
 
     def test_outside_a_job_nobody_asked(self):
         assert judged(cores_unused, scenario(NodePart(cores_used=1.0, scheduler=None))) == []

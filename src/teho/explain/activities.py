@@ -64,6 +64,10 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Patterns for the text of the innermost Python line."""
     anywhere: bool = False
     """Whether library functions that called the program count too."""
+    in_threads: bool = False
+    """Whether it counts only while other threads compute and the main thread waits for them."""
+    least_percent: float = 0.0
+    """It counts only from this share of the time in %."""
     repeated: bool = False
     """Whether it is normal before the first step."""
     outside_loaders: bool = False
@@ -126,7 +130,7 @@ def activity_of(seen: Seen) -> Activity | None:
     )
     # In other packages, the line says nothing about the program.
     text = "" if _PACKAGES.search(frames[0].file) else frames[0].text
-    found = _activity(places[:called], places[called:], text)
+    found = _activity(places[:called], places[called:], text, seen.state)
     if found is None or not (found.waits or seen.state not in _PASSIVE):
         return None
     in_loader = found.outside_loaders and doing_of(seen) is Doing.LOADING
@@ -138,8 +142,12 @@ def _place(frame: Frame) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _activity(called: tuple[str, ...], callers: tuple[str, ...], text: str) -> Activity | None:
+def _activity(
+    called: tuple[str, ...], callers: tuple[str, ...], text: str, state: State
+) -> Activity | None:
     for activity, files, calls in _patterns():
+        if activity.in_threads and state is not State.THREADS:
+            continue
         if calls and calls.search(text):
             return activity
         places = called + callers if activity.anywhere else called

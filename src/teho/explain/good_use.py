@@ -18,8 +18,9 @@ def good_use(summary: Summary, limits: Mapping[str, Threshold]) -> bool:
     """Return whether the signals show that the devices did useful work for most of the time.
 
     With GPUs: each GPU was busy, and drew much of its power or had work on its multiprocessors.
-    Without GPUs: the cores were busy, and the main thread, if it was observed, computed. A signal
-    that is missing is no evidence.
+    Without GPUs: the cores were busy, and the main thread computed. Busy cores alone are no
+    evidence: threads that wait for each other in a loop keep them busy too. A signal that is
+    missing is no evidence either.
 
     Args:
         summary: the figures of the run.
@@ -35,7 +36,7 @@ def good_use(summary: Summary, limits: Mapping[str, Threshold]) -> bool:
     if 100 * used / cores < limits["cores_percent"].value:
         return False
     mains = summary.program.mains if summary.program else ()
-    return all(_computes(main, limits) for main in mains)
+    return bool(mains) and all(_computes(main, limits) for main in mains)
 
 
 def _is_used(gpu: GpuSummary, limits: Mapping[str, Threshold]) -> bool:

@@ -75,8 +75,15 @@ def judge_all(
 
 
 def _middle(finding: Located) -> float:
-    """Return the share of the time that a finding could save; 0 if it claims none."""
-    return sum(finding.regain_percent) / 2 if finding.regain_percent else 0.0
+    """Return the share of the time that a finding could save; 0 if it claims none.
+
+    Half of it for a rule that names no specific cause: a specific cause comes first unless it is
+    much smaller.
+    """
+    if not finding.regain_percent:
+        return 0.0
+    middle = sum(finding.regain_percent) / 2
+    return middle / 2 if getattr(BY_KIND[finding.kind], "NAMES_NO_CAUSE", False) else middle
 
 
 def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:

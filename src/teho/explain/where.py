@@ -75,6 +75,11 @@ _BY_CALL = (
 _DEVICE_DOINGS = frozenset((Doing.DEVICE, Doing.COPYING))
 # Below these calls, other threads add up the gradients of all replicas.
 _ADDING_UP = re.compile(r"\.backward\(|\bbackward\(|\.step\(")
+_POOL_WORKER = re.compile(
+    r"multiprocessing/pool\.py:worker$|concurrent/futures/process\.py:_process_worker$"
+    r"|loky/process_executor\.py:_process_worker$"
+)
+"""Main function of a worker of a pool."""
 _WAITS = frozenset((State.LOCK, State.PROCESS, State.NETWORK))
 
 
@@ -149,6 +154,29 @@ def spent_by(process: WatchedProcess) -> list[Spent]:
 def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
     """Return the process that does the program's work: its main thread worked most.
 
-    A launcher such as torchrun waits for its children, and loader workers wait for requests.
+    A launcher such as torchrun waits for its children, and loader workers wait for requests. A
+    process that lasted for less than half of the longest one does only a part of the work. If the
+    process is a worker of a pool, the process that created the pool counts.
     """
-    return max(processes, key=lambda process: process.ran_s, default=None)
+    longest_s = max((one.wall_s for one in processes), default=0.0)
+    found = max(
+        (one for one in processes if 2 * one.wall_s >= longest_s),
+        key=lambda process: process.ran_s,
+        default=None,
+    )
+    by_id = {(one.node, one.pid): one for one in processes}
+    while found is not None and _is_pool_worker(found):
+        parent = by_id.get((found.node, found.parent_pid))
+        if parent is None or parent is found:
+            break
+        found = parent
+    return found
+
+
+def _is_pool_worker(process: WatchedProcess) -> bool:
+    """Return whether a process waits for tasks from the process that created it."""
+    return any(
+        _POOL_WORKER.search(f"{frame.file}:{frame.function}")
+        for seen in process.stacks
+        for frame in seen.frames
+    )

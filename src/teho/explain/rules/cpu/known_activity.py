@@ -8,6 +8,7 @@ the activities, the library functions by which Teho recognises them, and the adv
 from __future__ import annotations
 
 from teho.explain.activities import ActivityKind, ActivityTime, activity_times
+from teho.explain.compiles import compiles_of
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
@@ -29,6 +30,9 @@ THRESHOLDS = {
         "if three quarters of the cores are busy, the processes for which the program waits use "
         "the cores well",
     ),
+    "compiles_max": chosen(
+        5.0, "times", "this is the threshold of fixed_costs_dominate for one function of JAX"
+    ),
     "explains_percent": chosen(
         50.0, "%", "above this limit, the activity is the main reason why the run takes long"
     ),
@@ -37,6 +41,8 @@ MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
 SAME_LOSS_AS = INPUT_CAUSES
 MUTES_BECAUSE = "this finding says what takes the time, if it takes most of the time"
 
+_OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
+
 
 def judge(context: ProgramContext) -> Findings:
     """Find activities that took much of the time of the process that ran longest."""
@@ -44,7 +50,10 @@ def judge(context: ProgramContext) -> Findings:
         # In a short run, the set-up takes a larger share than it will in a longer one.
         is_long = main.process.wall_s >= context.limit("work_min_s")
         for time in activity_times(main, with_set_up=is_long):
-            if context.is_loss(time.wall_s, main):
+            # JAX compiles and traces each function once: only the program's facts show repetition.
+            most = context.limit("compiles_max")
+            is_once = time.activity.name in _OF_JAX and compiles_of(main) <= most
+            if context.is_loss(time.wall_s, main) and not is_once:
                 yield from _found(context, main, time)
 
 
@@ -52,7 +61,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     activity = time.activity
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     is_work = activity.kind is ActivityKind.WORK
-    if is_work and share < context.limit("work_percent"):
+    if share < activity.least_percent or (is_work and share < context.limit("work_percent")):
         return
     judged_by = ["work_percent", "work_warning_percent"] if is_work else []
     if activity.kind is ActivityKind.WAITING:

@@ -82,12 +82,13 @@ def _severity(context: RuleContext, unused_percent: float) -> Severity:
 
 
 def _action(context: RuleContext, node: NodeSummary, cores: int, threads: str | None) -> str:
-    parallel = f"spread the work: `multiprocessing.Pool({cores})`"
+    ways = []
+    if fewer := advice.ask_cores(context.run, node, 1):
+        ways.append(f"Request one core, {fewer}.")
     if threads == "1":
-        parallel = (
-            f"let its libraries use more threads, `export OMP_NUM_THREADS={cores}`, or {parallel}"
-        )
-    fewer = advice.ask_cores(context.run, node, 1)
-    if fewer:
-        return f"Request one core, {fewer}; or {parallel}."
-    return f"To make the program faster, {parallel}."
+        ways.append(f"Let the libraries use more threads: `export OMP_NUM_THREADS={cores}`.")
+    ways.append(
+        "If parts of the work do not depend on each other, compute them at the same time: "
+        f"`multiprocessing.Pool({cores})`."
+    )
+    return " Or: ".join([ways[0], *(way[0].lower() + way[1:] for way in ways[1:])])

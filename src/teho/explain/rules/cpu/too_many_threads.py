@@ -69,7 +69,7 @@ def judge(context: RuleContext) -> Findings:
         ),
         action=(
             "Limit the threads of each process before the program starts: "
-            f"`export OMP_NUM_THREADS={each}`. If that is not enough, use fewer loader workers."
+            f"`export OMP_NUM_THREADS={each}`. If that is not enough, use fewer worker processes."
         ),
         subjects=nodes,
         # At most, the threads without a core delay the threads with one.
@@ -81,6 +81,11 @@ def _threads_per_process(context: RuleContext, crowded: _Crowded) -> int:
     """Return the number of threads that each process can have; a loader worker has one."""
     node, cores = crowded.node, crowded.cores
     mains = [main for main in context.mains if main.process.node == node.name]
+    pools = [
+        one for main in mains for one in main.children if 2 * one.wall_s >= main.process.wall_s
+    ]
+    if pools:
+        return max(1, cores // len(pools))
     if mains:
         workers = sum(main.feed.workers for main in mains)
         return max(1, (cores - workers) // len(mains))

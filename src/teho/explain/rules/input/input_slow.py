@@ -15,6 +15,7 @@ SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 MUTES = STARVED
 MUTES_BECAUSE = "this finding says what the program waits for, and the GPU is idle during this time"
+NAMES_NO_CAUSE = True
 
 _IN_GRAPH = Missing(
     Reason.UNRECORDED,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from teho.explain.compiles import compiled_again, longest_compile_s
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
-from teho.model.program import Doing, MainProcess
+from teho.model.program import Doing
 from teho.units import format_duration
 
 RANK = 290
@@ -27,8 +28,10 @@ THRESHOLDS = {
 MUTES = ("batch_small",)
 MUTES_BECAUSE = "importing and compiling took most of the time; a larger batch does not change this"
 
-_SEVERAL_FUNCTIONS = frozenset(("", "(others)", "<lambda>"))
-"""Names of more than one function."""
+_UNROLLED = (
+    "JAX compiles a Python loop in a function once for each pass: use `jax.lax.scan` or "
+    "`jax.lax.fori_loop`. "
+)
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -39,13 +42,15 @@ def judge(context: ProgramContext) -> Findings:
         is_short = main.process.wall_s < context.limit("wall_min_s")
         if is_short or share < context.limit("fixed_percent"):
             continue
-        again = _compiled_again(main, context.limit("compiles_max"))
+        again = compiled_again(main, context.limit("compiles_max"))
         same_shapes = (
             f"Give `{again.value}` arguments of the same shapes and types each time (pad the "
             "last, smaller batch, or drop it): with new shapes, JAX compiles the function again. "
             if again
             else ""
         )
+        # One function that takes this long to compile has a large program, as of an unrolled loop.
+        is_large = not again and longest_compile_s(main) >= fixed_s / 2
         yield context.lost(
             f"Importing and compiling took {share:.0f} % of the time.",
             share_percent=share,
@@ -56,8 +61,9 @@ def judge(context: ProgramContext) -> Findings:
             ),
             judged_by=["fixed_percent", "wall_min_s", *(["compiles_max"] if again else [])],
             action=(
-                f"{same_shapes}Do several parts of the work in one run, one after the other in one "
-                "process. Store the compiled code for the next run, with the variable "
+                f"{same_shapes}{_UNROLLED if is_large else ''}"
+                "Do several parts of the work in one run, one after the other in one process. "
+                "Store the compiled code for the next run, with the variable "
                 "`TORCHINDUCTOR_CACHE_DIR` or `JAX_COMPILATION_CACHE_DIR`. Importing and "
                 f"compiling took {format_duration(fixed_s)} in this run."
             ),
@@ -65,13 +71,3 @@ def judge(context: ProgramContext) -> Findings:
             lines=main.lines(Doing.IMPORTING, Doing.COMPILING),
         )
         return
-
-
-def _compiled_again(main: MainProcess, most: float) -> Evidence | None:
-    """Return the function that JAX compiled longest, if it was compiled more often than `most`."""
-    functions = main.process.libraries.get("jax", {}).get("functions", {})
-    single = {name: facts for name, facts in functions.items() if name not in _SEVERAL_FUNCTIONS}
-    name = max(single, key=lambda one: single[one]["compile_s"], default="")
-    if not name or single[name]["compiles"] <= most:
-        return None
-    return Evidence(f"compiled {single[name]['compiles']} times", name)

@@ -54,8 +54,15 @@ def judge(context: RuleContext) -> Findings:
         Severity.REMARK,
         f"{what}. This is not enough to judge how well the program used its resources.",
         evidence=(Evidence("wall time", elapsed_s, "s"), Evidence("samples", float(samples))),
-        action=_longer(context) if is_short else "Sample more often: `teho run --every 1s -- CMD`.",
+        action=_longer(context) if is_short else _more_samples(context),
     )
+
+
+def _more_samples(context: RuleContext) -> str:
+    """Return the option for at least twice as many samples as are needed."""
+    every_s = context.summary.elapsed_s / context.limit("samples_min") / 2
+    every = "1s" if every_s >= 1 else f"{max(1, int(10 * every_s)) * 100}ms"
+    return f"Sample more often: `teho run --every {every} -- CMD`."
 
 
 def _longer(context: RuleContext) -> str:

@@ -153,8 +153,12 @@ def _verdict(
     is_good = good_use(summary, policy.thresholds[GOOD_USE])
     if state is not RunState.FINISHED:
         return f"{used}; {_STATE_WORDS[state]}.", "good" if is_good else "unknown"
-    if is_good:
+    # A remark on lost time is no problem for sure, but "no problems found" would not be true.
+    if is_good and not any(finding.regain_percent for finding in findings):
         return f"{used}; no problems found.", "good"
+    remark = next((finding for finding in findings if finding.regain_percent), None)
+    if remark:
+        return f"{used}. {remark.sentence}{_CERTAINTY_WORDS[remark.certainty]}", "unknown"
     loss = main_loss(summary)
     rest = f"{counted([len(findings)], 'remark')} below" if findings else "No known cause was found"
     return f"{used}.{f' {loss}.' if loss else ''} {rest}.", "unknown"

@@ -1,0 +1,62 @@
+"""One worker of a pool has much more work than the others, which wait for it at the end."""
+
+from __future__ import annotations
+
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
+from teho.model.program import Doing, MainProcess
+from teho.model.watched import WatchedProcess
+
+RANK = 268
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "waiting_percent": chosen(
+        50.0, "%", "below this limit, the main process works too, and its workers may have to wait"
+    ),
+}
+MUTES = ("python_bound", "serial_program", "cores_unused")
+MUTES_BECAUSE = "this finding says why most of the cores had no work"
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Compare the time in which each worker of a process worked.
+
+    With parts of equal size, all workers would work for the mean of these times. Only the excess of
+    the worker that worked longest counts as lost. More workers than cores cannot work at once, so
+    they are not judged.
+    """
+    for main in context.mains:
+        workers = _pool_of(main)
+        if not 2 <= len(workers) <= context.cores_of(main):
+            continue
+        waiting = main.percent(Doing.PROCESS, Doing.LOCK, Doing.WAITING, Doing.SLEEPING)
+        if waiting < context.limit("waiting_percent"):
+            continue
+        times = sorted((one.ran_s for one in workers), reverse=True)
+        mean_s = sum(times) / len(times)
+        lost_s = times[0] - mean_s
+        if not context.is_loss(lost_s, main):
+            continue
+        share = 100 * lost_s / main.process.wall_s
+        yield context.lost(
+            f"One of {len(workers)} worker processes did {100 * times[0] / sum(times):.0f} % of "
+            "the work; the others had to wait for it.",
+            share_percent=share,
+            evidence=(
+                Evidence("worker that worked longest", times[0], "s"),
+                Evidence("mean of all workers", mean_s, "s"),
+                Evidence("worker that worked shortest", times[-1], "s"),
+            ),
+            action=(
+                "Divide the work into many small parts, so that a worker takes the next part as "
+                "soon as it is free: `Pool.imap_unordered(function, parts)`. Start with the "
+                "longest parts."
+            ),
+            regain_percent=(share / 2, share),
+        )
+        return
+
+
+def _pool_of(main: MainProcess) -> list[WatchedProcess]:
+    """Return the child processes that existed for most of the time of the longest child."""
+    longest_s = max((one.wall_s for one in main.children), default=0.0)
+    return [one for one in main.children if 2 * one.wall_s >= longest_s]
