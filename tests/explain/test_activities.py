@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from explain.program_parts import (
@@ -46,6 +47,26 @@ STACKS = {
     "patterns_compiled": (of_python("re/_compiler.py", "compile"), own("re.match(p, line)")),
     "garbage_collected": (own("gc.collect()"),),
     "checksums": (own("hashlib.sha256(block)"),),
+    "compressing": (of_python("gzip.py", "GzipFile.write"), own("out.write(row)")),
+    "compressed_rewound": (
+        of_python("_compression.py", "DecompressReader.read"),
+        of_python("_compression.py", "DecompressReader.seek"),
+        of_python("gzip.py", "GzipFile.seek"),
+        own("archive.extractfile(name).read()"),
+    ),
+    "lists_searched": (own("if name in done:"),),
+    "lists_copied": (own("random.sample(list(self.buffer), 64)"),),
+    "equations_solved": (own("spsolve(left, right)"),),
+    "fourier_transforms": (own("np.fft.rfft(trace)"),),
+    "jax_compiled_again": (
+        of_library("jax/_src/compiler.py", "backend_compile"),
+        own("step(weights, batch)"),
+    ),
+    "tensorflow_traced_again": (
+        own("tf.matmul(a, b)", 20, "tf__step"),
+        of_library("tensorflow/python/framework/func_graph.py", "func_graph_from_py_func"),
+        own("step(x, 3)"),
+    ),
 }
 
 
@@ -79,6 +100,16 @@ def test_an_idle_worker_does_not_pass_objects():
     frames = (of_python("multiprocessing/connection.py", "Connection._recv"), own("pool.map(f, x)"))
     assert activity_of(seen(frames, 1.0, State.PROCESS)) is None
     assert activity_of(seen(frames, 1.0, State.NATIVE)).name == "objects_passed"
+
+
+def test_threads_that_pass_tasks_are_told_from_waiting_for_results():
+    frames = (of_python("multiprocessing/pool.py", "IMapIterator.next"), own("pool.imap(f, x)"))
+    assert activity_of(seen(frames, 1.0, State.LOCK)) is None
+    assert activity_of(seen(frames, 1.0, State.THREADS)).name == "tasks_passed"
+
+
+def test_a_loop_over_a_list_is_no_search():
+    assert activity_of(seen((own("for one in names:"),), 1.0)) is None
 
 
 def test_names_are_unique_and_patterns_are_valid():
@@ -164,6 +195,17 @@ class TestRule:
         )
         assert finding.action.startswith("Open the archive once in each process")
         assert finding.regain_percent == (pytest.approx(38.5), 55.0)
+
+    @pytest.mark.parametrize(("wall_s", "count"), [(39.0, 0), (41.0, 1)])
+    def test_a_pattern_that_healthy_lines_match_counts_from_its_own_share(self, wall_s, count):
+        assert len(judged(known_activity, self.made("lists_searched", wall_s))) == count
+
+    @pytest.mark.parametrize(("compiles", "count"), [(5, 0), (6, 1)])
+    def test_jax_compiles_again_only_if_a_function_was_compiled_often(self, compiles, count):
+        facts = {"functions": {"step": {"compiles": compiles, "compile_s": 40.0}}}
+        one = process(seen(STACKS["jax_compiled_again"], 40.0))
+        one = msgspec.structs.replace(one, libraries={"jax": facts})
+        assert len(judged(known_activity, watched(one))) == count
 
     @pytest.mark.parametrize(("used", "count"), [(5.9, 1), (6.0, 0)])
     def test_waiting_counts_only_if_cores_are_idle(self, used, count):

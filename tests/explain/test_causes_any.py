@@ -18,7 +18,12 @@ from teho.explain import good_use as use
 from teho.explain.good_use import main_loss
 from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import batch_tiny, debug_mode, threads_in_turn, waits_long
-from teho.explain.rules.job import evaluation_long, ranks_wait_for_each_other, steps_slow_down
+from teho.explain.rules.job import (
+    evaluation_long,
+    ranks_wait_for_each_other,
+    steps_slow_down,
+    workers_uneven,
+)
 from teho.explain.shared_thresholds import GOOD_USE
 from teho.model.finding import Severity
 from teho.model.watched import Progress, State, Wait
@@ -79,6 +84,64 @@ class TestRanks:
     @pytest.mark.parametrize(("share", "count"), [(9.9, 0), (10.0, 1)])
     def test_threshold(self, share, count):
         assert len(judged(ranks_wait_for_each_other, self.made(share, share))) == count
+
+
+class TestWorkersUneven:
+    @staticmethod
+    def made(*worked_s, waits=State.LOCK):
+        """Return a pool whose workers work for these times of 100 s."""
+        wait = seen((own("pool.map(trace, halves)"),), 95.0, waits)
+        loop = of_python("multiprocessing/pool.py", "worker")
+        idle = (of_python("multiprocessing/queues.py", "SimpleQueue.get"), loop)
+        workers = [
+            process(
+                seen((own("trace(half)", 9), loop), work_s),
+                seen(idle, 100.0 - work_s, State.LOCK),
+                pid=11 + number,
+                parent_pid=10,
+                progress=(),
+            )
+            for number, work_s in enumerate(worked_s)
+        ]
+        return watched(process(wait, progress=()), *workers)
+
+    def test_sentence(self):
+        finding = found(workers_uneven, self.made(90.0, 10.0))
+        assert finding.sentence == (
+            "One of 2 worker processes did 90 % of the work; the others had to wait for it."
+        )
+        assert finding.regain_percent == (20.0, 40.0)
+
+    @pytest.mark.parametrize(("least", "count"), [(71.0, 0), (69.0, 1)])
+    def test_threshold(self, least, count):
+        assert len(judged(workers_uneven, self.made(90.0, least))) == count
+
+    def test_more_workers_than_cores_cannot_work_at_once(self):
+        assert judged(workers_uneven, self.made(90.0, *(10.0,) * 8)) == []
+
+    def test_a_main_process_that_works_too(self):
+        assert judged(workers_uneven, self.made(90.0, 10.0, waits=State.NATIVE)) == []
+
+
+class TestMainProcess:
+    def test_of_a_pool_is_the_process_that_created_it(self):
+        _, summary = TestWorkersUneven.made(90.0, 95.0)
+        assert [main.process.pid for main in summary.program.mains] == [10]
+
+    def test_short_children_are_not_the_program(self):
+        wait = seen((own("time.sleep(1.5)"),), 100.0, State.SLEEPING)
+        children = [
+            process(wall_s=10.0, pid=20 + number, parent_pid=10, progress=()) for number in (0, 1)
+        ]
+        _, summary = watched(process(wait, progress=()), *children)
+        assert [main.process.pid for main in summary.program.mains] == [10]
+
+    def test_a_program_below_a_launcher_is_the_program(self):
+        wait = seen((of_python("subprocess.py", "Popen.wait"),), 100.0, State.PROCESS)
+        launcher = process(wait, progress=())
+        child = process(wall_s=98.0, pid=11, parent_pid=10, progress=())
+        _, summary = watched(launcher, child)
+        assert [main.process.pid for main in summary.program.mains] == [11]
 
 
 class TestThreadsInTurn:
@@ -197,6 +260,9 @@ class TestWaitsLong:
 class TestGoodUse:
     def test_busy_cores_that_compute(self):
         assert good_use(watched(process(), parts=BUSY)[1])
+
+    def test_busy_cores_of_a_program_that_was_not_observed_are_no_evidence(self):
+        assert not good_use(scenario(*BUSY)[1])
 
     def test_idle_cores(self):
         assert not good_use(watched(process(), parts=IDLE)[1])

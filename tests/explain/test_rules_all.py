@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 import teho
+from explain.program_parts import own, process, seen, watched
 from explain.scenario_parts import (
     BINS,
     UNSUPPORTED,
@@ -36,6 +37,7 @@ from teho.explain.rule import kind_of
 from teho.explain.rules.gpu import gpu_low_use
 from teho.explain.shared_thresholds import EVERY_RULE, GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES
 from teho.model.finding import Abstention, Finding, Lack, Severity
+from teho.model.watched import State
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 KINDS = [kind_of(rule) for rule in RULES]
@@ -226,6 +228,17 @@ def test_sorted_by_severity_then_by_how_much_they_matter():
     ]
     order = list(Severity)
     assert [order.index(finding.severity) for finding in findings] == [0, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("collected_s", "first"), [(12.0, "python_bound"), (20.0, "known_activity")]
+)
+def test_a_specific_cause_comes_before_a_general_one_unless_it_is_much_smaller(collected_s, first):
+    python = seen((own("total += value"),), 55.0, State.PYTHON)
+    made = watched(process(python, seen((own("gc.collect()"),), collected_s)))
+    findings, _ = judge_all(*made, load_policy())
+    kinds = [one.kind for one in findings if one.kind in {"python_bound", "known_activity"}]
+    assert (kinds[0], len(kinds)) == (first, 2)
 
 
 def test_abstentions_come_in_the_order_of_the_rules():

@@ -41,7 +41,8 @@ def judge_all(
 
     Returns:
         The findings: first how a failed run ended, then by severity, by the time that could be
-        saved, and by rank. The abstentions, by rank. Muted rules make neither.
+        saved, and by rank; a general cause comes after a specific one of similar size. The
+        abstentions, by rank. Muted rules make neither.
     """
     findings: list[Located] = []
     abstentions: list[Abstention] = []
@@ -65,7 +66,7 @@ def judge_all(
     findings.sort(
         key=lambda found: (
             found.kind != "run_failed",
-            _SEVERITIES.index(found.severity),
+            _grade(found),
             -_middle(found),
             BY_KIND[found.kind].RANK,
         )
@@ -74,16 +75,27 @@ def judge_all(
     return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
 
 
+def _grade(finding: Located) -> int:
+    """Return the place of a severity in the order; a general cause counts as a warning at most."""
+    grade = _SEVERITIES.index(finding.severity)
+    return max(grade, _SEVERITIES.index(Severity.WARNING)) if _is_general(finding) else grade
+
+
 def _middle(finding: Located) -> float:
     """Return the share of the time that a finding could save; 0 if it claims none.
 
-    Half of it for a rule that names no specific cause: a specific cause comes first unless it is
-    much smaller.
+    Only half of it counts for a general cause, so a specific cause comes before it unless the
+    specific cause is much smaller.
     """
     if not finding.regain_percent:
         return 0.0
     middle = sum(finding.regain_percent) / 2
-    return middle / 2 if getattr(BY_KIND[finding.kind], "NAMES_NO_CAUSE", False) else middle
+    return middle / 2 if _is_general(finding) else middle
+
+
+def _is_general(finding: Located) -> bool:
+    """Return whether a rule says what kind of work takes the time, but not why."""
+    return getattr(BY_KIND[finding.kind], "NAMES_NO_CAUSE", False)
 
 
 def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:
