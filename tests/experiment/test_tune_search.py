@@ -213,14 +213,24 @@ def test_samples_are_kept_only_where_they_fit() -> None:
     assert "keeps its first random augmentation" in tuned.changes[0].remark
 
 
-def test_settings_of_grain_are_not_changed() -> None:
-    program = Simulated(starved, settings={"dataset": "grain", "api": "DataLoader"})
+@pytest.mark.parametrize(
+    ("api", "code"),
+    [
+        ("DataLoader", "grain.DataLoader(…, worker_count=4)"),
+        ("Dataset", ".mp_prefetch(grain.MultiprocessingOptions(num_workers=4))"),
+    ],
+)
+def test_workers_of_grain_are_tried_and_told_in_its_words(api: str, code: str) -> None:
+    program = Simulated(starved, settings={"dataset": "grain", "api": api})
     tuned = tuned_by(program, ("batch-size",))
-    assert program.tried == [{}]
-    assert tuned.verdict == "No setting was tried: the notes say why"
-    notes = tuned.notes
-    assert "cannot change the settings of a Grain pipeline" in notes[0]
-    assert any("only in a DataLoader of PyTorch" in note for note in notes)
+    assert tuned.settings == {"num_workers": 4}
+    assert {"num_workers": 4, "prefetch_factor": 2} in program.tried
+    (change,) = tuned.changes
+    assert change.set_to == code
+    assert "change the code that makes the pipeline" in change.remark
+    settings_tried = {name for one in program.tried for name in one}
+    assert settings_tried == {"num_workers", "prefetch_factor"}
+    assert any("only in a DataLoader of PyTorch" in note for note in tuned.notes)
 
 
 def test_an_iterable_dataset_keeps_its_number_of_workers() -> None:

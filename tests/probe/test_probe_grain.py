@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import textwrap
 
 import pytest
@@ -57,6 +59,22 @@ def test_pipelines_are_told_with_their_settings_and_waits(probed: Probed) -> Non
         assert one.made_at is not None
         assert "what" in one.made_at.text
         assert one.wait_s > 0
+
+
+def test_tune_changes_the_workers_of_both_kinds_of_pipelines(probed: Probed) -> None:
+    without = probed.run(textwrap.dedent(PROGRAM), python=WITH_FRAMEWORKS, probe=False)
+    probed.environment = {"TEHO_TUNE": json.dumps({"num_workers": 1, "prefetch_factor": 3})}
+    done = probed.run(textwrap.dedent(PROGRAM), python=WITH_FRAMEWORKS)
+    assert done.returncode == 0, done.stderr
+    # Another number of workers gives another order of the same elements.
+    numbers = [sorted(re.findall(rb"\d+", one.stdout)) for one in (without, done)]
+    assert numbers[0] == numbers[1]
+    (main,) = (one for one in probed.watched() if one.loaders)
+    found = {
+        (one.settings["api"], one.settings["num_workers"], one.settings["prefetch_factor"])
+        for one in main.loaders
+    }
+    assert found == {("DataLoader", 1, 3), ("Dataset", 1, 3)}
 
 
 def test_data_sets_in_a_data_set_are_not_read_by_the_probe(probed: Probed) -> None:

@@ -78,18 +78,17 @@ def coordinates(
 def _of_loader(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
     if "pipeline" in _of(base):
         return _of_pipeline(base, room)
-    if base.loader and base.loader.library == "grain":
-        why = "Teho cannot change the settings of a Grain pipeline from outside the program"
-        report = "`teho run -- COMMAND` reports what to change."
-        return [], [f"{why}, so no loader settings were tried. {report}"]
     if base.loader is None or base.waited is None:
-        seen = "No PyTorch DataLoader and no tf.data pipeline was seen"
+        seen = "No PyTorch DataLoader, no tf.data pipeline and no Grain pipeline was seen"
         return [], [f"{seen}, so no loader settings were tried."]
     workers = _workers(base)
     if base.waited < WAITED and workers <= room.cores:
         return [], [_waits_little(base.waited)]
+    numbers = Coordinate(lambda _: _numbers_of_workers(base, room), patience=2)
+    if base.loader.library == "grain":
+        return [numbers, Coordinate(_prefetching, is_loaders=True)], []
     return [
-        Coordinate(lambda _: _numbers_of_workers(base, room), patience=2),
+        numbers,
         Coordinate(_persistence, is_loaders=True),
         Coordinate(_prefetching, is_loaders=True),
         Coordinate(_pinning),
@@ -226,7 +225,8 @@ def _persistence(best: Attempt) -> Ways:
 def _prefetching(best: Attempt) -> Ways:
     if not _workers(best):
         return []
-    now = _of(best).get("prefetch_factor") or 2
+    usual = 1 if best.loader and best.loader.library == "grain" else 2
+    now = _of(best).get("prefetch_factor") or usual
     return [({"prefetch_factor": 2 * now}, {"prefetch_factor": 4 * now})]
 
 

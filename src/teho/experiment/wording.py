@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teho.experiment.attempt import Attempt
 from teho.experiment.search_space import serial_calls
+from teho.explain.loader_words import grain_code
 from teho.explain.wording import joined
 from teho.model.tuned import Change, Settings
 
@@ -27,6 +28,7 @@ _LINE_REMARKS = {
     "tf32": "Matrix products then have 10 bits of mantissa: check the result.",
     "autocast": "This setting changes the numbers: check the result.",
 }
+_OF_GRAIN = "This line reads the pipeline: change the code that makes the pipeline."
 _FROZEN = (
     "For this measurement, samples were loaded for 3 s and then used again and again. In memory, "
     "each sample keeps its first random augmentation."
@@ -65,7 +67,11 @@ def changes_of(settings: Settings, base: Attempt) -> tuple[Change, ...]:
     if settings.get("in_memory"):
         kept = "dataset = [dataset[i] for i in range(len(dataset))]  # before this line"
         found.append(Change(file=file, line=line, text=text, set_to=kept, remark=_FROZEN))
-    if given := [name for name in _ARGUMENTS if name in settings]:
+    given = [name for name in _ARGUMENTS if name in settings]
+    if given and base.loader and base.loader.library == "grain":
+        code = grain_code(base.loader, **{name: settings[name] for name in given})
+        found.append(Change(file=file, line=line, text=text, set_to=code, remark=_OF_GRAIN))
+    elif given:
         found.append(
             Change(
                 file=file,

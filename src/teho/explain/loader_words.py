@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.model.watched import Loader
 
-__all__ = ["loader_call"]
+__all__ = ["grain_code", "loader_call"]
 
 _GRAIN = {"num_workers": "worker_count", "prefetch_factor": "worker_buffer_size"}
 """Setting of PyTorch -> argument of `grain.DataLoader` with the same meaning."""
@@ -24,10 +24,16 @@ def loader_call(loader: Loader, **settings: object) -> str:
     at = f" in {made_at.file.rpartition('/')[2]}:{made_at.line}" if made_at else ""
     if loader.library != "grain":
         return f"`DataLoader(…, {_arguments(settings)})`{at}"
+    place = "" if loader.settings.get("api") == "DataLoader" else " as the last stage"
+    return f"`{grain_code(loader, **settings)}`{place}{at}"
+
+
+def grain_code(loader: Loader, **settings: object) -> str:
+    """Return the code of a Grain pipeline with these settings, named as for `loader_call`."""
     if loader.settings.get("api") == "DataLoader":
-        return f"`grain.DataLoader(…, {_arguments(_renamed(settings, _GRAIN))})`{at}"
+        return f"grain.DataLoader(…, {_arguments(_renamed(settings, _GRAIN))})"
     options = _arguments(_renamed(settings, _GRAIN_OPTIONS))
-    return f"`.mp_prefetch(grain.MultiprocessingOptions({options}))` as the last stage{at}"
+    return f".mp_prefetch(grain.MultiprocessingOptions({options}))"
 
 
 def _renamed(settings: dict[str, object], names: dict[str, str]) -> dict[str, object]:

@@ -29,6 +29,7 @@ _FILES = {
     "tensorflow.python.data.ops.dataset_ops": "of_tensorflow",
     "keras.src.callbacks.callback_list": "of_keras",
     "grain._src.python.dataset.dataset": "of_grain",
+    "grain._src.python.data_loader": "of_grain",
     "numpy": "of_numpy",
     "multiprocessing.util": "of_multiprocessing",
     "cupy": "of_cupy",

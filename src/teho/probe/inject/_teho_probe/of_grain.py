@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import wraps
 from time import monotonic
@@ -25,6 +26,10 @@ def grain__src_python_dataset_dataset(module: Any, notes: Notes) -> None:
     the last one, so a call inside another call of Grain does not count.
     """
     observer = _Observer(notes)
+    if "TEHO_TUNE" in os.environ:
+        from _teho_probe.tuned_grain import tune_prefetch
+
+        tune_prefetch(module.IterDataset)
     inject = module.output_dataset_injector
 
     @wraps(inject)
@@ -36,6 +41,14 @@ def grain__src_python_dataset_dataset(module: Any, notes: Notes) -> None:
     module.output_dataset_injector = injected  # for each class that is made from now on
     for one in module.IterDataset.__subclasses__():
         one.__iter__ = observer.begun(one.__iter__)
+
+
+def grain__src_python_data_loader(module: Any, _: Notes) -> None:
+    """Change the settings of `grain.DataLoader` if `teho tune` asks for it."""
+    if "TEHO_TUNE" in os.environ:
+        from _teho_probe.tuned_grain import tune_data_loaders
+
+        tune_data_loaders(module.DataLoader)
 
 
 class _Observer:
@@ -56,7 +69,9 @@ class _Observer:
             if self._is_inside or not self._notes.is_main_thread() or _is_in_worker():
                 return begin(dataset)
             began_s = monotonic()
-            iterator = self._call(begin, dataset)
+            tuned = _tuned(dataset)
+            iterator = self._call(begin if tuned is dataset else iter, tuned)
+            dataset = tuned
             try:
                 self._loaders[iterator] = self._notes.loader(_settings(dataset)), [began_s]
                 if _is_of_grain(type(iterator)) and type(iterator) not in self._observed:
@@ -95,6 +110,18 @@ class _Observer:
             self._is_inside = False
 
 
+def _tuned(dataset: Any) -> Any:
+    """Return a pipeline with the workers that `teho tune` tries."""
+    if "TEHO_TUNE" not in os.environ:
+        return dataset
+    settings = _settings(dataset)
+    if settings["num_workers"] or settings["api"] == "DataLoader":
+        return dataset
+    from _teho_probe.tuned_grain import add_workers
+
+    return add_workers(dataset)
+
+
 def _is_of_grain(what: Any) -> bool:
     return str(what.__module__).startswith("grain.")
 
@@ -113,6 +140,7 @@ def _settings(output: Any) -> dict[str, Any]:
             found["api"] = "DataLoader"
         elif name == "ProcessPrefetchIterDataset":
             found["num_workers"] += 1
+            found["prefetch_factor"] = one._buffer_size
         elif name == "PrefetchIterDataset":
             found["num_threads"] = one._read_options.num_threads
             found["prefetch_buffer_size"] = one._read_options.prefetch_buffer_size
