@@ -101,9 +101,9 @@ def test_nvidia(kind: Kind, teho, nvml_library: Path, home: Path) -> None:
         assert isinstance(temperature, Stat)
         # It is read at a fifth of the samples, and must not count as recorded for a fifth.
         assert temperature.covered_s == power.covered_s
-        # A counter is read a moment before or after its row's time.
-        drawn_w = gpu.energy_j / power.covered_s
-        assert drawn_w == pytest.approx(step.power_w + module_w, rel=0.1)
+        # A counter is read before or after its row's time: on a busy machine, by half a second.
+        drawn_w = step.power_w + module_w
+        assert gpu.energy_j == pytest.approx(drawn_w * power.covered_s, abs=0.5 * drawn_w)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.scenario)

@@ -149,10 +149,16 @@ def test_what_its_children_print_later_arrives_and_is_not_waited_for_long(
 
 
 def test_who_passes_on_is_no_process_of_the_program(home: Path) -> None:
-    subprocess.run([*RUN, "sleep", "1"], check=True)
-    (run,) = (home / "runs").glob("[0-9]*")
-    counts = teho.load(str(run)).table("node")["job_processes"].to_pylist()
-    assert {count for count in counts if count} == {1}
+    counts: set[int] = set()
+    # On a busy machine, the first sample with processes may come late.
+    for seconds in ("1", "4", "16"):
+        subprocess.run([*RUN, "sleep", seconds], check=True)
+        for run in (home / "runs").glob("[0-9]*"):
+            found = teho.load(str(run)).table("node")["job_processes"].to_pylist()
+            counts |= {count for count in found if count}
+        if counts:
+            break
+    assert counts == {1}
 
 
 def test_without_room_for_it_the_end_is_recorded(home: Path) -> None:

@@ -373,8 +373,7 @@ def test_only_the_main_thread_is_read(
     """
     running = program(textwrap.dedent(code), python=python)
     running.line()
-    functions: set[str] = set()
-    good = whole = 0
+    good = whole = wrong = 0
     with closing(Unwinder(running.pid, version)) as unwinder:
 
         def is_inside() -> bool:
@@ -386,9 +385,10 @@ def test_only_the_main_thread_is_read(
             found = look(unwinder)
             if not isinstance(found, str):
                 good += 1
-                functions |= {name for _, name, _ in found}
+                wrong += not {name for _, name, _ in found} <= {"<module>", "work", "inner"}
                 whole += bool(found) and found[-1][1] == "<module>"
     assert good > 250
     # A stack may end early if one of its functions returns while it is read. That is rare.
     assert whole > 0.8 * good
-    assert functions <= {"<module>", "work", "inner"}
+    # Before 3.11, another thread may use the memory of a frame that just returned. That is rare.
+    assert wrong <= (0.02 * good if version < (3, 11) else 0)
