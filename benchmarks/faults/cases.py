@@ -51,6 +51,7 @@ TIME_CAUSES = (
     "steps_slow_down",
     "debug_mode",
     "batch_tiny",
+    "workers_uneven",
     "waits_long",
 )
 """Kinds of findings that say why a program lost time; the first of them is the top cause."""

@@ -25,7 +25,7 @@ __all__ = [
 
 STEPS = 1000
 """Number of steps for which energy and cost are shown, if steps were counted."""
-_LITTLE_S = 0.05
+_LITTLE_S = 0.3
 """Shorter times for imports, compiling or copying are not shown."""
 
 
