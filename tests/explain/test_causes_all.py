@@ -137,8 +137,8 @@ class TestTheWhole:
         assert [(one.kind, one.regain_percent) for one in findings] == [
             # A general cause comes after a specific one.
             ("input_in_main_process", (pytest.approx(22.5), pytest.approx(45.0))),
-            ("python_bound", (0.0, pytest.approx(55.0))),
-            ("saving_often", (0.0, 0.0)),
+            ("saving_often", (15.0, 30.0)),
+            ("python_bound", (0.0, pytest.approx(25.0))),
         ]
 
     def test_what_could_give_back_more_comes_first_among_equals(self):
