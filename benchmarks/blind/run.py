@@ -47,11 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--into", type=Path, required=True, help="folder for the reports")
     parser.add_argument("--only", help="names of programs, with commas")
     parser.add_argument("--no-cured", action="store_true", help="do not run repaired versions")
+    frameworks = ROOT / ".frameworks" / "bin"
+    parser.add_argument("--bin", type=Path, default=frameworks, help="folder of the Python to use")
     options = parser.parse_args(arguments)
     place = _HERE / options.round
     cases = msgspec.toml.decode((place / "answers.toml").read_bytes())
     into = options.into.resolve()
-    env = _environment(into)
+    env = _environment(into, options.bin.resolve())
     lines = []
     for name in options.only.split(",") if options.only else cases:
         run = cases[name]["run"].split()
@@ -70,13 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _environment(into: Path) -> dict[str, str]:
-    """Return the environment of the programs: in no job, with the Python of the frameworks."""
+def _environment(into: Path, scripts: Path) -> dict[str, str]:
+    """Return the environment of the programs: in no job, with the Python of this folder."""
     (into / "home").mkdir(parents=True, exist_ok=True)
     # A user's run lasts for minutes; these would all be too short to judge.
     thresholds = into / "thresholds.toml"
     thresholds.write_text(f"[job_too_short]\nelapsed_min_s = {_SHORTEST_JOB_S}\n")
-    path = f"{ROOT / '.frameworks' / 'bin'}:{os.environ['PATH']}"
+    path = f"{scripts}:{os.environ['PATH']}"
     return environment(into / "home") | {"PATH": path, "TEHO_THRESHOLDS": str(thresholds)}
 
 
