@@ -149,6 +149,13 @@ class TestTimes:
         assert times["images_decoded"].wall_s == pytest.approx(30.0)
         assert times["images_decoded"].in_others
 
+    def test_a_pool_of_threads_passes_no_tasks(self):
+        frames = (of_python("multiprocessing/pool.py", "IMapIterator.next"), own("pool.imap(f)"))
+        main = process(seen(frames, 60.0, State.THREADS), progress=())
+        child = process(pid=11, parent_pid=10, wall_s=60.0, progress=(), began_s=110.0)
+        assert "tasks_passed" not in self.of(main)
+        assert self.of(main, child)["tasks_passed"].wall_s == 60.0
+
     def test_what_is_usual_in_the_set_up_does_not_count_there(self):
         stack = seen(STACKS["archive_opened"], 30.0)
         assert "archive_opened" not in self.of(process(stack, set_up=(stack,)))

@@ -171,6 +171,9 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
     awaited_s = 0.0
     for seen in main.process.stacks:
         activity = activity_of(seen)
+        # Without child processes, the pool has threads: nothing is sent to them.
+        if activity is not None and activity.in_threads and not main.children:
+            activity = None
         if activity is not None and not activity.only_in_children:
             found[activity.name].add(seen, 1.0)
         if activity is None and doing_in(main.process, seen) in _AWAITED:
