@@ -1,7 +1,7 @@
 """Record the programs of a blind round, and measure how much time each fault costs.
 
 python benchmarks/blind/run.py round1 --into FOLDER              all of them, about an hour
-python benchmarks/blind/run.py round1 --into FOLDER --only NAME,NAME
+python benchmarks/blind/run.py round1 --into FOLDER --only NAME,NAME     adds to what is there
 
 FOLDER gets the report of each program, NAME.txt as a user sees it, NAME.json, and the recordings.
 `measured.toml` has the seconds of each program, and of its repaired version. A person or a program
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,21 +56,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases = msgspec.toml.decode((place / "answers.toml").read_bytes())
     into = options.into.resolve()
     env = _environment(into, options.bin.resolve())
-    lines = []
+    measured = into / "measured.toml"
+    found = msgspec.toml.decode(measured.read_bytes()) if measured.exists() else {}
     for name in options.only.split(",") if options.only else cases:
-        run = cases[name]["run"].split()
-        found = [f"[{name}]"]
+        run = shlex.split(cases[name]["run"])
         ran = _recorded(place, name, run, into, env)
-        found += [f"seconds = {ran.seconds:.1f}", f"exit_code = {ran.exit_code}"]
+        found[name] = {"seconds": round(ran.seconds, 1), "exit_code": ran.exit_code}
         if (place / "cured" / f"{name}.patch").exists() and not options.no_cured:
             cured = _in_a_copy(place, run, env, patch=place / "cured" / f"{name}.patch")
-            found += [f"cured_seconds = {cured.seconds:.1f}"]
-            found += [f"share = {max(0.0, 1 - cured.seconds / ran.seconds):.2f}"]
+            share = max(0.0, 1 - cured.seconds / ran.seconds)
+            found[name] |= {"cured_seconds": round(cured.seconds, 1), "share": round(share, 2)}
             if cured.exit_code:
                 say(f"{name}, repaired: exit code {cured.exit_code}: {cured.output[-500:]}")
-        say(" ".join(found))
-        lines += [*found, ""]
-        (into / "measured.toml").write_text("\n".join(lines), encoding="utf-8")
+        say(f"{name}: {found[name]}")
+        measured.write_bytes(msgspec.toml.encode(found))
     return 0
 
 
@@ -108,7 +109,7 @@ def _in_a_copy(
             subprocess.run(["patch", "-s", "-p1", "-d", work / "programs", "-i", patch], check=True)
         began_s = time.monotonic()
         try:
-            done = subprocess.run(
+            program = subprocess.Popen(
                 argv,
                 cwd=work,
                 env={**env, "TMPDIR": str(work / "tmp")},
@@ -117,12 +118,18 @@ def _in_a_copy(
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
-                timeout=_LONGEST_S,
-                check=False,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired as error:
-            return Ran(_LONGEST_S, 124, str(error.output))
-        return Ran(time.monotonic() - began_s, done.returncode, done.stdout)
+        except FileNotFoundError as error:
+            return Ran(time.monotonic() - began_s, 127, str(error))
+        try:
+            output, _ = program.communicate(timeout=_LONGEST_S)
+        except subprocess.TimeoutExpired:
+            # Its children too: they would compete with the next program.
+            os.killpg(program.pid, signal.SIGTERM)
+            output, _ = program.communicate()
+            return Ran(_LONGEST_S, 124, output)
+        return Ran(time.monotonic() - began_s, program.returncode, output)
 
 
 if __name__ == "__main__":
