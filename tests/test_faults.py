@@ -40,7 +40,7 @@ SLOW = Case(
     option=(r"num_workers=(\d+)", "--workers {}"),
     peer="INPUT_BOUND",
 )
-CONTROL = Case(key="c busy", title="busy", program="train_images", peer="COMPUTE_BOUND")
+CONTROL = Case(key="control busy", title="busy", program="train_images", peer="COMPUTE_BOUND")
 MISSING = Case(key="m off", title="no probe", program="train_images", probe="off")
 
 
@@ -128,10 +128,10 @@ def test_the_confusion_table_has_planted_rows_and_found_columns() -> None:
     slow = Result(SLOW, faulty=[found("input_too_few_workers"), found(None)])
     control = Result(CONTROL, faulty=[found(None)])
     assert confusion([slow, control]) == [
-        "| Planted | input_too_few_workers | nothing |",
+        "| Planted | input_too_few_workers | no finding |",
         "| --- | --- | --- |",
         "| 2: input_too_few_workers | **1** | 1 |",
-        "| c busy: nothing |  | **1** |",
+        "| control busy: no finding |  | **1** |",
     ]
     text = page([slow, control], facts=["two cores"], seconds=10, recordings="None.")
     assert "| 2: input_too_few_workers | **1** | 1 |" in text
@@ -191,7 +191,7 @@ def test_opening_is_slow_below_one_folder_alone(tmp_path: Path) -> None:
 def test_the_runner_prints_its_table_and_writes_the_page(tmp_path: Path) -> None:
     written = tmp_path / "faults.md"
     done = subprocess.run(
-        [sys.executable, FAULTS / "run.py", "--quick", "--only", "c short", "--write", written],
+        [sys.executable, FAULTS / "run.py", "--quick", "--only=control short", "--write", written],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -199,7 +199,7 @@ def test_the_runner_prints_its_table_and_writes_the_page(tmp_path: Path) -> None
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "| c short: nothing |" in done.stdout
+    assert "| control short: no finding |" in done.stdout
     text = written.read_text(encoding="utf-8")
     assert text.startswith("# Planted faults\n")
     assert "Runs of controls in which Teho names no cause: " in text

@@ -13,7 +13,7 @@ from measured import Found
 
 __all__ = ["Result", "changed_setting", "confusion", "page", "summary"]
 
-_NOTHING = "nothing"
+_NOTHING = "no finding"
 _LEAST_GAIN = 1.05
 """If the ideal setting gains less than this, *regained* cannot be measured."""
 _PEER_CLEAN = (
@@ -207,7 +207,7 @@ fault. The *top cause* is the first finding in `teho report` that says why time 
 _CONFUSION = """\
 Each row is a planted fault, and each column is a cause that Teho found. A number in the table is a
 number of runs. If the number is bold, Teho found the right cause in these runs. In a row,
-*nothing* means that Teho must not find a cause. In a column, *nothing* means that Teho found no
+*no finding* means that Teho must not find a cause. In a column, *nothing* means that Teho found no
 cause.
 """
 _METHOD = """\

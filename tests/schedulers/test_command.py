@@ -145,8 +145,8 @@ def test_a_command_has_a_session_of_its_own():
     [
         (1, "out", "err", "err"),
         (1, "out", " ", "out"),
-        (2, "", "", "nothing, with exit code 2"),
-        (-9, "", "", "nothing, killed by signal 9"),
+        (2, "", "", "(no output; exit code 2)"),
+        (-9, "", "", "(no output; signal 9 ended it)"),
     ],
 )
 def test_a_command_s_words(code, out, err, words):

@@ -151,7 +151,7 @@ def test_a_job_that_appears_late_is_waited_for(site: Site):
 
 def test_one_that_failed_before_submitting_may_be_repeated(site: Site):
     site.stub("sbatch", "kill -9 $$")
-    with pytest.raises(NotSubmittedError, match=r"killed by signal 9.*submit again"):
+    with pytest.raises(NotSubmittedError, match=r"signal 9 ended it.*submit again"):
         submit(submission())
 
 

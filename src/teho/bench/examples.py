@@ -120,7 +120,7 @@ SUM = ADD._replace(
     name="sum",
     title="Sum of three arrays",
     shows="few additions for each number that is read: so the speed depends on the memory, and on "
-    "a compiler that reads each array only once",
+    "whether the compiled code reads each array only once",
     checks=(OutputCheck(_ADD_CHECK, 1e-5),),
 )
 

@@ -97,7 +97,8 @@ def in_utf8(path: Path) -> Path:
     except UnicodeEncodeError as error:
         raise InputError(
             f"{path}: the path has bytes that are not UTF-8",
-            next_step="move or link the directory to another name, and set TEHO_HOME to this name",
+            next_step="rename the directory, or make a symbolic link to it, and set TEHO_HOME to "
+            "the new name",
         ) from error
     return path
 

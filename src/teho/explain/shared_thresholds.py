@@ -45,7 +45,7 @@ _EVERY_RULE = {
     "at_work_percent": Threshold(
         50.0,
         "%",
-        "this is the threshold of gpu_low_use: if a GPU is busy for less than half of a time "
+        "the same threshold as gpu_low_use: if a GPU is busy for less than half of a time "
         "bin, Teho counts this time bin as waiting",
     ),
     "at_work_time_percent": MOST_OF_THE_TIME,
@@ -68,7 +68,7 @@ _EVERY_RULE = {
     "work_min_s": Threshold(
         60.0,
         "s",
-        "this is the threshold of job_too_short: shares of the time are not reliable in a run "
+        "the same threshold as job_too_short: shares of the time are not reliable in a run "
         "of one minute or less",
     ),
     "batches_min": Threshold(
@@ -114,7 +114,7 @@ _GOOD_USE = {
         "%",
         "the main thread must compute for three quarters of the time; cores_percent is also 75 %",
     ),
-    "sm_active_percent": Threshold(80.0, "%", "this is the threshold of gpu_sm_low"),
+    "sm_active_percent": Threshold(80.0, "%", "the same threshold as gpu_sm_low"),
     "gpu_busy_percent": chosen(80.0, "%", "the same value as sm_active_percent"),
     "power_percent": chosen(
         50.0, "%", "a GPU whose kernels wait or are tiny draws less than half of its power limit"

@@ -132,8 +132,8 @@ def said(answer: Completed) -> str:
     if text:
         return text
     if answer.exit_code < 0:
-        return f"nothing, killed by signal {-answer.exit_code}"
-    return f"nothing, with exit code {answer.exit_code}"
+        return f"(no output; signal {-answer.exit_code} ended it)"
+    return f"(no output; exit code {answer.exit_code})"
 
 
 def accepted(answer: Completed) -> Completed:

@@ -78,7 +78,7 @@ class GridEngineScheduler(Scheduler):
     def remarks(self, option: Option, options: ScriptOptions) -> Iterator[str]:
         """Yield that it ignores how other jobs ended."""
         if options.after:
-            yield "--after: Grid Engine also starts the job if the other jobs failed"
+            yield "--after: Grid Engine starts the job even if the other jobs failed"
 
     def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
         """Read Grid Engine's own variables."""

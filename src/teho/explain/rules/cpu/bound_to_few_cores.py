@@ -16,7 +16,7 @@ THRESHOLDS = {
     "used_percent": chosen(
         80.0, "%", "if a program leaves a fifth of its cores idle, the program has enough cores"
     ),
-    "threads_per_core": Threshold(1.25, "threads", "this is the threshold of too_many_threads"),
+    "threads_per_core": Threshold(1.25, "threads", "the same threshold as too_many_threads"),
 }
 MUTES = (
     "input_too_many_workers", "input_too_few_workers", "input_in_main_process", "input_slow",

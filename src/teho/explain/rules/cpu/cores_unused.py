@@ -30,13 +30,13 @@ THRESHOLDS = {
     "gpu_used_percent": Threshold(
         1.0,
         "%",
-        "this is the threshold of gpu_never_used: if the program uses the GPU, the cores may "
+        "the same threshold as gpu_never_used: if the program uses the GPU, the cores may "
         "load data for the GPU",
     ),
     "gpu_busy_percent": Threshold(
         50.0,
         "%",
-        "this is the threshold of gpu_low_use: a GPU that is busier than this limit gets its "
+        "the same threshold as gpu_low_use: a GPU that is busier than this limit gets its "
         "data in time without the unused cores",
     ),
     "cores_per_gpu": Threshold(

@@ -32,8 +32,7 @@ THRESHOLDS = {
     "gpu_used_percent": Threshold(
         1.0,
         "%",
-        "this is the threshold of gpu_never_used: a program that uses a GPU may need only one "
-        "thread",
+        "the same threshold as gpu_never_used: a program that uses a GPU may need only one thread",
     ),
 }
 MUTES = ("cores_unused",)

@@ -18,8 +18,8 @@ THRESHOLDS = {
         "SageMaker's profiler rules (rule BatchSize) warn if a program uses less than 70 % of "
         "the GPU's memory; Teho uses 50 %, so that a batch of twice the size fits",
     ),
-    "sm_active_percent": Threshold(80.0, "%", "this is the threshold of gpu_sm_low"),
-    "busy_percent": Threshold(50.0, "%", "this is the threshold of gpu_low_use"),
+    "sm_active_percent": Threshold(80.0, "%", "the same threshold as gpu_sm_low"),
+    "busy_percent": Threshold(50.0, "%", "the same threshold as gpu_low_use"),
 }
 
 

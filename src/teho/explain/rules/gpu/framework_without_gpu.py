@@ -12,7 +12,7 @@ from teho.model.program import MainProcess
 RANK = 40
 SEVERITY = "critical"
 CERTAINTY = Certainty.SURE
-THRESHOLDS = {"busy_max_percent": Threshold(1.0, "%", "this is the threshold of gpu_never_used")}
+THRESHOLDS = {"busy_max_percent": Threshold(1.0, "%", "the same threshold as gpu_never_used")}
 MUTES = ("gpu_never_used", "gpu_held_idle", *STARVED, *GPU_PROGRAM)
 MUTES_BECAUSE = "this finding says why the GPU has no work"
 

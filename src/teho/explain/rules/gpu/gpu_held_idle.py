@@ -13,7 +13,7 @@ THRESHOLDS = {
     "busy_max_percent": Threshold(
         1.0,
         "%",
-        "this is the threshold of gpu_never_used; for gpu_held_idle, the job also has a "
+        "the same threshold as gpu_never_used; for gpu_held_idle, the job also has a "
         "process on the GPU",
     ),
     "samples_min": Threshold(

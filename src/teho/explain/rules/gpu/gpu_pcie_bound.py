@@ -26,7 +26,7 @@ THRESHOLDS = {
     "active_percent": Threshold(
         80.0,
         "%",
-        "this is the threshold of gpu_sm_low: above this limit, the GPU also computed during "
+        "the same threshold as gpu_sm_low: above this limit, the GPU also computed during "
         "the copies",
     ),
 }

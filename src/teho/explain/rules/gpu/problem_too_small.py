@@ -13,7 +13,7 @@ THRESHOLDS = {
         5.0, "ms", "about 500 kernels can start within 5 ms, if each start takes 10 µs"
     ),
     "model_mib": chosen(10.0, "MiB", "a model of this size fits into the caches of a CPU"),
-    "busy_percent": Threshold(50.0, "%", "this is the threshold of gpu_low_use"),
+    "busy_percent": Threshold(50.0, "%", "the same threshold as gpu_low_use"),
 }
 MUTES = ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small")
 MUTES_BECAUSE = "this finding says why the GPU has little work: the problem is small"

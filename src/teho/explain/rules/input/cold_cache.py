@@ -36,7 +36,7 @@ THRESHOLDS = {
         "a short time",
     ),
     "stepping_min_s": Threshold(
-        60.0, "s", "this is the threshold of job_too_short: a shorter run cannot be judged"
+        60.0, "s", "the same threshold as job_too_short: a shorter run cannot be judged"
     ),
 }
 

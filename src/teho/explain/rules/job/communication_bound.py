@@ -25,7 +25,7 @@ THRESHOLDS = {
     "busy_below_percent": Threshold(
         50.0,
         "%",
-        "this is the threshold of gpu_low_use: a GPU that is busy for less than half of the "
+        "the same threshold as gpu_low_use: a GPU that is busy for less than half of the "
         "time waits for something",
     ),
     "power_below_percent": chosen(

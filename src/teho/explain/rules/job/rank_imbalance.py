@@ -22,7 +22,7 @@ THRESHOLDS = {
     "working_percent": Threshold(
         25.0,
         "%",
-        "this is the threshold of gpu_one_idle: if all GPUs of the run are below this limit, "
+        "the same threshold as gpu_one_idle: if all GPUs of the run are below this limit, "
         "no GPU works much",
     ),
     "power_percent": Threshold(

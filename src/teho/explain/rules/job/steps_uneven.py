@@ -23,7 +23,7 @@ THRESHOLDS = {
     "rare_percent": Threshold(
         20.0,
         "%",
-        "this is the threshold of input_skewed: if more than a fifth of the steps are long, "
+        "the same threshold as input_skewed: if more than a fifth of the steps are long, "
         "long steps are not exceptions",
     ),
     "cost_percent": Threshold(

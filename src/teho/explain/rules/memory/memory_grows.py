@@ -18,7 +18,7 @@ THRESHOLDS = {
     "elapsed_min_s": Threshold(
         60.0,
         "s",
-        "this is the threshold of job_too_short: in the first minute, a program still loads "
+        "the same threshold as job_too_short: in the first minute, a program still loads "
         "libraries and data",
     ),
     "warm_up_percent": chosen(
