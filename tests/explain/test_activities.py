@@ -25,7 +25,7 @@ from explain.program_parts import (
 from explain.scenario_parts import NodePart, found, judged
 from teho.explain.activities import activities, activity_of, activity_times
 from teho.explain.program import program_of
-from teho.explain.rules.cpu import known_activity
+from teho.explain.rules.cpu import debug_mode, known_activity
 from teho.model.finding import Certainty, Severity
 from teho.model.watched import State
 
@@ -57,6 +57,29 @@ STACKS = {
     "lists_searched": (own("if name in done:"),),
     "lists_copied": (own("random.sample(list(self.buffer), 64)"),),
     "equations_solved": (own("spsolve(left, right)"),),
+    "hdf5_written": (of_library("h5py/_hl/dataset.py", "Dataset.resize"), own("d.resize(n)")),
+    "store_opened": (own("lmdb.open(path, readonly=True)"),),
+    "database": (own("fetchall()"),),
+    "objects_passed": (own("_ForkingPickler.loads(res)"),),
+    "manager_asked": (
+        of_python("multiprocessing/connection.py", "Connection.recv"),
+        of_python("multiprocessing/managers.py", "BaseProxy._callmethod"),
+        own("counts[word] += 1"),
+    ),
+    "predictions_joined": (
+        of_library("transformers/trainer_pt_utils.py", "torch_pad_and_concatenate"),
+        of_library("transformers/trainer.py", "Trainer.evaluation_loop"),
+        own("trainer.train()"),
+    ),
+    "boosting_evaluated": (
+        own("sorted(zip(score, label))", 26, "distance"),
+        of_library("xgboost/core.py", "Booster.eval_set"),
+        own("xgb.train(settings, rows)"),
+    ),
+    "text_features": (
+        of_library("sklearn/feature_extraction/text.py", "CountVectorizer._count_vocab"),
+        own("search.fit(texts, labels)"),
+    ),
     "fourier_transforms": (own("np.fft.rfft(trace)"),),
     "jax_compiled_again": (
         of_library("jax/_src/compiler.py", "backend_compile"),
@@ -108,6 +131,22 @@ def test_threads_that_pass_tasks_are_told_from_waiting_for_results():
     assert activity_of(seen(frames, 1.0, State.THREADS)).name == "tasks_passed"
 
 
+def test_jax_without_jit_is_told_from_waiting_for_compiled_code():
+    frames = (of_library("jax/_src/numpy/ufunc_api.py", "ufunc.__call__"), own("a * b + c"))
+    assert activity_of(seen(frames, 1.0)).name == "jax_one_by_one"
+    # The compiled functions that it called before still compute, in other threads.
+    assert activity_of(seen(frames, 1.0, State.THREADS)) is None
+
+
+def test_an_import_of_a_library_is_none_of_its_activities():
+    frames = (
+        of_library("torchmetrics/__init__.py", "<module>"),
+        of_python("<frozen importlib._bootstrap>", "_call_with_frames_removed"),
+        own("import torchmetrics"),
+    )
+    assert activity_of(seen(frames, 1.0)).name == "imported_again"
+
+
 def test_a_loop_over_a_list_is_no_search():
     assert activity_of(seen((own("for one in names:"),), 1.0)) is None
 
@@ -156,6 +195,17 @@ class TestTimes:
         assert "tasks_passed" not in self.of(main)
         assert self.of(main, child)["tasks_passed"].wall_s == 60.0
 
+    def test_workers_of_a_search_on_several_cores_count(self):
+        search = of_library("sklearn/model_selection/_search.py", "BaseSearchCV.fit")
+        wait = (of_library("joblib/parallel.py", "Parallel._retrieve"), search, own("s.fit(x, y)"))
+        main = process(seen(wait, 90.0, State.SLEEPING), progress=())
+        loop = of_library("joblib/externals/loky/process_executor.py", "_process_worker")
+        counts = seen((STACKS["text_features"][0], loop), 60.0)
+        child = process(counts, pid=11, parent_pid=10, progress=(), began_s=101.0)
+        times = self.of(main, child)
+        assert times["text_features"].wall_s == pytest.approx(54.0)
+        assert times["text_features"].in_others
+
     def test_what_is_usual_in_the_set_up_does_not_count_there(self):
         stack = seen(STACKS["archive_opened"], 30.0)
         assert "archive_opened" not in self.of(process(stack, set_up=(stack,)))
@@ -186,13 +236,29 @@ class TestRule:
         [(29.9, None), (30.0, Severity.REMARK), (60.0, Severity.CRITICAL)],
     )
     def test_thresholds_of_work(self, wall_s, severity):
-        findings = judged(known_activity, self.made("hdf5_read", wall_s))
+        findings = judged(known_activity, self.made("images_decoded", wall_s))
         assert [one.severity for one in findings] == ([severity] if severity else [])
 
     def test_without_steps_it_may_be_the_purpose_of_the_program(self):
-        finding = found(known_activity, self.made("hdf5_read", 90.0, progress=()))
-        assert finding.severity is Severity.REMARK
-        assert finding.certainty is Certainty.POSSIBLE
+        for name in ("hdf5_read", "images_decoded"):
+            finding = found(known_activity, self.made(name, 90.0, progress=()))
+            assert finding.severity is Severity.REMARK
+            assert finding.certainty is Certainty.POSSIBLE
+            assert finding.regain_percent is None
+
+    @pytest.mark.parametrize(("wall_s", "count"), [(29.9, 0), (30.0, 1)])
+    def test_in_a_training_it_is_a_loss_from_its_own_share_on(self, wall_s, count):
+        findings = judged(known_activity, self.made("hdf5_read", wall_s))
+        assert [one.severity for one in findings] == [Severity.WARNING] * count
+
+    def test_anomaly_detection_shows_as_tracebacks_and_has_a_rule_of_its_own(self):
+        frames = (of_python("traceback.py", "format_stack"), own("model(x)"))
+        main = process(seen(frames, 40.0), torch={"anomaly": True})
+        assert judged(known_activity, watched(main)) == []
+        finding = found(debug_mode, watched(main))
+        assert finding.regain_percent == (40.0, 80.0)
+        other = process(seen(frames, 40.0))
+        assert found(known_activity, watched(other)).sentence.startswith("Warnings and tracebacks")
 
     def test_sentence_and_advice(self):
         finding = found(known_activity, self.made("archive_opened", 55.0))

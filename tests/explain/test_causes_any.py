@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from explain.program_parts import (
+    LOOP,
     NODE,
     loader,
+    of_library,
     of_python,
     own,
     process,
@@ -17,7 +20,14 @@ from explain.scenario_parts import UNSUPPORTED, NodePart, found, gpu, judged, sc
 from teho.explain import good_use as use
 from teho.explain.good_use import main_loss
 from teho.explain.policy import load_policy
-from teho.explain.rules.cpu import batch_tiny, debug_mode, threads_in_turn, waits_long
+from teho.explain.rules.cpu import (
+    backward_long,
+    batch_tiny,
+    debug_mode,
+    generated_without_cache,
+    threads_in_turn,
+    waits_long,
+)
 from teho.explain.rules.job import (
     evaluation_long,
     ranks_wait_for_each_other,
@@ -81,7 +91,7 @@ class TestRanks:
         finding = found(ranks_wait_for_each_other, self.made(60.0, least))
         assert ("waited for rank 1" in finding.sentence) is is_uneven
 
-    @pytest.mark.parametrize(("share", "count"), [(9.9, 0), (10.0, 1)])
+    @pytest.mark.parametrize(("share", "count"), [(14.9, 0), (15.0, 1)])
     def test_threshold(self, share, count):
         assert len(judged(ranks_wait_for_each_other, self.made(share, share))) == count
 
@@ -196,10 +206,20 @@ class TestStepsSlowDown:
             finding.sentence
         )
 
-    def test_a_line_that_is_only_in_the_last_quarter_is_another_phase(self):
-        parts = self.quarters(0.0, 0.0, 0.0, 90.0)
+    @pytest.mark.parametrize(
+        "shares", [(0.0, 0.0, 0.0, 90.0), (0.0, 35.0, 39.0, 67.0), (29.0, 45.0, 42.0, 60.0)]
+    )
+    def test_a_later_phase_is_no_growth(self, shares):
+        parts = self.quarters(*shares)
         stacks = [one for part in parts for one in part]
         made = watched(process(*stacks, wall_s=400.0, progress=(), parts=parts))
+        assert judged(steps_slow_down, made) == []
+
+    def test_steps_of_equal_length_are_no_growth(self):
+        parts = self.quarters(10.0, 35.0, 55.0, 70.0)
+        stacks = [one for part in parts for one in part]
+        steps = [Progress(steps=50, first_s=101.0, last_s=105.0)]
+        made = watched(process(*stacks, wall_s=400.0, progress=steps, parts=parts))
         assert judged(steps_slow_down, made) == []
 
 
@@ -215,6 +235,62 @@ class TestDebugMode:
 
     def test_none(self):
         assert judged(debug_mode, watched(process(torch={"anomaly": False}))) == []
+
+
+class TestBackwardLong:
+    @staticmethod
+    def made(backward_s, forward_s):
+        call = of_library("torch/nn/modules/module.py", "Module._call_impl")
+        run = of_library("torch/autograd/graph.py", "_engine_run_backward")
+        return watched(
+            process(
+                seen((of_library("torch/nn/functional.py", "embedding"), call, LOOP), forward_s),
+                seen((run, own("loss.backward()"), LOOP), backward_s),
+            )
+        )
+
+    @pytest.mark.parametrize(
+        ("backward_s", "forward_s", "count"),
+        [(60.0, 7.5, 1), (60.0, 8.0, 0), (29.0, 1.0, 0), (60.0, 0.0, 0)],
+    )
+    def test_thresholds(self, backward_s, forward_s, count):
+        findings = judged(backward_long, self.made(backward_s, forward_s))
+        assert [one.severity for one in findings] == [Severity.REMARK] * count
+
+    def test_sentence(self):
+        assert found(backward_long, self.made(60.0, 2.0)).sentence == (
+            "The backward pass took 60 % of the time, 30 times as long as the forward pass; "
+            "usual is twice."
+        )
+
+    def test_several_ranks_exchange_gradients(self):
+        one = self.made(60.0, 1.0)[1].program.mains[0].process
+        assert judged(backward_long, watched(one, msgspec.structs.replace(one, pid=11))) == []
+
+
+class TestGeneratedWithoutCache:
+    @staticmethod
+    def made(wall_s, *inner):
+        sample = of_library("transformers/generation/utils.py", "GenerationMixin._sample")
+        attention = of_library("transformers/models/gpt2/modeling_gpt2.py", "GPT2Attention.forward")
+        stacks = [(attention, sample, own("model.generate(ids)")), *inner]
+        return watched(process(*(seen(one, wall_s / len(stacks)) for one in stacks)))
+
+    @pytest.mark.parametrize(("wall_s", "count"), [(14.9, 0), (15.0, 1)])
+    def test_threshold(self, wall_s, count):
+        assert len(judged(generated_without_cache, self.made(wall_s))) == count
+
+    def test_with_a_cache(self):
+        sample = of_library("transformers/generation/utils.py", "GenerationMixin._sample")
+        update = of_library("transformers/cache_utils.py", "DynamicCache.update")
+        inner = (update, sample, own("model.generate(ids)"))
+        assert judged(generated_without_cache, self.made(60.0, inner)) == []
+
+    def test_the_sentence_names_the_cost(self):
+        assert found(generated_without_cache, self.made(36.0)).sentence == (
+            "Generating text without a cache took 36 % of the time: for each new token, the model "
+            "computes all earlier tokens again."
+        )
 
 
 class TestBatchTiny:

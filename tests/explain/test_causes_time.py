@@ -184,6 +184,12 @@ class TestFixedCosts:
         )
         assert len(finding.thresholds) == (4 if again else 3)
 
+    def test_a_compilation_that_never_ended(self):
+        for jax, is_large in (({"functions": {}}, True), (None, False)):
+            one = process(compiling(60.0))
+            finding = found(fixed_costs_dominate, watched(using(one, jax=jax) if jax else one))
+            assert finding.action.startswith("JAX compiles a Python loop") is is_large
+
     @pytest.mark.parametrize("name", ["", "(others)", "<lambda>"])
     def test_names_of_several_functions_say_nothing(self, name):
         finding = found(fixed_costs_dominate, self.compiled(**{name: (90, 50.0), "update": (1, 9)}))
@@ -203,6 +209,11 @@ class TestPython:
     def test_not_of_a_moment(self, wall_s, count):
         made = watched(process(in_python(wall_s), wall_s=wall_s))
         assert len(judged(python_bound, made)) == count
+
+    def test_a_function_that_a_solver_calls_may_work_on_arrays_already(self):
+        step = of_library("scipy/integrate/_ivp/rk.py", "rk_step")
+        stack = seen((own("-x / (x @ x) ** 1.5"), step, own("solve_ivp(f)")), 60.0, State.PYTHON)
+        assert judged(python_bound, watched(process(stack))) == []
 
     def test_where_the_program_is_wrapped_by_a_launchers_function(self):
         record = of_library(

@@ -106,6 +106,11 @@ class TestParts:
     def test_opening_and_reading_by_the_innermost_call(self, text, part):
         assert parts_of(fetching(3.0, text=text)) == {part: 3.0}
 
+    def test_reading_a_part_of_one_large_file_opens_none(self):
+        read = Frame("/opt/site-packages/h5py/_hl/dataset.py", "__getitem__", 7, "self.id.read(a)")
+        stack = seen((read, own("self.images[i]"), *fetch(), *in_process()), 3.0)
+        assert parts_of(stack) == {Part.FETCHING: 3.0}
+
     def test_a_batch_put_together_by_the_programs_own_function_is_its_own_work(self):
         stack = (own("tokenize(batch)", 25, "collate"), *fetch(text="self.collate_fn(data)"))
         assert parts_of(seen((*stack, *in_process()), 2.0)) == {Part.FETCHING: 2.0}

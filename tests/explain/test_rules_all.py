@@ -15,7 +15,8 @@ import msgspec
 import pytest
 
 import teho
-from explain.program_parts import own, process, seen, watched
+from explain.program_parts import alone, fetching, own, process, seen, watched
+from explain.program_scenarios import node as quiet_node
 from explain.scenario_parts import (
     BINS,
     UNSUPPORTED,
@@ -239,6 +240,21 @@ def test_a_specific_cause_comes_before_a_general_one_unless_it_is_much_smaller(c
     findings, _ = judge_all(*made, load_policy())
     kinds = [one.kind for one in findings if one.kind in {"python_bound", "known_activity"}]
     assert (kinds[0], len(kinds)) == (first, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [("urlopen(url)", "known_activity"), ("zlib.decompress(raw)", "input_in_main_process")],
+)
+def test_why_data_are_slow_comes_before_how_they_are_loaded_unless_it_is_usual(text, first):
+    made = alone(fetching(62.0, text=text), parts=quiet_node(used=1.0))
+    findings, _ = judge_all(*made, load_policy())
+    kinds = [one.kind for one in findings]
+    assert kinds.index(first) == 0
+    assert {"known_activity", "input_in_main_process"} <= set(kinds)
+    claims = {one.kind: one.regain_percent for one in findings}
+    assert claims[first] is not None
+    assert (claims["known_activity"] is None) != (claims["input_in_main_process"] is None)
 
 
 def test_abstentions_come_in_the_order_of_the_rules():

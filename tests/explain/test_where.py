@@ -82,6 +82,10 @@ JAX_LOWER = [library(PXLA, function="lower_sharding_computation"), *JAX_CALL[2:]
         (seen(own("lock.acquire()"), state=State.LOCK), Doing.LOCK),
         (seen(own("os.fsync(log)"), state=State.DISK), Doing.DISK),
         (seen(own("time.sleep(1)"), state=State.SLEEPING), Doing.SLEEPING),
+        (
+            seen(library("joblib/parallel.py", function="_retrieve"), state=State.SLEEPING),
+            Doing.PROCESS,
+        ),
         (seen(own("graph.launch()"), state=State.DEVICE), Doing.DEVICE),
         (seen(own("input()"), state=State.WAITING), Doing.WAITING),
         (Seen(frames=(), state=State.PYTHON, looks=1, wall_s=1.0), Doing.PYTHON),
@@ -112,9 +116,9 @@ def test_what_is_done_for_data_is_loading_whichever_library_does_it() -> None:
     assert doing_of(stack) is Doing.LOADING
 
 
-def process(*stacks: Seen, pid: int = 1) -> WatchedProcess:
+def process(*stacks: Seen, pid: int = 1, parent_pid: int = 0) -> WatchedProcess:
     return WatchedProcess(
-        node="n1", pid=pid, python="3.11.7", began_s=100.0,
+        node="n1", pid=pid, parent_pid=parent_pid, python="3.11.7", began_s=100.0,
         until_s=100.0 + sum(one.wall_s for one in stacks), stacks=stacks,
     )  # fmt: skip
 
@@ -138,3 +142,16 @@ def test_the_process_that_works_is_the_one_to_look_at() -> None:
     trainer = process(seen(own("a @ b"), wall_s=50.0, state=State.THREADS), pid=2)
     assert main_process([launcher, trainer]) is trainer
     assert main_process([]) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "function"),
+    [
+        ("multiprocessing/managers.py", "BaseManager._run_server"),
+        ("multiprocessing/pool.py", "worker"),
+    ],
+)
+def test_a_process_that_serves_its_parent_is_not_the_program(file: str, function: str) -> None:
+    parent = process(seen(own("pool.map(f, x)"), wall_s=60.0, state=State.LOCK), pid=1)
+    serving = seen(own("a + b"), library(file, function=function), wall_s=60.0, state=State.PYTHON)
+    assert main_process([parent, process(serving, pid=2, parent_pid=1)]) is parent

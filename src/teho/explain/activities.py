@@ -13,26 +13,31 @@ from typing import NamedTuple
 import msgspec
 
 from teho.config.toml import read_toml
-from teho.explain.where import LineTimes, doing_in, doing_of
+from teho.explain.where import LineTimes, doing_in, doing_of, place_of
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
 
 __all__ = [
+    "ANOMALY_MODE",
     "Activity",
     "ActivityKind",
     "ActivityTime",
     "activities",
     "activity_of",
     "activity_times",
+    "detects_anomalies",
     "early_stacks",
 ]
 
+ANOMALY_MODE = "anomaly_mode"
+_TRACEBACKS = "warnings_formatted"
 _FILE = Path(__file__).with_name("activities.toml")
 _AWAITED = frozenset((Doing.LOADING, Doing.PROCESS, Doing.WAITING, Doing.SLEEPING, Doing.LOCK))
 """Activities of a main thread that may wait for its workers or children."""
 _PACKAGES = re.compile(r"/(site|dist)-packages/")
 _BOOTSTRAP = re.compile(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstrap$")
 """Function at the bottom of a child process; a forked one has its parent's stack below it."""
+_IMPORT = re.compile(r"<frozen importlib\._bootstrap")
 _MANY_CHILDREN = 8
 _PASSIVE = frozenset((State.PROCESS, State.LOCK, State.SLEEPING, State.WAITING))
 
@@ -64,6 +69,10 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Patterns for the text of the innermost Python line."""
     anywhere: bool = False
     """Whether library functions that called the program count too."""
+    alone: bool = False
+    """Whether it does not count while other threads compute and the main thread waits for them."""
+    may_be_purpose: bool = False
+    """Whether it may be what a program without steps is for."""
     in_threads: bool = False
     """Whether it counts only while other threads compute and the main thread waits for them."""
     least_percent: float = 0.0
@@ -121,10 +130,10 @@ def activity_of(seen: Seen) -> Activity | None:
     The functions that the innermost line of the program called count, and the text of the
     innermost Python line: a function in C has no frame.
     """
-    frames = tuple(takewhile(lambda frame: not _BOOTSTRAP.search(_place(frame)), seen.frames))
+    frames = tuple(takewhile(lambda frame: not _BOOTSTRAP.search(place_of(frame)), seen.frames))
     if not frames:
         return None
-    places = tuple(map(_place, frames))
+    places = tuple(map(place_of, frames))
     called = next(
         (place for place, frame in enumerate(frames) if not is_library(frame.file)), len(frames)
     )
@@ -137,16 +146,15 @@ def activity_of(seen: Seen) -> Activity | None:
     return None if in_loader else found
 
 
-def _place(frame: Frame) -> str:
-    return f"{frame.file}:{frame.function}"
-
-
 @functools.lru_cache(maxsize=4096)
 def _activity(
     called: tuple[str, ...], callers: tuple[str, ...], text: str, state: State
 ) -> Activity | None:
+    is_import = any(map(_IMPORT.search, called))
     for activity, files, calls in _patterns():
-        if activity.in_threads and state is not State.THREADS:
+        if activity.in_threads if state is not State.THREADS else activity.alone:
+            continue
+        if is_import and not activity.only_in_children:
             continue
         if calls and calls.search(text):
             return activity
@@ -176,7 +184,8 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
             activity = None
         if activity is not None and not activity.only_in_children:
             found[activity.name].add(seen, 1.0)
-        if activity is None and doing_in(main.process, seen) in _AWAITED:
+        may_await = activity is None or activity.kind is ActivityKind.WAITING
+        if may_await and doing_in(main.process, seen) in _AWAITED:
             awaited_s += seen.wall_s
     for seen in early_stacks(main.process):
         activity = activity_of(seen)
@@ -190,15 +199,23 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
         if activity is not None and (has_many or not activity.only_in_children):
             weight = min(1.0, awaited_s / others_s)
             found[activity.name].add(seen, weight, is_elsewhere=True)
+    if detects_anomalies(main):
+        # It stores the Python stack of each operation; nothing else formats so many.
+        found[_TRACEBACKS].activity = found[ANOMALY_MODE].activity
     times = [one.time() for one in found.values() if one.wall_s > 0]
     return sorted(times, key=lambda one: -one.wall_s)
+
+
+def detects_anomalies(main: MainProcess) -> bool:
+    """Return whether PyTorch's anomaly detection was on in a process."""
+    return bool(main.process.libraries.get("torch", {}).get("anomaly"))
 
 
 class _Sum:
     """The time of one activity."""
 
     def __init__(self, activity: Activity) -> None:
-        self._activity = activity
+        self.activity = activity
         self.wall_s = 0.0
         self._elsewhere_s = 0.0
         self._lines = LineTimes()
@@ -211,7 +228,7 @@ class _Sum:
 
     def time(self) -> ActivityTime:
         in_others = 2 * self._elsewhere_s > self.wall_s
-        return ActivityTime(self._activity, self.wall_s, self._lines.slowest(), in_others)
+        return ActivityTime(self.activity, self.wall_s, self._lines.slowest(), in_others)
 
 
 def early_stacks(process: WatchedProcess) -> Sequence[Seen]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from teho.explain.rule import Evidence
-from teho.model.program import MainProcess
+from teho.model.program import Doing, MainProcess
 
-__all__ = ["compiled_again", "compiles_of", "longest_compile_s"]
+__all__ = ["compiled_again", "compiles_of", "longest_compile_s", "unfinished_compile_s"]
 
 _SEVERAL_FUNCTIONS = frozenset(("", "(others)", "<lambda>"))
 """Names of more than one function."""
@@ -36,6 +36,13 @@ def compiled_again(main: MainProcess, most: float) -> Evidence | None:
 def longest_compile_s(main: MainProcess) -> float:
     """Return the time in s in which JAX compiled the function that took longest; 0 without JAX."""
     return max((facts["compile_s"] for facts in _single(main).values()), default=0.0)
+
+
+def unfinished_compile_s(main: MainProcess) -> float:
+    """Return the time in s that JAX compiled functions whose compilation never ended."""
+    known_s = sum(facts["compile_s"] for facts in _functions(main).values())
+    is_jax = "jax" in main.process.libraries
+    return max(0.0, main.seconds(Doing.COMPILING) - known_s) if is_jax else 0.0
 
 
 def _single(main: MainProcess) -> dict[str, dict[str, Any]]:

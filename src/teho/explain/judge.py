@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -20,6 +20,8 @@ from teho.model.summary import NodeSummary, Summary
 __all__ = ["judge_all", "judge_by"]
 
 _SEVERITIES = tuple(Severity)
+_REASON = "known_activity"
+"""The rule that says what a program did while it waited for its data."""
 
 
 def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Located] | Abstention:
@@ -63,11 +65,12 @@ def judge_all(
             muted.setdefault(kind, set()).update(subjects)
             if not subjects:
                 silent.add(kind)
+    general = _general(findings)
     findings.sort(
         key=lambda found: (
             found.kind != "run_failed",
-            _grade(found),
-            -_middle(found),
+            _grade(found, general),
+            -_middle(found, general),
             BY_KIND[found.kind].RANK,
         )
     )
@@ -75,13 +78,14 @@ def judge_all(
     return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
 
 
-def _grade(finding: Located) -> int:
+def _grade(finding: Located, general: frozenset[str]) -> int:
     """Return the place of a severity in the order; a general cause counts as a warning at most."""
     grade = _SEVERITIES.index(finding.severity)
-    return max(grade, _SEVERITIES.index(Severity.WARNING)) if _is_general(finding) else grade
+    is_general = finding.kind in general
+    return max(grade, _SEVERITIES.index(Severity.WARNING)) if is_general else grade
 
 
-def _middle(finding: Located) -> float:
+def _middle(finding: Located, general: frozenset[str]) -> float:
     """Return the share of the time that a finding could save; 0 if it claims none.
 
     Only half of it counts for a general cause, so a specific cause comes before it unless the
@@ -90,12 +94,31 @@ def _middle(finding: Located) -> float:
     if not finding.regain_percent:
         return 0.0
     middle = sum(finding.regain_percent) / 2
-    return middle / 2 if _is_general(finding) else middle
+    return middle / 2 if finding.kind in general else middle
 
 
-def _is_general(finding: Located) -> bool:
-    """Return whether a rule says what kind of work takes the time, but not why."""
-    return getattr(BY_KIND[finding.kind], "NAMES_NO_CAUSE", False)
+def _general(findings: Sequence[Located]) -> frozenset[str]:
+    """Return the kinds of findings that say what takes the time, but not why.
+
+    If stacks show why the program waits for its data, the causes in the settings of the data loader
+    are general: more workers would hide the wait, but not remove it.
+    """
+    general = {kind for kind, rule in BY_KIND.items() if getattr(rule, "NAMES_NO_CAUSE", False)}
+    reasons = [one for one in findings if one.kind == _REASON and _is_sure(one)]
+    for one in findings:
+        if one.kind in same_loss_as(BY_KIND[_REASON]) and any(
+            2 * _most(reason) >= _most(one) for reason in reasons
+        ):
+            general.add(one.kind)
+    return frozenset(general)
+
+
+def _most(finding: Located) -> float:
+    return finding.regain_percent[1] if finding.regain_percent else 0.0
+
+
+def _is_sure(finding: Located) -> bool:
+    return bool(finding.regain_percent) and finding.certainty is not Certainty.POSSIBLE
 
 
 def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:
@@ -104,7 +127,7 @@ def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:
     above: set[str] = set()
     for finding in findings:
         above.add(finding.kind)
-        if above & same_loss_as(BY_KIND[finding.kind]):
+        if any(_claim_the_same(finding.kind, other) for other in above - {finding.kind}):
             yield msgspec.structs.replace(finding, regain_percent=None)
         elif finding.regain_percent:
             least, most = (min(one, left) for one in finding.regain_percent)
@@ -112,6 +135,10 @@ def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:
             yield msgspec.structs.replace(finding, regain_percent=(least, most))
         else:
             yield finding
+
+
+def _claim_the_same(kind: str, other: str) -> bool:
+    return other in same_loss_as(BY_KIND[kind]) or kind in same_loss_as(BY_KIND[other])
 
 
 def _without(summary: Summary, keys: set[str]) -> Summary:

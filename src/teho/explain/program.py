@@ -9,13 +9,15 @@ from itertools import takewhile
 
 from teho.explain.where import LineTimes, doing_of, main_process, spent_by
 from teho.model.program import Doing, Feed, MainProcess, Part, Program
-from teho.model.watched import Seen, WatchedProcess, is_library
+from teho.model.watched import Frame, Seen, WatchedProcess, is_library
 
 __all__ = ["program_of"]
 
 _OPENING = re.compile(
     r"\bopen\(|\bimread\(|\bread_\w+\(|\.read\w*\(|\bnp\.(load|fromfile)\(|\bFile\("
 )
+_STORES = re.compile(r"/(h5py|lmdb|zarr|netCDF4|tables|sqlite3|zipfile|tarfile)\b")
+"""Libraries that read parts of one large file."""
 _LOADERS = "torch/utils/data/"
 _GRAIN = "grain/_src/python/"
 _WORKER_LOOPS = ("_worker_loop", "_put_dataset_elements_in_buffer")
@@ -130,7 +132,7 @@ def _part(seen: Seen) -> Part:
         if file == "_utils/collate.py":
             return Part.COLLATING
         if file == "_utils/fetch.py":
-            return Part.OPENING if _OPENING.search(seen.frames[0].text) else Part.FETCHING
+            return Part.OPENING if _opens_a_file(seen.frames[0]) else Part.FETCHING
         if function in _WORKER_LOOPS:
             return Part.IDLE
         if _GRAIN in file:
@@ -151,8 +153,12 @@ def _part_of_grain(seen: Seen, innermost: str) -> Part:
     """
     inside = takewhile(lambda frame: _GRAIN not in frame.file, seen.frames)
     if any(not is_library(frame.file) for frame in inside):
-        return Part.OPENING if _OPENING.search(seen.frames[0].text) else Part.FETCHING
+        return Part.OPENING if _opens_a_file(seen.frames[0]) else Part.FETCHING
     if innermost.endswith("/batch.py"):
         return Part.COLLATING
     is_worker = any(frame.function.endswith(_WORKER_LOOPS) for frame in seen.frames)
     return Part.IDLE if is_worker else Part.AWAITING
+
+
+def _opens_a_file(innermost: Frame) -> bool:
+    return bool(_OPENING.search(innermost.text)) and not _STORES.search(innermost.file)

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from teho.model.program import Doing, Spent
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
 
-__all__ = ["LOADER_FILES", "LineTimes", "doing_in", "doing_of", "main_process", "spent_by"]
+__all__ = [
+    "LOADER_FILES",
+    "LineTimes",
+    "doing_in",
+    "doing_of",
+    "main_process",
+    "place_of",
+    "spent_by",
+]
 
 _LINES = 3
 """Number of lines that are named for each activity."""
@@ -75,12 +83,20 @@ _BY_CALL = (
 _DEVICE_DOINGS = frozenset((Doing.DEVICE, Doing.COPYING))
 # Below these calls, other threads add up the gradients of all replicas.
 _ADDING_UP = re.compile(r"\.backward\(|\bbackward\(|\.step\(")
-_POOL_WORKER = re.compile(
+_SERVES_ITS_PARENT = re.compile(
     r"multiprocessing/pool\.py:worker$|concurrent/futures/process\.py:_process_worker$"
     r"|loky/process_executor\.py:_process_worker$"
+    r"|multiprocessing/managers\.py:(BaseManager\.)?_run_server$"
 )
-"""Main function of a worker of a pool."""
+"""Main function of a worker of a pool, or of a manager of shared objects."""
+_POLLING = re.compile(r"joblib/parallel\.py:(Parallel\.)?(_?retrieve|_get_outputs)$")
+"""Function that sleeps until a worker process has a result."""
 _WAITS = frozenset((State.LOCK, State.PROCESS, State.NETWORK))
+
+
+def place_of(frame: Frame) -> str:
+    """Return the file and the function of a frame, as patterns read them."""
+    return f"{frame.file}:{frame.function}"
 
 
 def doing_of(seen: Seen, *, has_device: bool = True, has_ranks: bool = False) -> Doing:
@@ -96,13 +112,15 @@ def doing_of(seen: Seen, *, has_device: bool = True, has_ranks: bool = False) ->
     """
     excluded = frozenset() if has_device else _DEVICE_DOINGS
     for frame in reversed(seen.frames):
-        place = f"{frame.file}:{frame.function}"
+        place = place_of(frame)
         for doing, pattern in _BY_PLACE:
             if doing not in excluded and pattern.search(place):
                 return doing
     innermost = seen.frames[0] if seen.frames else None
     if innermost and innermost.file == _OUTSIDE:
         return Doing.ENDING
+    if innermost and seen.state is State.SLEEPING and _POLLING.search(place_of(innermost)):
+        return Doing.PROCESS
     if innermost:
         for doing, pattern in _BY_CALL:
             if doing not in excluded and pattern.search(innermost.text):
@@ -156,7 +174,8 @@ def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
 
     A launcher such as torchrun waits for its children, and loader workers wait for requests. A
     process that lasted for less than half of the longest one does only a part of the work. If the
-    process is a worker of a pool, the process that created the pool counts.
+    process is a worker of a pool or a manager of shared objects, the process that created it
+    counts.
     """
     longest_s = max((one.wall_s for one in processes), default=0.0)
     found = max(
@@ -165,7 +184,7 @@ def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
         default=None,
     )
     by_id = {(one.node, one.pid): one for one in processes}
-    while found is not None and _is_pool_worker(found):
+    while found is not None and _serves_its_parent(found):
         parent = by_id.get((found.node, found.parent_pid))
         if parent is None or parent is found:
             break
@@ -173,10 +192,10 @@ def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
     return found
 
 
-def _is_pool_worker(process: WatchedProcess) -> bool:
-    """Return whether a process waits for tasks from the process that created it."""
+def _serves_its_parent(process: WatchedProcess) -> bool:
+    """Return whether a process does what the process that created it asks for."""
     return any(
-        _POOL_WORKER.search(f"{frame.file}:{frame.function}")
+        _SERVES_ITS_PARENT.search(place_of(frame))
         for seen in process.stacks
         for frame in seen.frames
     )

@@ -7,7 +7,13 @@ the activities, the library functions by which Teho recognises them, and the adv
 
 from __future__ import annotations
 
-from teho.explain.activities import ActivityKind, ActivityTime, activity_times
+from teho.explain.activities import (
+    ANOMALY_MODE,
+    ActivityKind,
+    ActivityTime,
+    activity_times,
+    detects_anomalies,
+)
 from teho.explain.compiles import compiles_of
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.program_context import in_lines
@@ -31,7 +37,7 @@ THRESHOLDS = {
         "the cores well",
     ),
     "compiles_max": chosen(
-        5.0, "times", "this is the threshold of fixed_costs_dominate for one function of JAX"
+        5.0, "times", "the same threshold as fixed_costs_dominate for one function of JAX"
     ),
     "explains_percent": chosen(
         50.0, "%", "above this limit, the activity is the main reason why the run takes long"
@@ -52,8 +58,10 @@ def judge(context: ProgramContext) -> Findings:
         for time in activity_times(main, with_set_up=is_long):
             # JAX compiles and traces each function once: only the program's facts show repetition.
             most = context.limit("compiles_max")
+            # The rule debug_mode says it.
+            is_said = time.activity.name == ANOMALY_MODE and detects_anomalies(main)
             is_once = time.activity.name in _OF_JAX and compiles_of(main) <= most
-            if context.is_loss(time.wall_s, main) and not is_once:
+            if context.is_loss(time.wall_s, main) and not is_once and not is_said:
                 yield from _found(context, main, time)
 
 
@@ -74,16 +82,19 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     evidence = (Evidence(activity.what, share, "%"), Evidence(activity.what, time.wall_s, "s"))
     regain = (least * share, most * share)
     mutes = not is_work and share >= context.limit("explains_percent")
-    # Without steps of a training, reading or sleeping may be what the program is for.
-    is_known_loss = main.process.progress and share >= context.limit("work_warning_percent")
-    if is_work and not is_known_loss:
+    # Without the steps of a training, reading or sleeping may be what the program is for: the
+    # remark then promises no saving.
+    is_training = bool(main.process.progress)
+    may_be_purpose = activity.may_be_purpose and not is_training
+    if is_work:
+        may_be_purpose = not is_training or share < context.limit("work_warning_percent")
+    if may_be_purpose:
         yield context.finding(
             Severity.REMARK,
             sentence,
             evidence=(*evidence, *in_lines(time.lines)),
             action=activity.advice,
             judged_by=judged_by,
-            regain_percent=regain,
             mutes=mutes,
             certainty=Certainty.POSSIBLE,
         )

@@ -17,6 +17,8 @@ THRESHOLDS = {
 NAMES_NO_CAUSE = True
 
 _PACKAGES = re.compile(r"/(site|dist)-packages/")
+_SOLVERS = re.compile(r"/scipy/(integrate|optimize)/")
+"""Files that call a function of the program very often: it may work on whole arrays already."""
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -52,6 +54,8 @@ def _own_code(main: MainProcess) -> tuple[float, LineTimes]:
             continue
         known = activity_of(seen)
         if _PACKAGES.search(seen.frames[0].file):
+            continue
+        if any(_SOLVERS.search(frame.file) for frame in seen.frames):
             continue
         if known is None or known.kind is not ActivityKind.OVERHEAD or known.least_percent:
             own_s += seen.wall_s

@@ -17,6 +17,7 @@ THRESHOLDS = {
         35.0, "%", "above this limit, the training could be half as long again in the same time"
     ),
 }
+NAMES_NO_CAUSE = True
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.compiles import compiled_again, longest_compile_s
+from teho.explain.compiles import compiled_again, longest_compile_s, unfinished_compile_s
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Doing
 from teho.units import format_duration
@@ -50,7 +50,8 @@ def judge(context: ProgramContext) -> Findings:
             else ""
         )
         # One function that takes this long to compile has a large program, as of an unrolled loop.
-        is_large = not again and longest_compile_s(main) >= fixed_s / 2
+        longest_s = max(longest_compile_s(main), unfinished_compile_s(main))
+        is_large = not again and longest_s >= fixed_s / 2
         yield context.lost(
             f"Importing and compiling took {share:.0f} % of the time.",
             share_percent=share,

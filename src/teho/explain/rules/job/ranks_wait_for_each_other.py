@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from teho.explain.rule import Evidence, Findings, Located, ProgramContext, Threshold
+from teho.explain.rule import Evidence, Findings, Located, ProgramContext, Threshold, chosen
 from teho.explain.wording import MOST_NAMED, the_ranks
 from teho.model.program import Doing, MainProcess
 
@@ -16,6 +16,9 @@ THRESHOLDS = {
         "%",
         "TraceML, a profiler for training, calls it critical if one rank differs from the others "
         "by 20 % of the step time",
+    ),
+    "exchange_percent": chosen(
+        15.0, "%", "below this limit, exchanging gradients is usual in a training of several ranks"
     ),
 }
 SAME_LOSS_AS = ("input_of_one_rank_slower", "communication_bound", "rank_imbalance")
@@ -35,7 +38,7 @@ def judge(context: ProgramContext) -> Findings:
     least, most = (pick(shares, key=lambda pair: pair[1]) for pick in (min, max))
     if len(shares) > 1 and most[1] - least[1] >= context.limit("uneven_points"):
         yield _uneven(context, shares, least, most)
-    else:
+    elif sum(share for _, share in shares) >= context.limit("exchange_percent") * len(shares):
         yield _all(context, shares, most)
 
 
@@ -84,7 +87,7 @@ def _all(
             "of all values instead of one for each. If the model is small, fewer ranks may be "
             "faster: `teho scale` measures this."
         ),
-        judged_by=[],
+        judged_by=["exchange_percent"],
         regain_percent=(mean / 3, 0.9 * mean),
         lines=most[0].lines(Doing.COMMUNICATING),
     )

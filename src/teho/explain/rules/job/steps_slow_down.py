@@ -23,7 +23,6 @@ THRESHOLDS = {
         50.0, "%", "above this limit, the line that has grown takes most of the time at the end"
     ),
 }
-_NOISE_POINTS = 3.0
 _MOST_OF_THE_RISE = 0.75
 MUTES = ("steps_uneven",)
 MUTES_BECAUSE = "the steps become longer all the time: they are not exceptions"
@@ -32,8 +31,8 @@ MUTES_BECAUSE = "the steps become longer all the time: they are not exceptions"
 def judge(context: ProgramContext) -> Findings:
     """Compare the steps of the last quarter of the run with the steps of the first quarter.
 
-    Without known steps, the shares of each line in the quarters of the run are compared: a line
-    must grow from each quarter to the next, and take most of the time at the end.
+    In a program without steps, the shares of each line in the quarters of the run are compared: a
+    line must grow from each quarter to the next, and take most of the time at the end.
     """
     for main in context.mains:
         growth = _growth(main.process.progress)
@@ -42,7 +41,7 @@ def judge(context: ProgramContext) -> Findings:
             if growth < context.limit("times_longer"):
                 continue
             begin = f"Steps took {growth:.1f} times as long at the end as at the beginning"
-        elif line is not None:
+        elif line is not None and not main.process.progress:
             begin = "The work grew with the run"
         else:
             continue
@@ -114,4 +113,5 @@ def _grows(parts: Sequence[float]) -> bool:
     """Return whether a share grows all the time: a jump is another phase of the program."""
     rises = [later - earlier for earlier, later in pairwise(parts)]
     whole = parts[-1] - parts[0]
-    return min(rises) >= -_NOISE_POINTS and max(rises) <= _MOST_OF_THE_RISE * whole
+    # A line that did not run in the first quarter belongs to a later phase.
+    return parts[0] > 0 and min(rises) >= 0 and max(rises) <= _MOST_OF_THE_RISE * whole

@@ -33,6 +33,8 @@ THRESHOLDS = {
     ),
 }
 
+NAMES_NO_CAUSE = True
+
 
 def judge(context: ProgramContext) -> Findings:
     """Compare the long steps with the usual ones."""

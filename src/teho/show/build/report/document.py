@@ -154,14 +154,18 @@ def _verdict(
     if state is not RunState.FINISHED:
         return f"{used}; {_STATE_WORDS[state]}.", "good" if is_good else "unknown"
     # A remark on lost time is no problem for sure, but "no problems found" would not be true.
-    if is_good and not any(finding.regain_percent for finding in findings):
+    remark = next((finding for finding in findings if _may_be_loss(finding)), None)
+    if is_good and not remark:
         return f"{used}; no problems found.", "good"
-    remark = next((finding for finding in findings if finding.regain_percent), None)
     if remark:
         return f"{used}. {remark.sentence}{_CERTAINTY_WORDS[remark.certainty]}", "unknown"
     loss = main_loss(summary)
     rest = f"{counted([len(findings)], 'remark')} below" if findings else "No known cause was found"
     return f"{used}.{f' {loss}.' if loss else ''} {rest}.", "unknown"
+
+
+def _may_be_loss(finding: Finding) -> bool:
+    return bool(finding.regain_percent) or finding.certainty is Certainty.POSSIBLE
 
 
 _CERTAINTY_WORDS = {

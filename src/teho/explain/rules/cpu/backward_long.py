@@ -1,0 +1,67 @@
+"""The backward pass takes much longer than the forward pass."""
+
+from __future__ import annotations
+
+import re
+
+from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.where import LineTimes, place_of
+
+RANK = 297
+SEVERITY = "remark"
+CERTAINTY = Certainty.LIKELY
+THRESHOLDS = {
+    "times_longer": chosen(
+        8.0,
+        "times",
+        "the gradient of a matrix product needs two products, so the backward pass usually takes "
+        "about twice as long as the forward pass, with recomputed activations about three times",
+    ),
+    "backward_percent": chosen(
+        30.0, "%", "below this limit, a faster backward pass would save little"
+    ),
+}
+
+_BACKWARD = re.compile(r"torch/autograd/graph\.py:_engine_run_backward$")
+_FORWARD = re.compile(r"torch/nn/modules/module\.py:(Module\.)?_call_impl$")
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Compare the time in `backward` with the time in modules outside of it.
+
+    Several ranks are not judged: their backward pass includes the exchange of gradients.
+    """
+    if len(context.mains) != 1:
+        return
+    main = context.mains[0]
+    lines, backward_s, forward_s = LineTimes(), 0.0, 0.0
+    for seen in main.process.stacks:
+        places = [place_of(frame) for frame in seen.frames]
+        if any(map(_BACKWARD.search, places)):
+            backward_s += seen.wall_s
+            lines.add(seen)
+        elif any(map(_FORWARD.search, places)):
+            forward_s += seen.wall_s
+    share = 100 * backward_s / main.process.wall_s
+    is_long = backward_s >= context.limit("times_longer") * forward_s > 0
+    if not is_long or share < context.limit("backward_percent"):
+        return
+    if not context.is_loss(backward_s, main):
+        return
+    yield context.finding(
+        Severity.REMARK,
+        f"The backward pass took {share:.0f} % of the time, {backward_s / forward_s:.0f} times as "
+        "long as the forward pass; usual is twice.",
+        evidence=(
+            Evidence("backward", backward_s, "s"),
+            Evidence("forward", forward_s, "s"),
+        ),
+        action=(
+            "If the model has an `Embedding` with many rows, each step makes a gradient for all "
+            "rows, also for those that no sample used: `Embedding(…, sparse=True)`, with the "
+            "optimizer `SGD`, `Adagrad` or `SparseAdam`, computes only the used rows. If the loss "
+            "is built from many small operations, such as a loop over samples, use one operation "
+            "for the whole batch."
+        ),
+        regain_percent=(share / 4, 0.9 * share),
+    )
