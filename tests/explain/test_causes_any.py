@@ -356,18 +356,8 @@ class TestWaitsLong:
 
 
 class TestGoodUse:
-    def test_busy_cores_that_compute(self):
-        assert good_use(watched(process(), parts=BUSY)[1])
-
-    def test_busy_cores_of_a_program_that_was_not_observed_are_no_evidence(self):
-        assert not good_use(scenario(*BUSY)[1])
-
-    def test_idle_cores(self):
-        assert not good_use(watched(process(), parts=IDLE)[1])
-
-    def test_a_main_thread_that_waits(self):
-        waits = process(seen((own("wait()"),), 60.0, State.NETWORK))
-        assert not good_use(watched(waits, parts=BUSY)[1])
+    def test_busy_cores_are_no_evidence(self):
+        assert not good_use(watched(process(), parts=BUSY)[1])
 
     @pytest.mark.parametrize(
         ("signals", "is_good"),

@@ -1,42 +1,27 @@
-"""Whether there is evidence that a run used its cores and GPUs well."""
+"""Whether there is evidence that a run used its GPUs well."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from teho.model.finding import Threshold
-from teho.model.missing import Missing
-from teho.model.program import Doing, MainProcess
 from teho.model.summary import GpuSummary, Stat, Summary
 
 __all__ = ["good_use", "main_loss"]
 
-_WORK = (Doing.PYTHON, Doing.NATIVE, Doing.THREADS, Doing.DEVICE)
-
 
 def good_use(summary: Summary, limits: Mapping[str, Threshold]) -> bool:
-    """Return whether the signals show that the devices did useful work for most of the time.
+    """Return whether the signals show that the GPUs did useful work for most of the time.
 
-    With GPUs: each GPU was busy, and drew much of its power or had work on its multiprocessors.
-    Without GPUs: the cores were busy, and the main thread computed. Busy cores alone are no
-    evidence: threads that wait for each other in a loop keep them busy too. A signal that is
-    missing is no evidence either.
+    Each GPU was busy, and drew much of its power or had work on its multiprocessors. A signal that
+    is missing is no evidence. Without GPUs there is none: cores are also busy if they compute the
+    same again, or wait in a loop.
 
     Args:
         summary: the figures of the run.
         limits: the thresholds of good use.
     """
-    if summary.gpus:
-        return all(_is_used(gpu, limits) for gpu in summary.gpus)
-    cores = sum(node.cores for node in summary.nodes)
-    figures = [node.cpu_cores_used for node in summary.nodes]
-    if not cores or any(isinstance(one, Missing) for one in figures):
-        return False
-    used = sum(one for one in figures if isinstance(one, float))
-    if 100 * used / cores < limits["cores_percent"].value:
-        return False
-    mains = summary.program.mains if summary.program else ()
-    return bool(mains) and all(_computes(main, limits) for main in mains)
+    return bool(summary.gpus) and all(_is_used(gpu, limits) for gpu in summary.gpus)
 
 
 def _is_used(gpu: GpuSummary, limits: Mapping[str, Threshold]) -> bool:
@@ -52,12 +37,6 @@ def _is_used(gpu: GpuSummary, limits: Mapping[str, Threshold]) -> bool:
     if not isinstance(power, Stat) or not power_limit_w:
         return False
     return 100 * power.mean / power_limit_w >= limits["power_percent"].value
-
-
-def _computes(main: MainProcess, limits: Mapping[str, Threshold]) -> bool:
-    """Return whether a process computed, or waited for its own processes, for most of its time."""
-    helpers = Doing.PROCESS if main.children else Doing.NATIVE
-    return main.percent(*_WORK, helpers) >= limits["computing_percent"].value
 
 
 def main_loss(summary: Summary) -> str:

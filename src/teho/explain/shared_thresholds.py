@@ -103,17 +103,6 @@ _OUTLIERS = {
     ),
 }
 _GOOD_USE = {
-    "cores_percent": Threshold(
-        75.0,
-        "%",
-        "the portal of the Digital Research Alliance of Canada warns if fewer than 0.75 threads "
-        "run for each core",
-    ),
-    "computing_percent": chosen(
-        75.0,
-        "%",
-        "the main thread must compute for three quarters of the time; cores_percent is also 75 %",
-    ),
     "sm_active_percent": Threshold(80.0, "%", "the same threshold as gpu_sm_low"),
     "gpu_busy_percent": chosen(80.0, "%", "the same value as sm_active_percent"),
     "power_percent": chosen(

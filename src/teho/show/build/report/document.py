@@ -160,7 +160,11 @@ def _verdict(
     if remark:
         return f"{used}. {remark.sentence}{_CERTAINTY_WORDS[remark.certainty]}", "unknown"
     loss = main_loss(summary)
-    rest = f"{counted([len(findings)], 'remark')} below" if findings else "No known cause was found"
+    rest = (
+        f"{counted([len(findings)], 'remark')} below"
+        if findings
+        else "No known cause of lost time was found"
+    )
     return f"{used}.{f' {loss}.' if loss else ''} {rest}.", "unknown"
 
 
