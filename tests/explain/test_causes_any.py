@@ -30,7 +30,6 @@ from teho.explain.rules.cpu import (
 )
 from teho.explain.rules.job import (
     evaluation_long,
-    gradients_exchanged_often,
     ranks_wait_for_each_other,
     steps_slow_down,
     workers_uneven,
@@ -95,27 +94,6 @@ class TestRanks:
     @pytest.mark.parametrize(("share", "count"), [(14.9, 0), (15.0, 1)])
     def test_threshold(self, share, count):
         assert len(judged(ranks_wait_for_each_other, self.made(share, share))) == count
-
-
-class TestGradientsExchangedOften:
-    @staticmethod
-    def made(count, *stacks):
-        facts = {"rank": 0, "world_size": 2, "exchanges_in_first_step": count}
-        return watched(process(*stacks, torch=facts))
-
-    @pytest.mark.parametrize(("count", "findings"), [(1, 0), (2, 0), (3, 1)])
-    def test_threshold(self, count, findings):
-        assert len(judged(gradients_exchanged_often, self.made(count))) == findings
-
-    def test_loss(self):
-        exchange = seen((own("loss.backward()"), LOOP), 40.0, State.THREADS)
-        finding = found(gradients_exchanged_often, self.made(4, exchange))
-        assert finding.sentence == "The ranks exchanged their gradients 4 times for each step."
-        assert finding.severity is Severity.WARNING
-        assert finding.regain_percent == (0.0, 30.0)
-
-    def test_without_a_loss_it_is_a_remark(self):
-        assert found(gradients_exchanged_often, self.made(4)).severity is Severity.REMARK
 
 
 class TestWorkersUneven:

@@ -112,8 +112,7 @@ def work(rank, shard):
     model = nn.parallel.DistributedDataParallel(nn.Linear(2, 2))
     optimizer = torch.optim.SGD(model.parameters())
     for _ in range(5):
-        for _ in range(BATCHES):
-            model(torch.ones(2)).sum().backward()
+        model(torch.ones(2)).sum().backward()
         optimizer.step()
     distributed.destroy_process_group()
 if __name__ == "__main__":
@@ -136,17 +135,14 @@ def test_a_newer_way_to_say_how_exactly_costs_no_other_fact(probed: Probed) -> N
     assert (facts["devices"], facts["float32_matmul_precision"]) == (["cpu"], "tf32")
 
 
-@pytest.mark.parametrize("batches", [1, 4])
-def test_each_rank_is_told(probed: Probed, batches: int) -> None:
+def test_each_rank_is_told(probed: Probed) -> None:
     probed.environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    script = RANKS.replace("BATCHES", str(batches))
-    done = probed.run(script, python=WITH_FRAMEWORKS)
+    done = probed.run(RANKS, python=WITH_FRAMEWORKS)
     assert done.returncode == 0, done.stderr
     ranks = [one.libraries["torch"] for one in probed.watched() if one.progress]
     assert sorted(facts["rank"] for facts in ranks) == [0, 1]
     for facts in ranks:
         assert (facts["world_size"], facts["backend"], facts["ddp"]) == (2, "gloo", True)
-        assert facts["exchanges_in_first_step"] == batches
         assert facts["version"].startswith("2.")
     assert [one.progress[-1].steps for one in probed.watched() if one.progress] == [5, 5]
 

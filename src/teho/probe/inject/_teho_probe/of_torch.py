@@ -11,19 +11,17 @@ import sys
 from collections import UserDict
 from functools import wraps
 from time import monotonic
-from weakref import WeakSet, ref
+from weakref import ref
 
 from _teho_probe.lines import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable
+    from typing import Any, Iterable
 
     from _teho_probe.notes import Loader, Notes
 
 _MOST_PARAMETERS = 2000
 _MOST_ITEMS = 64
-_REPLICAS: WeakSet[Any] = WeakSet()
-"""Models that exchange their gradients with other ranks."""
 _STEPS_WITH_SETTINGS = frozenset((1, 10, 100, 1000, 10_000))
 _SETTINGS = (
     "batch_size",
@@ -197,8 +195,6 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
             notes.fact("torch", optimizer=type(optimizer).__name__)
             try:
                 notes.fact("torch", **_how(optimizer))
-                if steps == 1:
-                    notes.fact("torch", **_exchanges())
             except Exception as error:
                 notes.failed("torch", error)
 
@@ -271,7 +267,7 @@ def torch_amp_autocast_mode(module: Any, notes: Notes) -> None:
 
 def torch_nn_parallel_distributed(module: Any, notes: Notes) -> None:
     """Note that a model is replicated."""
-    _note_when_made(module.DistributedDataParallel, "ddp", notes, made=_REPLICAS.add)
+    _note_when_made(module.DistributedDataParallel, "ddp", notes)
 
 
 def torch_distributed_fsdp(module: Any, notes: Notes) -> None:
@@ -279,24 +275,12 @@ def torch_distributed_fsdp(module: Any, notes: Notes) -> None:
     _note_when_made(module.FullyShardedDataParallel, "fsdp", notes)
 
 
-def _note_when_made(
-    model: Any, name: str, notes: Notes, made: Callable[[Any], None] = lambda _: None
-) -> None:
+def _note_when_made(model: Any, name: str, notes: Notes) -> None:
     make = model.__init__
 
     @wraps(make)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
         notes.fact("torch", **{name: True})
         make(self, *args, **kwargs)
-        made(self)
 
-    model.__init__ = init
-
-
-def _exchanges() -> dict[str, int]:
-    """Return how often the replicas have exchanged gradients so far; empty without replicas.
-
-    PyTorch counts from 0, and only forward passes whose gradients are exchanged.
-    """
-    counts = [int(one._get_ddp_logging_data()["iteration"]) + 1 for one in _REPLICAS]
-    return {"exchanges_in_first_step": max(counts)} if counts else {}
+    model.__init__ = made
