@@ -56,10 +56,17 @@ def outcomes(module: str, folder: Path, *around: str) -> dict[str, str]:
 @pytest.mark.parametrize("module", MODULES)
 def test_its_own_tests_end_as_without(module: str, tmp_path: Path) -> None:
     alone = outcomes(module, tmp_path)
-    recorded = outcomes(module, tmp_path, *TEHO, "run", "--quiet", "--report", "none", "--")
     assert len(alone) > 3
-    differing = {name: (alone.get(name), recorded.get(name)) for name in {*alone, *recorded}}
-    assert {name: two for name, two in differing.items() if two[0] != two[1]} == {}
+    # Some of its tests depend on chance: on a busy machine, any thread may allocate memory while a
+    # test counts the memory blocks. So only a test that differs each time is told.
+    differing = {*alone}
+    for _ in range(3):
+        recorded = outcomes(module, tmp_path, *TEHO, "run", "--quiet", "--report", "none", "--")
+        assert {*recorded} == {*alone}
+        differing = {name for name in differing if alone[name] != recorded[name]}
+        if not differing:
+            break
+    assert {name: (alone[name], recorded[name]) for name in differing} == {}
 
 
 def test_nothing_is_said_of_encodings_that_the_probe_leaves_out(tmp_path: Path) -> None:

@@ -34,11 +34,11 @@ def measure(stage: Stage) -> None:
 
 def _example(stage: Stage, name: str) -> Rows:
     # An example takes longer than its limit: each library has to start, and the last point to end.
-    for_s = stage.seconds(min(EXAMPLES[name], stage.left_s - 30), 5.0)
+    for_s = stage.seconds(min(EXAMPLES[name], stage.left_s - 30), 12.0)
     places = "cpu:1" if stage.is_rehearsal else "cpu:1,cpu:all,gpu:1"
     words = ["--on", places, "--python", stage.python, "--for", f"{for_s:.0f}s", "--format", "json"]
     words += ["--quick", "--library", "torch"] if stage.is_rehearsal else SIZES.get(name, [])
-    limit_s = stage.seconds(for_s + 60, 25.0)
+    limit_s = stage.seconds(for_s + 60, 60.0)
     output = stage.teho("bench", name, *words, limit_s=limit_s, codes=(0, 1))
     told = json.loads(output)
     file = stage.work / f"{name}.json"

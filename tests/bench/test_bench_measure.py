@@ -166,7 +166,11 @@ def test_where_memory_ends_the_sweep_ends_and_says_so() -> None:
         {"systems": 300_000_000, "rows": 4},
         {"systems": 10**12, "rows": 4},
     )
-    found = measured(small(SOLVE, *points), ["numpy"], [on_cpu()], memory_bytes=2 * 1024**3)
+    example, patient = small(SOLVE, *points), EFFORT._replace(most_s=60.0)
+    found = measure(
+        example, ["numpy"], [on_cpu()], sys.executable, os.environ, patient, FOR_S,
+        memory_bytes=2 * 1024**3,
+    )  # fmt: skip
     (left,) = found.left
     assert (left.why, left.point) == ("memory", points[1])
     assert any("memory is full at 300,000,000 systems of 4 × 4" in note for note in found.notes)

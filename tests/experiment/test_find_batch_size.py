@@ -50,8 +50,10 @@ def main():
             if count > ROOM:  # as on a GPU
                 raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
             if "GPU_PROCESSES" in os.environ:
-                with open(os.environ["GPU_PROCESSES"], "w") as listed:
+                whole = f"{os.environ['GPU_PROCESSES']}.{os.getpid()}"
+                with open(whole, "w") as listed:
                     listed.write(f"{os.getpid()} {count * MIB_PER_SAMPLE}")
+                os.replace(whole, os.environ["GPU_PROCESSES"])  # a reader never sees a part
             else:
                 kept = torch.ones(count, MIB_PER_SAMPLE << 18)
             time.sleep(0.05)

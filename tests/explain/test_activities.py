@@ -256,7 +256,7 @@ class TestRule:
         main = process(seen(frames, 40.0), torch={"anomaly": True})
         assert judged(known_activity, watched(main)) == []
         finding = found(debug_mode, watched(main))
-        assert finding.regain_percent == (40.0, 80.0)
+        assert finding.regain_percent == (32.0, 40.0)
         other = process(seen(frames, 40.0))
         assert found(known_activity, watched(other)).sentence.startswith("Warnings and tracebacks")
 

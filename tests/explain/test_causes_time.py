@@ -184,11 +184,15 @@ class TestFixedCosts:
         )
         assert len(finding.thresholds) == (4 if again else 3)
 
-    def test_a_compilation_that_never_ended(self):
-        for jax, is_large in (({"functions": {}}, True), (None, False)):
-            one = process(compiling(60.0))
-            finding = found(fixed_costs_dominate, watched(using(one, jax=jax) if jax else one))
-            assert finding.action.startswith("JAX compiles a Python loop") is is_large
+    @pytest.mark.parametrize(("last", "is_large"), [(59.0, True), (50.0, False)])
+    def test_a_compilation_that_had_not_ended(self, last, is_large):
+        frames = (of_library("jax/_src/compiler.py", "backend_compile"), own("step(x)"))
+        parts = ((), (), (), (seen(frames, last), seen((own("a @ b"),), 60.0 - last)))
+        finding = found(
+            fixed_costs_dominate,
+            watched(using(process(seen(frames, 90.0), parts=parts), jax={"functions": {}})),
+        )
+        assert finding.action.startswith("JAX compiles a Python loop") is is_large
 
     @pytest.mark.parametrize("name", ["", "(others)", "<lambda>"])
     def test_names_of_several_functions_say_nothing(self, name):

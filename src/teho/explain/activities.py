@@ -97,6 +97,8 @@ class ActivityTime(NamedTuple):
     """The program's lines that led to it, with the wall time of each in s, longest first."""
     in_others: bool
     """Whether most of it was in the workers of a data loader or in other child processes."""
+    in_loading: bool = False
+    """Whether most of it was in loading data."""
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,8 +186,7 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
             activity = None
         if activity is not None and not activity.only_in_children:
             found[activity.name].add(seen, 1.0)
-        may_await = activity is None or activity.kind is ActivityKind.WAITING
-        if may_await and doing_in(main.process, seen) in _AWAITED:
+        if activity is None and doing_in(main.process, seen) in _AWAITED:
             awaited_s += seen.wall_s
     for seen in early_stacks(main.process):
         activity = activity_of(seen)
@@ -198,7 +199,7 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
         activity = activity_of(seen)
         if activity is not None and (has_many or not activity.only_in_children):
             weight = min(1.0, awaited_s / others_s)
-            found[activity.name].add(seen, weight, is_elsewhere=True)
+            found[activity.name].add(seen, weight, is_elsewhere=True, is_loading=bool(main.workers))
     if detects_anomalies(main):
         # It stores the Python stack of each operation; nothing else formats so many.
         found[_TRACEBACKS].activity = found[ANOMALY_MODE].activity
@@ -218,17 +219,26 @@ class _Sum:
         self.activity = activity
         self.wall_s = 0.0
         self._elsewhere_s = 0.0
+        self._loading_s = 0.0
         self._lines = LineTimes()
 
-    def add(self, seen: Seen, weight: float, *, is_elsewhere: bool = False) -> None:
+    def add(
+        self, seen: Seen, weight: float, *, is_elsewhere: bool = False, is_loading: bool = False
+    ) -> None:
         wall_s = weight * seen.wall_s
         self.wall_s += wall_s
         self._elsewhere_s += wall_s if is_elsewhere else 0.0
+        self._loading_s += wall_s if is_loading or doing_of(seen) is Doing.LOADING else 0.0
         self._lines.add(msgspec.structs.replace(seen, wall_s=wall_s))
 
     def time(self) -> ActivityTime:
-        in_others = 2 * self._elsewhere_s > self.wall_s
-        return ActivityTime(self.activity, self.wall_s, self._lines.slowest(), in_others)
+        return ActivityTime(
+            self.activity,
+            self.wall_s,
+            self._lines.slowest(),
+            in_others=2 * self._elsewhere_s > self.wall_s,
+            in_loading=2 * self._loading_s > self.wall_s,
+        )
 
 
 def early_stacks(process: WatchedProcess) -> Sequence[Seen]:

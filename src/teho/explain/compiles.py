@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from teho.explain.rule import Evidence
-from teho.model.program import Doing, MainProcess
+from teho.model.program import MainProcess
+from teho.model.watched import Seen
 
 __all__ = ["compiled_again", "compiles_of", "longest_compile_s", "unfinished_compile_s"]
 
+_COMPILER = re.compile(r"/jax/_src/compiler\.py$")
+_NEARLY_ALL = 0.9
 _SEVERAL_FUNCTIONS = frozenset(("", "(others)", "<lambda>"))
 """Names of more than one function."""
 
@@ -39,10 +43,22 @@ def longest_compile_s(main: MainProcess) -> float:
 
 
 def unfinished_compile_s(main: MainProcess) -> float:
-    """Return the time in s that JAX compiled functions whose compilation never ended."""
-    known_s = sum(facts["compile_s"] for facts in _functions(main).values())
-    is_jax = "jax" in main.process.libraries
-    return max(0.0, main.seconds(Doing.COMPILING) - known_s) if is_jax else 0.0
+    """Return the time in s of a compilation that had not ended at the end of the run; 0 if none."""
+    last = main.process.parts[-1] if main.process.parts else ()
+    last_s = sum(seen.wall_s for seen in last)
+    in_last_s = sum(seen.wall_s for seen in last if _is_compiling(seen))
+    if in_last_s < _NEARLY_ALL * last_s:
+        return 0.0
+    known_s = sum(float(facts["compile_s"]) for facts in _functions(main).values())
+    return max(0.0, sum(map(_compiling_s, main.process.stacks)) - known_s)
+
+
+def _is_compiling(seen: Seen) -> bool:
+    return any(_COMPILER.search(frame.file) for frame in seen.frames)
+
+
+def _compiling_s(seen: Seen) -> float:
+    return seen.wall_s if _is_compiling(seen) else 0.0
 
 
 def _single(main: MainProcess) -> dict[str, dict[str, Any]]:

@@ -48,6 +48,8 @@ class Located(Finding, frozen=True, kw_only=True):
     """Keys of nodes and GPUs; empty: the whole run."""
     mutes: bool = True
     """Whether it mutes the rules that the `MUTES` of its rule names."""
+    explains_loading: bool = False
+    """Whether it says what the program did while it loaded its data."""
 
 
 class GpuUse(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from teho.explain.context import Located
+from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.places import NodeGpu
 from teho.explain.policy import Policy
 from teho.explain.program_context import ProgramContext
@@ -20,8 +21,6 @@ from teho.model.summary import NodeSummary, Summary
 __all__ = ["judge_all", "judge_by"]
 
 _SEVERITIES = tuple(Severity)
-_REASON = "known_activity"
-"""The rule that says what a program did while it waited for its data."""
 
 
 def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Located] | Abstention:
@@ -104,11 +103,9 @@ def _general(findings: Sequence[Located]) -> frozenset[str]:
     are general: more workers would hide the wait, but not remove it.
     """
     general = {kind for kind, rule in BY_KIND.items() if getattr(rule, "NAMES_NO_CAUSE", False)}
-    reasons = [one for one in findings if one.kind == _REASON and _is_sure(one)]
+    reasons = [one for one in findings if one.explains_loading and one.regain_percent]
     for one in findings:
-        if one.kind in same_loss_as(BY_KIND[_REASON]) and any(
-            2 * _most(reason) >= _most(one) for reason in reasons
-        ):
+        if one.kind in INPUT_CAUSES and any(2 * _most(why) >= _most(one) for why in reasons):
             general.add(one.kind)
     return frozenset(general)
 
@@ -117,17 +114,15 @@ def _most(finding: Located) -> float:
     return finding.regain_percent[1] if finding.regain_percent else 0.0
 
 
-def _is_sure(finding: Located) -> bool:
-    return bool(finding.regain_percent) and finding.certainty is not Certainty.POSSIBLE
-
-
 def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:
     """Yield the findings with their shares limited: all together claim at most 100 %."""
     left = 100.0
     above: set[str] = set()
+    is_explained = False
     for finding in findings:
         above.add(finding.kind)
-        if any(_claim_the_same(finding.kind, other) for other in above - {finding.kind}):
+        is_same = bool(above & same_loss_as(BY_KIND[finding.kind]))
+        if is_same or (is_explained and finding.kind in INPUT_CAUSES):
             yield msgspec.structs.replace(finding, regain_percent=None)
         elif finding.regain_percent:
             least, most = (min(one, left) for one in finding.regain_percent)
@@ -135,10 +130,7 @@ def _within_the_whole(findings: Iterable[Located]) -> Iterator[Located]:
             yield msgspec.structs.replace(finding, regain_percent=(least, most))
         else:
             yield finding
-
-
-def _claim_the_same(kind: str, other: str) -> bool:
-    return other in same_loss_as(BY_KIND[kind]) or kind in same_loss_as(BY_KIND[other])
+        is_explained = is_explained or finding.explains_loading
 
 
 def _without(summary: Summary, keys: set[str]) -> Summary:

@@ -16,7 +16,9 @@ __all__ = ["program_of"]
 _OPENING = re.compile(
     r"\bopen\(|\bimread\(|\bread_\w+\(|\.read\w*\(|\bnp\.(load|fromfile)\(|\bFile\("
 )
-_STORES = re.compile(r"/(h5py|lmdb|zarr|netCDF4|tables|sqlite3|zipfile|tarfile)\b")
+_STORES = re.compile(
+    r"-packages/(h5py|lmdb|zarr|netCDF4|tables)/|/python[^/]*/(sqlite3/|zipfile|tarfile)"
+)
 """Libraries that read parts of one large file."""
 _LOADERS = "torch/utils/data/"
 _GRAIN = "grain/_src/python/"

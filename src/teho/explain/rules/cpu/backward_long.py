@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
-from teho.explain.where import LineTimes, place_of
+from teho.explain.where import place_of
 
 RANK = 297
 SEVERITY = "remark"
@@ -22,24 +22,33 @@ THRESHOLDS = {
     ),
 }
 
-_BACKWARD = re.compile(r"torch/autograd/graph\.py:_engine_run_backward$")
+_BACKWARD = re.compile(r"torch/_tensor\.py:(Tensor\.)?backward$")
+_OTHER_DERIVATIVES = re.compile(r"torch/autograd/__init__\.py:grad$|torch/_functorch/")
+"""Functions that compute derivatives which are a part of the loss."""
+_COMPILED = re.compile(r"torch/_(dynamo|inductor)/")
+"""Functions of compiled code, in which modules have no functions of their own."""
+_IMPORT = re.compile(r"<frozen importlib")
 _FORWARD = re.compile(r"torch/nn/modules/module\.py:(Module\.)?_call_impl$")
 
 
 def judge(context: ProgramContext) -> Findings:
     """Compare the time in `backward` with the time in modules outside of it.
 
-    Several ranks are not judged: their backward pass includes the exchange of gradients.
+    Several ranks are not judged: their backward pass includes the exchange of gradients. Programs
+    with a GPU are not judged: their functions end before the GPU has computed. Programs with
+    compiled functions, or with derivatives in the loss, have other usual ratios.
     """
-    if len(context.mains) != 1:
+    main = context.mains[0] if len(context.mains) == 1 else None
+    if main is None or main.process.may_use_device or context.gpus:
         return
-    main = context.mains[0]
-    lines, backward_s, forward_s = LineTimes(), 0.0, 0.0
+    backward_s, forward_s = 0.0, 0.0
     for seen in main.process.stacks:
         places = [place_of(frame) for frame in seen.frames]
-        if any(map(_BACKWARD.search, places)):
+        if any(map(_OTHER_DERIVATIVES.search, places)) or any(map(_COMPILED.search, places)):
+            if not any(map(_IMPORT.search, places)):
+                return
+        elif any(map(_BACKWARD.search, places)):
             backward_s += seen.wall_s
-            lines.add(seen)
         elif any(map(_FORWARD.search, places)):
             forward_s += seen.wall_s
     share = 100 * backward_s / main.process.wall_s

@@ -52,7 +52,7 @@ def judge(context: ProgramContext) -> Findings:
                     *([Evidence("storing stacks", stored, "%")] if stored else []),
                 ),
                 action=f"{action} once the error is found.",
-                regain_percent=(stored, min(95.0, 2 * stored)) if stored else None,
+                regain_percent=(0.8 * stored, stored) if stored else None,
             )
 
 

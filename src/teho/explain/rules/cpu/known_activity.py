@@ -7,8 +7,11 @@ the activities, the library functions by which Teho recognises them, and the adv
 
 from __future__ import annotations
 
+import msgspec
+
 from teho.explain.activities import (
     ANOMALY_MODE,
+    Activity,
     ActivityKind,
     ActivityTime,
     activity_times,
@@ -81,13 +84,13 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     sentence = f"{capital(activity.what)} took {share:.0f} % of the time{_where(time)}."
     evidence = (Evidence(activity.what, share, "%"), Evidence(activity.what, time.wall_s, "s"))
     regain = (least * share, most * share)
-    mutes = not is_work and share >= context.limit("explains_percent")
     # Without the steps of a training, reading or sleeping may be what the program is for: the
     # remark then promises no saving.
     is_training = bool(main.process.progress)
     may_be_purpose = activity.may_be_purpose and not is_training
     if is_work:
         may_be_purpose = not is_training or share < context.limit("work_warning_percent")
+    mutes = not (is_work or may_be_purpose) and share >= context.limit("explains_percent")
     if may_be_purpose:
         yield context.finding(
             Severity.REMARK,
@@ -99,7 +102,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
             certainty=Certainty.POSSIBLE,
         )
         return
-    yield context.lost(
+    finding = context.lost(
         sentence,
         share_percent=share,
         evidence=evidence,
@@ -108,8 +111,17 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         regain_percent=regain,
         lines=time.lines,
         mutes=mutes,
-        certainty=Certainty.POSSIBLE if is_work else None,
+        certainty=_certainty(activity),
     )
+    explains = time.in_loading and not is_work
+    yield msgspec.structs.replace(finding, explains_loading=explains)
+
+
+def _certainty(activity: Activity) -> Certainty | None:
+    """Return how sure the advice fits, if the loss itself is sure."""
+    if activity.kind is ActivityKind.WORK:
+        return Certainty.POSSIBLE
+    return Certainty.LIKELY if activity.may_be_purpose else None
 
 
 def _where(time: ActivityTime) -> str:
