@@ -271,6 +271,11 @@ class TestBackwardLong:
         other = seen((frame, own("energy(x)")), 1.0)
         assert judged(backward_long, self.made(60.0, 2.0, other)) == []
 
+    def test_a_function_that_is_never_compiled_is_no_compiled_code(self):
+        name = "DisableContext.__call__.<locals>._fn"
+        other = seen((of_library("torch/_dynamo/eval_frame.py", name), own("opt.step()")), 1.0)
+        assert len(judged(backward_long, self.made(60.0, 2.0, other))) == 1
+
     def test_with_a_gpu_functions_end_before_it_has_computed(self):
         made = self.made(60.0, 2.0, torch={"devices": ["cuda:0"]})
         assert judged(backward_long, made) == []

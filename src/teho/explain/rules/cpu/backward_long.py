@@ -25,7 +25,7 @@ THRESHOLDS = {
 _BACKWARD = re.compile(r"torch/_tensor\.py:(Tensor\.)?backward$")
 _OTHER_DERIVATIVES = re.compile(r"torch/autograd/__init__\.py:grad$|torch/_functorch/")
 """Functions that compute derivatives which are a part of the loss."""
-_COMPILED = re.compile(r"torch/_(dynamo|inductor)/")
+_COMPILED = re.compile(r"torch/_inductor/|torch/_dynamo/eval_frame\.py:(?!DisableContext)")
 """Functions of compiled code, in which modules have no functions of their own."""
 _IMPORT = re.compile(r"<frozen importlib")
 _FORWARD = re.compile(r"torch/nn/modules/module\.py:(Module\.)?_call_impl$")
