@@ -1,7 +1,7 @@
 """The whole command `teho report` for a run of 3 days on 64 nodes with 8 GPUs each.
 
 The recording is generated (benchmarks/generate.py). The benchmark generates the samples of one
-node, and Teho's sampler makes rows from these samples. In a long run, the sampler merges several
+node, and Teho's own code makes rows from these samples. In a long run, this code merges several
 samples into one row. The benchmark then changes the rows of this node slightly to get the rows of
 the 63 other nodes. The benchmark seals the rows of each node in the same way as a recorder.
 `teho report` writes its output to a file. The files of the recording are already in the file

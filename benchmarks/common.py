@@ -178,7 +178,7 @@ def slower_by(
     (low, high), (own_low, own_high) = _interval(ours), _interval(itself)
     clear = max(-own_low, own_high) < budget_percent and not low <= budget_percent < high
     return Row(
-        what=f"program {program}: slower by",
+        what=f"program *{program}*: slower by",
         unit="%",
         ours=Figures.of(_middle(ours)),
         ours_text=f"{_middle(ours):+.2f} "

@@ -9,11 +9,11 @@ The cost of the sampler is smaller than the noise of a shared machine. On averag
 use 0.4 % of a core in the first 150 s of a process. In this benchmark, the sampler may use ten
 times as much, and the loss of speed is divided by ten. The run is divided into time windows of half
 a second. In windows 1, 3, 5 and so on, the program stops the sampler (SIGSTOP). These windows are
-called *stopped*. The windows between them are of two kinds, in random order. In one half of them,
-the sampler runs. These windows are called *awake*. In the other half, the sampler stays stopped.
-These windows are called *stopped again*. Teho's figure shows how much longer a step took in an
-*awake* window than in the *stopped* windows before and after it. Each *awake* window gives one
-value in per cent. Teho's figure is the mean of the middle half of these values, divided by ten,
+called *stopped*. Windows 2, 4, 6 and so on are of two kinds, in random order. In half of these
+windows, the sampler runs. Such windows are called *awake*. In the other half, the sampler stays
+stopped. These windows are called *stopped again*. Teho's figure shows how much longer a step took
+in an *awake* window than in the *stopped* windows before and after it. Each *awake* window gives
+one value in per cent. Teho's figure is the mean of the middle half of these values, divided by ten,
 with its 95 % confidence interval (bootstrap). The figure *stopped again* is computed in the same
 way from the *stopped again* windows. The true value of this figure is 0. In two cases, the column
 *Holds* says neither yes nor no: the interval of *stopped again* reaches the budget, or Teho's
@@ -21,13 +21,13 @@ interval contains the budget.
 
 The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
 during a run. So the benchmark measures the cost of the wrapping separately, and adds this cost to
-Teho's figure for *training*. To measure the cost of the wrapping, processes with and without the
-probe run a data loader that returns numbers, and an optimizer with one parameter. The benchmark
-takes the shortest time per batch with the probe, and subtracts the shortest time per batch without
-the probe. The benchmark multiplies this difference by the batches per second in *training*. The
-probe and the sampler measure their own CPU time from the start of a run. The rows *CPU time of
-probe and sampler* have this time. Only the last two rows of the table include the cost at the start
-and the end of a program.
+Teho's figure for *training*. For this measurement, some processes run with the probe, and some run
+without the probe. Each process runs a data loader that returns numbers, and an optimizer with one
+parameter. The benchmark takes the shortest time per batch with the probe, and subtracts the
+shortest time per batch without the probe. The benchmark multiplies this difference by the batches
+per second in *training*. The probe and the sampler measure their own CPU time from the start of a
+run. The rows *CPU time of probe and sampler* have this time. Only the last two rows of the table
+include the cost at the start and the end of a program.
 
 Other profilers cannot be stopped in this way, so the benchmark compares whole runs. In each round,
 the program runs once with each profiler and once without a profiler. A profiler's figure shows how
@@ -35,15 +35,15 @@ much longer a step took with the profiler, after a warm-up of two seconds. The f
 over all rounds, with the minimum and the maximum. The start and the end of the program are not
 included. *A second run* is a second run of the program without a profiler. If a profiler's figure
 is inside the range of *a second run*, the figure is noise. The row *the probe, as a whole process*
-measures the probe in the same way as the profilers. This row checks that the method with time
-windows hides no cost.
+measures the probe in the same way as the profilers. This row is a check of the method with time
+windows. If the method hid a cost, this row would show the cost.
 
 torch.profiler records only the CPU. *torch.profiler, scheduled* repeats
 `schedule(wait=5, warmup=1, active=3)` and writes its traces. With TraceML, each step is inside
-`trace_step`. scalene runs with `--cpu-only`. py-spy takes 100 samples per second, its default. Each
-profiler is installed into a separate environment. If a profiler does not work on this machine, the
-table has no row for this profiler. `tests/frameworks.sh` installs PyTorch. If PyTorch is missing,
-the table has no rows for the program *training*.
+`trace_step`. scalene runs with `--cpu-only`. py-spy takes 100 samples per second, which is its
+default. Each profiler is installed into a separate environment. If a profiler does not work on this
+machine, the table has no row for this profiler. `tests/frameworks.sh` installs PyTorch. If PyTorch
+is missing, the table has no rows for the program *training*.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _rows(
         ),
         *hooks,
         Row(
-            what=f"program {child.program}: CPU time of probe and sampler in the first "
+            what=f"program *{child.program}*: CPU time of probe and sampler in the first "
             f"{length_s:.1f} s",
             unit="ms",
             ours=Figures.of(*(1000 * cost_s for cost_s, _ in accounts)),
@@ -240,7 +240,7 @@ class _Child:
         alone_s, probe_s = (min(one["step_s"] for one in told[probed]) for probed in (False, True))
         percent = 100 * (probe_s - alone_s) * steps_per_s
         return Row(
-            what=f"program {self.program}: slower by the wrapped functions of PyTorch",
+            what=f"program *{self.program}*: slower by the wrapped functions of PyTorch",
             unit="%",
             ours=Figures.of(percent),
             ours_text=f"{percent:+.2f} ({1e6 * (probe_s - alone_s):.1f} µs per batch)",

@@ -6,10 +6,10 @@ reports the CPU time of each process in nanoseconds. For *CPU time of the start*
 takes the CPU time of the first seconds. From this time, the benchmark subtracts the CPU time of the
 same number of seconds later in the run. The row *CPU time of a whole* `teho run` also includes the
 supervisor, the sealing of the recording, and the report. PSS divides shared pages among the
-processes that share them, so sums over processes are correct. To compare the tools, this page uses
-their memory in the first minutes. The rows for 900 samples show the memory at the end of a longer
-run. A signal is one quantity of one device. The signals of nvitop are counted in its output. The
-signals of codecarbon are counted in its source code.
+processes that share them, so the sum of PSS over several processes is correct. To compare the
+tools, this page uses their memory in the first minutes. The rows for 900 samples show the memory at
+the end of a longer run. A signal is one quantity of one device. The signals of nvitop are counted
+in its output. The signals of codecarbon are counted in its source code.
 """
 
 from __future__ import annotations

@@ -37,12 +37,12 @@ _PREFACE = """\
 
 <!-- Written by `make bench`; do not edit. -->
 
-This page shows the cost of Teho in time and memory, compared with other tools. Each section was
-measured in one session, on the machine that the section names. Figures are medians, with the
-minimum and the maximum in brackets. A *peer* is another tool or program that does similar work. A
-*ratio* is Teho's median divided by the peer's median. A *budget* is the largest figure that we
-allow for Teho. The column *Holds* says whether Teho's median is within the budget. *Stub GPUs* are
-not real: a stand-in for NVIDIA's library reports eight H100 GPUs. `make bench` writes this page
+This page shows the cost of Teho in time and memory, compared with the cost of other tools. Each
+section was measured in one session, on the machine that the section names. Figures are medians,
+with the minimum and the maximum in brackets. A *peer* is another tool or program that does similar
+work. A *ratio* is Teho's median divided by the peer's median. A *budget* is the largest figure that
+we allow for Teho. The column *Holds* says whether Teho's median is within the budget. *Stub GPUs*
+are not real: a stand-in for NVIDIA's library reports eight H100 GPUs. `make bench` writes this page
 again.
 """
 

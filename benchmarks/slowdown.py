@@ -1,4 +1,4 @@
-"""Slowdown: a program under `teho run`, while the recorder runs and while it is stopped.
+"""Slowdown: a program under `teho run`, while the recorder runs and while the recorder is stopped.
 
 One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts how often it
 repeats a small piece of work. The program *compute* runs Python and NumPy on every core. The
@@ -8,24 +8,24 @@ files and lists their directory.
 The cost of one sample per second is smaller than the noise of a shared machine. So the recorder
 takes ten samples per second, and the loss of speed is divided by ten. The run is divided into time
 windows of one second. In windows 1, 3, 5 and so on, the program stops the recorder (SIGSTOP). These
-windows are called *stopped*. The windows between them are of two kinds, in random order. In one
-half of them, the recorder runs. These windows are called *awake*. In the other half, the recorder
-stays stopped. These windows are called *stopped again*. All time windows are in the same process
-with the same memory. The benchmark compares each *awake* or *stopped again* window with the
+windows are called *stopped*. Windows 2, 4, 6 and so on are of two kinds, in random order. In half
+of these windows, the recorder runs. Such windows are called *awake*. In the other half, the
+recorder stays stopped. These windows are called *stopped again*. All time windows are in the same
+process with the same memory. The benchmark compares each *awake* or *stopped again* window with the
 *stopped* windows before and after it. So slow changes of the machine do not change the result.
 
 Teho's figure shows how much less work the program did in an *awake* window than in the *stopped*
 windows before and after it. Each *awake* window gives one value in per cent. Teho's figure is the
 mean of the middle half of these values, divided by ten, with its 95 % confidence interval
 (bootstrap). The figure *stopped again* is computed in the same way from the *stopped again*
-windows. The true value of this figure is 0, so the interval of this figure shows how exactly this
-machine can measure. In two cases, the column *Holds* says neither yes nor no: the interval of
-*stopped again* reaches the budget, or Teho's interval contains the budget.
+windows. The true value of this figure is 0, so the interval of this figure shows how exact the
+measurements on this machine are. In two cases, the column *Holds* says neither yes nor no: the
+interval of *stopped again* reaches the budget, or Teho's interval contains the budget.
 
 When the stopped recorder continues, it takes one sample at once. So the recorder takes eleven
-samples in a second instead of ten. Because of the eleventh sample, Teho's figure may be too high,
-but not too low. The supervisor of `teho run` sleeps all the time. The costs at the start and at the
-end of a run are in the sections *Start* and *Recorder*.
+samples instead of ten in the second after it continues. Because of the eleventh sample, Teho's
+figure may be too high, but not too low. The supervisor of `teho run` sleeps all the time. The costs
+at the start and at the end of a run are in the sections *Start* and *Recorder*.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ program runs with its fault under `teho tune`, with time windows of 3 s (`--wind
 5 min. The program with fault 3 runs for 10 min, because the effect of fault 3 is small compared
 with the noise of a shared machine. We tried fault 3 three times with 5 min, and `teho tune` never
 proved a gain. After `teho tune`, three versions of the program run alternately, three times each.
-The first version has the settings of the fault. The second version has the settings that
+The first version has the settings that cause the fault. The second version has the settings that
 `teho tune` found, and the third version has the ideal settings. *Regained* compares the gain of the
 found settings with the gain of the ideal settings, in steps per second. If `teho tune` proved no
 gain, *regained* is 0. The goal is that *regained* is at least 80 %. `tests/frameworks.sh` installs

@@ -263,7 +263,8 @@ def _pretty(rows: object) -> str:
 
 
 def _all_rules() -> list[str]:
-    rows = [f"| `{kind_of(rule)}` | {inspect.getdoc(rule)} | {rule.SEVERITY} |" for rule in RULES]
+    says = {rule: " ".join((inspect.getdoc(rule) or "").split()) for rule in RULES}
+    rows = [f"| `{kind_of(rule)}` | {text} | {rule.SEVERITY} |" for rule, text in says.items()]
     return ["| Rule | It says | Severity |", "|---|---|---|", *rows]
 
 

@@ -63,7 +63,7 @@ def report_page() -> str:
   or gets a new meaning.
 - New fields can be added at any time. A reader ignores fields that it does not know.
 - The JSON schema is the file `report.schema.json` of the package `teho.show`.
-- The output is indented. If the output is larger than 4 MiB, all of it is on one line.
+- Output of up to 4 MiB is indented. Larger output is on one line.
 
 Numbers are in base units: bytes, seconds, joules, watts, per cent.
 

@@ -31,7 +31,9 @@ _SECONDS = 7.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Count how often Teho finds planted faults.")
-    parser.add_argument("--only", metavar="KEYS", help="only these: 1,4a,12; control, m: all of these")
+    parser.add_argument(
+        "--only", metavar="KEYS", help="only these: 1,4a,12; control, m: all of these"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=_SECONDS, help="training time of each run")
     parser.add_argument("--quick", action="store_true", help="only check that it runs: 1 seed, 4 s")

@@ -99,7 +99,7 @@ the results are from a rehearsal (`make gpu REHEARSE=1`), the command stops and 
 | the peak speed of this GPU is not known | the page has only the measured speed |
 | a MIG slice, or no permission to read GPM | some signals are missing, with the driver's reason |
 | PyTorch, Lightning or Transformers is missing | parts that need this library are skipped |
-| no time or no disk space is left | the other parts are not run; the page gives the reason |
+| no time or no disk space is left | the remaining parts are not run; the page gives the reason |
 
 `make gpu REHEARSE=1` makes a rehearsal: it runs the code of all stages without a GPU. A rehearsal
 takes at most about ten minutes. `benchmarks/gpu/README.md` describes the format of the files.

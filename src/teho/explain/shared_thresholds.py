@@ -61,7 +61,7 @@ _EVERY_RULE = {
     "lost_beside_gpus_percent": Threshold(
         20.0,
         "%",
-        "the profilers TraceML and XProf call it critical if waiting for data takes 20 % of "
+        "for the profilers TraceML and XProf, waiting for data is critical if it takes 20 % of "
         "the step time or more",
     ),
     "lost_min_s": chosen(2.0, "s", "every program needs about 2 s to start and to end"),
@@ -81,21 +81,25 @@ _ROOFLINE = {
     "near_percent": Threshold(
         60.0,
         "%",
-        "Nsight Compute (rule SOLBottleneck): if a program reaches less than 60 % of both the "
-        "peak arithmetic and the peak bandwidth, latency limits the speed",
+        "Nsight Compute (rule SOLBottleneck): if a program reaches neither 60 % of the peak "
+        "arithmetic nor 60 % of the peak bandwidth, latency limits the speed",
     ),
 }
 _OUTLIERS = {
     "deviations": Threshold(
         3.5,
         "deviations",
-        "Iglewicz and Hoaglin (1993) call a value an outlier if its modified z-score (from "
-        "the median and the median absolute deviation) is above 3.5",
+        "Iglewicz and Hoaglin (1993) call a value an outlier if its modified z-score is above "
+        "3.5; this score is computed from the median and the median absolute deviation",
     ),
     "points_min": chosen(
         10.0, "%", "differences of less than 10 percentage points do not matter to most readers"
     ),
-    "relative_min_percent": chosen(20.0, "%", "even equal GPUs differ by several per cent"),
+    "relative_min_percent": chosen(
+        20.0,
+        "%",
+        "even the figures of equal GPUs differ by several per cent",
+    ),
     "cores_min": chosen(1.0, "cores", "the operating system may use up to one core"),
     "memory_min_gib": chosen(1.0, "GiB", "libraries and logs need less than 1 GiB of memory"),
     "time_min_s": chosen(
@@ -106,7 +110,9 @@ _GOOD_USE = {
     "sm_active_percent": Threshold(80.0, "%", "the same threshold as gpu_sm_low"),
     "gpu_busy_percent": chosen(80.0, "%", "the same value as sm_active_percent"),
     "power_percent": chosen(
-        50.0, "%", "a GPU whose kernels wait or are tiny draws less than half of its power limit"
+        50.0,
+        "%",
+        "if the kernels on a GPU wait or are tiny, the GPU draws less than half of its power limit",
     ),
 }
 _SMALL_FILES = {

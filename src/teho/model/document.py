@@ -57,7 +57,7 @@ class Fact(msgspec.Struct, frozen=True):
     unit: str = ""
     note: str = ""
     aside: bool = False
-    """Whether only JSON and `seff` have this fact; text and HTML leave it out."""
+    """Whether only the formats JSON and `seff` show this fact."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     shown_in: str = ""
     """Unit of the numbers in text and HTML, such as GiB for bytes; empty: the same as `unit`."""
     decimals: int | None = None
-    """Number of decimals of all numbers in the column; null: the usual number for the unit."""
+    """Number of decimals of all numbers in the column; null: the usual number of decimals for the
+    unit."""
     aside: bool = False
     """Whether this column is left out if there is little room, as on a terminal."""
 
@@ -89,9 +90,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """Sorted by node, then by GPU or rank."""
     note: str = ""
     outliers: tuple[int, ...] = ()
-    """Indices in `rows` of the rows that differ most from all other rows, most different first."""
+    """Indices in `rows` of the rows that differ most from all other rows. The most different row
+    is first."""
     shown: tuple[int, ...] = ()
-    """Indices in `rows` of the rows to show if there is little room; empty: all rows."""
+    """Indices in `rows` of the rows to show if there is little room; empty: all rows are shown."""
     rest: str = ""
     """A line about the other rows, such as `and 58 more similar nodes: GPU busy 91 % to 95 %`."""
     level: Level = "default"
@@ -122,7 +124,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlotSeries(msgspec.Struct, frozen=True):
-    """One line of a plot: numbers with five digits, or null if no value was recorded."""
+    """One line of a plot: numbers with five significant digits, or null if a value is missing."""
 
     label: str
     values: list[Union[float, None]]
@@ -154,17 +156,19 @@ class Roof(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The point of one GPU in the roofline plot; a range if the tensor precision is not known."""
+    """The point of one GPU in the roofline plot, or a range if the tensor precision is unknown."""
 
     label: str
     bytes_per_s: float
     """Traffic of the GPU's memory."""
     least_flop_per_s: float
-    """Upper bound of the GPU's operations, if the tensor cores ran at their lowest rate."""
+    """Upper bound of the GPU's operations per second, if its tensor cores ran at their lowest
+    rate."""
     most_flop_per_s: float
-    """Upper bound of the GPU's operations, if the tensor cores ran at their highest rate."""
+    """Upper bound of the GPU's operations per second, if its tensor cores ran at their highest
+    rate."""
     least_flop_per_byte: float
-    """`least_flop_per_s` per byte of traffic."""
+    """`least_flop_per_s` divided by `bytes_per_s`."""
     most_flop_per_byte: float
 
 
@@ -179,7 +183,7 @@ class RooflinePlot(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes_per_s: float
     """Bandwidth of the memory, from the maker's documents: the sloping line of the plot."""
     roofs: tuple[Roof, ...]
-    """From the lowest to the highest."""
+    """Rates of arithmetic, from the lowest to the highest."""
     points: tuple[RooflinePoint, ...]
     """One for each GPU."""
     mean: RooflinePoint
@@ -207,7 +211,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Missing information and other remarks, one sentence each."""
     plots: tuple[Plot, ...] = ()
     heat_map: Plot | None = None
-    """How busy each GPU was, if there are several. Time bins can be wider than in `plots`."""
+    """How busy each GPU was, if there are several GPUs. Its time bins can be wider than the time
+    bins of `plots`."""
     rooflines: tuple[RooflinePlot, ...] = ()
     """One for each GPU model, if the activity of pipes and memory was recorded."""
     commands: tuple[str, ...] = ()

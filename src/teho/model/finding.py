@@ -13,21 +13,21 @@ __all__ = ["Abstention", "Certainty", "Evidence", "Finding", "Lack", "Severity",
 
 
 class Severity(str, enum.Enum):
-    """How serious a finding is, most serious first."""
+    """How serious a finding is, from the most serious to the least serious."""
 
     CRITICAL = "critical"
     """The allocation, or a large part of it, was wasted, or the run is in danger."""
     WARNING = "warning"
     """Time or money is lost."""
     REMARK = "remark"
-    """Useful to know. This may be intended."""
+    """Useful to know. What was found may be intended."""
 
 
 class Certainty(str, enum.Enum):
     """How sure a finding is."""
 
     SURE = "sure"
-    """The signals can hardly mean anything else."""
+    """It is very unlikely that the signals have another meaning."""
     LIKELY = "likely"
     """The signals are near a limit, or were recorded only for a short time."""
     POSSIBLE = "possible"

@@ -14,8 +14,9 @@ THRESHOLDS = {
     "times_longer": chosen(
         8.0,
         "times",
-        "the gradient of a matrix product needs two products, so the backward pass usually takes "
-        "about twice as long as the forward pass, with recomputed activations about three times",
+        "the gradient of a matrix product needs two products; so the backward pass usually takes "
+        "about twice as long as the forward pass, or about three times as long if activations "
+        "are recomputed",
     ),
     "backward_percent": chosen(
         30.0, "%", "below this limit, a faster backward pass would save little"

@@ -9,12 +9,16 @@ from teho.model.program import Doing
 RANK = 263
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "samples_max": chosen(2.0, "samples", "with more samples, a step shares its fixed cost"),
+    "samples_max": chosen(
+        2.0,
+        "samples",
+        "if a step has more samples, these samples share the fixed cost of the step",
+    ),
     "step_max_s": chosen(
         0.02,
         "s",
-        "in a longer step, computing takes far more time than the calls of the framework, of "
-        "some milliseconds",
+        "the calls of the framework take some milliseconds of each step; in a longer step, "
+        "computing takes far more time than these calls",
     ),
 }
 

@@ -16,8 +16,8 @@ THRESHOLDS = {
     "taken_percent": Threshold(
         25.0,
         "%",
-        "the portal of the Digital Research Alliance of Canada asks each job to use 75 % of "
-        "the cores; if other programs use 25 %, the job cannot do this",
+        "the portal of the Digital Research Alliance of Canada asks each job to use 75 % of its "
+        "cores; if other programs use more than 25 % of these cores, the job cannot use 75 %",
     ),
     "cores_min": chosen(
         0.5, "cores", "the operating system and the recorder together use less than half a core"

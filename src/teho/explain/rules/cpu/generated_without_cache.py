@@ -14,7 +14,8 @@ THRESHOLDS = {
     "generating_min_s": chosen(
         20.0,
         "s",
-        "20 s have 400 samples; if the cache takes 1 % of the time, some samples show it",
+        "the probe reads about 400 stacks in 20 s; if the cache takes 1 % of the time, some of "
+        "these stacks show the cache",
     ),
 }
 

@@ -18,7 +18,8 @@ THRESHOLDS = {
     "one_core_max": Threshold(
         1.3,
         "cores",
-        "Jobstats, a job report tool, calls a job serial up to 1.01 cores; libraries add a little",
+        "Jobstats, a job report tool, calls a job serial if the job keeps at most 1.01 cores "
+        "busy; in addition, libraries use a little CPU time",
     ),
 }
 MUTES = ("serial_program", "cores_unused", "python_bound")

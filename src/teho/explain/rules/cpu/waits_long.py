@@ -10,7 +10,11 @@ from teho.model.program import Doing, MainProcess
 RANK = 298
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "waiting_percent": chosen(30.0, "%", "shorter waits are usual at the start and at the end"),
+    "waiting_percent": chosen(
+        30.0,
+        "%",
+        "shorter waits are usual at the start and at the end of a run",
+    ),
     "busy_cores_percent": chosen(
         75.0,
         "%",

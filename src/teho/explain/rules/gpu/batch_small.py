@@ -16,7 +16,8 @@ THRESHOLDS = {
         50.0,
         "%",
         "SageMaker's profiler rules (rule BatchSize) warn if a program uses less than 70 % of "
-        "the GPU's memory; Teho uses 50 %, so that a batch of twice the size fits",
+        "the GPU's memory; Teho's threshold is 50 %, so that a batch of twice the size fits into "
+        "the memory",
     ),
     "sm_active_percent": Threshold(80.0, "%", "the same threshold as gpu_sm_low"),
     "busy_percent": Threshold(50.0, "%", "the same threshold as gpu_low_use"),

@@ -15,8 +15,8 @@ from teho.model.summary import NodeSummary
 RANK = 340
 SEVERITY = "warning"
 _SOURCE = (
-    "SageMaker's profiler rules report a run if its GPU is busy for less than 10 % of the time and "
-    "its CPU for more than 90 %"
+    "SageMaker's profiler rules report a run if its GPU is busy for less than 10 % of the time "
+    "and its CPU is busy for more than 90 % of the time"
 )
 THRESHOLDS = {
     "gpu_below_percent": Threshold(10.0, "%", _SOURCE),
@@ -29,13 +29,13 @@ THRESHOLDS = {
     "one_core_min": chosen(
         0.9,
         "cores",
-        "the program keeps one core busy for 90 % of the time; SageMaker's profiler rules use "
-        "90 % of all cores",
+        "the program keeps one core busy for 90 % of the time; in SageMaker's profiler rules, "
+        "the same 90 % apply to all cores together",
     ),
     "one_core_max": chosen(
         1.1,
         "cores",
-        "with at most this many cores in use, one thread does almost all the work",
+        "if at most this number of cores is in use, one thread does almost all the work",
     ),
 }
 MUTES = ("communication_bound",)

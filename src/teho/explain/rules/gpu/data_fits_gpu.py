@@ -15,9 +15,9 @@ THRESHOLDS = {
     "free_share_percent": Threshold(
         50.0,
         "%",
-        "the best practices of the Digital Research Alliance of Canada: load all data into "
-        "the GPU's memory if they fit; Teho requires free memory of twice the size of the "
-        "data",
+        "the best practices of the Digital Research Alliance of Canada advise you to load all "
+        "data into the GPU's memory if the data fit; for Teho, the data must fit into half of "
+        "the free memory",
     ),
 }
 SAME_LOSS_AS = (*INPUT_CAUSES, "input_of_one_rank_slower", "copies_from_pageable_memory")

@@ -15,9 +15,9 @@ THRESHOLDS = {
     "bandwidth_percent": Threshold(
         60.0,
         "%",
-        "Nsight Compute (rule SOLBottleneck): if the memory reaches 60 % of its peak "
-        "bandwidth, the memory limits the speed; DCGM's manual: programs reach at most 80 % "
-        "in practice",
+        "Nsight Compute (rule SOLBottleneck): if the memory reaches 60 % of its peak bandwidth, "
+        "the memory limits the speed; DCGM's manual: in practice, programs reach at most 80 % of "
+        "the peak bandwidth",
     ),
 }
 

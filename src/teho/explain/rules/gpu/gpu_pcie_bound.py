@@ -17,7 +17,7 @@ THRESHOLDS = {
     "link_percent": Threshold(
         20.0,
         "%",
-        "TraceML, a profiler for training, calls it critical if copies to the GPU take 20 % "
+        "for TraceML, a profiler for training, copies to the GPU are critical if they take 20 % "
         "of the GPU's time",
     ),
     "warning_percent": chosen(

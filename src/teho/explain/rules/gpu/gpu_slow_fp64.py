@@ -21,8 +21,8 @@ THRESHOLDS = {
     "rate_percent": chosen(
         25.0,
         "%",
-        "in the file peaks.toml, the 64-bit rate of GPUs made for 64 bits is 50 % of their 32-bit "
-        "rate; for other GPUs it is 3 %",
+        "in the file peaks.toml, GPUs that are made for 64-bit numbers have a 64-bit rate of 50 "
+        "% of their 32-bit rate; other GPUs have a 64-bit rate of 3 % of their 32-bit rate",
     ),
 }
 

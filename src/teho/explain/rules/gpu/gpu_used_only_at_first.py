@@ -24,10 +24,12 @@ THRESHOLDS = {
         33.3,
         "%",
         "above this limit, the GPU was idle for the last third of the run; in issue 28 of "
-        "Jobstats, a job report tool, users ask for means over parts of a run",
+        "Jobstats, a job report tool, users ask for the mean values of parts of a run",
     ),
     "idle_share_critical_percent": chosen(
-        50.0, "%", "the job did not use half of the GPU time that it was billed for"
+        50.0,
+        "%",
+        "above this limit, the GPU was idle for half of the time that the job was billed for",
     ),
     "blips_percent": chosen(
         5.0,

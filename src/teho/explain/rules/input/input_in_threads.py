@@ -13,14 +13,14 @@ THRESHOLDS = {
     "awaiting_percent": chosen(
         50.0,
         "%",
-        "below this limit, the main thread itself does most of the loading, and the threads only "
-        "read",
+        "below this limit, the main thread itself does most of the loading, and the loader's "
+        "threads only read",
     ),
     "cores_min": Threshold(
         3.0,
         "cores",
-        "docs/faults.md: with two cores, workers made the same pipeline slower, because they "
-        "compete with the program",
+        "docs/faults.md: on two cores, the same pipeline was slower with workers, because the "
+        "workers compete with the program for the cores",
     ),
 }
 MUTES = (

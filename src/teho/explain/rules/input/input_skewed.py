@@ -18,11 +18,10 @@ THRESHOLDS = {
     "rare_percent": chosen(
         20.0,
         "%",
-        "if the program waits long for more than a fifth of the batches, long waits are not "
-        "exceptions",
+        "if more than a fifth of the batches cause a long wait, long waits are not exceptions",
     ),
     "waits_min": chosen(
-        20.0, "batches", "if the run has fewer batches, one slow batch may be chance"
+        20.0, "batches", "if the run has fewer batches, one batch may be slow by chance"
     ),
 }
 MUTES = ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED)

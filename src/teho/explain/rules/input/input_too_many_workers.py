@@ -13,7 +13,7 @@ THRESHOLDS = {
     "without_core_percent": Threshold(
         10.0,
         "%",
-        "this is the threshold lost_percent: Teho warns if the program waits for data for a "
+        "the same threshold as lost_percent: Teho warns if the program waits for data for a "
         "tenth of the time",
     ),
     "mostly_waiting_percent": MOST_OF_THE_TIME,

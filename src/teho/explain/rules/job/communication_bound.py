@@ -20,7 +20,8 @@ THRESHOLDS = {
     "together_percent": chosen(
         90.0,
         "%",
-        "nearly all GPUs of the run must wait at the same time; among many GPUs, one may differ",
+        "nearly all GPUs of the run must wait at the same time; in a run of many GPUs, one GPU "
+        "may be an exception",
     ),
     "busy_below_percent": Threshold(
         50.0,
@@ -31,7 +32,8 @@ THRESHOLDS = {
     "power_below_percent": chosen(
         50.0,
         "%",
-        "a GPU whose kernels only wait for other GPUs draws less than half of its power limit",
+        "if the kernels on a GPU only wait for other GPUs, the GPU draws less than half of its "
+        "power limit",
     ),
     "exchange_min_mb_per_s": chosen(
         100.0, "MB/s", "the slowest network of a cluster has 1 Gbit/s, and carries up to 125 MB/s"
@@ -39,7 +41,8 @@ THRESHOLDS = {
     "exchange_warning_mb_per_s": chosen(
         1000.0,
         "MB/s",
-        "a network of 10 Gbit/s carries up to 1250 MB/s; traffic of 1000 MB/s is not chance",
+        "a network of 10 Gbit/s carries up to 1250 MB/s; traffic of 1000 MB/s does not occur by "
+        "chance",
     ),
 }
 MUTES = ("gpu_pcie_bound", "gpu_launch_bound", *DEEP_GPU)

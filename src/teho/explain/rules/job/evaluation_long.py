@@ -14,7 +14,10 @@ THRESHOLDS = {
         25.0, "%", "below this limit, evaluation is usual beside the training"
     ),
     "evaluation_warning_percent": chosen(
-        35.0, "%", "above this limit, the training could be half as long again in the same time"
+        35.0,
+        "%",
+        "above this limit, a run without evaluation could do 1.5 times as much training in the "
+        "same time",
     ),
 }
 NAMES_NO_CAUSE = True

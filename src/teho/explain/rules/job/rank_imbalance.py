@@ -22,20 +22,20 @@ THRESHOLDS = {
     "working_percent": Threshold(
         25.0,
         "%",
-        "the same threshold as gpu_one_idle: if all GPUs of the run are below this limit, "
-        "no GPU works much",
+        "the same threshold as gpu_one_idle: if all GPUs of the run are busy for less than this "
+        "share of the time, no GPU works much",
     ),
     "power_percent": Threshold(
         20.0,
         "%",
-        "TraceML, a profiler for training, calls a difference of 20 % of the step time "
-        "critical; the power of equal GPUs normally differs by less",
+        "for TraceML, a profiler for training, a difference of 20 % of the step time is "
+        "critical; the power of equal GPUs normally differs by less than 20 %",
     ),
     "busy_points": Threshold(
         20.0,
         "%",
-        "TraceML, a profiler for training, calls it critical if one rank differs from the "
-        "others by 20 % of the step time",
+        "for TraceML, a profiler for training, a difference of 20 % of the step time between one "
+        "rank and the others is critical",
     ),
 }
 

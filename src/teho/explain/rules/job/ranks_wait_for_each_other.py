@@ -14,8 +14,8 @@ THRESHOLDS = {
     "uneven_points": Threshold(
         20.0,
         "%",
-        "TraceML, a profiler for training, calls it critical if one rank differs from the others "
-        "by 20 % of the step time",
+        "for TraceML, a profiler for training, a difference of 20 % of the step time between one "
+        "rank and the others is critical",
     ),
     "exchange_percent": chosen(
         15.0, "%", "below this limit, exchanging gradients is usual in a training of several ranks"

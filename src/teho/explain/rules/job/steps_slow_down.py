@@ -14,10 +14,16 @@ RANK = 285
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "times_longer": chosen(
-        1.5, "times", "steps that take half as long again at the end are more than noise"
+        1.5,
+        "times",
+        "if steps at the end take 1.5 times as long as steps at the beginning, this is more than "
+        "noise",
     ),
     "grown_points": chosen(
-        25.0, "%", "a line that takes a quarter more of the time than at the beginning has grown"
+        25.0,
+        "%",
+        "a line has grown if its share of the time is 25 percentage points higher at the end "
+        "than at the beginning",
     ),
     "last_percent": chosen(
         50.0, "%", "above this limit, the line that has grown takes most of the time at the end"

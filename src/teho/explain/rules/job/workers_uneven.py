@@ -10,7 +10,9 @@ RANK = 268
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "waiting_percent": chosen(
-        50.0, "%", "below this limit, the main process works too, and its workers may have to wait"
+        50.0,
+        "%",
+        "below this limit, the main process works too, and its workers may have to wait for it",
     ),
 }
 MUTES = ("python_bound", "serial_program", "cores_unused")

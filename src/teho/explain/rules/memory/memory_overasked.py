@@ -22,7 +22,8 @@ THRESHOLDS = {
     "unused_min_gib": chosen(
         4.0,
         "GiB",
-        "a node has about 4 GiB for each core; another job could use a core with this memory",
+        "a node has about 4 GiB of memory for each core; with this amount of memory, another job "
+        "could use one core",
     ),
     "margin_percent": chosen(
         20.0,

@@ -131,7 +131,10 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
         "The times of the samples are not exact: ± is the error that this causes. The error of "
         "the sensors is not included."
     )
-    yield "Difference shows how far (in %) the counter is above power times time."
+    yield (
+        "Difference compares the energy from the counter with the energy from power times time: "
+        "it shows by how many per cent the energy from the counter is higher."
+    )
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
         yield "Without a counter, energy is power times time."
     if any(gpu.energy.stuck_s for gpu in known):
