@@ -39,7 +39,7 @@ class TestRankImbalance:
             "GPU 5 on r01g02 drew 211 W, the other 31 GPUs 560 W to 595 W: the load is uneven."
         )
         evidence = figures(finding)
-        assert evidence["time with a large difference from the others, GPU 5 on r01g02"] == 100
+        assert evidence["time in which it differed much from the others, GPU 5 on r01g02"] == 100
         assert evidence["GPU power, median of the others"] == 575
         # Its busy share is the highest of all: that alone would have hidden it.
         assert evidence["GPU busy, mean, GPU 5 on r01g02"] == 99

@@ -33,7 +33,7 @@ _DOOMED = 3
   teho doctor --python ~/venv/bin/python --data /scratch/images
   srun --gpus=1 teho doctor --only cpu-only-build,driver-too-old""")
 @option("--python PATH", "Check the Python that your programs use. If this Python is in a "
-                         "container, give -.",
+                         "container, give '-' instead of a path.",
         unset="the first Python on PATH", default="")  # fmt: skip
 @option("--data DIR", "Also check a sample of the files in DIR.", unset="no files", default="")
 @option("--cluster NAME", "Use the limits of this cluster.", unset="this machine's cluster",

@@ -27,7 +27,7 @@ __all__ = ["command"]
         "each line is for a local rank: core numbers such as 0-6, or a mask such as 0x7f.",
         default="auto")  # fmt: skip
 @option("--gpus",
-        "Show each rank all GPUs of the node (all) or only its own GPUs (own); auto: do what "
+        "Let each rank use all GPUs of the node (all) or only its own GPUs (own); auto: do what "
         "the cluster's documents advise.", type=click.Choice(["auto", "all", "own"]),
         default="auto")  # fmt: skip
 @option("--env NAME=VALUE", "Set an environment variable; may be repeated.", unset="none",

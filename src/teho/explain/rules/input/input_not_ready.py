@@ -47,7 +47,7 @@ def judge(context: ProgramContext) -> Findings:
             evidence=(
                 Evidence("steps that were checked", float(looks)),
                 Evidence("steps without a batch ready", share, "%"),
-                Evidence("share of the pipeline's work, map", map_percent, "%"),
+                Evidence("share of `map` in the work of the pipeline", map_percent, "%"),
             ),
             action=_action(context, main, pipeline),
         )

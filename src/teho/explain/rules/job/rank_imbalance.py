@@ -166,7 +166,7 @@ def _uneven(
         Severity.WARNING,
         f"{name_all(odd)} {did}, {rest} {span(usual, signal.unit)}: the load is uneven.",
         evidence=(
-            *per_place("time with a large difference from the others", "%", far),
+            *per_place("time in which it differed much from the others", "%", far),
             *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
             *(Evidence(f"rank that probably uses {gpu.name}", f"{rank}") for gpu in odd[:MOST_NAMED]
               if (rank := rank_at(context.run, gpu.node.name, gpu.gpu.position)) is not None),

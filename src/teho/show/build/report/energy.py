@@ -132,8 +132,8 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
         "the sensors is not included."
     )
     yield (
-        "Difference compares the energy from the counter with the energy from power times time: "
-        "it shows by how many per cent the energy from the counter is higher."
+        "The column Difference shows by how many per cent the energy of the counter is higher than "
+        "the mean power multiplied by the time."
     )
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
         yield "Without a counter, energy is power times time."
