@@ -53,7 +53,7 @@ soak: .venv/dev  ## Plans on random sites against a real SCHEDULER; SITES, REQUE
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.
 	$(BIN)/python benchmarks/run.py --write docs/benchmarks.md
 
-faults: .venv/dev  ## Plant faults and count who finds them, into docs/faults.md: 25 minutes.
+faults: .venv/dev  ## Plant faults and count who finds them, into docs/faults.md: 45 minutes.
 	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
 	$(BIN)/python benchmarks/faults/run.py --write docs/faults.md
 

@@ -207,8 +207,8 @@ fault. The *top cause* is the first finding in `teho report` that says why time 
 _CONFUSION = """\
 Each row is a planted fault, and each column is a cause that Teho found. A number in the table is a
 number of runs. If the number is bold, Teho found the right cause in these runs. In a row,
-*no finding* means that Teho must not find a cause. In a column, *nothing* means that Teho found no
-cause.
+*no finding* means that Teho must not find a cause. In a column, *no finding* means that Teho found
+no cause.
 """
 _METHOD = """\
 Each program generates its input data once. A case has several settings of a program: with the

@@ -346,6 +346,14 @@ class TestWaitsLong:
         one = process(seen((own("wait()"),), 90.0, State.SLEEPING), progress=())
         assert judged(waits_long, watched(one, parts=IDLE)) == []
 
+    @pytest.mark.parametrize(
+        ("state", "count"), [(State.SLEEPING, 0), (State.LOCK, 0), (State.NETWORK, 1)]
+    )
+    def test_a_thread_in_a_gpus_driver_waits_for_locks_and_times(self, state, count):
+        parts = [NodePart(NODE, cores=8, cores_used=1.0, gpus=[gpu(90.0)])]
+        waits = process(seen((own("kernels.launch()"),), 62.0, state), torch={"cuda": "12.6"})
+        assert len(judged(waits_long, watched(waits, parts=parts))) == count
+
     def test_waiting_for_processes_that_use_the_cores_is_no_loss(self):
         assert judged(waits_long, self.made(State.PROCESS, 90.0, BUSY)) == []
 

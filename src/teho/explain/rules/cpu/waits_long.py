@@ -37,6 +37,7 @@ _ADVICE = {
     Doing.LOCK: "Find the thread that holds the lock: `py-spy dump --pid PID` shows all threads. "
     "Hold locks only for short times.",
 }
+_AS_IN_A_DRIVER = frozenset((Doing.LOCK, Doing.SLEEPING))
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -45,6 +46,8 @@ def judge(context: ProgramContext) -> Findings:
     Waiting for a process does not count if the program keeps the cores busy. A wait in a known
     activity does not count either, and in a short run the waits of the set-up. A program without
     known steps is not judged: waiting may be its purpose, for example for a sensor or a server.
+    With a GPU, waits for locks and times do not count: in the GPU's driver, a thread waits in the
+    same way.
     """
     for main in context.mains[:1]:
         if not main.process.progress:
@@ -81,7 +84,8 @@ def judge(context: ProgramContext) -> Findings:
 
 
 def _waits_s(context: ProgramContext, main: MainProcess) -> dict[Doing, float]:
-    waits = dict.fromkeys(_ADVICE, 0.0)
+    has_gpu = bool(context.gpus) and main.process.may_use_device
+    waits = {doing: 0.0 for doing in _ADVICE if not (has_gpu and doing in _AS_IN_A_DRIVER)}
     is_long = main.process.wall_s >= context.limit("work_min_s")
     early = () if is_long else early_stacks(main.process)
     for stacks, sign in ((main.process.stacks, 1), (early, -1)):
