@@ -34,6 +34,8 @@ TIME_CAUSES = (
     "waits_for_device",
     "gpu_launch_bound",
     "problem_too_small",
+    "backward_long",
+    "generated_without_cache",
     "batch_small",
     "gpu_tensor_cores_idle",
     "double_precision",
