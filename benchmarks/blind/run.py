@@ -31,6 +31,7 @@ sys.path.insert(0, str(_HERE.parent))
 from common import ROOT, SCRIPTS, environment, say  # noqa: E402 - the path above leads to it
 
 _LONGEST_S = 300
+_ENDS_WITHIN_S = 30
 _SHORTEST_JOB_S = 5
 
 
@@ -127,7 +128,11 @@ def _in_a_copy(
         except subprocess.TimeoutExpired:
             # Its children too: they would compete with the next program.
             os.killpg(program.pid, signal.SIGTERM)
-            output, _ = program.communicate()
+            try:
+                output, _ = program.communicate(timeout=_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(program.pid, signal.SIGKILL)
+                output, _ = program.communicate()
             return Ran(_LONGEST_S, 124, output)
         return Ran(time.monotonic() - began_s, program.returncode, output)
 

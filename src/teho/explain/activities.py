@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from teho.config.toml import read_toml
-from teho.explain.where import LineTimes, doing_in, doing_of, place_of
+from teho.explain.where import IMPORTS, LineTimes, doing_in, doing_of, place_of
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
 
@@ -37,7 +37,6 @@ _AWAITED = frozenset((Doing.LOADING, Doing.PROCESS, Doing.WAITING, Doing.SLEEPIN
 _PACKAGES = re.compile(r"/(site|dist)-packages/")
 _BOOTSTRAP = re.compile(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstrap$")
 """Function at the bottom of a child process; a forked one has its parent's stack below it."""
-_IMPORT = re.compile(r"<frozen importlib\._bootstrap")
 _MANY_CHILDREN = 8
 _PASSIVE = frozenset((State.PROCESS, State.LOCK, State.SLEEPING, State.WAITING))
 
@@ -69,12 +68,10 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Patterns for the text of the innermost Python line."""
     anywhere: bool = False
     """Whether library functions that called the program count too."""
-    alone: bool = False
-    """Whether it does not count while other threads compute and the main thread waits for them."""
     may_be_purpose: bool = False
     """Whether it may be what a program without steps is for."""
-    in_threads: bool = False
-    """Whether it counts only while other threads compute and the main thread waits for them."""
+    in_threads: Literal["too", "only", "never"] = "too"
+    """Whether it counts while other threads compute and the main thread waits for them."""
     least_percent: float = 0.0
     """It counts only from this share of the time in %."""
     repeated: bool = False
@@ -97,7 +94,7 @@ class ActivityTime(NamedTuple):
     """The program's lines that led to it, with the wall time of each in s, longest first."""
     in_others: bool
     """Whether most of it was in the workers of a data loader or in other child processes."""
-    in_loading: bool = False
+    in_loading: bool
     """Whether most of it was in loading data."""
 
 
@@ -152,9 +149,9 @@ def activity_of(seen: Seen) -> Activity | None:
 def _activity(
     called: tuple[str, ...], callers: tuple[str, ...], text: str, state: State
 ) -> Activity | None:
-    is_import = any(map(_IMPORT.search, called))
+    is_import = any(map(IMPORTS.search, called))
     for activity, files, calls in _patterns():
-        if activity.in_threads if state is not State.THREADS else activity.alone:
+        if activity.in_threads == ("never" if state is State.THREADS else "only"):
             continue
         if is_import and not activity.only_in_children:
             continue
@@ -181,8 +178,8 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
     awaited_s = 0.0
     for seen in main.process.stacks:
         activity = activity_of(seen)
-        # Without child processes, the pool has threads: nothing is sent to them.
-        if activity is not None and activity.in_threads and not main.children:
+        # Without child processes, the workers of the pool are threads, which share all objects.
+        if activity is not None and activity.in_threads == "only" and not main.children:
             activity = None
         if activity is not None and not activity.only_in_children:
             found[activity.name].add(seen, 1.0)
@@ -201,7 +198,7 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
             weight = min(1.0, awaited_s / others_s)
             found[activity.name].add(seen, weight, is_elsewhere=True, is_loading=bool(main.workers))
     if detects_anomalies(main):
-        # It stores the Python stack of each operation; nothing else formats so many.
+        # It formats the Python stack of each operation.
         found[_TRACEBACKS].activity = found[ANOMALY_MODE].activity
     times = [one.time() for one in found.values() if one.wall_s > 0]
     return sorted(times, key=lambda one: -one.wall_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from teho.explain.rule import Evidence
@@ -45,20 +46,16 @@ def longest_compile_s(main: MainProcess) -> float:
 def unfinished_compile_s(main: MainProcess) -> float:
     """Return the time in s of a compilation that had not ended at the end of the run; 0 if none."""
     last = main.process.parts[-1] if main.process.parts else ()
-    last_s = sum(seen.wall_s for seen in last)
-    in_last_s = sum(seen.wall_s for seen in last if _is_compiling(seen))
-    if in_last_s < _NEARLY_ALL * last_s:
+    if _compiling_s(last) < _NEARLY_ALL * sum(seen.wall_s for seen in last):
         return 0.0
     known_s = sum(float(facts["compile_s"]) for facts in _functions(main).values())
-    return max(0.0, sum(map(_compiling_s, main.process.stacks)) - known_s)
+    return max(0.0, _compiling_s(main.process.stacks) - known_s)
 
 
-def _is_compiling(seen: Seen) -> bool:
-    return any(_COMPILER.search(frame.file) for frame in seen.frames)
-
-
-def _compiling_s(seen: Seen) -> float:
-    return seen.wall_s if _is_compiling(seen) else 0.0
+def _compiling_s(stacks: Iterable[Seen]) -> float:
+    return sum(
+        seen.wall_s for seen in stacks if any(_COMPILER.search(frame.file) for frame in seen.frames)
+    )
 
 
 def _single(main: MainProcess) -> dict[str, dict[str, Any]]:

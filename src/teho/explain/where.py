@@ -10,6 +10,7 @@ from teho.model.program import Doing, Spent
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
 
 __all__ = [
+    "IMPORTS",
     "LOADER_FILES",
     "LineTimes",
     "doing_in",
@@ -26,6 +27,9 @@ LOADER_FILES = re.compile(
     r"torch/utils/data/|tensorflow/python/data/|datasets/iterable_|grain/_src/python/"
 )
 """Files of the libraries that load data."""
+
+IMPORTS = re.compile(r"<frozen importlib\._bootstrap")
+"""Files of Python that import modules."""
 
 # The first pattern that matches a function on the stack counts. A stack is read from the outside
 # in: a file that is imported in order to save something counts as saving.
@@ -54,7 +58,7 @@ _BY_PLACE = (
             r"|numpy/lib/\w*npyio).*:.*save"
         ),
     ),
-    (Doing.IMPORTING, re.compile(r"<frozen importlib\._bootstrap")),
+    (Doing.IMPORTING, IMPORTS),
     # These functions are Python: the call into C below them has no name.
     (
         Doing.COPYING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
-from teho.explain.where import place_of
+from teho.explain.where import IMPORTS, place_of
 
 RANK = 297
 SEVERITY = "remark"
@@ -28,7 +28,6 @@ _OTHER_DERIVATIVES = re.compile(r"torch/autograd/__init__\.py:grad$|torch/_funct
 """Functions that compute derivatives which are a part of the loss."""
 _COMPILED = re.compile(r"torch/_inductor/|torch/_dynamo/eval_frame\.py:(?!DisableContext)")
 """Functions of compiled code, in which modules have no functions of their own."""
-_IMPORT = re.compile(r"<frozen importlib")
 _FORWARD = re.compile(r"torch/nn/modules/module\.py:(Module\.)?_call_impl$")
 
 
@@ -46,7 +45,7 @@ def judge(context: ProgramContext) -> Findings:
     for seen in main.process.stacks:
         places = [place_of(frame) for frame in seen.frames]
         if any(map(_OTHER_DERIVATIVES.search, places)) or any(map(_COMPILED.search, places)):
-            if not any(map(_IMPORT.search, places)):
+            if not any(map(IMPORTS.search, places)):
                 return
         elif any(map(_BACKWARD.search, places)):
             backward_s += seen.wall_s
