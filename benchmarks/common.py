@@ -73,7 +73,7 @@ class Row:
     theirs_text: str = ""
     """The text for `theirs` in the table. If it is given, the row has no ratio."""
     verdict: str = ""
-    """The text in the column *Holds*, instead of yes or no."""
+    """The text in the column *Budget kept*, instead of yes or no."""
 
     @property
     def holds(self) -> bool | None:

@@ -1,7 +1,7 @@
 """Devices: the time to sample a node with eight H100 GPUs, and the time until the first sample.
 
-*One sample* has every metric of eight stub GPUs, including the metrics of GPM (the driver's figures
-about the use of a GPU's parts). The benchmark reads these metrics in the same way as the recorder,
+*One sample* has every metric of eight stub GPUs, including the metrics of GPM, which are NVIDIA's
+activity counters in the driver. The benchmark reads these metrics in the same way as the recorder,
 and measures the CPU time of the process. *Plain binding* calls the same driver functions through
 nvidia-ml-py, one after the other, and does not use the answers of the driver. For *energy*, one
 call of `teho.energy()` reads all GPUs together. The benchmark compares this call with one call of

@@ -3,8 +3,8 @@
 In a job with eight stub GPUs, `teho doctor` imports the framework to learn which GPUs the framework
 can use. In this benchmark, the framework is a module with a few lines, because this machine cannot
 run PyTorch for CUDA. The last row uses the real PyTorch. In this row, `teho doctor` loads only
-PyTorch's compiled library. The benchmark compares the time in this row with a normal `import torch`
-in the same Python. These two ways of loading PyTorch run alternately.
+PyTorch's compiled library. The benchmark compares the time in this row with the time of a normal
+`import torch` in the same Python. These two ways of loading PyTorch run alternately.
 """
 
 from __future__ import annotations

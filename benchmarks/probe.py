@@ -1,4 +1,4 @@
-"""Probe: what the probe and the stack sampler cost a Python program, and what profilers cost.
+"""Probe: how much the probe, the stack sampler and other profilers slow down a Python program.
 
 Three small programs run with the probe and the stack sampler, as under `teho run`. The program
 *training* trains a small CNN with images that a DataLoader prepares in the same process. The
@@ -7,36 +7,37 @@ one thread, as with torchrun.
 
 The cost of the sampler is smaller than the noise of a shared machine. On average, the sampler may
 use 0.4 % of a core in the first 150 s of a process. In this benchmark, the sampler may use ten
-times as much, and the loss of speed is divided by ten. The run is divided into time windows of half
-a second. In windows 1, 3, 5 and so on, the program stops the sampler (SIGSTOP). These windows are
-called *stopped*. Windows 2, 4, 6 and so on are of two kinds, in random order. In half of these
+times this share, and the loss of speed is divided by ten. The run is divided into time windows of
+half a second. In windows 1, 3, 5 and so on, the program stops the sampler (SIGSTOP). These windows
+are called *stopped*. Windows 2, 4, 6 and so on are of two kinds, in random order. In half of these
 windows, the sampler runs. Such windows are called *awake*. In the other half, the sampler stays
 stopped. These windows are called *stopped again*. Teho's figure shows how much longer a step took
 in an *awake* window than in the *stopped* windows before and after it. Each *awake* window gives
 one value in per cent. Teho's figure is the mean of the middle half of these values, divided by ten,
 with its 95 % confidence interval (bootstrap). The figure *stopped again* is computed in the same
 way from the *stopped again* windows. The true value of this figure is 0. In two cases, the column
-*Holds* says neither yes nor no: the interval of *stopped again* reaches the budget, or Teho's
+*Budget kept* says *too noisy to tell*: the interval of *stopped again* reaches the budget, or Teho's
 interval contains the budget.
 
 The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
-during a run. So the benchmark measures the cost of the wrapping separately, and adds this cost to
-Teho's figure for *training*. For this measurement, some processes run with the probe, and some run
-without the probe. Each process runs a data loader that returns numbers, and an optimizer with one
-parameter. The benchmark takes the shortest time per batch with the probe, and subtracts the
-shortest time per batch without the probe. The benchmark multiplies this difference by the batches
-per second in *training*. The probe and the sampler measure their own CPU time from the start of a
-run. The rows *CPU time of probe and sampler* have this time. Only the last two rows of the table
-include the cost at the start and the end of a program.
+during a run. So the benchmark measures the cost of the wrapped functions separately, and adds this
+cost to Teho's figure for *training*. For this measurement, some processes run with the probe, and
+some run without the probe. Each process runs a data loader that returns numbers, and an optimizer
+with one parameter. The benchmark takes the shortest time per batch with the probe, and subtracts
+the shortest time per batch without the probe. The benchmark multiplies this difference by the
+number of batches per second in *training*. The probe and the sampler measure their own CPU time
+from the start of a run. The rows *CPU time of probe and sampler* show the sum of both times. Only
+the last two rows of the table include the cost at the start and the end of a program.
 
-Other profilers cannot be stopped in this way, so the benchmark compares whole runs. In each round,
-the program runs once with each profiler and once without a profiler. A profiler's figure shows how
-much longer a step took with the profiler, after a warm-up of two seconds. The figure is the median
-over all rounds, with the minimum and the maximum. The start and the end of the program are not
-included. *A second run* is a second run of the program without a profiler. If a profiler's figure
-is inside the range of *a second run*, the figure is noise. The row *the probe, as a whole process*
-measures the probe in the same way as the profilers. This row is a check of the method with time
-windows. If the method hid a cost, this row would show the cost.
+Other profilers cannot be stopped and continued during a run, so the benchmark compares whole runs.
+In each round, the program runs once with each profiler and once without a profiler. A profiler's
+figure shows how much longer a step took with the profiler, after a warm-up of two seconds. The
+figure is the median over all rounds, with the minimum and the maximum. The start and the end of the
+program are not included. *A second run* is a second run of the program without a profiler. If a
+profiler's figure is inside the range of *a second run*, the figure is noise. The row *the probe, as
+a whole process* measures the probe in the same way as the profilers. This row is a check of the
+method with time windows. If the method with time windows missed a cost, this row would show the
+cost.
 
 torch.profiler records only the CPU. *torch.profiler, scheduled* repeats
 `schedule(wait=5, warmup=1, active=3)` and writes its traces. With TraceML, each step is inside

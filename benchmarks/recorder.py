@@ -1,15 +1,16 @@
 """The recorder: eight GPUs and the host, sampled once a second, compared with two similar tools.
 
-All three tools run at the same time, in separate processes, during several time windows. Teho runs
-as `teho run -- sleep`. nvitop and codecarbon only collect values, and write no files. The kernel
-reports the CPU time of each process in nanoseconds. For *CPU time of the start*, the benchmark
-takes the CPU time of the first seconds. From this time, the benchmark subtracts the CPU time of the
-same number of seconds later in the run. The row *CPU time of a whole* `teho run` also includes the
-supervisor, the sealing of the recording, and the report. PSS divides shared pages among the
-processes that share them, so the sum of PSS over several processes is correct. To compare the
-tools, this page uses their memory in the first minutes. The rows for 900 samples show the memory at
-the end of a longer run. A signal is one quantity of one device. The signals of nvitop are counted
-in its output. The signals of codecarbon are counted in its source code.
+Teho, nvitop and codecarbon run at the same time, in separate processes, during several time
+windows. Teho runs as `teho run -- sleep`. nvitop and codecarbon only collect values, and write no
+files. The kernel reports the CPU time of each process in nanoseconds. For *CPU time of the start*,
+the benchmark takes the CPU time of the first seconds. From this time, the benchmark subtracts the
+CPU time of the same number of seconds later in the run. The row *CPU time of a whole* `teho run`
+also includes the CPU time of the supervisor, of sealing the recording, and of the report. If
+several processes share a page of memory, PSS divides the page among these processes. So the sum of
+the PSS of several processes counts each page only once. The rows that compare the tools show the
+memory in the first minutes. The rows for 900 samples show the memory at the end of a longer run. A
+signal is one quantity of one device. The signals of nvitop are counted in its output. The signals
+of codecarbon are counted in its source code.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ NAMES = (
     "big_report",
 )
 
-_HEADS = ("What", "Unit", "Teho", "Peer", "Ratio", "Budget", "Holds")
+_HEADS = ("What", "Unit", "Teho", "Other tool", "Ratio", "Budget", "Budget kept")
 _PREFACE = """\
 # Benchmarks
 
@@ -41,7 +41,7 @@ This page shows the cost of Teho in time and memory, compared with the cost of o
 section was measured in one session, on the machine that the section names. Figures are medians,
 with the minimum and the maximum in brackets. A *peer* is another tool or program that does similar
 work. A *ratio* is Teho's median divided by the peer's median. A *budget* is the largest figure that
-we allow for Teho. The column *Holds* says whether Teho's median is within the budget. *Stub GPUs*
+we allow for Teho. The column *Budget kept* says whether Teho's median is within the budget. *Stub GPUs*
 are not real: a stand-in for NVIDIA's library reports eight H100 GPUs. `make bench` writes this page
 again.
 """

@@ -2,8 +2,8 @@
 
 `teho run -- true` records with eight stub GPUs, seals the recording (joins its rows into one file)
 and prints the report. The files of Teho and of the other tools are already in the file system's
-cache. `teho --help` does not load the other commands. For the other tools, `--version` is the
-shortest command.
+cache. `teho --help` does not load the code of the commands, such as `teho run`. For the other
+tools, `--version` is the fastest command.
 """
 
 from __future__ import annotations

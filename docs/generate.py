@@ -326,7 +326,7 @@ def _on_a_gpu() -> list[str]:
     ):
         return [
             "**No GPU has been measured yet**, so this table has only columns for CPU cores.",
-            "[On a real GPU](../gpu.md) says how to measure a GPU. When such a result is stored,",
+            "[On a real GPU](../gpu.md) says how to measure a GPU. When a GPU has been measured,",
             "this page shows the GPU's columns here.",
         ]
     shown = render_text(bench_document(bench), width=80, color=False)

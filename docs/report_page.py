@@ -67,7 +67,7 @@ def report_page() -> str:
 
 Numbers are in base units: bytes, seconds, joules, watts, per cent.
 
-A cell is one of these:
+A value of the type *cell* is one of these:
 
 - a number or a text;
 - `null`, if the cell does not apply to its row, such as a GPU column for a node without GPUs;

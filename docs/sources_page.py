@@ -69,10 +69,11 @@ def lines_of(text: str) -> list[int]:
 
 _HEAD = """# The source documents, line by line
 
-The work on Teho began with five documents about GPUs. Each document explains capabilities or asks
-for them. This page lists every such capability. For each capability, the page names the command of
-Teho that has it, and a test of it. If you know a piece of advice from one of the documents, you can
-find the command for the advice on this page. The documents are not in Teho's source code.
+The work on Teho began with five documents about GPUs. Each document explains capabilities (what a
+user should be able to do) or asks for them. This page lists every such capability. For each
+capability, the page names the command of Teho that has this capability, and a test of this command.
+If you know a piece of advice from one of the documents, you can find the command for the advice on
+this page. The documents are not in Teho's source code.
 
 To try the commands, go to the top folder of Teho's source code, and run
 `export TEHO_HOME=examples/learn`. The test `tests/test_source_documents.py` runs the commands of

@@ -39,7 +39,7 @@ def test_quick_form_prints_its_rows(name: str, row: str, tmp_path: Path) -> None
     )
     assert done.returncode == 0, done.stderr
     table = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert table[0].startswith("| What | Unit | Teho | Peer |")
+    assert table[0].startswith("| What | Unit | Teho | Other tool |")
     (line, *_) = [line for line in table if row in line]
     assert len(line.split("|")) == len(table[0].split("|"))
     page = (tmp_path / "page.md").read_text(encoding="utf-8")

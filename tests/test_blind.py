@@ -8,10 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 ROOT = Path(__file__).parents[1]
 BLIND = ROOT / "benchmarks" / "blind"
+sys.path.insert(0, str(BLIND))
+
+import recordings  # noqa: E402 - the path above leads to it
+
 ROUNDS = sorted(one.parent for one in BLIND.glob("round*/verdicts.toml"))
 
 
@@ -30,3 +35,25 @@ def test_answers_and_reports_are_those_of_the_first_try(place: Path) -> None:
     patches = b"".join(one.read_bytes() for one in sorted((place / "cured").glob("*.patch")))
     answers = (place / "answers.toml").read_bytes()
     assert {hashlib.sha256(one).hexdigest() for one in (reports, patches, answers)} == sealed
+
+
+@pytest.mark.parametrize("place", ROUNDS, ids=lambda place: place.name)
+def test_a_changed_rule_changes_no_other_finding_of_the_rounds(place: Path) -> None:
+    """If the change is meant: `python benchmarks/blind/recordings.py findings ROUND`."""
+    kept = msgspec.toml.decode((place / "findings.toml").read_bytes())
+    assert recordings.findings(place) == kept
+
+
+@pytest.mark.parametrize("place", ROUNDS, ids=lambda place: place.name)
+def test_recordings_name_no_path_of_the_machine_that_made_them(place: Path, tmp_path: Path) -> None:
+    recorded = recordings.unpack(place, tmp_path)
+    assert {one.name.split("-")[2] for one in recorded} >= set(_names(place))
+    for path in (tmp_path / "runs").rglob("*.json*"):
+        foreign = re.findall(
+            r"(?<![\w.-])/(?:tmp|root|work|opt|home/(?!user/))[^\"]*", path.read_text()
+        )
+        assert foreign == [], path
+
+
+def _names(place: Path) -> list[str]:
+    return list(msgspec.toml.decode((place / "answers.toml").read_bytes()))

@@ -351,7 +351,10 @@ def test_the_page_is_written_from_the_files(tmp_path: Path) -> None:
     assert "Skipped: no time" in text
     assert "Not run yet: `signals`, `faults`" in text
     cut_off = page.page([real(state="running")])
-    assert "**The state of this stage is *running*.** Until then, it had measured:" in cut_off
+    assert (
+        "**The state of this stage is *running*.** Until the stage stopped, it had measured:"
+        in cut_off
+    )
 
 
 def test_without_results_the_page_says_so() -> None:

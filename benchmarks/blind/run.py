@@ -32,7 +32,6 @@ from common import ROOT, SCRIPTS, environment, say  # noqa: E402 - the path abov
 
 _LONGEST_S = 300
 _ENDS_WITHIN_S = 30
-_SHORTEST_JOB_S = 5
 
 
 @dataclass(frozen=True)
@@ -77,11 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _environment(into: Path, scripts: Path) -> dict[str, str]:
     """Return the environment of the programs: in no job, with the Python of this folder."""
     (into / "home").mkdir(parents=True, exist_ok=True)
-    # A user's run lasts for minutes; these would all be too short to judge.
-    thresholds = into / "thresholds.toml"
-    thresholds.write_text(f"[job_too_short]\nelapsed_min_s = {_SHORTEST_JOB_S}\n")
     path = f"{scripts}:{os.environ['PATH']}"
-    return environment(into / "home") | {"PATH": path, "TEHO_THRESHOLDS": str(thresholds)}
+    thresholds = str(_HERE / "thresholds.toml")
+    return environment(into / "home") | {"PATH": path, "TEHO_THRESHOLDS": thresholds}
 
 
 def _recorded(

@@ -2,8 +2,8 @@
 
 python benchmarks/blind/score.py --write docs/blind.md
 
-Each round has `answers.toml`, the measured shares in `measured.toml`, and `verdicts.toml`, which a
-reader wrote who knew the answers and the reports but not the rules.
+Each round has `answers.toml`, the measured shares in `measured.toml`, and `verdicts.toml`. The
+reader who wrote the verdicts knew the answers and the reports, but not the rules.
 """
 
 from __future__ import annotations
@@ -26,24 +26,29 @@ _HEAD = """# Blind rounds
 
 <!-- Written by `python benchmarks/blind/score.py`; do not edit. -->
 
-This page shows how often `teho report` names the cause in programs that nobody tuned it to. In
-each round, one person or program plants faults in new programs, without knowledge of Teho's rules.
-Some programs are healthy: these are the *controls*. Teho records each program once. A second reader,
-who does not know the rules either, then compares the reports with the sealed answers. The table has
-the result of this *first try*. Only after that may somebody read the answers and change the rules.
-The programs, repairs, answers, reports and verdicts are in `benchmarks/blind/`.
+This page shows how often `teho report` names the cause of a fault in new programs. Before the
+test, Teho was not changed for these programs. In each round, a person or a program plants faults in
+new programs, and does not know Teho's rules. Some programs have no fault: these are the *controls*.
+A secret list, the *answers*, says which fault is in which program. Teho records each program once.
+A reader, who does not know the rules either, then compares Teho's reports with the answers. The
+table below has the result of this *first try*. The developers of Teho may read the answers and
+change the rules only after the first try. The programs, repairs, answers, reports and verdicts are
+in `benchmarks/blind/`.
 
 - *Right*: the verdict or the first finding names the planted cause, and a user knows what to
   change.
-- *Half*: a later finding names the cause, or the first finding names only its class.
+- *Half*: a later finding names the cause, or the first finding names only the class of the cause.
 - *Wrong*: the first finding names another cause, and no finding names the planted cause.
 - *None*: no finding names any cause.
 - *False reassurance*: the verdict is green although the fault takes 10 % of the time or more.
-- *False alarm*: for a control, a finding that is not true or not useful.
+- *Clean*: for a control, no finding claims a problem that does not exist.
+- *True remark*: for a control, a finding is true and useful.
+- *False alarm*: for a control, a finding is not true or not useful.
 
-A fault that takes less than 8 % of the time does not count.
+A fault that takes less than 8 % of the time does not count. The tables call it *small*.
 
-The goal is two rounds in a row with at least 95 % right, no false reassurance and no false alarm.
+The goal is two rounds in a row in which at least 95 % of the faults are *right*, without a false
+reassurance and without a false alarm.
 """
 
 
@@ -154,15 +159,19 @@ def _rows(rounds: Sequence[Round]) -> Iterator[tuple[str, list[str]]]:
         [str(sum(one.false_reassurance for one in those)) for those in faults],
     )
     yield (
-        "Faults whose advice removes most of the loss",
+        "Faults for which the advice removes most of the lost time",
         [str(sum(one.advice == "cures" for one in those)) for those in faults],
     )
     yield (
-        "Faults whose line is first or second in a table",
+        "Faults whose line of code is first or second in a table of the report",
         [str(sum(one.table_shows for one in those)) for those in faults],
     )
     yield "Controls", [str(len(those)) for those in controls]
-    for kind, title in (("clean", "clean"), ("true_remark", "true remark"), ("false_alarm", "false alarm")):
+    for kind, title in (
+        ("clean", "clean"),
+        ("true_remark", "true remark"),
+        ("false_alarm", "false alarm"),
+    ):
         yield f"- {title}", [str(sum(one.verdict == kind for one in those)) for those in controls]
 
 
@@ -170,7 +179,11 @@ def _programs(one: Round) -> Iterator[str]:
     yield f"## Round {one.name[5:]}: each program"
     yield ""
     shapes = Counter(answer.shape for answer in one.answers.values())
-    yield "Kinds of programs: " + ", ".join(f"{shape} ({n})" for shape, n in shapes.most_common()) + "."
+    yield (
+        "Kinds of programs: "
+        + ", ".join(f"{shape} ({n})" for shape, n in shapes.most_common())
+        + "."
+    )
     yield ""
     yield "| Program | Time that the fault takes | Verdict of the reader | Why |"
     yield "|---|---:|---|---|"

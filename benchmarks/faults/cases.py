@@ -118,7 +118,7 @@ CASES = (
     ),
     Case(
         key="2",
-        title="one worker where two are needed",
+        title="one worker, but two are needed",
         program="train_images",
         words=_BIG,
         faulty=Setting("--workers 1 --persistent"),
@@ -150,7 +150,7 @@ CASES = (
     ),
     Case(
         key="4b",
-        title="BLAS on all cores in each process of a pool",
+        title="each process of a pool runs BLAS on all cores",
         program="sweep_matrices",
         environment={},
         ideal=Setting(environment=_ONE_THREAD | {"OPENBLAS_NUM_THREADS": "1"}),
@@ -186,7 +186,7 @@ CASES = (
     ),
     Case(
         key="8",
-        title="workers started again for each short epoch",
+        title="workers that start again for each short epoch",
         program="train_images",
         words="--size 160 --images 64 --workers 2",
         ideal=Setting("--persistent"),
@@ -235,7 +235,7 @@ CASES = (
     ),
     Case(
         key="19a",
-        title="64-bit numbers where 32-bit numbers are enough (PyTorch)",
+        title="64-bit numbers, but 32-bit numbers are enough (PyTorch)",
         program="train_table",
         words="--batches indexed --width 1024",
         environment={},
@@ -245,7 +245,7 @@ CASES = (
     ),
     Case(
         key="19b",
-        title="64-bit numbers where 32-bit numbers are enough (JAX)",
+        title="64-bit numbers, but 32-bit numbers are enough (JAX)",
         program="waves",
         environment={},
         faulty=Setting("--x64"),

@@ -223,7 +223,7 @@ setting. Both gains are in steps per second. If the advice names a number of wor
 uses this number. If the advice asks for different code, different data or a larger allocation, the
 benchmark uses the ideal setting. If the top cause is wrong, *regained* is 0. If the ideal setting
 gains less than 5 %, *regained* is empty. For these runs, we changed one threshold of Teho: a run is
-too short to judge if it takes less than 5 s, not 60 s.
+too short to judge if it takes less than 5 s. The normal threshold is 60 s.
 
 In fault 9, files are slow to open: a library outside the program (`slow_open.c`) delays each `open`
 of a data file. The memory limit of fault 10 is the limit of a real control group (cgroup). When the
@@ -232,13 +232,13 @@ program with fault 10 starts, its data are not in the page cache. In cases whose
 
 TraceML is another tool that looks for problems in training programs. Each program also runs once
 with TraceML, in a separate Python environment. For TraceML, each program makes the calls that
-TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not name causes,
-but classes of problems. There are four classes: bound by input, bound by compute, time outside the
-phases of a step, and a rank that is late for its input. If TraceML's class fits the fault, TraceML
-is right. For a control, TraceML is right if it names no class, or *bound by compute*. The column
-*TraceML says* is empty if TraceML has no class for the fault, or cannot trace the program. For
-fault 10, this column is also empty, because the program and TraceML together need more memory than
-the limit.
+TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML names classes of
+problems instead of causes. It has four classes: *bound by input*, *bound by compute*, *time outside
+the phases of a step*, and *a rank that is late for its input*. If TraceML's class fits the fault,
+TraceML is right. For a control, TraceML is right if it names no class, or *bound by compute*. The
+column *TraceML says* is empty if TraceML has no class for the fault, or cannot trace the program.
+For fault 10, this column is also empty, because the program and TraceML together need more memory
+than the limit.
 
 Faults 13 to 18 and 20 appear only on a GPU. For these faults, there are recordings in
 `benchmarks/faults/recordings/`. For each recording, a file names the finding that Teho is expected

@@ -42,9 +42,9 @@ figures on this page.
 """
 _NONE = """\
 **No stage has been run on a real GPU yet.** Until now, Teho's figures about GPUs were tested with a
-[stand-in](signals.md), which is a library that behaves like NVIDIA's library. They were also tested
-with recordings that were made without a GPU. A *rehearsal* runs the code of the stages without a
-GPU. This page never shows figures from a rehearsal.
+[stand-in](signals.md), which is a library that behaves like NVIDIA's library. These figures were
+also tested with recordings that were made without a GPU. A *rehearsal* runs the code of the stages
+without a GPU. This page never shows figures from a rehearsal.
 """
 _HOW = """\
 ## How to run it on a cluster
@@ -77,9 +77,9 @@ module load pytorch
 make gpu STAGE="signals truth faults where" WITHIN=1740
 ```
 
-The most important stages come first. If the job ends early, the files of earlier stages are
-complete. The stage that was running at this time has a file with only its finished parts. Run the
-other three stages (`bench`, `compare` and `cost`) in a second job.
+The most important stages come first. If the job ends early, the files of the finished stages are
+complete. The file of the stage that was running then has only the finished parts of this stage. Run
+the other three stages (`bench`, `compare` and `cost`) in a second job.
 
 **3. Write this page again.** The job wrote its files to `build/gpu/results/`:
 
@@ -131,7 +131,7 @@ def section(result: Result) -> str:
     if result.state != StageState.ENDED:
         why = f": {result.why}" if result.why else ""
         state = f"**The state of this stage is *{result.state}*{why}.**"
-        lines += [f"{state} Until then, it had measured:", ""]
+        lines += [f"{state} Until the stage stopped, it had measured:", ""]
     for piece in result.pieces:
         lines += _piece(piece)
     left_out = [name for name, size in result.files.items() if size < 0]

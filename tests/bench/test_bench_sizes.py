@@ -154,7 +154,7 @@ def test_settings_without_an_effect_are_left_out_and_named() -> None:
     assert note == (
         "Left out: 16 workers with prefetch 2, 4 workers with prefetch 4 and 4 workers with "
         "prefetch 8. An epoch has only 8 batches of 1,024 images, so each of these settings "
-        "would give the same run as one that is shown."
+        "would give the same run as a setting that is shown."
     )
 
 
@@ -212,7 +212,7 @@ def test_a_batch_size_that_only_a_gpu_can_have_is_left_out_on_cpus() -> None:
     ]
     assert batches == [{256}, {256, 4096}]
     assert changed.left_out == (
-        "On CPUs, batches of 4,096 images are not measured: an epoch has only 8,192.",
+        "On CPUs, batches of 4,096 images are not measured: an epoch has only 8,192 images.",
     )
     with pytest.raises(InputError, match="--batch 4096: an epoch has only 2 batches"):
         with_sizes(CNN, AskedSizes(batches=(256, 4096)), ["full"])

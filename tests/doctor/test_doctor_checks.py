@@ -225,11 +225,11 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("threads", with_environment(OMP_NUM_THREADS="1"), REMARK, False, "will use only one core"),
     ("threads",
      changed(environment={}, survey=survey(cores=tuple(range(48)))), WARNING, False,
-     "programs see 48 cores, although the job was given only 12"),
+     "Programs see 48 cores, although the job was given only 12 cores"),
     ("threads",
      changed(environment={}, survey=survey(cores=tuple(range(48))),
              allocation=allocation(cores_asked=48), local_size=4), WARNING, False,
-     "programs see 48 cores, although each of the 4 tasks has only 12"),
+     "Programs see 48 cores, although each of the 4 tasks has only 12 cores"),
     ("openmp-hints", with_environment(GOMP_CPU_AFFINITY="0-9"), WARNING, False,
      "GOMP_CPU_AFFINITY is set"),
     ("openmp-hints", with_environment(GOMP_CPU_AFFINITY="0-9", KMP_AFFINITY="compact"), WARNING,
@@ -249,7 +249,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("active-environment",
      changed(python=NO_FRAMEWORK,
              folders={"home": folder("/home/ada", holds_conda_init=True)}),
-     WARNING, False, "batch shells do not read your `.bashrc`"),
+     WARNING, False, "Batch shells do not read your `.bashrc`"),
     ("conda-channels", conda("defaults", "conda-forge"), WARNING, False,
      "/home/ada/.condarc lists `defaults` first"),
     ("conda-channels", conda("pytorch", "https://mirror.example/pkgs/main", "conda-forge"), WARNING,
@@ -282,7 +282,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "The home folder is on nfs4, and contains 6 caches"),
     ("scratch-unused",
      changed(folders={"scratch": folder("/local/1"), "temporary": folder("/tmp", "tmpfs")}),
-     REMARK, False, "500 GiB on its own disk in /local/1, but /tmp is on tmpfs"),
+     REMARK, False, "500 GiB free on its own disk in /local/1, but /tmp is on tmpfs"),
     ("small-files", data(4096), WARNING, False,
      "5,000 files or more, with a median size of 4.00 KiB, on lustre"),
     ("small-files", data(MIB - 1, count=1000), WARNING, False, "1,000 files"),
@@ -302,15 +302,15 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
 
 SILENT: list[tuple[str, Snapshot, str, str]] = [
     # id, snapshot, state, a part of what is said
-    ("gpus-allocated", SOUND, "fine", "1 GPU of 1"),
+    ("gpus-allocated", SOUND, "fine", "1 GPU visible; the job was allocated 1"),
     ("gpus-allocated", LAPTOP, "not_applicable", "no job, and no GPU"),
     ("gpus-allocated", changed(allocation=allocation(gpus_held=None)), "not_applicable", "no GPU"),
     ("gpus-allocated", changed(allocation=GRID_ENGINE), "abstained", "does not report how many"),
     ("gpus-allocated", changed(allocation=allocation(gpus_held=4), local_size=4), "fine",
-     "1 GPU of 4"),
-    ("gpus-allocated", whole_node(gpu(2), gpu(0), gpu(1)), "fine", "1 GPU of 1"),
-    ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU of 1"),  # numbered from 0
-    ("framework-sees-gpus", SOUND, "fine", "pytorch: 1 GPU each"),
+     "1 GPU visible; the job was allocated 4"),
+    ("gpus-allocated", whole_node(gpu(2), gpu(0), gpu(1)), "fine", "the job was allocated 1 on"),
+    ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU visible"),  # numbered from 0
+    ("framework-sees-gpus", SOUND, "fine", "pytorch sees 1 GPU"),
     ("framework-sees-gpus", NO_PYTHON, "abstained", "did not answer"),
     ("framework-sees-gpus", changed(python=python(build(), pytorch=GONE)), "abstained", "2 s"),
     ("framework-sees-gpus", seeing(gpus=None), "abstained", "does not say how many"),
@@ -324,14 +324,14 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("cpu-only-build",
      changed(python=python(build(kind="unknown", version="2.5.1", toolkit=""))), "abstained",
      "torch 2.5.1 does not report"),
-    ("driver-too-old", SOUND, "fine", "550.54.15 here is new enough for CUDA 12.4"),
+    ("driver-too-old", SOUND, "fine", "here (550.54.15) is new enough for CUDA 12.4"),
     ("driver-too-old", LAPTOP, "not_applicable", "no NVIDIA driver"),
     ("driver-too-old", changed(LAPTOP, cluster=NARVAL, python=python(build())), "abstained",
      "the driver of Narval's compute nodes is not documented"),
     ("driver-too-old", changed(LAPTOP, cluster=LUMI, python=python(build())), "not_applicable",
      "no NVIDIA driver"),
     ("driver-too-old", changed(OLD_SITE, python=python(build())), "fine",
-     "one for CUDA 12.0 on ARC4's compute nodes is new enough"),
+     "on ARC4's compute nodes (one for CUDA 12.0) is new enough"),
     ("packages", SOUND, "fine", "1 package"),
     ("packages", changed(LAPTOP, cluster=NARVAL, python=python(build())), "fine", "1 package"),
     ("packages", changed(LAPTOP, cluster=NIBI, python=python(build())), "fine", "1 package"),
@@ -418,7 +418,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("active-environment", NO_PYTHON, "abstained", "did not answer"),
     ("conda-channels", conda("conda-forge", "defaults"), "fine", "conda-forge, defaults"),
     ("conda-channels", conda("nvidia", "bioconda"), "fine", "nvidia, bioconda, without"),
-    ("conda-channels", conda("https://mirror.example/conda-forge/", "defaults"), "fine", "(of /ho"),
+    ("conda-channels", conda("https://mirror.example/conda-forge/", "defaults"), "fine", "by /ho"),
     ("conda-channels", SOUND, "not_applicable", "no conda"),
     ("conda-channels", changed(conda=Conda(command="")), "not_applicable", "no conda"),
     ("conda-channels", conda(), "not_applicable", "names no channel"),
@@ -511,8 +511,8 @@ def test_the_commands_for_conda_name_the_file() -> None:
     both = ("defaults", "conda-forge")
     assert action(conda(*both)) == (
         "Run `conda config --add channels conda-forge`, `conda config --remove channels defaults` "
-        "and `conda config --set channel_priority strict`. Leave out the second command with "
-        "Anaconda or Miniconda, because they need `defaults`."
+        "and `conda config --set channel_priority strict`. If you use Anaconda or "
+        "Miniconda, leave out the second command, because they need `defaults`."
     )
     assert "`conda config --file '/opt/my conda/.condarc' --remove channels defaults`" in action(
         conda(*both, path="/opt/my conda/.condarc")

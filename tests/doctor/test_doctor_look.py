@@ -227,7 +227,7 @@ def test_a_proxy_is_tried_and_its_password_kept() -> None:
     assert closed.why == "Connection refused"
     strange = collect_snapshot(here(https_proxy="http://:99999999")).proxy
     assert isinstance(strange, Proxy)
-    assert strange.why == "it has no host name"
+    assert strange.why == "its host or its port is not valid"
 
 
 # Pythons.

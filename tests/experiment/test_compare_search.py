@@ -222,9 +222,9 @@ class TestSweep:
         # rows / 1000 = 10 + rows / 20,000, at 10,526.
         assert found.break_even.at == pytest.approx(10_526, rel=0.1)
         assert (found.break_even.low, found.break_even.high) == (4e3, 16e3)
-        assert found.verdict.startswith("From about rows = 11,000 on")
-        assert "on (between 4,000 and 16,000), 1 GPU is faster than 1 core; at rows = 64,000, " in (
-            found.verdict
+        assert found.verdict.startswith(
+            "1 GPU is faster than 1 core from about rows = 11,000 "
+            "(between 4,000 and 16,000); at rows = 64,000, "
         )
         assert found.outcome == "worth_it"
         assert [point.outcome for point in found.points] == [

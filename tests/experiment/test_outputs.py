@@ -56,7 +56,7 @@ def test_other_results_are_shown_with_their_line(first: str, other: str, line: i
 
 
 def test_more_lines_are_shown() -> None:
-    assert told("a\n", "a\nb\n") == ["The program prints 1 line on cpu:1, and 2 on gpu:1."]
+    assert told("a\n", "a\nb\n") == ["The program prints 1 line on cpu:1, and 2 lines on gpu:1."]
 
 
 def test_lines_that_differ_between_runs_are_not_compared() -> None:

@@ -256,8 +256,8 @@ class TestBackwardLong:
 
     def test_sentence(self):
         assert found(backward_long, self.made(60.0, 2.0)).sentence == (
-            "The backward pass took 60 % of the time, 30 times as long as the forward pass; "
-            "usual is twice."
+            "The backward pass took 60 % of the time. It took 30 times as long as the forward "
+            "pass; twice as long is usual."
         )
 
     @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ class TestGeneratedWithoutCache:
 
     def test_sentence(self):
         assert found(generated_without_cache, self.made(36.0)).sentence == (
-            "Generating text took 36 % of the time, and no sample was in the cache of keys and "
+            "Generating text took 36 % of the time, and Teho saw no use of the cache of keys and "
             "values."
         )
 
@@ -339,7 +339,7 @@ class TestWaitsLong:
     def test_names_the_longest(self):
         finding = found(waits_long, self.made(State.SLEEPING, 62.0))
         assert finding.sentence == (
-            "The program waited for 62 % of the time, most of it in sleep calls."
+            "The program spent 62 % of the time waiting, mostly in sleep calls."
         )
 
     def test_a_program_without_steps_may_be_there_to_wait(self):

@@ -140,7 +140,10 @@ class TestDataFits:
         [
             (
                 {"samples": None},
-                f"size of all samples of {NODE}: the loader does not report its size",
+                (
+                    f"size of all samples of {NODE}: "
+                    "the data loader does not report the size of its data"
+                ),
             ),
             ({"batch_bytes": None}, f"size of all samples of {NODE}"),
             ({"gpus": [gpu(UNSUPPORTED)]}, f"GPU busy of GPU 0 on {NODE}"),
@@ -228,7 +231,7 @@ class TestSmallBatches:
         finding = found(batch_small, self.made(samples=50_000))
         assert finding.severity is Severity.REMARK
         assert finding.sentence == (
-            "Batches of 32 leave 26.0 GiB of the GPU's 32.0 GiB free, and the GPU has too "
+            "Batches of 32 samples leave 26.0 GiB of the GPU's 32.0 GiB free, and the GPU has too "
             "little work."
         )
         assert figures(finding) == {

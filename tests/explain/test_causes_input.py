@@ -51,6 +51,12 @@ class TestAnyWaiting:
     def test_threshold_of_the_batches(self, batches, count):
         assert len(judged(input_slow, alone(fetching(40.0), batches=batches))) == count
 
+    @pytest.mark.parametrize(("workers", "count"), [(0, 1), (2, 0)])
+    def test_the_first_start_of_the_workers_is_no_loss(self, workers, count):
+        settings = {"num_workers": workers, "epochs": 1, "first_s": 5.0}
+        made = alone(awaiting(12.0), wall_s=100.0, **settings)
+        assert len(judged(input_slow, made)) == count
+
     @pytest.mark.parametrize(
         ("waits_s", "scheduler", "severity"),
         [
@@ -230,7 +236,7 @@ class TestTooManyWorkers:
 
     @pytest.mark.parametrize(
         ("waits_s", "advice", "workers"),
-        [(49.9, "Leave a core to the program", 1), (50.0, "Use at most one worker per core", 2)],
+        [(49.9, "Leave one core for the program", 1), (50.0, "Use at most one worker per core", 2)],
     )
     def test_leaves_a_core_to_a_program_that_needs_it(self, waits_s, advice, workers):
         one = process(awaiting(waits_s), loaders=[loader(num_workers=8)], wait_for_core_s=20.0)

@@ -178,9 +178,9 @@ class TestFixedCosts:
         finding = found(fixed_costs_dominate, self.compiled(update=(compiles, 50.0), init=(40, 2)))
         assert figures(finding).get(f"compiled {compiles} times") == ("update" if again else None)
         assert finding.action.startswith(
-            "Give `update` arguments of the same shapes and types each time"
+            "Call `update` with arguments of the same shapes and types each time"
             if again
-            else "JAX compiles a Python loop"
+            else "If a function has a Python loop"
         )
         assert len(finding.thresholds) == (4 if again else 3)
 

@@ -133,7 +133,7 @@ class TestNone:
         rooflines, lacking = placed(gpu(), model="NVIDIA GeForce RTX 9090")
         assert rooflines == ()
         assert lacking.lacked == (
-            "peaks of GPU 0 on r01g01: the peaks of NVIDIA GeForce RTX 9090 are not known"
+            "peak rates of GPU 0 on r01g01: the peak rates of NVIDIA GeForce RTX 9090 are not known"
         )
 
     @pytest.mark.parametrize("signals", [IDLE_PIPES, {"gpu_dram_percent": 0.0}])
@@ -141,7 +141,7 @@ class TestNone:
         """Both axes are logarithmic."""
         rooflines, lacking = placed(gpu(95.0, **signals))
         assert rooflines == ()
-        assert "none was measured" in lacking.lacked
+        assert "one of the two was not measured" in lacking.lacked
 
     def test_amd_has_no_pipes(self):
         missing = dict.fromkeys((*IDLE_PIPES, "gpu_dram_percent"), UNSUPPORTED)

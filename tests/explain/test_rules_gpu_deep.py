@@ -210,7 +210,7 @@ class TestTensorCores:
         made = one(UNKNOWN, gpu_tensor_percent=0.0, gpu_fp32_percent=80.0)
         assert judged(gpu_tensor_cores_idle, made).lacked == (
             "whether there are tensor cores of GPU 0 on r01g01: "
-            f"the peaks of {UNKNOWN} are not known"
+            f"the peak rates of {UNKNOWN} are not known"
         )
 
     @pytest.mark.parametrize(
@@ -237,7 +237,8 @@ class TestFp64:
     def test_says_how_poor(self):
         finding = found(gpu_slow_fp64, one(L40S, gpu_fp64_percent=60.0))
         assert finding.sentence == (
-            "GPU 0 on r01g01 computed with 64 bits 60 % of the time, at 1.6 % of its 32-bit rate."
+            "GPU 0 on r01g01 computed with 64-bit numbers for 60 % of the time, at 1.6 % of its "
+            "32-bit rate."
         )
 
     def test_a_good_gpu_needs_no_signal(self):

@@ -36,7 +36,8 @@ class TestRankImbalance:
         finding = found(rank_imbalance, scenarios.one_gpu_differs())
         assert finding.severity is Severity.WARNING
         assert finding.sentence == (
-            "GPU 5 on r01g02 drew 211 W, the other 31 GPUs 560 W to 595 W: the load is uneven."
+            "GPU 5 on r01g02 drew 211 W, but the other 31 GPUs drew 560 W to 595 W: the load is "
+            "uneven."
         )
         evidence = figures(finding)
         assert evidence["time in which it differed much from the others, GPU 5 on r01g02"] == 100
@@ -131,7 +132,7 @@ class TestRankImbalance:
         )
         nodes = (msgspec.structs.replace(node, gpus=(*node.gpus[:3], last)),)
         made = (run, msgspec.structs.replace(summary, nodes=nodes))
-        assert "the other 2 GPUs of that model 500 W" in found(rank_imbalance, made).sentence
+        assert "the other 2 GPUs of that model drew 500 W" in found(rank_imbalance, made).sentence
 
     def test_gaps_are_neither_low_nor_high(self):
         gappy = repeated((500.0, 20), (None, 20), (500.0, 20))
@@ -162,7 +163,7 @@ class TestTaskImbalance:
     def test_one_that_ends_late(self):
         finding = found(task_imbalance, ended(3000.0, 3600.0, 3000.0, 2990.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 ended 10 min after half of the 4 tasks had ended."
+            "Rank 1 on r01g01 ended 10 min later than the median of the 4 tasks."
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
@@ -174,7 +175,7 @@ class TestTaskImbalance:
     def test_one_that_ends_early(self):
         finding = found(task_imbalance, ended(3600.0, 1800.0, 3600.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 ended 30 min before half of the 3 tasks had ended."
+            "Rank 1 on r01g01 ended 30 min earlier than the median of the 3 tasks."
         )
 
     @pytest.mark.parametrize(("late_s", "count"), [(360.0, 0), (361.0, 1)])

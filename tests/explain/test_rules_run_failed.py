@@ -15,7 +15,7 @@ from teho.model.missing import Missing, Reason
 from teho.model.run import Clock
 from teho.model.watched import Frame, Raised
 
-TIMEOUT = "`timeout` stopped it at its time limit"
+TIMEOUT = "the command `timeout` stopped the program at the given time limit"
 
 
 def made(*tasks, count=None, scheduler="slurm", clock=None):
@@ -200,7 +200,7 @@ class TestTasks:
 
     def test_how_the_others_ended(self):
         assert found(run_failed, scenarios.one_task_killed()).sentence == (
-            "Rank 5 on r01g02 was ended by SIGKILL after 24 min; of the other 7 tasks 6 failed "
+            "Rank 5 on r01g02 was ended by SIGKILL after 24 min; of the other 7 tasks, 6 failed "
             "too and 1 left no exit status."
         )
 

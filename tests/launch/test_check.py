@@ -248,7 +248,8 @@ def test_the_check_of_another_step(step):
     (code, output, _), (other_code, _, errors) = results([leader, stranger])
     assert (code, other_code) == (1, 1)
     assert output.startswith("rank 1 on r01g02 did not reach ")
-    assert "is rank 0 of another step ('slurm-test-1.0', this is 'slurm-test-2.0')" in errors
+    steps = "('slurm-test-1.0', but this step is 'slurm-test-2.0')"
+    assert f"is rank 0 of another step {steps}" in errors
 
 
 def test_a_rank_that_ends_in_the_meeting(step):
@@ -336,7 +337,7 @@ def test_clocks_that_differ_are_shown(step, tmp_path: Path):
     (ahead / "torch.py").write_text(NO_TORCH)
     (code, output, _), *_ = results(step(4, "--seconds", "0.2", path=ahead).start_all())
     assert code == 0
-    assert "The clock of r01g02 is 7.00 s behind the clock of r01g01 (within " in output
+    assert "The clock of r01g02 is 7.00 s behind the clock of r01g01 (uncertainty: " in output
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_two_ranks_on_one_gpu(step):
 def test_a_rank_without_a_gpu(step):
     code, output = gpus(step, ["a,b", "a,b", "a,b", ""])
     assert code == 1
-    assert output.startswith("rank 3 on r01g02 sees no GPU, but other ranks do.\n")
+    assert output.startswith("rank 3 on r01g02 sees no GPU, but other ranks see a GPU.\n")
 
 
 def test_a_wrong_sum(step):

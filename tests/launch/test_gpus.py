@@ -129,7 +129,9 @@ def test_models_that_differ_are_counted_by_speed(tmp_path: Path):
     tree = str(puhti(tmp_path, models=("Tesla V100", "NVIDIA T400")))
     gpus = find_gpus({}, tree)
     assert gpus.near == [None] * 4
-    assert gpus.why_unknown == "CUDA numbers the fastest GPU first, and the GPU models differ"
+    assert gpus.why_unknown == (
+        "CUDA gives the first number to the fastest GPU, and the GPU models differ"
+    )
     assert sides(find_gpus({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, tree)) == [0, 0, 1, 1]
 
 

@@ -178,7 +178,7 @@ def test_limits_that_only_a_sites_own_file_has_today(cluster, needs, kind, inste
 
 def test_more_nodes_for_an_allocation():
     (refusal,) = refusals(plan("trillium", gpus=24), "compute")[:1]
-    assert refusal.instead == "an account rrg- or rpp-…, which may have 25 nodes"
+    assert refusal.instead == "an account that begins with rrg- or rpp- may have 25 nodes"
     without = refusals(plan("trillium", gpus=24, account="def-x"), "compute")
     assert without[0].kind == "too_many_nodes"
 

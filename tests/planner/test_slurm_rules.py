@@ -286,7 +286,7 @@ def test_a_limit_that_depends_on_the_node_is_unsure() -> None:
     assert plan(whole(16), gpus=0, memory_mib=1000).options[0].unknown == (
         (
             "whether the job stays within the limit of 16 CPUs per job (QOS normal): "
-            "its allocation depends on the node"
+            "the allocation of the job depends on the node"
         ),
     )
     found = plan(whole(15), gpus=0, memory_mib=1000)

@@ -33,7 +33,7 @@ def advised(found: Answer, label: str) -> dict[str, Advice]:
 REFUSALS = [
     # cluster, partition, needs, kind, part of the sentence, source
     ("lumi", "standard-g", {"gpus": 8, "cpus_per_gpu": 8}, "too_many_cores_per_node",
-     "more than the 56 of 64 cores that jobs can have", "LUG"),
+     "but jobs can have at most 56 of the 64 cores", "LUG"),
     ("lumi", "small-g", {"gpus": 8, "cpus": 63, "nodes": 1}, "too_many_cores_per_node",
      "63 cores", "LUG"),
     ("lumi", "standard-g", {"gpus": 8, "command": ("srun", RESERVED, "x")},
@@ -96,7 +96,7 @@ ADVICE = [
      "a job of 4 or 8 GPUs uses", "`man sbatch`"),
     ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "gets 8", "LUG"),
     ("lumi", "small-g", {"gpus": 2}, {"gpus": 8}, "energy_is_shared",
-     "on whole nodes, it is only the energy of the job", "LUG"),
+     "on whole nodes, the measured energy is only that of the job", "LUG"),
     ("roihu", "gpularge", {"gpus": 8}, None, "project_needs", "scalability test", "CSC"),
     ("narval", "GPU nodes", {"time_s": 3599.0}, {}, "short_job", "1 h or more", "ALL"),
     ("narval", "GPU nodes", {}, None, "limit_not_documented", "max nodes", "ALL"),

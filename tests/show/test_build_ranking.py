@@ -64,8 +64,9 @@ def test_too_many_that_stand_out_are_not_called_alike():
 def test_missing_cells_among_the_rest_are_counted():
     missing = Missing(Reason.FAILED)
     found = ranks_of([90.0] * 30 + [missing] * 2)
-    assert found.rest == "and 28 more similar nodes: GPU busy 90 % and GPU busy missing in 2"
-    assert ranks_of([missing] * 20).rest == "and 16 more similar nodes: GPU busy missing in 16"
+    assert found.rest == "and 28 more similar nodes: GPU busy 90 % and GPU busy missing in 2 nodes"
+    found = ranks_of([missing] * 20)
+    assert found.rest == "and 16 more similar nodes: GPU busy missing in 16 nodes"
 
 
 def test_rows_that_must_come_first_do():

@@ -112,7 +112,7 @@ def test_pips_tensorflow_is_advised_where_it_has_gpu_builds_alone() -> None:
 def test_other_gpus_of_the_cluster_are_named(teho) -> None:
     freeze = "torch==2.12.0+cu130\n"
     done = teho("env", "check", "-", "--cluster", "graham", stdin=freeze)
-    said = "? GPU: the check is for P100 12 GB; graham also has a100, a5000, t4, v100:"
+    said = "? GPU: the check is for P100 12 GB. graham also has a100, a5000, t4, v100:"
     assert said in done.stdout
     done = teho("env", "check", "-", "--cluster", "graham", "--gpu-type", "v100", stdin=freeze)
     assert done.returncode == 1

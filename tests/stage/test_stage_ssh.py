@@ -182,5 +182,5 @@ def test_names_are_shown_on_one_line() -> None:
 
 def test_other_failures_name_the_machine() -> None:
     said = str(problem_of("host", 255, ["Host key verification failed."]))
-    assert "`ssh host` once, and compare the key of the host" in said
+    assert "run `ssh host` once, and check the key of the host" in said
     assert str(problem_of("host", 1, [])) == "a command failed on host: exit code 1"

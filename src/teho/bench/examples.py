@@ -224,7 +224,7 @@ BANDWIDTH = BenchExample(
 REGRESSION = BenchExample(
     name="regression",
     title="Least squares by gradient descent",
-    shows="many small steps: how much data per step makes a GPU faster, in a Python loop or a "
+    shows="many small steps: from how much data per step a GPU is faster, in a Python loop or a "
     "fused loop",
     cpu=("numpy", "jax", "torch"),
     gpu=("cupy", "jax", "torch"),

@@ -97,7 +97,7 @@ def points_of(sizes: ImageSizes) -> tuple[tuple[Point, ...], tuple[str, ...]]:
     settings = joined(list(dict.fromkeys(map(settings_text, left))))
     why = (
         f"An epoch has only {_epoch(left[0])}, so each of these settings would give the same run "
-        "as one that is shown."
+        "as a setting that is shown."
     )
     return points, (f"Left out: {settings}. {why}",)
 
@@ -140,7 +140,10 @@ def fitting(own: ImageSizes, asked: AskedSizes) -> tuple[tuple[int, ...], list[s
         return found, []
     images = format_count(own.images)
     return found, [
-        f"On CPUs, batches of {joined(large)} images are not measured: an epoch has only {images}."
+        (
+            f"On CPUs, batches of {joined(large)} images are not measured: an epoch has only {images} "
+            "images."
+        )
     ]
 
 

@@ -59,8 +59,8 @@ _MOST_PREFETCHED = 64
         unset="50000 on a GPU; on CPUs, 8192 for cnn and 256 for resnet152; fewer with --quick",
         default="")  # fmt: skip
 @option("--batch N,…", "Compare these batch sizes (cnn, resnet152).",
-        unset="for cnn from 64; for resnet152 from 16 on a GPU and from 8 on CPUs; smaller with "
-        "--quick; up to the largest batch for which there are enough images",
+        unset="cnn: from 64; resnet152: from 16 on a GPU, from 8 on CPUs; with --quick: smaller; "
+        "always up to the largest batch for which there are enough images",
         into="batches", default="")  # fmt: skip
 @option("--workers N,…",
         "Compare these numbers of data-loader workers. Only the first number is measured with all "
@@ -71,8 +71,8 @@ _MOST_PREFETCHED = 64
         "measured with all batch sizes.",
         unset="2,1,4,8", into="prefetches", default="")  # fmt: skip
 @plot_option
-@option("--from FILE", "Show the results in FILE, which was written with --format json, without "
-                       "measuring.",
+@option("--from FILE",
+        "Do not measure: show the results in FILE, which `teho bench --format json` wrote.",
         unset="measure", into="stored", default="")  # fmt: skip
 @output_options()
 @click.argument("names", metavar="[NAME…]", nargs=-1)

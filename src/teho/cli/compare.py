@@ -54,9 +54,10 @@ _WITHOUT_EFFECT = {
         unset="run COMMAND")  # fmt: skip
 @option("--cluster NAME", "Submit each variant as an array of jobs to this cluster.",
         unset="run in this job")  # fmt: skip
-@option("--submit OPTIONS", "Pass these options to `teho submit`; with --cluster.", unset="none",
+@option("--submit OPTIONS", "Pass these options to `teho submit`; only with --cluster.",
+        unset="none",
         default="")  # fmt: skip
-@option("--repeats N", "Submit N jobs for each variant; with --cluster.",
+@option("--repeats N", "Submit N jobs for each variant; only with --cluster.",
         type=click.IntRange(min=1), default=3)  # fmt: skip
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
@@ -76,7 +77,7 @@ def command(
     output: Output,
     argv: tuple[str, ...],
 ) -> None:
-    """Run COMMAND in turns on few cores, all cores and the GPUs, and say which of them is faster.
+    """Run COMMAND in turns on few cores, all cores and the GPUs, and say which is fastest.
 
     If Teho can count the steps of COMMAND, it ends each run when the step rate is known, and
     compares step rates. Otherwise each run ends by itself. COMMAND runs several times on each

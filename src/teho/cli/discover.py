@@ -29,7 +29,7 @@ _WIDTH = 96
 
 
 @click.command(
-    short_help="Describe this machine's cluster, or show how Teho's catalogue differs from it.",
+    short_help="Describe this machine's cluster, or show how it differs from Teho's catalogue.",
     epilog="""\b
 Examples:
   teho clusters discover
@@ -126,7 +126,10 @@ def _write(live: Cluster, file: Path | None, today: date) -> None:
     place = f"~/.config/teho/clusters/{live.name}.toml"
     if file is None or file == _STANDARD_OUTPUT:
         click.echo(text, nl=False)
-        say(f"`teho clusters discover --output {place}` writes it to a directory that Teho reads.")
+        say(
+            f"`teho clusters discover --output {place}` writes this file to a directory that Teho "
+            "reads."
+        )
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")

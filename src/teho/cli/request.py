@@ -62,11 +62,11 @@ request_options = together(
            unset="the memory that the site intends"),
     option("--mem-per-cpu SIZE",
            "Request this memory for each core, instead of --mem; the script requests the "
-           "sum of all cores of a node.",
+           "sum for all cores of a node.",
            unset="none"),
     option("--mem-per-gpu SIZE",
            "Request this memory for each GPU, instead of --mem; the script requests the "
-           "sum of all GPUs of a node.",
+           "sum for all GPUs of a node.",
            unset="none"),
     option("--time TIME", "Limit the run time, such as 90min, 2d or 1-12:00:00.", unset="1h"),
     option("--local-disk SIZE", "Request this much local disk on each node.", unset="none"),

@@ -25,7 +25,7 @@ __all__ = ["command"]
         unset="only RUNS")  # fmt: skip
 @flag("-y --yes", "Delete without asking.")
 def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
-    """Delete RUNS, or all runs that are older than --older-than. Running runs are kept.
+    """Delete RUNS, or all runs that are older than --older-than. Runs that have not ended are kept.
 
     Reads: the descriptions of the recordings in TEHO_HOME.
 

@@ -65,7 +65,8 @@ _REPORT_MODULES = (
 @option("--report", "Print this report on stderr at the end.", unset="short", into="level",
         type=click.Choice(["none", "short", "full"]))  # fmt: skip
 @flag("-q --quiet", "Record without printing anything.")
-@option("--window TIME", "Stop COMMAND when its step rate was steady for this time, with exit code "
+@option("--window TIME",
+        "Stop COMMAND when its step rate has been steady for this time, with exit code "
                          "0.",
         unset="run to the end")  # fmt: skip
 @option("--for TIME", "Stop COMMAND after this time, with exit code 0.", unset="run to the end",
@@ -75,7 +76,7 @@ _REPORT_MODULES = (
       "pipe, not to a terminal.")  # fmt: skip
 @flag("--alone", "Record only this program, not the whole job.")
 @option("--job JOB", "Record this running Slurm job instead of COMMAND.")
-@option("--probe", "Measure inside Python programs where the time goes.",
+@option("--probe", "Measure where the time goes inside Python programs.",
         type=click.Choice(["auto", "off"]), default="auto")  # fmt: skip
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(

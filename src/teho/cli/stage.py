@@ -58,8 +58,8 @@ def command(
     """Copy SRC into the folder DEST, here or on another machine, and check the copy.
 
     DEST is a path, or HOST:PATH for ssh. The copy has the name of SRC. An interrupted copy
-    continues if you run the same command again. Files at DEST are never deleted, and only older
-    copies from SRC are replaced. Links are copied as links.
+    continues if you run the same command again. Teho deletes no files at DEST. It replaces a file
+    at DEST only if this file is an older copy by `teho stage`. Links are copied as links.
 
     Reads: SRC, DEST, and the facts about both file systems.
 

@@ -77,8 +77,8 @@ def command(
 
     Prints the number of the job. With --follow, prints the log of the job instead, then the
     resources that the job used, and its cost. With --trial, submits a short job that tries COMMAND.
-    The report of the short job says if the long job may run. Exit code: 0 if the job was submitted,
-    1 if no option fits; with --follow, the exit code of the job.
+    The report of the short job says whether you can submit the long job. Exit code: 0 if the job
+    was submitted, 1 if no option fits; with --follow, the exit code of the job.
 
     Reads: the catalogue, and the site's templates.
 

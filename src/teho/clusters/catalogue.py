@@ -89,7 +89,10 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     if cluster.scheduler not in known:
         yield f"unknown scheduler {cluster.scheduler!r}{did_you_mean(cluster.scheduler, known)}", ""
     if cluster.status == "retired" and cluster.retired_on is None and not cluster.notes:
-        yield "status retired without retired_on", "a date, or a note that says why it is missing"
+        yield (
+            "status retired without retired_on",
+            "a date, or a note that says why the date is missing",
+        )
     for kind in cluster.nodes:
         _check_memory(kind.memory, f"node kind {kind.name!r}, memory")
     _check_memory(cluster.dialect.default_memory_per_core, "dialect, default_memory_per_core")

@@ -190,7 +190,8 @@ def _connect(variable: str, url: str) -> Proxy:
     except ValueError:
         host, port = "", 0
     if not host:
-        return Proxy(variable=variable, place="no host and port", why="it has no host name")
+        place = "a proxy without a valid host and port"
+        return Proxy(variable=variable, place=place, why="its host or its port is not valid")
     why = ""
     try:
         socket.create_connection((host, port), timeout=_PROXY_S).close()

@@ -103,7 +103,7 @@ def needs_python(
     @wraps(judge)
     def check(snapshot: Snapshot) -> Outcome:
         if isinstance(snapshot.python, Missing):
-            return unknown(f"no Python answered: {snapshot.python.detail}")
+            return unknown(f"Teho cannot read the Python installation: {snapshot.python.detail}")
         return judge(snapshot, snapshot.python)
 
     return check

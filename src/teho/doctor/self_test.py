@@ -38,7 +38,8 @@ def self_test(snapshot: Snapshot, environment: Mapping[str, str]) -> SelfTest:
     The results of every library are compared with NumPy in double precision. Then it is timed.
     """
     if isinstance(snapshot.python, Missing):
-        return SelfTest(state="not_run", why=f"no Python answered: {snapshot.python.detail}")
+        why = f"Teho cannot read the Python installation: {snapshot.python.detail}"
+        return SelfTest(state="not_run", why=why)
     if snapshot.failed_drivers:
         return SelfTest(state="not_run", why=snapshot.failed_drivers[0].why)
     if not any(one.name == "numpy" for one in snapshot.python.packages):

@@ -173,13 +173,13 @@ def _verdict(known: Sequence[Point], edge: BreakEven | None, swept: str) -> str:
         if last.outcome == "worth_it":
             end = f", {last.contest.speed.times:.2f} times as fast"
     elif _is_mixed(last.contest):  # at each value, the best of either kind
-        faster = f"{'GPUs' if larger.kind == 'gpu' else 'cores'} are faster than cores"
+        faster = f"{'GPUs' if larger.kind == 'gpu' else 'Cores'} are faster than cores"
     else:
         noun = "GPUs" if larger.kind == "gpu" else "cores"
-        faster = f"more {noun} are faster than fewer {noun}"
+        faster = f"More {noun} are faster than fewer {noun}"
     return (
-        f"From about {swept} = {format_count(float(f'{edge.at:.2g}'))} on (between "
-        f"{format_count(edge.low)} and {format_count(edge.high)}), {faster}; at {at}{end}"
+        f"{faster} from about {swept} = {format_count(float(f'{edge.at:.2g}'))} (between "
+        f"{format_count(edge.low)} and {format_count(edge.high)}); at {at}{end}"
     )
 
 

@@ -93,8 +93,10 @@ def _difference(first: str, lines: _Stable | None, name: str, own: _Stable | Non
         return ""
     is_whole = lines.is_whole and own.is_whole
     if is_whole and len(lines.lines) != len(own.lines):
-        how_many = f"{len(lines.lines)} line{'s' if len(lines.lines) != 1 else ''}"
-        return f"The program prints {how_many} on {first}, and {len(own.lines)} on {name}."
+        many, others = (
+            f"{len(one.lines)} line{'s' if len(one.lines) != 1 else ''}" for one in (lines, own)
+        )
+        return f"The program prints {many} on {first}, and {others} on {name}."
     both = zip(lines.lines, own.lines, strict=is_whole)
     for number, (line, other) in enumerate(both, 1):
         if line is not None and other is not None and not _are_alike(line, other):

@@ -201,7 +201,7 @@ class _Words:
         return f"{self._gave(step)} for {step.bill_ratio:.2f} times the bill"
 
     def _unsure(self, step: ScaleStep) -> str:
-        return f"{self._gave(step)}, but a factor of at least {step.needed:.3g} is needed"
+        return f"{self._gave(step)}, but a speed-up of at least {step.needed:.3g} is needed"
 
     def verdict(self, runs: _Runs, spread: Spread, steps: Sequence[ScaleStep]) -> str:
         """Return the sentence of the verdict."""

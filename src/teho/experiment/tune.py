@@ -291,7 +291,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
         gave = f"with {words}, the program was {gain.times:.2f} times as fast {interval}"
         if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_LOOKS):
             return "unproved", f"Not enough evidence, increase `--for`: {gave}"
-        return "no_gain", f"No difference beyond chance: {gave}"
+        return "no_gain", f"The difference is not larger than chance: {gave}"
     if len(followed) > 1:
         best = followed[-1]
         why = (

@@ -222,7 +222,7 @@ def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
     if larger.kind == smaller.kind:
         needed = _needed_for(_size(larger) / _size(smaller))
         is_short = contest.speed.low < needed
-        return _Bar(1.0, needed, f", but a factor of {needed:.3g} is needed" if is_short else "")
+        return _Bar(1.0, needed, f", but a speed-up of {needed:.3g} is needed" if is_short else "")
     if contest.price is not None:
         return _priced(contest.price, f", at {contest.price:.3g} times the price")
     return _Bar(1.0, 1 + _ALIKE)

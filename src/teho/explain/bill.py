@@ -86,8 +86,8 @@ def bill_of(run: Run, summary: Summary) -> RunBill | None:
     if len(costs) > 1:
         return _unknown(
             cluster.title,
-            "the recording does not show on which kind of node the job ran, or how its cores are "
-            "counted; the possible bills differ",
+            "several bills are possible, because the recording does not show on which kind of "
+            "node the job ran, or how its cores are counted",
         )
     (cost,) = costs.values()
     unused, of = _unused(run, summary, used, cost)

@@ -20,6 +20,7 @@ BY_USERS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
 _SHELL = 128
 """A shell exits with 128 plus the number of the signal that ended its program."""
 _TIMEOUT = 124
+_STOPPED = "the command `timeout` stopped the program at the given time limit"
 _BY_EXIT_CODE = {
     126: (
         "a file is not executable",
@@ -33,8 +34,9 @@ _BY_EXIT_CODE = {
 _SIGNALS = {int(one): one.name for one in signal.Signals}
 
 _SMALLER_BATCH = (
-    "Use a smaller batch size, with gradient accumulation if you need the same effective batch. "
-    "`teho tune --find batch-size -- …` finds the largest batch that fits."
+    "Use a smaller batch size. If you need the same effective batch size, add gradient "
+    "accumulation. `teho tune --find batch-size -- …` finds the largest batch that fits into the "
+    "memory."
 )
 _NOT_CTRL_C = "If you did not press Ctrl-C, find the program that sent SIGINT."
 _BY_SIGNAL: dict[int, str] = {
@@ -127,7 +129,7 @@ def meaning_of(known: EndEvidence, *, several: bool = False) -> Meaning:
         return Meaning(f"{how}{named(known)}", _BY_EXCEPTION.get(name) or _read_log(known))
     if end.exit_code == _TIMEOUT:
         action = "If the program needs more time, raise the limit: `timeout 2h COMMAND`."
-        return Meaning(f"{how}: `timeout` stopped it at its time limit", action, Severity.WARNING)
+        return Meaning(f"{how}: {_STOPPED}", action, Severity.WARNING)
     if end.exit_code in _BY_EXIT_CODE:
         means, action = _BY_EXIT_CODE[end.exit_code]
         return Meaning(f"{how}, which means that {means}", action)
@@ -147,7 +149,7 @@ def _after_signal(number: int, known: EndEvidence) -> str:
     if number == signal.SIGKILL:
         check = f" Check the job's state: {command}." if command else ""
         return (
-            "Compare the job's peak memory with its limit: the kernel kills programs if "
+            "Compare the job's peak memory with its memory limit: the kernel kills programs if "
             f"memory runs out. A scheduler also kills programs to end a job.{check}"
         )
     if command and number in {signal.SIGHUP, signal.SIGTERM}:

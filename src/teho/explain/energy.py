@@ -42,7 +42,8 @@ _LONGEST_WINDOW_S = 1.0
 
 _NOT_READ = Missing(Reason.UNRECORDED, "not among the recorded metrics")
 _NO_POWER_OF_MODULE = Missing(
-    Reason.UNSUPPORTED, "the counter covers the whole module, but the power covers only the GPU"
+    Reason.UNSUPPORTED,
+    "the energy counter covers the whole module with its CPU, but the power covers only the GPU",
 )
 
 

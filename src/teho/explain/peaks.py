@@ -96,7 +96,7 @@ def peaks_of(device: Device) -> Peaks | None:
 
 def no_peaks(device: Device) -> Missing:
     """Return why the peaks of a device are missing."""
-    return Missing(Reason.ABSENT, f"the peaks of {device.name} are not known")
+    return Missing(Reason.ABSENT, f"the peak rates of {device.name} are not known")
 
 
 @functools.cache

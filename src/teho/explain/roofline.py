@@ -96,7 +96,7 @@ def _place(context: RuleContext, gpu: NodeGpu, peaks: Peaks | None) -> Place | N
     if memory is None:
         return None
     if peaks is None:
-        context.figure(gpu, "peaks", no_peaks(gpu.gpu.device))
+        context.figure(gpu, "peak rates", no_peaks(gpu.gpu.device))
         return None
     percents: dict[str, float] = {}
     for metric, rates in PIPES.items():
@@ -109,8 +109,8 @@ def _place(context: RuleContext, gpu: NodeGpu, peaks: Peaks | None) -> Place | N
     place = _at(peaks, memory, percents)
     if place.bytes_per_s > 0 and place.least_flop_per_s > 0:
         return place
-    nothing = Missing(Reason.UNRECORDED, "none was measured")
-    context.figure(gpu, "floating-point work with memory traffic", nothing)
+    nothing = Missing(Reason.UNRECORDED, "at least one of the two was not measured")
+    context.figure(gpu, "floating-point work and memory traffic", nothing)
     return None
 
 

@@ -81,8 +81,8 @@ _ROOFLINE = {
     "near_percent": Threshold(
         60.0,
         "%",
-        "Nsight Compute (rule SOLBottleneck): if a program reaches neither 60 % of the peak "
-        "arithmetic nor 60 % of the peak bandwidth, latency limits the speed",
+        "Nsight Compute (rule SOLBottleneck): if a program stays below 60 % of the peak speed "
+        "of arithmetic and below 60 % of the peak bandwidth, latency limits the speed",
     ),
 }
 _OUTLIERS = {
@@ -116,7 +116,9 @@ _GOOD_USE = {
     ),
 }
 _SMALL_FILES = {
-    "files_min": chosen(1000.0, "files", "a program can open fewer than 1000 files within seconds"),
+    "files_min": chosen(
+        1000.0, "files", "a program needs only a few seconds to open fewer than 1000 files"
+    ),
     "size_kib": Threshold(
         1024.0,
         "KiB",

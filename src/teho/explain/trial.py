@@ -42,7 +42,8 @@ def trial_verdict(
         return f"Do not submit the long job yet. {' '.join(against)}", "critical"
     unknown = list(_unknown(run, summary))
     if unknown:
-        return f"Not judged whether you can submit the long job. {' '.join(unknown)}", "unknown"
+        why = " ".join(unknown)
+        return f"Teho cannot judge whether you can submit the long job. {why}", "unknown"
     return f"{_MAY_GO}: {', '.join(_for(run, summary))}.", "good"
 
 

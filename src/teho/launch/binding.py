@@ -106,7 +106,7 @@ def bind(
         tuple(sorted(mine)),
         max(1, threads),
         shared=pool.shared and task.local_size > 1,
-        why_not=why_not or f"{task.local_size} tasks have {len(pool.cores)} cores together",
+        why_not=why_not or f"{task.local_size} tasks share only {len(pool.cores)} cores",
         is_fine=is_fine,
     )
 
@@ -149,16 +149,16 @@ def _find_pool(
     if masks and mine == masks[task.local_rank % len(masks)] and len({*masks}) > 1:
         cores = mine.union(*masks)
         if len(masks) != task.local_size or sum(map(len, masks)) != len(cores):
-            why_not = "the masks of srun overlap, or some tasks have no mask"
+            why_not = "the CPU masks of srun overlap, or some tasks have no mask"
             return _Pool(cores, len(physical_cores(cores, top)), shared=False, why_not=why_not)
         cores = _without(cores, reserved, top)
         uneven = len({len(mask) for mask in masks}) > 1
-        why_not = "the masks of srun have different sizes" if uneven else ""
+        why_not = "the CPU masks of srun have different sizes" if uneven else ""
         return _Pool(cores, count * task.local_size, shared=False, why_not=why_not)
     if granted is not None and count > granted:
         why_not = (
-            f"on this node, the job has {granted} cores but may run on {count}: its own cores are "
-            "not known, and the other cores may belong to other jobs"
+            f"on this node, the job has {granted} cores but may run on {count} cores. It is not "
+            "known which of these cores belong to the job: the others may belong to other jobs"
         )
         return _Pool(usable, granted, shared=True, why_not=why_not)
     everything = granted or os.cpu_count() or 1

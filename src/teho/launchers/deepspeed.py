@@ -12,7 +12,7 @@ __all__ = ["LAUNCHER"]
 class DeepSpeed(Launcher):
     """On several nodes, DeepSpeed's launcher would use ssh, which clusters do not allow."""
 
-    help = "DeepSpeed's launcher; on several nodes torchrun, once on each node."
+    help = "DeepSpeed's launcher; on several nodes, torchrun starts once on each node instead."
     on_one_node = "starts DeepSpeed's own launcher once"
     on_nodes = "starts torchrun once on each node, because DeepSpeed's own launcher would need ssh"
     place = 60

@@ -12,7 +12,7 @@ __all__ = ["LAUNCHER"]
 class Horovod(Launcher):
     """It gets the ranks from MPI, so the script sets no variable."""
 
-    help = "Horovod: one task per GPU; without Slurm, horovodrun."
+    help = "Horovod: one task per GPU; without Slurm, horovodrun starts the tasks."
     on_one_node = "one task for each GPU; with Grid Engine, `horovodrun` starts the tasks"
     on_nodes = "one task for each GPU"
     place = 70

@@ -16,7 +16,7 @@ the scheduler counts them, which may be threads."""
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One term of a bill: `quantity × times ÷ per`, rounded up if `up` is set."""
+    """One term of a bill: `of × times ÷ per`, rounded up if `up` is set."""
 
     of: Quantity
     gpu_type: str = ""
@@ -31,7 +31,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Billing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The bill for one hour: `scale × (sum + largest)`.
 
-    `sum` counts as the sum of its terms. `largest` counts as the largest of its terms.
+    All terms of the list `sum` are added. Of the list `largest`, only the largest term is added.
     """
 
     unit: str

@@ -81,7 +81,7 @@ class Links(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     portal: str = ""
     """Page with the user's jobs and their use of GPUs, memory and files."""
     more_modules: str = ""
-    """Command that makes the modules visible that the site does not show by default."""
+    """Command that shows the modules that the site hides by default."""
     acknowledgement: str = ""
     """Page or sentence that says how to acknowledge the cluster in a publication."""
     support: str = ""
@@ -103,7 +103,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a request is written."""
+    """How a request is written on this cluster."""
 
     gpus: str
     """Option that requests GPUs, with `{type}` and `{count}`, the number of GPUs per node."""
@@ -119,14 +119,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     constraint: str = "--constraint={constraint}"
     """Option that selects a kind of node, with `{constraint}`."""
     memory: Literal["node", "none", "core"] = "node"
-    """Whether a job requests memory per node (`node`), per core (`core`), or never (`none`). If
-    never, a job gets memory with its GPUs, cores or nodes."""
+    """How a job requests memory: per node (`node`), per core (`core`), or not at all (`none`).
+    With `none`, a job gets memory with its GPUs, cores or nodes."""
     memory_option: str = ""
     """Grid Engine's option for memory, with `{memory}`. Empty: `-l h_vmem={memory}`."""
     memory_is_counted: bool | None = None
     """Whether the scheduler reserves memory for jobs. If this key is set, each job requests memory,
-    because the site's default may be more than a node has. Without this key, it is not documented,
-    and a job requests memory only if the user does."""
+    because the site's default may be more than a node has. Without this key, it is not documented
+    whether the scheduler reserves memory. A job then requests memory only if the user does."""
     gives_whole: Literal["cores", "sockets", "cpus"] | None = None
     """The smallest unit that a job gets. `cpus`: a job may get single threads of a core."""
     default_memory_per_core: str | None = None
@@ -178,7 +178,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     counted_gpus: tuple[str, ...] = ()
     """GPU types that Slurm counts separately in limits and bills (AccountingStorageTRES)."""
     quotas: tuple[Quota, ...] = ()
-    """Grid Engine's resource quotas, in their order."""
+    """Grid Engine's resource quotas, in the order in which Grid Engine prints them."""
     binding: Binding | None = None
     driver: GpuDriver | None = None
     """Without this key: not documented."""

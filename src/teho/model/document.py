@@ -140,7 +140,7 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
     group: Literal["GPU", "CPU", "Memory", "I/O and network"]
     elapsed_s: list[float]
-    """Middle of each time bin."""
+    """Middle of each time bin, in seconds after the start of the program."""
     series: tuple[PlotSeries, ...]
 
 

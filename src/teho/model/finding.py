@@ -29,7 +29,7 @@ class Certainty(str, enum.Enum):
     SURE = "sure"
     """It is very unlikely that the signals have another meaning."""
     LIKELY = "likely"
-    """The signals are near a limit, or were recorded only for a short time."""
+    """The signals are near the threshold, or were recorded only for a short time."""
     POSSIBLE = "possible"
     """The program may do this on purpose, or another cause may have the same signs."""
 
@@ -63,8 +63,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     """What to do next; commands are in backquotes and can be copied."""
     regain_percent: Union[tuple[float, float], None] = None
-    """Estimated share of the run time that could be saved: minimum and maximum; null if it cannot
-    be estimated."""
+    """Estimated share of the run time that could be saved, in %: minimum and maximum; null if this
+    share cannot be estimated."""
     certainty: Certainty = Certainty.SURE
     """How sure the finding is."""
 
@@ -73,7 +73,7 @@ class Lack(msgspec.Struct, frozen=True):
     """A figure that a rule needed and that was missing."""
 
     what: str
-    """Signal or other figure."""
+    """Name of the missing signal or figure."""
     where: str
     """GPUs or nodes without this figure."""
     why: str

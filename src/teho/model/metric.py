@@ -53,13 +53,14 @@ METRICS: tuple[Metric, ...] = (
     Metric("job_processes", "", "gauge", "node", "processes", "live processes of the program"),
     Metric("job_threads", "", "gauge", "node", "threads", "live threads of the program"),
     Metric("job_runnable_threads", "", "gauge", "node", "runnable threads",
-        "threads of the program that run or wait for a core; read less often if the program has "
+        "threads of the program that run or wait for a core; sampled less often if the program has "
         "many threads"),
     Metric("job_open_files", "", "gauge", "node", "open files",
         "open file descriptors of the program, read at every tenth sample"),
     Metric("job_memory_bytes", "bytes", "gauge", "node", "memory used",
         "memory of the job without page cache: read from the cgroup if the cgroup has only this "
-        "job; otherwise, the private memory of the job's processes plus the largest shared part"),
+        "job; otherwise, the private memory of all processes of the job, plus the largest shared "
+        "memory of one process"),
     Metric("job_resident_bytes", "bytes", "gauge", "node", "resident memory",
         "sum of the resident sets of the program's processes; shared pages count once per process"),
     Metric("job_shared_bytes", "bytes", "gauge", "node", "shared memory",

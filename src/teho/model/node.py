@@ -170,7 +170,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class GpuDriver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The NVIDIA driver of the compute nodes. A login node cannot ask this driver."""
+    """The NVIDIA driver of the compute nodes. A program on a login node cannot ask this driver."""
 
     version: str = ""
     """Version, such as `595.71.05`. Empty: not documented."""

@@ -17,7 +17,7 @@ class ParallelEnvironment(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     name: str
     rule: Literal["one_node", "fill", "spread", "fixed"]
     """Where the cores of a job are. `one_node`: on one node (`$pe_slots`). `fill`: on several
-    nodes, where one node is filled after the other (`$fill_up`). `spread`: on several nodes, which
+    nodes, which are filled one after another (`$fill_up`). `spread`: on several nodes, which
     get cores in turns (`$round_robin`). `fixed`: `cores_per_node` cores on each node."""
     cores_per_node: int | None = None
     max_cores: int | None = None
@@ -52,7 +52,8 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     per_node: bool = False
     """Whether the limits are for each node."""
     limits: dict[str, int] = {}
-    """Limits for all matching running jobs together: `cores`, `memory` (MiB), `gpu:v100`."""
+    """Limits for all running jobs that match the rule, taken together: `cores`, `memory` (MiB),
+    `gpu:v100`."""
     unread: tuple[str, ...] = ()
     """Other resources that the rule limits."""
     source: str
@@ -108,9 +109,9 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_memory_per_cpu: str | None = None
     """Largest memory per CPU. A job that requests more memory gets more CPUs."""
     max_memory: str | None = None
-    """Largest memory on each node, if less than the memory of the node."""
+    """Largest memory on each node, if this is less than the memory of the node."""
     max_local_disk_gib: float | None = None
-    """Largest local disk on each node, if less than the disk of the node."""
+    """Largest local disk on each node, if this is less than the disk of the node."""
     automatic: tuple[Automatic, ...] = ()
     """What a job gets automatically with cores or nodes. A request must not name it."""
     exclusive: bool = False
@@ -142,8 +143,8 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     qos: str = ""
     """The partition's QOS. Its limits apply to all jobs in the partition."""
     billing: str = ""
-    """Name of one of the file's `billing` tables. Empty: jobs are not charged, unless `unknown`
-    contains `billing`."""
+    """Name of one of the file's `billing` tables. Empty: jobs are not charged. If `unknown`
+    contains `billing`, the cost of a job is not documented."""
     source: str
     notes: str = ""
     unknown: tuple[str, ...] = ()

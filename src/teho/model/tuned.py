@@ -35,7 +35,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):
-    """Speed-up by runs that alternate with the unchanged program."""
+    """Speed-up, measured in runs that alternate with runs of the unchanged program."""
 
     times: float
     low: float

@@ -104,7 +104,7 @@ class Attached:
             raise RefusedError(
                 f"job {self._asked} was not recorded: {why}",
                 "",
-                "use `teho run` in the job's script, which records from the start of the program",
+                "in the job's script, use `teho run`, which records from the start of the program",
             )
         job = _ended_job(self._job, self._asked, goes_on=is_asked)
         end = End(

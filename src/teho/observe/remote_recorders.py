@@ -155,8 +155,8 @@ class RemoteRecorders:
         if self._other_places:
             places = [f"{node}:{place}" for node, place in sorted(self._other_places.items())]
             what = (
-                f"{self._directory} is not visible on {_names(sorted(self._other_places))}; the "
-                f"samples of these nodes are in {_names(places)}; join the parts with `teho merge`"
+                f"{self._directory} is not visible on {_names(sorted(self._other_places))}. The "
+                f"samples of these nodes are in {_names(places)}. Join the parts with `teho merge`"
             )
             found.append((0.0, what))
         return found

@@ -144,7 +144,8 @@ def outer_pid(head: ProbeHead) -> int:
         UnwindError: the process is not visible here, or its Python is not CPython.
     """
     if head.implementation != "cpython":
-        raise UnwindError(f"its Python is {head.implementation or 'not known'}")
+        other = head.implementation or "an unknown implementation"
+        raise UnwindError(f"its Python is {other}, not CPython")
     try:
         here = str(Path("/proc/self/ns/pid").readlink())
     except OSError:

@@ -90,7 +90,7 @@ def unsure_cores(case: Case) -> Iterator[str]:
     if fewest < asked:
         yield (
             f"whether the job gets {counted(asked, 'core')} or only {fewest} on each node: some "
-            "nodes have several CPUs per core, and Slurm counts CPUs on these nodes"
+            "nodes have several CPUs per core, and on these nodes Slurm counts CPUs, not cores"
         )
 
 

@@ -198,7 +198,8 @@ def _nodes(case: Case) -> Iterator[Refusal]:
             more = partition.max_nodes_with_allocation
             prefixes = " or ".join(case.cluster.account.allocations)
             helps = more is not None and most < nodes <= more
-            instead = f"an account {prefixes}…, which may have {more} nodes" if helps else ""
+            other = f"an account that begins with {prefixes} may have {more} nodes"
+            instead = other if helps else ""
             yield above("too_many_nodes", asked, most, source, instead)
             return
     working = _nodes_in_service(case)

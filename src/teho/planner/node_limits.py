@@ -35,12 +35,11 @@ def _cores(case: Case) -> Iterator[Refusal]:
             instead=f"leave {'--cpus' if request.cpus_per_gpu is None else '--cpus-per-gpu'} out",
         )
     elif cores > usable:
-        kept = f" of {kind.cores}" if usable < kind.cores else ""
+        kept = f" of the {kind.cores}" if usable < kind.cores else ""
         fair = usable // shape.gpus_per_node if shape.gpus_per_node else 0
         yield Refusal(
             kind="too_many_cores_per_node",
-            sentence=f"the job requests {asked}, more than the {usable}{kept} cores that jobs can "
-            "have",
+            sentence=f"the job requests {asked}, but jobs can have at most {usable}{kept} cores",
             source=kind.source,
             instead=f"--cpus-per-gpu {fair}" if fair else "",
         )
@@ -72,8 +71,8 @@ def _cpus(case: Case) -> Iterator[Refusal]:
     def too_many_for_memory(kind: str, counts: str, most: int, instead: str) -> Refusal:
         return Refusal(
             kind=kind,
-            sentence=f"the job requests {asked}; {counts} and ignores `--mem`, and the memory of "
-            f"the node is enough for only {most} CPUs",
+            sentence=f"the job requests {asked}, but the memory of the node is enough for only "
+            f"{most} CPUs: {counts}, and ignores `--mem`",
             source=source,
             instead=instead,
         )
@@ -81,7 +80,7 @@ def _cpus(case: Case) -> Iterator[Refusal]:
     most = case.most_cpus_with_memory_per_gpu(gpus)
     if most is not None and cpus > most:
         each = format_mib(memory_mib(partition.default_memory_per_cpu) or 0)
-        counts = f"Slurm counts {each} of memory for each CPU of such a job"
+        counts = f"Slurm counts {each} of memory for each CPU of this job"
         instead = f"--cpus-per-gpu {max(1, most // per_core // gpus)}"
         yield too_many_for_memory("default_memory", counts, most, instead)
     most = case.most_cpus_of_whole_node if case.has_whole_nodes else None

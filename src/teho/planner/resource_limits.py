@@ -67,7 +67,7 @@ def unsure_limits(case: Case) -> Iterator[str]:
             amount = _amount(one.what, one.limit.most)
             verb = "stays within the limit of" if one.per else "reaches the minimum of"
             bound = f"{verb} {amount} {one.per}".rstrip()
-            why = "its allocation depends on the node"
+            why = "the allocation of the job depends on the node"
             if one.given is None:
                 why = f"Teho does not know how much {one.what} the job gets"
             yield f"whether the job {bound} ({one.limit.setter}): {why}"

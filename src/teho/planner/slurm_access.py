@@ -104,8 +104,8 @@ def _qos(case: Case, own: Association | None) -> Iterator[Refusal]:
     if own and name and mine and name not in mine and "qos" in case.cluster.enforced:
         yield Refusal(
             kind="qos",
-            sentence=f"you cannot use QOS {name} with account {own.account}, "
-            f"which allows {first_names(mine)}",
+            sentence=f"you cannot use QOS {name} with account {own.account}; this account allows "
+            f"{first_names(mine)}",
             source="`sacctmgr show associations`",
             instead=f"--qos {own.default_qos or mine[0]}",
         )

@@ -74,7 +74,7 @@ def _time(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="short_job",
             sentence=f"{case.cluster.title} recommends jobs of {format_duration(seconds(advised))} "
-            "or more, and shorter jobs only for tests",
+            "or more, and recommends shorter jobs only for tests",
             source=partition.source,
         )
 
@@ -142,8 +142,8 @@ def _share(case: Case) -> Iterator[Advice]:
     def excess(kind: str, asked: str, fair: str, fair_shape: Shape) -> Advice:
         return Advice(
             kind=kind,
-            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}; if it gets more than "
-            f"{fair}, other GPUs of the node may stay unused{_dearer(case, fair_shape)}",
+            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}; if the job gets more "
+            f"than {fair}, other GPUs of the node may stay unused{_dearer(case, fair_shape)}",
             source=share.source,
         )
 
@@ -270,7 +270,8 @@ def _energy(case: Case) -> Iterator[Advice]:
     yield Advice(
         kind="energy_is_shared",
         sentence=f"{gpu.per_energy_counter} GPUs share one energy counter, so the measured energy "
-        "may include the energy of other jobs; on whole nodes, it is only the energy of the job",
+        "may include the energy of other jobs; on whole nodes, the measured energy is only that of "
+        "the job",
         source=case.kind.source,
     )
 

@@ -49,7 +49,7 @@ PATIENCE_S = 5.0
 UNTYPED = "gpu"
 """Type of GPUs if the scheduler has no name for it."""
 HOSTS_NOTE = (
-    "The list hosts has only this machine. A pattern such as login* matches all login nodes."
+    "The list `hosts` has only this machine. A pattern such as `login*` matches all login nodes."
 )
 
 

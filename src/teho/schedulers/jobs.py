@@ -131,7 +131,7 @@ def _look_up(
     if trouble:
         raise LostSubmissionError(
             f"{unknown}, and Teho cannot look for the job: {trouble}",
-            f"a job with the mark {submission.mark}",
+            f"a job with Teho's mark for this submission, {submission.mark}",
             "run `teho status` to look again; do not submit again before `teho status` reports "
             "whether the job was submitted",
         )
@@ -139,7 +139,7 @@ def _look_up(
         raise LostSubmissionError(
             f"{unknown}; job {doubtful} has the same name and time, but not the mark of this "
             "submission",
-            f"a job with the mark {submission.mark}",
+            f"a job with Teho's mark for this submission, {submission.mark}",
             f"look at job {doubtful}; if this is not your job, submit again",
         )
     raise NotSubmittedError(

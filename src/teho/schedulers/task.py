@@ -200,8 +200,8 @@ def _slurm(environment: Mapping[str, str]) -> Task:
     tasks_per_node = expand_counts(counts)
     if len(tasks_per_node) != len(hosts) or node_rank >= len(hosts):
         raise InputError(
-            f"{len(hosts)} nodes, {len(tasks_per_node)} counts of tasks, and this node is "
-            f"number {node_rank}",
+            f"Slurm lists {len(hosts)} nodes, and numbers of tasks for {len(tasks_per_node)} "
+            f"nodes; this node is number {node_rank} (numbers begin at 0)",
             "the same number of nodes in SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE",
         )
     job, step = _slurm_job(environment), _slurm_step(environment)
@@ -343,15 +343,21 @@ def _number(environment: Mapping[str, str], *names: str, default: int | None = N
 def _check(task: Task) -> None:
     """Raise an InputError if the numbers contradict each other."""
     if task.rank >= task.size:
-        found = f"{task.started_by} reports rank {task.rank} of {task.size}"
+        found = f"{task.started_by} reports rank {task.rank} of {task.size} (ranks begin at 0)"
     elif task.local_rank >= task.local_size:
-        found = f"{task.started_by} reports local rank {task.local_rank} of {task.local_size}"
+        found = (
+            f"{task.started_by} reports local rank {task.local_rank} of {task.local_size} (ranks "
+            "begin at 0)"
+        )
     elif task.local_size > task.size:
         found = f"{task.local_size} tasks on this node, and {task.size} in all"
     elif task.tasks_per_node and sum(task.tasks_per_node) != task.size:
-        found = f"{task.size} tasks in all, but {sum(task.tasks_per_node)} as the sum of all nodes"
+        found = (
+            f"{task.size} tasks in all, but the numbers of tasks of all nodes add up to "
+            f"{sum(task.tasks_per_node)}"
+        )
     elif task.hosts and task.node_rank >= len(task.hosts):
-        found = f"node number {task.node_rank} of {len(task.hosts)}"
+        found = f"node number {task.node_rank} of {len(task.hosts)} (numbers begin at 0)"
     else:
         return
     raise InputError(

@@ -152,7 +152,7 @@ def _of_driver(build: Build, looked: _Looked) -> Iterator[Problem]:
     yield Problem(
         kind="driver_too_old",
         severity="critical",
-        sentence=f"The driver of {driver.where}, {has}, is too old for CUDA {toolkit}, which "
+        sentence=f"The driver of {driver.where} ({has}) is too old for CUDA {toolkit}, which "
         f"{TITLES[build.framework]} uses.",
         evidence=(
             f"CUDA {toolkit} needs driver {'.'.join(map(str, least))} or newer; this driver "
@@ -249,15 +249,15 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
         yield "GPU: not known. Name the cluster with `--cluster NAME`."
     if looked.builds and target.others:
         yield (
-            f"GPU: the check is for {target.gpu}; {target.cluster} also has "
+            f"GPU: the check is for {target.gpu}. {target.cluster} also has "
             f"{', '.join(target.others)}: `--gpu-type` checks for another type."
         )
     for build in looked.builds:
         title = TITLES[build.framework]
         if build.kind == "unknown":
             yield (
-                f"{title}: the version {build.version} of {build.package} does not say for which "
-                "CUDA or ROCm version it is built. `teho env check --python PATH` reads this "
+                f"{title}: the version number {build.version} of {build.package} does not say for "
+                "which CUDA or ROCm version it is built. `teho env check --python PATH` reads this "
                 "from the installed files."
             )
         elif build.kind == "cuda" and target.capability and _has_code(build, looked) is None:

@@ -225,7 +225,7 @@ def _cautions(case: Case) -> Iterator[str]:
         yield f"{cluster.title} is retired{successor}."
     if case.others:
         yield (
-            f"Planned for {gpu.type}; {cluster.title} also has {', '.join(case.others)}: "
+            f"Planned for {gpu.type}. {cluster.title} also has {', '.join(case.others)}: "
             "`--gpu-type TYPE` plans for another type."
         )
     if case.proposal and gpu.vendor == "nvidia":
@@ -263,14 +263,13 @@ def _of_driver(case: Case, proposal: Proposal) -> Iterator[str]:
     if case.driver is None:
         yield (
             f"The driver of {case.cluster.title}'s compute nodes is not documented. Of the builds "
-            f"that fit, CUDA {numbers(proposal.toolkit)[0]} works with the oldest drivers. Run "
-            "nvidia-smi in a job, and plan again with `--driver VERSION`."
+            f"that fit, the build for CUDA {numbers(proposal.toolkit)[0]} works with the oldest "
+            "drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`."
         )
     elif not case.asked.driver:
         yield f"The driver version is from the documentation: {case.driver.source}."
     if not proposal.capabilities_known:
         yield (
-            f"The documentation does not say if this build has code for {case.gpu.model}. First "
-            f"run the "
-            "self-test of `teho doctor` in a job."
+            f"The documentation does not say whether this build has code for {case.gpu.model}. "
+            "First run the self-test of `teho doctor` in a job."
         )

@@ -151,7 +151,7 @@ def commands_for(case: Case) -> Commands:
     last = (
         _Step("List the installed packages, so that you can install them again.", way.installed),
         _Step(
-            "Check if it is a GPU build that works with the driver.",
+            "Check whether the framework is a GPU build that works with the driver.",
             f"teho env check --cluster {case.cluster.name} {way.checked}",
         ),
     )

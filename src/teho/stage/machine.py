@@ -59,7 +59,7 @@ def read_place(text: str, option: str) -> Place:
     if not text:
         raise InputError(f"{option} is empty", "a path, or HOST:PATH")
     if "\0" in text:
-        raise InputError(f"{option} contains a zero byte", "a path, or HOST:PATH")
+        raise InputError(f"{option} contains a NUL character", "a path, or HOST:PATH")
     if re.match(r"[a-z0-9+.-]+://", text):
         raise InputError(f"{shown(text)}: a URL", "a path, or HOST:PATH")
     remote = _HOST.fullmatch(text)
@@ -243,8 +243,8 @@ def problem_of(host: str, code: int, said: Sequence[str]) -> TehoError:
     if host and code == _NO_PYTHON:
         return TehoError(
             f"{host} has no python3",
-            "Python 3.6 or newer in the PATH of a login",
-            f"load a module with Python in the ~/.bashrc of {host}",
+            "Python 3.6 or newer on the PATH when ssh runs a command",
+            f"in the ~/.bashrc of {host}, load a module with Python",
         )
     text = " ".join(said)
     if not host or code != _SSH_FAILED:
@@ -258,5 +258,5 @@ def problem_of(host: str, code: int, said: Sequence[str]) -> TehoError:
             "and `ControlPath` in ~/.ssh/config",
         )
     if "Host key verification failed" in text:
-        next_step = f"`ssh {shlex.quote(host)}` once, and compare the key of the host"
+        next_step = f"run `ssh {shlex.quote(host)}` once, and check the key of the host"
     return TehoError(f"no connection to {host}: {last}", "", next_step)

@@ -143,7 +143,8 @@ def test_die_without_its_other_half_is_said(tmp_path: Path, visible: str, alone:
     assert len(notes) == bool(alone)
     count = len(visible.split(","))
     for note in notes:
-        assert f"{count} of the node's 8 GPUs. Of {alone} cards, the job has only one die" in note
+        assert f"{count} of the node's 8 GPUs. On {alone} card" in note
+        assert ", the job has only one of the two dies: " in note
 
 
 @pytest.mark.parametrize("seen", [0, 1])
@@ -162,7 +163,7 @@ def test_other_half_that_the_cgroup_hides_is_said(
     assert {device.package_id for device in card} == {card[0].pci_bus_id}
     assert alone.energy_of == ("device" if seen else "package")
     (note,) = source.notes
-    assert "3 of the node's 8 GPUs. Of 1 cards, the job has only one die" in note
+    assert "3 of the node's 8 GPUs. On 1 card, the job has only one of the two dies:" in note
 
 
 def test_lonely_die_of_an_old_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

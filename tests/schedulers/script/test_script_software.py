@@ -59,7 +59,7 @@ def test_a_container_without_documented_versions_takes_none() -> None:
 def test_a_virtual_environment_installs_the_version() -> None:
     lines, remarks = loaded("narval", "pytorch==2.6")
     assert "pip install --no-index torch==2.6" in lines
-    assert "`avail_wheels` lists the versions" in remarks
+    assert "`avail_wheels` lists the available versions" in remarks
 
 
 def test_a_framework_that_the_site_does_not_name_loads_its_entry_for_any() -> None:

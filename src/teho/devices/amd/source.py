@@ -61,7 +61,9 @@ _NEVER_READ: dict[str, Reading] = {
     ),
 }
 _IS_SHARE_OF_BANDWIDTH = Missing(
-    Reason.UNSUPPORTED, "instead, this GPU reports the share of its memory bandwidth that was used"
+    Reason.UNSUPPORTED,
+    "this GPU reports the share of its memory bandwidth that was used, not how long its memory was "
+    "busy",
 )
 _IS_SHARE_OF_TIME = Missing(
     Reason.UNSUPPORTED, "this GPU reports how long its memory was busy, not the amount of data"
@@ -315,9 +317,9 @@ def _cautions(
     if alone:
         notes.append(
             "two AMD GPUs (dies) share a card, and one die reports power and energy for both. "
-            f"The job has {len(parts)} of the node's {card_count} GPUs. Of {len(alone)} cards, "
-            "the job has only one die: the power and energy of such a card may include another "
-            "job, or may be too low"
+            f"The job has {len(parts)} of the node's {card_count} GPUs. On "
+            f"{len(alone)} card{'s' * (len(alone) > 1)}, the job has only one of the two dies: the "
+            "power and energy of such a card may include another job, or may be too low"
         )
     notes.extend(
         f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} partitions count as one GPU, "

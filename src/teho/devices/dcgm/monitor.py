@@ -218,7 +218,8 @@ class DcgmMonitor:
         self._latest_row_s = time.monotonic()
         if len(texts) != len(self._fields):
             # It is not known which column is missing.
-            odd = Missing(Reason.FAILED, f"`dcgmi dmon` prints {len(texts)} columns")
+            what = f"`dcgmi dmon` prints {len(texts)} columns, not {len(self._fields)}"
+            odd = Missing(Reason.FAILED, what)
             values: _Row = dict.fromkeys(METRICS, odd)
         else:
             pairs = zip(self._fields, texts, strict=True)

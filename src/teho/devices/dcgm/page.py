@@ -73,8 +73,8 @@ class DcgmPage:
         self._problem = f"{self._name} does not answer within {_FIRST_ANSWER_S:.0f} s"
         self._looked = threading.Event()
         self._over = threading.Event()
-        note = f"the activity of multiprocessors and pipes is from {self._name}, which is updated "
-        note += "every 30 s by default: the beginning of a run has no such values"
+        note = f"the activity of multiprocessors and pipes is from {self._name}. By default, this "
+        note += "page is updated every 30 s, so the beginning of a run has no such values"
         self.notes: tuple[str, ...] = (note,)
         threading.Thread(target=self._follow, name="dcgm-exporter", daemon=True).start()
         self._looked.wait(_FIRST_ANSWER_S)

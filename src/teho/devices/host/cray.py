@@ -32,7 +32,7 @@ _STALE_S = 2.0
 """Twenty missing updates."""
 _STALE = Missing(
     Reason.FAILED,
-    "pm_counters: freshness does not change: the node's controller sends no new values",
+    "pm_counters/freshness does not change: the node's controller sends no new values",
 )
 
 

@@ -30,7 +30,10 @@ _NO_DRIVER: dict[int, tuple[str, str]] = {
     ),
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
         "NVIDIA's library and its driver have different versions",
-        "the node needs a restart after its driver update: report it to its administrator",
+        (
+            "the node needs a restart, because its driver was updated: report this to the "
+            "administrator of the node"
+        ),
     ),
 }
 

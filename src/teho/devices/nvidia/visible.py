@@ -51,8 +51,8 @@ def visible_cuda(
         if chosen and _order_is_unsure(environment, gpus):
             notes.append(
                 f"with CUDA_VISIBLE_DEVICES={text}, CUDA gives the first number to the fastest "
-                "GPU, and the GPU models here differ: the program may use GPUs that Teho does not "
-                "record; `export CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the order certain"
+                "GPU, and the GPU models here differ. So the program may use GPUs that Teho does "
+                "not record. `export CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the order certain"
             )
     if len(set(chosen)) < len(chosen):
         notes.append(f"CUDA_VISIBLE_DEVICES={text} names a GPU twice: CUDA then shows no GPU")

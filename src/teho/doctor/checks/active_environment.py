@@ -48,7 +48,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     home = snapshot.folders.get("home")
     if isinstance(home, Folder) and home.holds_conda_init and not python.frameworks:
         return warning(
-            f"No environment is active, and {python.path} has no GPU framework: batch shells do "
+            f"No environment is active, and {python.path} has no GPU framework. Batch shells do "
             "not read your `.bashrc`, which contains the lines of `conda init`.",
             "Begin the job script with `#!/bin/bash -l`, and run `conda activate NAME` before the "
             "program.",

@@ -36,8 +36,8 @@ def check(snapshot: Snapshot) -> Outcome:
         )
     if bound > asked:
         return remark(
-            f"The job was given {asked} cores, but its programs may run on {bound}, because the "
-            "node does not bind jobs to their cores.",
+            f"The job was given {asked} cores, but its programs may run on {bound} cores, because "
+            "the node does not bind jobs to their cores.",
             f"Start at most {asked} threads and workers: `export OMP_NUM_THREADS={max(1, own)}`.",
             *evidence,
         )

@@ -29,8 +29,8 @@ def check(snapshot: Snapshot) -> Outcome:
     nodes = numbered({device.numa_node or 0 for device in far})
     return warning(
         f"GPU {numbered(device.index for device in far)} {'is' if len(far) == 1 else 'are'} on "
-        f"NUMA node {nodes}, but a program started here runs on cores of another NUMA node: "
-        "copies between CPU and GPU are slower.",
+        f"NUMA node {nodes}, but a program started here runs on cores of another NUMA node. "
+        "Copies between CPU and GPU are therefore slower.",
         "Bind each task to the cores near its GPU: `srun teho launch -- python train.py`. Slurm "
         "can also do this: `--gres-flags=enforce-binding`.",
         ("cores", numbered(snapshot.cores), ""),

@@ -111,7 +111,7 @@ def _of_site(snapshot: Snapshot, python: Python, builds: Sequence[Build]) -> Out
     names = joined(list(models))
     if is_known:
         return fine(f"the frameworks have code for {names}")
-    return unknown(f"it is not documented if the frameworks have code for {names}")
+    return unknown(f"it is not documented whether the frameworks have code for {names}")
 
 
 def _runs(build: Build, report: FrameworkReport, architecture: str, machine: str) -> bool | None:

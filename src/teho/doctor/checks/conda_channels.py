@@ -37,7 +37,7 @@ def check(snapshot: Snapshot) -> Outcome:
             return unknown(f"{source.path} cannot be read: {source.why}")
         for channel in map(_name, source.channels):
             if channel == _FORGE:
-                return fine(f"{', '.join(channels)} (of {source.path})")
+                return fine(f"{', '.join(channels)} (set by {source.path})")
             if channel == _DEFAULTS:
                 return _found(snapshot, conda, source, channels)
     if not channels:
@@ -86,6 +86,6 @@ def _commands(snapshot: Snapshot, conda: Conda, source: CondaFile) -> str:
         )
     return (
         f"Run `conda config{where} --add channels conda-forge`, "
-        f"`conda config{where} --remove channels defaults` and {strict}. Leave out the second "
-        "command with Anaconda or Miniconda, because they need `defaults`."
+        f"`conda config{where} --remove channels defaults` and {strict}. If you use Anaconda or "
+        "Miniconda, leave out the second command, because they need `defaults`."
     )

@@ -56,7 +56,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     if unsure := [toolkits[name] for name, can in runs.items() if can is None]:
         return unknown(f"Teho does not know which driver CUDA {joined(unsure)} needs")
     needs = joined([f"CUDA {toolkit} of {name}" for name, toolkit in toolkits.items()])
-    return fine(f"{shown} {driver.where} is new enough for {needs}")
+    return fine(f"the driver {driver.where} ({shown}) is new enough for {needs}")
 
 
 def _toolkit(python: Python, build: Build) -> str:

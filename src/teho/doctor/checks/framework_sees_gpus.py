@@ -31,7 +31,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     if not snapshot.expects_gpus:
         return moot("no GPU here for a framework to see")
     if snapshot.failed_drivers:
-        return unknown("the driver does not answer, so the frameworks would hang too")
+        return unknown("the driver does not answer, so the frameworks would hang")
     builds = python.gpu_builds
     if not builds:
         return moot(f"no framework for GPUs in {python.path}")
@@ -41,7 +41,8 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     for build in builds:
         report = python.framework_reports.get(build.framework)
         if not isinstance(report, FrameworkReport):
-            missing.append(report.detail if report else f"{build.package} was not asked")
+            unasked = f"Teho did not ask {build.package} which GPUs it sees"
+            missing.append(report.detail if report else unasked)
             continue
         version = ("version", report.version or build.version, "")
         if report.broken:
@@ -74,5 +75,6 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         return spared(found, len(builds))
     if missing:
         return unknown("; ".join(missing))
-    each = counted(len(snapshot.gpus), "GPU")
-    return fine(f"{joined([one.framework for one in builds])}: {each} each")
+    see = "sees" if len(builds) == 1 else "each see"
+    names = joined([one.framework for one in builds])
+    return fine(f"{names} {see} {counted(len(snapshot.gpus), 'GPU')}")

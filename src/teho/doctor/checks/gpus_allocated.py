@@ -84,7 +84,7 @@ def check(snapshot: Snapshot) -> Outcome:
             "`ROCR_VISIBLE_DEVICES` as the scheduler sets them.",
             *evidence,
         )
-    return fine(f"{counted(seen, 'GPU')} of {asked} that the job was allocated here")
+    return fine(f"{counted(seen, 'GPU')} visible; the job was allocated {asked} on this node")
 
 
 def _others(snapshot: Snapshot) -> list[Device]:

@@ -31,7 +31,8 @@ def check(snapshot: Snapshot) -> Outcome:
     """Name the caches in such a home folder by their variables."""
     home = snapshot.folders.get("home")
     if not isinstance(home, Folder):
-        return unknown(f"the home folder cannot be checked: {home.detail if home else 'none'}")
+        why = home.detail if home else "HOME is not set"
+        return unknown(f"the home folder cannot be checked: {why}")
     if not home.is_network:
         return fine(f"home is on a file system of this node, {home.file_system}")
     inside = [

@@ -30,7 +30,9 @@ def check(snapshot: Snapshot) -> Outcome:
     if cluster is None or not snapshot.in_job:
         return moot("no proxy is set, and this is not a compute node that Teho knows")
     if cluster.internet_on_compute_nodes is None:
-        return unknown(f"it is not known if {cluster.title}'s compute nodes reach the internet")
+        return unknown(
+            f"it is not known whether {cluster.title}'s compute nodes reach the internet"
+        )
     if cluster.internet_on_compute_nodes:
         return fine(f"{cluster.title}'s compute nodes reach the internet")
     for name in _OFFLINE:

@@ -53,6 +53,6 @@ def check(snapshot: Snapshot) -> Outcome:
     if not percents:
         return moot("`quota` and `lfs quota` report no limit")
     return found or fine(
-        f"at most {max(percents):.0f} % of a quota is used; "
-        f"{len(snapshot.quotas)} file systems were checked"
+        f"{len(snapshot.quotas)} file systems were checked; the fullest quota is at "
+        f"{max(percents):.0f} %"
     )

@@ -29,7 +29,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if not remote:
         return fine("temporary files and data are on other disks of the node")
     return remark(
-        f"The job has {format_bytes(scratch.free_bytes)} on its own disk in {scratch.path}, "
+        f"The job has {format_bytes(scratch.free_bytes)} free on its own disk in {scratch.path}, "
         f"but {remote[0].path} is on {remote[0].file_system}.",
         f"Run `export TMPDIR={scratch.path}`, and copy the data there when the job starts: "
         "`teho submit --stage FILE`.",

@@ -82,7 +82,7 @@ def _judged(
     amounts = f"{each:.3g} instead of {fair:g} {unit}"
     if each > fair * 1.01:
         return warning(
-            f"The job has more {what} for each GPU than the cluster's share ({amounts}): other "
+            f"The job has more {what} for each GPU than the cluster's share ({amounts}). Other "
             "users' GPUs may stay idle, or the job may cost more.",
             f"Request {fair:g} {unit} for each GPU: `teho plan` writes the request.",
             *evidence,

@@ -35,7 +35,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if count < _MANY.value or middle >= _SMALL.value * 1024:
         return fine(shown)
     return warning(
-        f"{data.folder.path} has {shown}, on {data.folder.file_system}: for each file, a program "
+        f"{data.folder.path} has {shown}, on {data.folder.file_system}. For each file, a program "
         f"waits for a server that all users share.",
         "Pack the files once into few large ones: "
         f"`tar -cf data.tar -C {data.folder.path} .`. Unpack the archive on the node's disk "

@@ -93,8 +93,8 @@ def _misfits(snapshot: Snapshot, plain: Mapping[str, int], cores: int) -> Iterat
         is_one = snapshot.local_size == 1
         whose = "the job was given" if is_one else f"each of the {snapshot.local_size} tasks has"
         yield warning(
-            f"No variable sets the number of threads, and programs see {visible} cores, although "
-            f"{whose} only {cores}: each library will start {visible} threads.",
+            f"No variable sets the number of threads. Programs see {visible} cores, although "
+            f"{whose} only {cores} cores. So each library will start {visible} threads.",
             f"Run `export OMP_NUM_THREADS={cores}` before the program.",
             ("cores that programs see", visible, ""),
             own,

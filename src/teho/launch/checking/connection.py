@@ -161,7 +161,7 @@ def connect(task: CheckTask, timeout_s: float) -> Connection:
     if (greeting.get("magic"), greeting.get("step")) != (MAGIC, task.step):
         raise ConnectError(
             f"{task.name}: the program at {task.place} is rank 0 of another step "
-            f"({greeting.get('step')!r}, this is {task.step!r}). "
+            f"({greeting.get('step')!r}, but this step is {task.step!r}). "
             "Next: set MASTER_PORT to a port that no other job of that node uses"
         )
     return connection
@@ -195,7 +195,7 @@ def _connect(task: CheckTask, timeout_s: float) -> socket.socket:
         if final or time.monotonic() + pause_s > end_s:
             raise ConnectError(
                 f"{task.name} cannot reach {task.place}: {why}. "
-                "Next: check whether rank 0 runs there, and read its messages; if rank 0 runs and "
+                "Next: check whether rank 0 runs there, and read its messages. If rank 0 runs and "
                 "waits for other ranks, set MASTER_ADDR to the address of rank 0 in the network "
                 "between the nodes"
             )

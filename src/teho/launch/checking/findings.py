@@ -178,7 +178,7 @@ def _gpus(answers: Mapping[int, Message], hellos: Mapping[int, Message]) -> Iter
         see = "sees" if len(blind) == 1 else "see"
         yield Problem(
             "gpu-missing",
-            f"{name_group(blind, hellos)} {see} no GPU, but other ranks do",
+            f"{name_group(blind, hellos)} {see} no GPU, but other ranks see a GPU",
             "run nvidia-smi or rocm-smi on that node, and check which *_VISIBLE_DEVICES is set",
         )
     owners = group_by(seeing, lambda rank: (hellos[rank]["node_rank"], answers[rank]["gpu"]))

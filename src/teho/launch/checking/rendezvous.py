@@ -42,7 +42,7 @@ _MOST_FAILURES = 3
 """The failure of one rank makes others fail, so more lines do not help."""
 _NETWORK = (
     "check for a firewall or a wrong network between these nodes: NCCL_SOCKET_IFNAME and "
-    "GLOO_SOCKET_IFNAME choose the network, NCCL_DEBUG=INFO prints more details"
+    "GLOO_SOCKET_IFNAME choose the network, and NCCL_DEBUG=INFO prints more details"
 )
 
 _FILES = "check whether the file system of the torch installation is slow on these nodes"

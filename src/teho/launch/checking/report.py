@@ -142,8 +142,8 @@ def _details(result: Result) -> Iterator[str]:
     count = len(result.by_node())
     if count > _MOST_NODES:
         yield (
-            f"The table has the {_MOST_NODES} of {count} nodes with the slowest links; "
-            "--json has all nodes."
+            f"The table shows only the {_MOST_NODES} nodes with the slowest links, of {count} "
+            "nodes in total. --json prints all nodes."
         )
     if result.met_s is not None and result.last is not None and len(result.hellos) > 1:
         last = result.name(result.last)
@@ -154,7 +154,7 @@ def _details(result: Result) -> Iterator[str]:
             yield (
                 f"The clock of {name} is {_time(abs(clock.ahead_s))} "
                 f"{'ahead of' if clock.ahead_s > 0 else 'behind'} the clock of {result.task.node} "
-                f"(within {_time(clock.uncertainty_s)})."
+                f"(uncertainty: {_time(clock.uncertainty_s)})."
             )
     if result.link_bytes_per_s:
         yield _ring_line(result)

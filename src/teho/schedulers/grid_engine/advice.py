@@ -29,7 +29,10 @@ class GridEngineAdvice(Advice):
 
     def cores(self, per_node: int, tasks: int | None) -> str:
         """Return the option with the usual name of the parallel environment."""
-        return f"`-pe smp {per_node}` (or the name of the cluster's environment for shared memory)"
+        return (
+            f"`-pe smp {per_node}` (or the name of the cluster's parallel environment for shared "
+            "memory)"
+        )
 
     def memory(self, needed_gib: float, cores: int) -> str:
         """Return the limit for each slot."""

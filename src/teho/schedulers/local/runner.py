@@ -319,7 +319,7 @@ def _as_seen(job: Job, state: _State, *, lost: bool) -> Job:
             job,
             state=JobState.NODE_FAILED,
             state_as_written="lost",
-            reason="its runner was killed, or the machine was restarted",
+            reason="the process that ran the job was killed, or the machine was restarted",
         )
     if job.state is JobState.RUNNING and state.host == os.uname().nodename:
         return msgspec.structs.replace(job, elapsed_s=time.monotonic() - state.started_s)

@@ -67,7 +67,10 @@ def software_remark(option: Option, cluster: Cluster, options: ScriptOptions) ->
     if entry and version in entry.old_versions:
         return f"{name} {version} on {cluster.title}: {entry.notes}"
     if entry and version and entry.kind == "venv":
-        return f"if the job cannot install {name} {version}: `avail_wheels` lists the versions"
+        return (
+            f"if the job cannot install {name} {version}: `avail_wheels` lists the available "
+            "versions"
+        )
     return ""
 
 

@@ -322,7 +322,7 @@ def _account(ask: Ask, config: Row, user: str) -> Account:
         example=name or "project",
         source="SLURM sacctmgr show user; scontrol show config",
         notes=f"AccountingStorageEnforce={enforced}. If a job has no account, Slurm takes the "
-        "user's default account. It is not known whether the site accepts this.",
+        "user's default account. It is not known whether the site accepts jobs without an account.",
     )
 
 
@@ -354,13 +354,15 @@ def _notes(
         yield (
             f"The product names of the GPUs ({', '.join(types)}) are not known. The memory of a "
             f"GPU "
-            "is known only if it is part of the type's name. The vendor is taken from the "
+            "is known only if the type's name contains the memory. The vendor is taken from the "
             "type's name."
         )
     items = {item for row in nodes for item in gres_items(row.get("Gres", ""))}
     others = sorted({item.partition(":")[0] for item in items} - {"gpu"})
     if others:
-        yield f"Nodes also have {', '.join(others)} (Gres): Slurm does not describe them."
+        yield (
+            f"Nodes also have {', '.join(others)} (Gres): Slurm does not describe these resources."
+        )
     if unseen:
         yield (
             "Slurm does not show nodes that are powered down (PrivateData lacks cloud): nodes of "

@@ -302,7 +302,7 @@ def _parallel_environment(one: ParallelEnvironment) -> str:
         "one_node": "one node",
         "fill": "fills one node after the other",
         "spread": "takes the nodes in turn",
-        "fixed": f"{one.cores_per_node} a node",
+        "fixed": f"{one.cores_per_node} per node",
     }[one.rule]
     about = [rule] + ([f"at most {one.max_cores} cores"] if one.max_cores is not None else [])
     return f"{one.name} ({', '.join(about)})"
@@ -316,7 +316,7 @@ def _gpu(gpu: Gpu) -> str:
     about = [gpu.model, f"{gpu.memory_gib:g} GiB" if gpu.memory_gib else "memory not documented"]
     about += [f"weight {gpu.weight:g}"] if gpu.weight != 1 else []
     about += [f"a slice of {gpu.part_of}"] if gpu.part_of else []
-    about += [f"at most {gpu.max_per_job} a job"] if gpu.max_per_job else []
+    about += [f"at most {gpu.max_per_job} per job"] if gpu.max_per_job else []
     count = f"{gpu.count} × " if gpu.count else ""
     return f"{count}{gpu.type} ({', '.join(about)})"
 

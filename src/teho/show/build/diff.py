@@ -53,8 +53,8 @@ def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
         ),
         lists=(listing("findings", "Findings", _findings(names, reports)),),
         notes=(
-            ("Only two single runs are compared, so the difference can be chance. To find out, use "
-            "`teho compare`."),
+            ("Only two single runs are compared, so the difference can be chance. To find out "
+            "whether it is chance, use `teho compare`."),
         ),
         troubles=tuple(problems),
         commands=tuple(f"`teho report {run.run.id}`" for run in (first, second)),

@@ -256,7 +256,7 @@ def _used(jobs: Sequence[Job]) -> Iterator[Fact]:
         note = f"of {format_bytes(job.memory_bytes or 0)}" if is_alone else "of one task"
         yield Fact("memory_peak_bytes", "Memory", job.memory_peak_bytes, "bytes", note)
     if job.energy_j:
-        yield Fact("energy_j", "Energy", job.energy_j, "J", "by the scheduler")
+        yield Fact("energy_j", "Energy", job.energy_j, "J", "reported by the scheduler")
 
 
 def job_facts(jobs: Sequence[Job]) -> Iterator[Fact]:

@@ -167,7 +167,7 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
         column("cluster", "Cluster", lambda one: clusters[one.cluster].title),
         column("partition", "Partition", label_of),
         column("nodes", "Nodes", lambda one: one.nodes),
-        column("gpus", "GPUs a node", _gpus) if options[0].gpus_per_node else None,
+        column("gpus", "GPUs per node", _gpus) if options[0].gpus_per_node else None,
         column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node),
         column(
             "memory",

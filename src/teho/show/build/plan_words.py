@@ -37,9 +37,9 @@ def asked_words(request: Request) -> Iterator[str]:
     parts = [
         gpus if request.gpus else "no GPU",
         counted(request.nodes, "node") if request.nodes else "",
-        f"{counted(request.cpus_per_gpu, 'core')} a GPU" if request.cpus_per_gpu else "",
+        f"{counted(request.cpus_per_gpu, 'core')} per GPU" if request.cpus_per_gpu else "",
         counted(request.cpus, "core") if request.cpus else "",
-        f"{format_mib(request.memory_mib)} a node" if request.memory_mib else "",
+        f"{format_mib(request.memory_mib)} per node" if request.memory_mib else "",
         f"{_gib(request.local_disk_gib)} of local disk" if request.local_disk_gib else "",
         format_duration(request.time_s)
         if request.time_s

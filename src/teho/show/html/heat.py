@@ -38,7 +38,7 @@ def heat_section(plot: Plot | None) -> str:
     rows = len(plot.series)
     row_px = max(_LOWEST_PX, min(_TALLEST_PX, _WHOLE_PX / rows))
     height = f"{rows * row_px:g}"
-    name = f"{plot.title}: how busy each of {rows} GPUs was, from left to right"
+    name = f"{plot.title}: how busy each of {rows} GPUs was, with time from left to right"
     ends = _edges(plot)
     return f"""<figure class="heat">
 <figcaption><div class="title"><p>{prose(capital(plot.meaning))}</p></div></figcaption>

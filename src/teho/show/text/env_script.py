@@ -15,7 +15,8 @@ _WIDTH = 98
 
 def render_script(plan: EnvironmentPlan) -> str:
     """Write a plan as a bash script: the steps are commands, the reasons are comments."""
-    lines = ["#!/bin/bash", *_comment(purpose_of(plan)), *_comment("Run it on a login node, once.")]
+    lines = ["#!/bin/bash", *_comment(purpose_of(plan))]
+    lines += _comment("Run this script once, on a login node.")
     lines += ["#", *_reasons(plan)] if plan.proposal else []
     lines += [line for text in plan.cautions for line in _comment(text, "! ")]
     lines += _comment(f"Source: {plan.source}") if plan.source else []
@@ -28,7 +29,8 @@ def render_script(plan: EnvironmentPlan) -> str:
     lines += [
         "",
         *_comment(
-            "In each job; `teho plan --env FILE` reads these lines from the --format json output:"
+            "Lines for each job; `teho plan --env FILE` reads these lines from the output of "
+            "--format json:"
         ),
     ]
     lines += [f"#   {line}" for line in plan.job.lines]
@@ -39,7 +41,8 @@ def render_script(plan: EnvironmentPlan) -> str:
 
 def _reasons(plan: EnvironmentPlan) -> Iterator[str]:
     assert plan.proposal is not None  # noqa: S101 - the caller looked
-    yield from _comment(f"It is the newest version that fits, according to {plan.proposal.source}.")
+    source = plan.proposal.source
+    yield from _comment(f"This is the newest version that fits, according to {source}.")
     for one in plan.proposal.refused:
         yield from _comment(f"Not {one.what}: {one.why}.", "  ")
 

@@ -7,8 +7,9 @@
 # and its history.
 #   Not CuPy 14 with CUDA 13.2: this build needs driver 580 or newer, but the driver of the nodes
 #   is not known.
-# ! The driver of Aire's compute nodes is not documented. Of the builds that fit, CUDA 12 works
-#   with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`.
+# ! The driver of Aire's compute nodes is not documented. Of the builds that fit, the build for
+#   CUDA 12 works with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver
+#   VERSION`.
 # ! Anaconda must not be used.
 # ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
 #   this command. In ~/.bashrc, it would hide that a node has no GPU.
@@ -40,7 +41,7 @@ apptainer build "$HOME/cupy-gpu.sif" cupy-gpu.def
 # 4. List the installed packages, so that you can install them again.
 apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit > cupy-gpu.lock.txt
 
-# 5. Check if it is a GPU build that works with the driver.
+# 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster aire cupy-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` reads these lines from the --format json output:

@@ -21,7 +21,7 @@ CONDA_OVERRIDE_CUDA=12.8 micromamba create -n jax-gpu --override-channels -c con
 # 2. List the installed packages, so that you can install them again.
 micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 
-# 3. Check if it is a GPU build that works with the driver.
+# 3. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster aire jax-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` reads these lines from the --format json output:

@@ -23,7 +23,7 @@ pip install --no-index torch
 # 4. List the installed packages, so that you can install them again.
 pip freeze --local > pytorch-gpu.lock.txt
 
-# 5. Check if it is a GPU build that works with the driver.
+# 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster trillium --python "$HOME/pytorch-gpu/bin/python"
 
 # In each job; `teho plan --env FILE` reads these lines from the --format json output:

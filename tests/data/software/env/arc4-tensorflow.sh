@@ -28,7 +28,7 @@ CONDA_OVERRIDE_CUDA=12.0 conda create -n tensorflow-gpu --override-channels -c c
 # 3. List the installed packages, so that you can install them again.
 conda list -n tensorflow-gpu --explicit --md5 > tensorflow-gpu.lock.txt
 
-# 4. Check if it is a GPU build that works with the driver.
+# 4. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster arc4 tensorflow-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` reads these lines from the --format json output:

@@ -25,7 +25,7 @@ pip list
 # 3. List the installed packages, so that you can install them again.
 pip freeze > tensorflow-gpu.lock.txt
 
-# 4. Check if it is a GPU build that works with the driver.
+# 4. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster puhti tensorflow-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` reads these lines from the --format json output:

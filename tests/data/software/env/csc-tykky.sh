@@ -6,7 +6,7 @@
 # It is the newest version that fits, according to conda-forge/jaxlib-feedstock 9123295
 # (2026-04-23) and its history.
 #   Not JAX 0.10 to 0.11: conda-forge has no version newer than 0.9.
-# ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another type.
+# ! Planned for gh200. Roihu also has l40: `--gpu-type TYPE` plans for another type.
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
 #   seen on 2026-08-17.
 # ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.

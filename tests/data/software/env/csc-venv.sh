@@ -5,7 +5,7 @@
 #
 # It is the newest version that fits, according to PyTorch RELEASE.md, release compatibility
 # matrix and CUDA support matrix, as of PyTorch 2.14 (2026-09); Python 3.15 is experimental.
-# ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another type.
+# ! Planned for gh200. Roihu also has l40: `--gpu-type TYPE` plans for another type.
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
 #   seen on 2026-08-17.
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
@@ -15,7 +15,7 @@
 # Also possible here: --kind module or --kind container.
 set -e
 
-# 1. A Python.
+# 1. A Python interpreter.
 module load python-data
 
 # 2. A virtual environment.
@@ -30,7 +30,7 @@ uv pip install --torch-backend=cu132 'torch==2.14.*'
 # 4. List the installed packages, so that you can install them again.
 pip freeze > pytorch-gpu.lock.txt
 
-# 5. Check if it is a GPU build that works with the driver.
+# 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster roihu pytorch-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` reads these lines from the --format json output:

@@ -34,7 +34,7 @@ export SINGULARITYENV_PREPEND_PATH=/user-software/bin
 # 5. List the installed packages, so that you can install them again.
 singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:image-src=/ $SIF pip freeze > pytorch-gpu.lock.txt
 
-# 6. Check if it is a GPU build that works with the driver.
+# 6. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster lumi pytorch-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` reads these lines from the --format json output:

@@ -42,8 +42,8 @@ def judge(context: ProgramContext) -> Findings:
             continue
         samples = "1 sample" if batch == 1 else f"{batch} samples"
         yield context.lost(
-            f"Each step has only {samples} and takes {1000 * step_s:.1f} ms: most of it is the "
-            "fixed cost of a step.",
+            f"Each step has only {samples} and takes {1000 * step_s:.1f} ms: most of this time is "
+            "the fixed cost of a step.",
             share_percent=computing,
             evidence=(
                 Evidence("batch", float(batch), "samples"),

@@ -25,8 +25,8 @@ THRESHOLDS = {
     "full_percent": Threshold(
         90.0,
         "%",
-        "the same threshold as cpu_busy_gpu_idle; its source is SageMaker's profiler "
-        "rules: a CPU counts as busy if it is busy for more than 90 % of the time",
+        "the same threshold as cpu_busy_gpu_idle: in SageMaker's profiler rules, a CPU counts "
+        "as busy if it works for more than 90 % of the time",
     ),
 }
 MUTES = ("cpu_busy_gpu_idle", "serial_program", "cores_unused")

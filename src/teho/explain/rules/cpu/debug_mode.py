@@ -20,16 +20,16 @@ _ANOMALY = (
 _MODES = {
     ("torch", "anomaly"): _ANOMALY,
     ("jax", "disable_jit"): (
-        "JAX does not compile: `jax_disable_jit` is on",
+        "The setting `jax_disable_jit` is on, so JAX does not compile",
         "Remove `jax_disable_jit` (or `JAX_DISABLE_JIT=1`)",
     ),
     ("jax", "debug_nans"): (
-        "JAX checks each result for NaN: `jax_debug_nans` is on",
+        "The setting `jax_debug_nans` is on, so JAX checks each result for NaN",
         "Remove `jax_debug_nans` (or `JAX_DEBUG_NANS=True`)",
     ),
 }
 _VARIABLES = {
-    "CUDA_LAUNCH_BLOCKING": "each kernel waits for the one before",
+    "CUDA_LAUNCH_BLOCKING": "each kernel waits for the kernel before it",
     "NUMBA_DISABLE_JIT": "Numba does not compile",
     "PYTHONDEVMODE": "Python's development mode is on",
     "PYTHONMALLOC": "Python checks its memory",

@@ -49,7 +49,7 @@ def judge(context: ProgramContext) -> Findings:
         share = 100 * generating_s / main.process.wall_s
         yield context.finding(
             Severity.REMARK,
-            f"Generating text took {share:.0f} % of the time, and no sample was in the cache of "
+            f"Generating text took {share:.0f} % of the time, and Teho saw no use of the cache of "
             "keys and values.",
             evidence=(
                 Evidence("generating", share, "%"),

@@ -28,7 +28,7 @@ RANK = 205
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "work_percent": chosen(
-        30.0, "%", "below this limit, reading and preparing data is usual beside the main work"
+        30.0, "%", "below this limit, the time for reading and preparing data is normal"
     ),
     "work_warning_percent": chosen(
         60.0, "%", "above this limit, little time is left for the steps of a training"
@@ -48,7 +48,7 @@ THRESHOLDS = {
 }
 MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
 SAME_LOSS_AS = INPUT_CAUSES
-MUTES_BECAUSE = "this finding says what takes the time, if it takes most of the time"
+MUTES_BECAUSE = "if one activity takes most of the time, this finding says which activity"
 
 _OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
 

@@ -1,4 +1,4 @@
-"""The program waits for much of its time, and no other rule says why."""
+"""The program spends much of its time waiting, and no other rule says why."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SAME_LOSS_AS = ("known_activity", "threads_in_turn")
 
 _ADVICE = {
     Doing.NETWORK: "Get the data once, before the job, or send several requests at the same time.",
-    Doing.SLEEPING: "Wait for the event itself, such as `Event.wait()` or `Queue.get()`, instead "
-    "of sleeping and asking again.",
+    Doing.SLEEPING: "Wait for the event itself, for example with `Event.wait()` or "
+    "`Queue.get()`, instead of sleeping and asking again.",
     Doing.DISK: "Read and write fewer, larger blocks, on the node's own disk, and do not wait "
     "for each write with `fsync`.",
     Doing.PROCESS: "Let the program work while the other process works, or start as many "
@@ -66,7 +66,7 @@ def judge(context: ProgramContext) -> Findings:
             continue
         most = max(waits, key=lambda doing: waits[doing])
         yield context.lost(
-            f"The program waited for {share:.0f} % of the time, most of it {_for(most)}.",
+            f"The program spent {share:.0f} % of the time waiting, mostly {_for(most)}.",
             share_percent=share,
             evidence=(
                 *(

@@ -53,7 +53,7 @@ def judge(context: RuleContext) -> Findings:
             context,
             differing,
             f"disagree by {percents}",
-            ("energy from the counter minus power times time", "%"),
+            ("energy from the counter minus energy from power times time", "%"),
             "Do not rely on this energy. Sample the power more often, with `--every 200ms`. "
             "If counter and power still disagree, one of the sensors is wrong.",
             what=" and the power",

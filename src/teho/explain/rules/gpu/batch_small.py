@@ -50,7 +50,7 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         yield context.finding(
             Severity.REMARK,
-            f"Batches of {batch} leave {format_bytes(total - used)} of the GPU's "
+            f"Batches of {batch} samples leave {format_bytes(total - used)} of the GPU's "
             f"{format_bytes(total)} free, and the GPU has too little work.",
             evidence=(
                 Evidence("batch", float(batch), "samples"),

@@ -22,7 +22,7 @@ THRESHOLDS = {
 }
 SAME_LOSS_AS = (*INPUT_CAUSES, "input_of_one_rank_slower", "copies_from_pageable_memory")
 """They would save the same time as this rule: it is claimed once."""
-_UNSEEN = Missing(Reason.UNRECORDED, "the loader does not report its size")
+_UNSEEN = Missing(Reason.UNRECORDED, "the data loader does not report the size of its data")
 
 
 def judge(context: ProgramContext) -> Findings:

@@ -53,8 +53,8 @@ def judge(context: RuleContext) -> Findings:
         ),
         judged_by=["busy_max_percent"],
         action=(
-            "Move the work to the GPU: the program only uses the GPU's memory. PyTorch: "
-            "`model.to('cuda')`, and the batches as well. TensorFlow and JAX take the memory of "
+            "Move the work to the GPU: the program only uses the GPU's memory. In PyTorch, move "
+            "the model, `model.to('cuda')`, and the batches. TensorFlow and JAX take the memory of "
             'every GPU that they see; `python -c "import jax; print(jax.devices())"` names the '
             "GPUs that JAX can use."
         ),

@@ -37,7 +37,7 @@ _LIMITING = (
 """If one of these is near its limit, it limits the speed, not the number of warps."""
 
 _NONE_SEEN = Missing(
-    Reason.UNRECORDED, "no warps were seen while the GPU was busy, perhaps with another job"
+    Reason.UNRECORDED, "no warps were seen while the GPU was busy: perhaps another job used the GPU"
 )
 
 
@@ -56,7 +56,7 @@ def judge(context: RuleContext) -> Findings:
         ),
         judged_by=["limit_percent"],
         action=(
-            "This may be no problem: a kernel can be fast with few warps. For your own "
+            "This may not be a problem: a kernel can be fast with few warps. For your own "
             "kernels, `ncu --section Occupancy --section SpeedOfLight CMD` shows what limits "
             "the number of warps, and whether the limit slows the kernel."
         ),

@@ -46,7 +46,7 @@ def judge(context: RuleContext) -> Findings:
     its = "its" if len(gpus) == 1 else "their"
     yield context.finding(
         Severity.WARNING,
-        f"{name_all(gpus)} computed with 64 bits {span(shares, '%')} of "
+        f"{name_all(gpus)} computed with 64-bit numbers for {span(shares, '%')} of "
         f"the time, at {span(rates, '%')} of {its} 32-bit rate.",
         evidence=per_column(
             slow, ("FP64 pipe while busy", "%"), ("64-bit rate, share of the 32-bit rate", "%")

@@ -75,7 +75,7 @@ def _action(gpu: NodeGpu) -> str:
         "`torch.amp.GradScaler()` around the step"
     )
     return (
-        f"If the program multiplies matrices or convolves, use the tensor cores: {way}. "
+        f"If the program computes matrix products or convolutions, use the tensor cores: {way}. "
         "Make the sizes of the matrices multiples of 8. Tensor cores compute with fewer "
         "digits: check that the result is still good."
     )

@@ -1,4 +1,4 @@
-"""A GPU was used at first, and then idle to the end."""
+"""A GPU was used at first, and was then idle to the end of the run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ THRESHOLDS = {
     "idle_share_percent": chosen(
         33.3,
         "%",
-        "above this limit, the GPU was idle for the last third of the run; in issue 28 of "
-        "Jobstats, a job report tool, users ask for the mean values of parts of a run",
+        "above this limit, the GPU was idle for the last third of the run; users of Jobstats, a "
+        "job report tool, ask for such mean values of parts of a run (issue 28)",
     ),
     "idle_share_critical_percent": chosen(
         50.0,

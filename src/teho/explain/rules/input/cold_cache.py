@@ -79,9 +79,9 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("read from storage, last third", later, "bytes/s"),
             ),
             action=(
-                "Measure the time of a step after the first epoch. If runs are short, copy the "
-                "data to the node's own disk or `/dev/shm` at the start of the job, as few large "
-                "files, and read the data there."
+                "Measure the time of a step after the first epoch. If runs are short, pack the "
+                "data into a few large files. At the start of the job, copy these files to the "
+                "node's own disk or `/dev/shm`, and read the data there."
             ),
             regain_percent=(0.0, min(100.0, 100 * lost_s / main.process.wall_s)),
         )

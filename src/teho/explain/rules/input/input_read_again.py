@@ -39,8 +39,9 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("memory limit", limit, "bytes"),
         ),
         action=(
-            "Request more memory, or make the data smaller: compress the data, cut the samples to "
-            "size before the job, or store numbers of the type that the program computes with."
+            "Request more memory. Or make the data smaller: compress the data, cut the samples "
+            "before the job to the size that the program uses, or store numbers of the type that "
+            "the program computes with."
         ),
         regain_percent=(0.0, waiting.share_percent),
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from teho.explain.kinds import STARVED
 from teho.explain.pipeline import busiest_stage, pipeline_of
+from teho.explain.program_context import Waiting
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.launchers.registry import launchers
 from teho.model.missing import Missing, Reason
@@ -26,7 +27,7 @@ _UNSEEN = Missing(Reason.UNRECORDED, "no Python program was observed")
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Find waiting for data that no other rule explains.
+    """Find waiting for data that no other rule explains. The first start of workers is not counted.
 
     This rule also abstains for all rules about the program's time, if a Python program was not
     observed. It also abstains if a program gets its batches where the probe cannot see them.
@@ -41,7 +42,7 @@ def judge(context: ProgramContext) -> Findings:
         if loader and place and is_pipeline and not loader.batches and "looks" not in settings:
             context.figure(place, "waiting for data", _IN_GRAPH)
     waiting = context.waiting()
-    if waiting is None:
+    if waiting is None or not context.is_loss(_wait_s(waiting), waiting.main):
         return
     pipeline = pipeline_of(waiting)
     yield context.lost_waiting(
@@ -58,6 +59,12 @@ def judge(context: ProgramContext) -> Findings:
         ),
         regain_percent=(0.0, waiting.share_percent),
     )
+
+
+def _wait_s(waiting: Waiting) -> float:
+    """Return the time of waiting in s without the first start of the workers, a fixed cost."""
+    start_s = waiting.loader.first_s / max(1, waiting.loader.epochs) if waiting.workers else 0.0
+    return waiting.wait_s - start_s
 
 
 def _is_python(command: Sequence[str]) -> bool:

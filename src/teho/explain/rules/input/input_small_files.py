@@ -1,4 +1,4 @@
-"""Loading spends its time opening and reading small files."""
+"""Most of the loading time goes to opening and reading small files."""
 
 from __future__ import annotations
 

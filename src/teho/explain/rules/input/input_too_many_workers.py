@@ -1,4 +1,4 @@
-"""More workers load the data than there are cores."""
+"""The data loader has more workers than the program has cores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def judge(context: ProgramContext) -> Findings:
         # If a program mostly waits for data, the workers can use its core.
         is_waiting = waiting.share_percent >= context.limit("mostly_waiting_percent")
         few = cores if is_waiting else max(1, cores - 1)
-        advice = "Use at most one worker per core" if is_waiting else "Leave a core to the program"
+        advice = "Leave one core for the program"
+        if is_waiting:
+            advice = "Use at most one worker per core"
         yield context.lost(
             f"The data loader has {workers} workers on {cores} core{'s' if cores > 1 else ''}: "
             "they take turns with each other and with the program.",

@@ -1,4 +1,4 @@
-"""The GPUs waited together while they exchanged much data with each other."""
+"""The GPUs waited at the same time while they exchanged much data with each other."""
 
 from __future__ import annotations
 
@@ -190,5 +190,5 @@ def _action(*, several: bool) -> str:
         f"Check which path the data takes: {way}. Exchange data less often, with a larger "
         "batch on each GPU or several batches for one step, `with model.no_sync():`. Or "
         "exchange fewer bytes, with DDP's `bf16_compress_hook`. To know how much time "
-        "the exchange takes, measure a step on one node or one GPU."
+        "the exchange takes, also measure a step on one node or one GPU, and compare the times."
     )

@@ -11,7 +11,7 @@ RANK = 275
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "evaluation_percent": chosen(
-        25.0, "%", "below this limit, evaluation is usual beside the training"
+        25.0, "%", "below this limit, the time for evaluation is normal in a training run"
     ),
     "evaluation_warning_percent": chosen(
         35.0,
@@ -45,7 +45,7 @@ def judge(context: ProgramContext) -> Findings:
         sentence = f"Evaluation took {share:.0f} % of the time after the set-up."
         evidence = (Evidence("evaluation", share, "%"), Evidence("evaluation", evaluated_s, "s"))
         action = (
-            "Evaluate less often, or on a fixed part of the data, with larger batches and inside "
+            "Evaluate less often, or on a fixed part of the data. Use larger batches and "
             "`torch.inference_mode()`. In Lightning: `check_val_every_n_epoch`, "
             "`limit_val_batches`; in Transformers: `eval_steps`; in Keras: `validation_freq`."
         )

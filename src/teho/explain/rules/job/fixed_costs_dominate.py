@@ -29,8 +29,8 @@ MUTES = ("batch_small",)
 MUTES_BECAUSE = "importing and compiling took most of the time; a larger batch does not change this"
 
 _UNROLLED = (
-    "JAX compiles a Python loop in a function once for each pass: use `jax.lax.scan` or "
-    "`jax.lax.fori_loop`. "
+    "If a function has a Python loop, JAX compiles each pass of the loop: use `jax.lax.scan` or "
+    "`jax.lax.fori_loop` instead. "
 )
 
 
@@ -44,8 +44,8 @@ def judge(context: ProgramContext) -> Findings:
             continue
         again = compiled_again(main, context.limit("compiles_max"))
         same_shapes = (
-            f"Give `{again.value}` arguments of the same shapes and types each time (pad the "
-            "last, smaller batch, or drop it): with new shapes, JAX compiles the function again. "
+            f"Call `{again.value}` with arguments of the same shapes and types each time: with new "
+            "shapes, JAX compiles the function again. Pad the last, smaller batch, or drop it. "
             if again
             else ""
         )

@@ -1,4 +1,4 @@
-"""A GPU did more or less work than other GPUs of the same model, most of the time."""
+"""For most of the time, a GPU did more work, or less work, than other GPUs of its model."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ THRESHOLDS = {
     "power_percent": Threshold(
         20.0,
         "%",
-        "for TraceML, a profiler for training, a difference of 20 % of the step time is "
-        "critical; the power of equal GPUs normally differs by less than 20 %",
+        "TraceML, a profiler for training, calls a difference of 20 % of the step time critical; "
+        "if equal GPUs have the same work, their power normally differs by less",
     ),
     "busy_points": Threshold(
         20.0,
         "%",
-        "for TraceML, a profiler for training, a difference of 20 % of the step time between one "
-        "rank and the others is critical",
+        "TraceML, a profiler for training, calls a difference of 20 % of the step time between "
+        "one rank and the others critical",
     ),
 }
 
@@ -152,10 +152,7 @@ def _uneven(
     odd = [gpu for gpu, _ in far]
     keys = {gpu.key for gpu in odd}
     others = [gpu for gpu in gpus if gpu.key not in keys]
-    figures, usual = (
-        [mean for _, mean in recorded(group, signal.metric)] for group in (odd, others)
-    )
-    did = (signal.does if len(odd) == 1 else signal.do).format(span(figures, signal.unit))
+    did, usually = (_did(signal, group) for group in (odd, others))
     model = "" if len(gpus) == len(context.gpus) else " of that model"
     rest = f"the other {f'{len(others)} GPUs' if len(others) > 1 else 'GPU'}{model}"
     nodes = listed(list(dict.fromkeys(gpu.node.name for gpu in odd)))
@@ -164,7 +161,7 @@ def _uneven(
         process = "the processes on these GPUs do"
     return context.finding(
         Severity.WARNING,
-        f"{name_all(odd)} {did}, {rest} {span(usual, signal.unit)}: the load is uneven.",
+        f"{name_all(odd)} {did}, but {rest} {usually}: the load is uneven.",
         evidence=(
             *per_place("time in which it differed much from the others", "%", far),
             *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
@@ -181,6 +178,12 @@ def _uneven(
         ),
         subjects=odd,
     )  # fmt: skip
+
+
+def _did(signal: _Signal, gpus: list[NodeGpu]) -> str:
+    """Return what these GPUs did, with the range of their means."""
+    means = [mean for _, mean in recorded(gpus, signal.metric)]
+    return (signal.does if len(gpus) == 1 else signal.do).format(span(means, signal.unit))
 
 
 def _compared(signal: _Signal, odd: list[NodeGpu], others: list[NodeGpu]) -> Iterator[Evidence]:

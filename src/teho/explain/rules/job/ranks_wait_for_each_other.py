@@ -18,7 +18,10 @@ THRESHOLDS = {
         "rank and the others is critical",
     ),
     "exchange_percent": chosen(
-        15.0, "%", "below this limit, exchanging gradients is usual in a training of several ranks"
+        15.0,
+        "%",
+        "below this limit, the time for exchanging gradients is normal in a training of several "
+        "ranks",
     ),
 }
 SAME_LOSS_AS = ("input_of_one_rank_slower", "communication_bound", "rank_imbalance")
@@ -53,8 +56,8 @@ def _uneven(
     name = _name(busiest)
     computing = [spent for spent in busiest.spent if spent.doing is not Doing.COMMUNICATING]
     return context.lost(
-        f"The other ranks waited for {name}, up to {lost:.0f} % of the time: it has more work in "
-        "each step.",
+        f"The other ranks waited for {name}, up to {lost:.0f} % of the time: {name} has more work "
+        "in each step.",
         share_percent=lost,
         evidence=_evidence(shares),
         action=(
@@ -81,11 +84,11 @@ def _all(
         share_percent=mean,
         evidence=_evidence(shares),
         action=(
-            "Exchange data less often: with a larger batch for each rank, with several batches "
-            "for one step (`with model.no_sync():`), and metrics only every 100 steps. Exchange "
-            "fewer bytes and fewer, larger messages: DDP's `bf16_compress_hook`, one `all_reduce` "
-            "of all values instead of one for each. If the model is small, fewer ranks may be "
-            "faster: `teho scale` measures this."
+            "Exchange data less often: use a larger batch for each rank, or several batches for "
+            "one step (`with model.no_sync():`). Exchange metrics only every 100 steps. Exchange "
+            "fewer bytes, with DDP's `bf16_compress_hook`. Exchange fewer, larger messages: one "
+            "`all_reduce` of all values instead of one `all_reduce` for each value. If the model "
+            "is small, fewer ranks may be faster: `teho scale` measures this."
         ),
         judged_by=["exchange_percent"],
         regain_percent=(mean / 3, 0.9 * mean),

@@ -180,7 +180,7 @@ def _others(count: int, succeeded: int, failed_too: int) -> str:
     if len(parts) == 1:
         return f"; the other {f'{count} tasks' if count > 1 else 'task'} {parts[0][1]}"
     each = [f"{number} {words}" for number, words in parts]
-    return f"; of the other {count} tasks {joined(each)}" if each else ""
+    return f"; of the other {count} tasks, {joined(each)}" if each else ""
 
 
 def _action(context: RuleContext, first: _Failure, known: EndEvidence) -> str:

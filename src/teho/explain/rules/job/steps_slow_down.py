@@ -31,7 +31,7 @@ THRESHOLDS = {
 }
 _MOST_OF_THE_RISE = 0.75
 MUTES = ("steps_uneven",)
-MUTES_BECAUSE = "the steps become longer all the time: they are not exceptions"
+MUTES_BECAUSE = "all steps become longer, so the long steps are not exceptions"
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -48,7 +48,7 @@ def judge(context: ProgramContext) -> Findings:
                 continue
             begin = f"Steps took {growth:.1f} times as long at the end as at the beginning"
         elif line is not None and not main.process.progress:
-            begin = "The work grew with the run"
+            begin = "The work grew during the run"
         else:
             continue
         # If each step took as long as at the beginning; steps are assumed to grow evenly.
@@ -70,9 +70,9 @@ def judge(context: ProgramContext) -> Findings:
                 *([Evidence("line, last quarter", line[2], "%")] if line else []),
             ),
             action=(
-                "Do the same work in each step: update a result with the newest data only, "
-                "instead of computing it from all data so far; do not keep or join all earlier "
-                "results; search in a `set` or `dict` instead of a list."
+                "Do the same amount of work in each step. Update a result with only the newest "
+                "data, instead of computing it from all data so far. Do not keep or join all "
+                "earlier results. Search in a `set` or `dict` instead of a list."
             ),
             regain_percent=(saved / 2, saved),
             lines=[(line[0], 1.0)] if line else (),

@@ -1,4 +1,4 @@
-"""One of several tasks ended sooner or later than the others, or used more or less CPU time."""
+"""One task ended earlier or later than the other tasks, or its CPU time was different."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
     most_s = max(abs(task.end_s - middle_s) for task in odd)
     yield context.finding(
         Severity.WARNING,
-        f"{_named(odd)} ended {format_duration(most_s)} {'after' if late else 'before'} "
-        f"half of the {len(tasks)} tasks had ended.",
+        f"{_named(odd)} ended {format_duration(most_s)} {'later' if late else 'earlier'} "
+        f"than the median of the {len(tasks)} tasks.",
         evidence=(
             Evidence("first task ended after", min(ends), "s"),
             Evidence("half of the tasks had ended after", middle_s, "s"),

@@ -50,10 +50,10 @@ def judge(context: RuleContext) -> Findings:
         evidence=(
             Evidence("time used", used_s, "s"),
             Evidence("time requested", limit_s, "s"),
-            Evidence("time used, of the request", 100 * used_s / limit_s, "%"),
+            Evidence("share of the requested time", 100 * used_s / limit_s, "%"),
         ),
         action=(
-            f"If the job ends with this program, request "
+            f"If the job ends when this program ends, request "
             f"{context.scheduler_advice.time_limit(needed_s)}: "
             f"{factor:g} times the time used. Short jobs start sooner."
         ),

@@ -27,7 +27,7 @@ def judge(context: RuleContext) -> Findings:
         label="GPU memory used, highest share",
         further=lambda gpus: gauges(gpus, "gpu_memory_used_bytes", "max"),
         action=(
-            "Check before you use a larger `batch_size`: it may not fit. In PyTorch, print "
+            "Before you use a larger `batch_size`, check whether it fits. In PyTorch, print "
             "the memory that was needed: `torch.cuda.max_memory_allocated()`. JAX and "
             "TensorFlow take most of the memory at the start, unless "
             "`XLA_PYTHON_CLIENT_PREALLOCATE=false` or `TF_FORCE_GPU_ALLOW_GROWTH=true` is "

@@ -68,8 +68,8 @@ MUTES_BECAUSE = "the next run may need more or less memory, depending on its len
 _QUARTERS = 4
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _KEPT = (
-    "Find what the training loop keeps: add `loss.item()` to sums and lists, not `loss`; use "
-    "`.detach()` for outputs that you keep; limit the size of lists and caches."
+    "Find what the training loop keeps. Add `loss.item()` to sums and lists, not `loss`. Use "
+    "`.detach()` for outputs that you keep. Limit the size of lists and caches."
 )
 
 

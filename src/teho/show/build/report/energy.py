@@ -128,8 +128,8 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
             "that time. In that case, net is too low."
         )
     yield (
-        "The times of the samples are not exact: ± is the error that this causes. The error of "
-        "the sensors is not included."
+        "The times of the samples are not exact: ± is the resulting error of the energy. The error "
+        "of the sensors is not included."
     )
     yield (
         "The column Difference shows by how many per cent the energy of the counter is higher than "

@@ -110,7 +110,8 @@ def _rest(
         values = [value for row in rows if (value := _number(row.get(column.key))) is not None]
         lacking = len(rows) - len(values)
         ranges += [f"{label} {span(values, unit)}"] if values else []
-        ranges += [f"{label} missing in {lacking}"] if lacking else []
+        lack = f"{label} missing in {lacking} {noun}{'' if lacking == 1 else 's'}"
+        ranges += [lack] if lacking else []
     similar = "" if odd else "similar "
     alike = f", of which {odd} stand{'s' if odd == 1 else ''} out" if odd else ""
     plural = "" if len(left) == 1 else "s"

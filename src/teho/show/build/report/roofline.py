@@ -122,14 +122,14 @@ def _notes(roofline: Roofline) -> Iterable[str]:
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
             "The precision of the tensor cores is not recorded: the range is from TF32 to 16 "
-            "bit. With FP8 the value would be higher, with FP64 lower."
+            "bit. With FP8 the value would be higher, and with FP64 it would be lower."
         )
     elif mean.pipe_percent.get("gpu_tensor_percent") and "tensor_tf32_tflops" in peaks.unknown:
         yield "The precision of the tensor cores is not recorded: 16 bit is assumed."
     if roofline.bound == "neither":
         yield (
             "The run is below both roofs because of waiting, kernel launches or latency, or "
-            "because this is the mean of different phases."
+            "because the point is the mean of different phases."
         )
     unknown = uncounted(roofline)
     if unknown:

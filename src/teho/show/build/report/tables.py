@@ -243,7 +243,7 @@ def _cpu_table(summary: Summary) -> Table:
         column("threads", "Threads", lambda node: largest(_of_node("job_threads")(node)),
                decimals=0),
         note="Cores busy includes the work of other programs on these cores. Threads is the "
-        "largest number at one time.",
+        "largest number of threads at one time.",
     )  # fmt: skip
 
 

@@ -1,0 +1,105 @@
+"""Keep the recordings of a blind round, and judge them again after the rules have changed.
+
+python benchmarks/blind/recordings.py keep round1 FOLDER      from the folder that run.py filled
+python benchmarks/blind/recordings.py unpack round1 FOLDER    then TEHO_HOME=FOLDER teho report NAME
+python benchmarks/blind/recordings.py findings round1         write findings.toml again
+
+`recordings.tar.xz` has the recordings of the first try, without paths of the machine that made
+them. `findings.toml` has what the rules of today find in them: a test compares the two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import re
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+import teho
+from teho.model.finding import Finding
+
+HERE = Path(__file__).resolve().parent
+_THRESHOLDS = HERE / "thresholds.toml"
+_PLACES = (
+    (r"(?:/[\w.+-]+)+/lib/(python3\.\d+)/site-packages", r"/home/user/env/lib/\1/site-packages"),
+    (r"(?:/[\w.+-]+)+/src/teho/", "/home/user/env/lib/python3/site-packages/teho/"),
+    (r"/(?!home/user/)(?:[\w.+-]+/)+lib/(python3\.\d+)/", r"/usr/lib/\1/"),
+    (r"/tmp/teho-blind-\w+", "/home/user/study"),
+    (r"/tmp/[\w./+-]+/bin/", "/home/user/env/bin/"),
+)
+"""Paths of the machine that recorded, and what is kept instead."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Keep the recordings of a blind round.")
+    actions = parser.add_subparsers(dest="action", required=True)
+    for action in ("keep", "unpack", "findings"):
+        one = actions.add_parser(action)
+        one.add_argument("round", help="a folder beside this file, such as round1")
+        if action != "findings":
+            one.add_argument("folder", type=Path)
+    options = parser.parse_args(arguments)
+    place = HERE / options.round
+    if options.action == "keep":
+        keep(place, options.folder / "home" / "home" / "runs")
+    elif options.action == "unpack":
+        unpack(place, options.folder)
+    else:
+        (place / "findings.toml").write_bytes(msgspec.toml.encode(findings(place)))
+    return 0
+
+
+def keep(place: Path, runs: Path) -> None:
+    """Pack the recordings of a round, with neutral paths, always into the same bytes."""
+    with tarfile.open(place / "recordings.tar.xz", "w:xz", preset=9) as archive:
+        for path in sorted(runs.rglob("*")):
+            if not path.is_file():
+                continue
+            content = path.read_bytes()
+            if path.suffix in (".json", ".jsonl"):
+                content = _neutral(content.decode()).encode()
+            entry = tarfile.TarInfo(f"runs/{path.relative_to(runs)}")
+            entry.size, entry.mode = len(content), 0o600
+            archive.addfile(entry, io.BytesIO(content))
+
+
+def unpack(place: Path, folder: Path) -> list[Path]:
+    """Unpack the recordings of a round, and return their directories."""
+    with tarfile.open(place / "recordings.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return sorted((folder / "runs").iterdir())
+
+
+def findings(place: Path) -> dict[str, list[str]]:
+    """Return what the rules find in each program of a round, most important first."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TEHO_THRESHOLDS"] = str(_THRESHOLDS)
+        for directory in unpack(place, Path(folder)):
+            run = teho.load(str(directory))
+            assert run.run.name
+            found[run.run.name] = [_in_short(one) for one in run.findings]
+    return dict(sorted(found.items()))
+
+
+def _in_short(finding: Finding) -> str:
+    """Return a finding without its words: its kind, how severe it is, and its slowest line."""
+    lines = (str(one.value).split()[0] for one in finding.evidence if one.label == "slowest line")
+    return ", ".join((finding.kind, finding.severity.value, *lines))
+
+
+def _neutral(text: str) -> str:
+    for path, instead in _PLACES:
+        text = re.sub(rf"(?<![\w.+-]){path}", instead, text)
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
