@@ -16,8 +16,8 @@ in an *awake* window than in the *stopped* windows before and after it. Each *aw
 one value in per cent. Teho's figure is the mean of the middle half of these values, divided by ten,
 with its 95 % confidence interval (bootstrap). The figure *stopped again* is computed in the same
 way from the *stopped again* windows. The true value of this figure is 0. In two cases, the column
-*Budget kept* says *too noisy to tell*: the interval of *stopped again* reaches the budget, or Teho's
-interval contains the budget.
+*Budget kept* says *too noisy to tell*: the interval of *stopped again* reaches the budget, or
+Teho's interval contains the budget.
 
 The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
 during a run. So the benchmark measures the cost of the wrapped functions separately, and adds this

@@ -39,12 +39,11 @@ _PREFACE = """\
 
 This page shows the cost of Teho in time and memory, compared with the cost of other tools. Each
 section was measured in one session, on the machine that the section names. Figures are medians,
-with the minimum and the maximum in brackets. A *peer* is another tool or program that does similar
-work. A *ratio* is Teho's median divided by the peer's median. A *budget* is the largest figure that
-we allow for Teho. The column *Budget kept* says whether Teho's median is within the budget. *Stub GPUs*
-are not real: a stand-in for NVIDIA's library reports eight H100 GPUs. `make bench` writes this page
-again.
-"""
+with the minimum and the maximum in brackets. The column *Other tool* has the figure of a tool or
+program that does similar work. A *ratio* is Teho's median divided by the median of the other tool.
+A *budget* is the largest figure that we allow for Teho. The column *Budget kept* says whether
+Teho's median is within the budget. *Stub GPUs* are not real: a stand-in for NVIDIA's library
+reports eight H100 GPUs. `make bench` writes this page again. """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,8 +19,8 @@ windows before and after it. Each *awake* window gives one value in per cent. Te
 mean of the middle half of these values, divided by ten, with its 95 % confidence interval
 (bootstrap). The figure *stopped again* is computed in the same way from the *stopped again*
 windows. The true value of this figure is 0, so the interval of this figure shows how exact the
-measurements on this machine are. In two cases, the column *Budget kept* says *too noisy to tell*: the
-interval of *stopped again* reaches the budget, or Teho's interval contains the budget.
+measurements on this machine are. In two cases, the column *Budget kept* says *too noisy to tell*:
+the interval of *stopped again* reaches the budget, or Teho's interval contains the budget.
 
 When the stopped recorder continues, the recorder takes one sample at once. So in the next second,
 the recorder takes eleven samples instead of ten. Because of the eleventh sample, Teho's figure may

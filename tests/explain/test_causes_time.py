@@ -192,7 +192,7 @@ class TestFixedCosts:
             fixed_costs_dominate,
             watched(using(process(seen(frames, 90.0), parts=parts), jax={"functions": {}})),
         )
-        assert finding.action.startswith("JAX compiles a Python loop") is is_large
+        assert finding.action.startswith("If a function has a Python loop") is is_large
 
     @pytest.mark.parametrize("name", ["", "(others)", "<lambda>"])
     def test_names_of_several_functions_say_nothing(self, name):

@@ -141,8 +141,8 @@ def fitting(own: ImageSizes, asked: AskedSizes) -> tuple[tuple[int, ...], list[s
     images = format_count(own.images)
     return found, [
         (
-            f"On CPUs, batches of {joined(large)} images are not measured: an epoch has only {images} "
-            "images."
+            f"On CPUs, batches of {joined(large)} images are not measured: an epoch has only "
+            f"{images} images."
         )
     ]
 

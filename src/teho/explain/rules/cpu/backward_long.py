@@ -67,7 +67,7 @@ def judge(context: ProgramContext) -> Findings:
         ),
         action=(
             "If the model has an `Embedding` with many rows, each step makes a gradient for all "
-            "rows, also for rows that no sample used. To compute only the used rows, set "
+            "rows, also for rows that no sample used. To compute gradients only for used rows, set "
             "`Embedding(…, sparse=True)` and use the optimizer `SGD`, `Adagrad` or `SparseAdam`. "
             "If the loss is built from many small operations, such as a loop over samples, use one "
             "operation for the whole batch."

@@ -20,11 +20,11 @@ _ANOMALY = (
 _MODES = {
     ("torch", "anomaly"): _ANOMALY,
     ("jax", "disable_jit"): (
-        "The setting `jax_disable_jit` is on, so JAX does not compile",
+        "JAX does not compile, because `jax_disable_jit` is on",
         "Remove `jax_disable_jit` (or `JAX_DISABLE_JIT=1`)",
     ),
     ("jax", "debug_nans"): (
-        "The setting `jax_debug_nans` is on, so JAX checks each result for NaN",
+        "JAX checks each result for NaN, because `jax_debug_nans` is on",
         "Remove `jax_debug_nans` (or `JAX_DEBUG_NANS=True`)",
     ),
 }

@@ -7,7 +7,7 @@ import math
 from teho.explain.places import NodeGpu, recorded
 from teho.explain.program_context import is_on_gpu
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold
-from teho.units import format_bytes
+from teho.units import counted, format_bytes
 
 RANK = 260
 SEVERITY = "remark"
@@ -50,8 +50,8 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         yield context.finding(
             Severity.REMARK,
-            f"Batches of {batch} samples leave {format_bytes(total - used)} of the GPU's "
-            f"{format_bytes(total)} free, and the GPU has too little work.",
+            f"Batches of {counted(batch, 'sample')} leave {format_bytes(total - used)} of the "
+            f"GPU's {format_bytes(total)} free, and the GPU has too little work.",
             evidence=(
                 Evidence("batch", float(batch), "samples"),
                 Evidence("GPU memory used, highest", used, "bytes"),

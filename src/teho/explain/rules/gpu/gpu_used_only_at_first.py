@@ -24,7 +24,7 @@ THRESHOLDS = {
         33.3,
         "%",
         "above this limit, the GPU was idle for the last third of the run; users of Jobstats, a "
-        "job report tool, ask for such mean values of parts of a run (issue 28)",
+        "job report tool, ask for mean values of parts of a run (issue 28)",
     ),
     "idle_share_critical_percent": chosen(
         50.0,

@@ -31,7 +31,7 @@ THRESHOLDS = {
 }
 _MOST_OF_THE_RISE = 0.75
 MUTES = ("steps_uneven",)
-MUTES_BECAUSE = "all steps become longer, so the long steps are not exceptions"
+MUTES_BECAUSE = "the steps become longer and longer, so the long steps are not exceptions"
 
 
 def judge(context: ProgramContext) -> Findings:
