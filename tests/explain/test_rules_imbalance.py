@@ -149,7 +149,9 @@ class TestRankImbalance:
 
     def test_several_at_once(self):
         finding = found(rank_imbalance, powers(500.0, 500.0, 500.0, 500.0, 500.0, 90.0, 110.0))
-        assert finding.sentence.startswith("GPUs 5 and 6 on r01g01 drew 90 W to 110 W, but the other")
+        assert finding.sentence.startswith(
+            "GPUs 5 and 6 on r01g01 drew 90 W to 110 W, but the other 5 GPUs drew 500 W:"
+        )
 
     def test_without_neighbours_the_question_does_not_arise(self):
         assert judged(rank_imbalance, powers(500.0)) == []
