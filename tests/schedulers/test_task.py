@@ -301,7 +301,7 @@ def test_launches_of_one_job_have_keys_of_their_own():
         ({**STEP, "SLURM_PROCID": "8"}, ["rank 8 on n2", "rank 8 of 8", "numbers that agree"]),
         ({**STEP, "SLURM_LOCALID": "4"}, ["rank 5 on n2", "local rank 4 of 4"]),
         ({**STEP, "SLURM_STEP_NUM_TASKS": "9"}, ["9 tasks in all, but", "add up to 8"]),
-        ({**STEP, "SLURM_NODEID": "2"}, ["2 nodes, 2 counts", "number 2"]),
+        ({**STEP, "SLURM_NODEID": "2"}, ["2 nodes, and numbers of tasks for 2", "number 2"]),
         ({**STEP, "SLURM_STEP_TASKS_PER_NODE": "4(x3)"}, ["2 nodes, and numbers of tasks for 3"]),
         ({**STEP, "SLURM_STEP_TASKS_PER_NODE": "four"}, ["rank 5 on n2", "'four'", "4(x2),3"]),
         ({**STEP, "SLURM_STEP_NODELIST": "n[1-"}, ["rank 5 on n2", "'n[1-'", "brackets"]),

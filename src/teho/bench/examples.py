@@ -224,8 +224,8 @@ BANDWIDTH = BenchExample(
 REGRESSION = BenchExample(
     name="regression",
     title="Least squares by gradient descent",
-    shows="many small steps: from how much data per step a GPU is faster, in a Python loop or a "
-    "fused loop",
+    shows="many small steps: how much data each step needs before a GPU is faster, in a Python "
+    "loop or a fused loop",
     cpu=("numpy", "jax", "torch"),
     gpu=("cupy", "jax", "torch"),
     axis="samples",

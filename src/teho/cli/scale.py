@@ -41,9 +41,10 @@ def command(
 ) -> None:
     """Run COMMAND in turns on 1, 2, 4 … GPUs or cores.
 
-    Teho says up to which number of GPUs or cores COMMAND gets faster. This number replaces {n} in
-    COMMAND. If Teho can count the steps of COMMAND, it ends each run when the step rate is known.
-    Exit code: 0 if there is a verdict, 1 if more time or more runs are needed.
+    Teho says up to which number of GPUs or cores COMMAND gets faster. In each run, the number of
+    GPUs or cores replaces {n} in COMMAND. If Teho can count the steps of COMMAND, it ends each run
+    when the step rate is known. Exit code: 0 if there is a verdict, 1 if more time or more runs are
+    needed.
 
     Reads: the catalogue, and the recordings of the runs.
 

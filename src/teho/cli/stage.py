@@ -59,7 +59,8 @@ def command(
 
     DEST is a path, or HOST:PATH for ssh. The copy has the name of SRC. An interrupted copy
     continues if you run the same command again. Teho deletes no files at DEST. It replaces a file
-    at DEST only if this file is an older copy by `teho stage`. Links are copied as links.
+    at DEST only if this file is an older copy that `teho stage` made from SRC. Links are copied as
+    links.
 
     Reads: SRC, DEST, and the facts about both file systems.
 

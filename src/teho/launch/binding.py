@@ -102,11 +102,14 @@ def bind(
     if shares:
         return _bound(shares[task.local_rank], top)
     threads = min(len(physical_cores(mine, top)), pool.count // task.local_size)
+    if not why_not:
+        few = len(physical_cores(pool.cores, top))
+        why_not = f"{task.local_size} tasks share only {few} core{'s' * (few != 1)}"
     return RankBinding(
         tuple(sorted(mine)),
         max(1, threads),
         shared=pool.shared and task.local_size > 1,
-        why_not=why_not or f"{task.local_size} tasks share only {len(pool.cores)} cores",
+        why_not=why_not,
         is_fine=is_fine,
     )
 
@@ -157,8 +160,9 @@ def _find_pool(
         return _Pool(cores, count * task.local_size, shared=False, why_not=why_not)
     if granted is not None and count > granted:
         why_not = (
-            f"on this node, the job has {granted} cores but may run on {count} cores. It is not "
-            "known which of these cores belong to the job: the others may belong to other jobs"
+            f"on this node, the job has {granted} core{'s' * (granted != 1)} but may run on "
+            f"{count} cores. It is not known which of these cores belong to the job: the others "
+            "may belong to other jobs"
         )
         return _Pool(usable, granted, shared=True, why_not=why_not)
     everything = granted or os.cpu_count() or 1

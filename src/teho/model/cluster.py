@@ -81,7 +81,7 @@ class Links(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     portal: str = ""
     """Page with the user's jobs and their use of GPUs, memory and files."""
     more_modules: str = ""
-    """Command that shows the modules that the site hides by default."""
+    """Command that makes modules visible that the site hides by default."""
     acknowledgement: str = ""
     """Page or sentence that says how to acknowledge the cluster in a publication."""
     support: str = ""

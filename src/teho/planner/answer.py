@@ -300,7 +300,7 @@ def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> 
         sentence = f"the job requests {what}, and {where} {have}"
         unsure = sorted({gpu.type for gpu in gpus if gpu.may_be_slice})
         if unsure and not request.gpu_type:
-            sentence += "; the type's name does not show whether it is a whole GPU or a slice"
+            sentence += "; the type's name does not show whether these are whole GPUs or slices"
             instead = f"--gpu-type {unsure[0]}"
     return Refusal(
         kind="no_such_nodes", sentence=sentence, source=partition.source, instead=instead

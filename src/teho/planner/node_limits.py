@@ -72,7 +72,7 @@ def _cpus(case: Case) -> Iterator[Refusal]:
         return Refusal(
             kind=kind,
             sentence=f"the job requests {asked}, but the memory of the node is enough for only "
-            f"{most} CPUs: {counts}, and ignores `--mem`",
+            f"{counted(most, 'CPU')}: {counts}, and ignores `--mem`",
             source=source,
             instead=instead,
         )

@@ -199,9 +199,12 @@ def _slurm(environment: Mapping[str, str]) -> Task:
     counts = get("SLURM_STEP_TASKS_PER_NODE") or get("SLURM_TASKS_PER_NODE") or str(size)
     tasks_per_node = expand_counts(counts)
     if len(tasks_per_node) != len(hosts) or node_rank >= len(hosts):
+        from teho.units import counted
+
         raise InputError(
-            f"Slurm lists {len(hosts)} nodes, and numbers of tasks for {len(tasks_per_node)} "
-            f"nodes; this node is number {node_rank} (numbers begin at 0)",
+            f"Slurm lists {counted(len(hosts), 'node')}, and numbers of tasks for "
+            f"{counted(len(tasks_per_node), 'node')}; this node is number {node_rank} (numbers "
+            "begin at 0)",
             "the same number of nodes in SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE",
         )
     job, step = _slurm_job(environment), _slurm_step(environment)

@@ -7,6 +7,7 @@ from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import numbered
 from teho.schedulers.registry import scheduler_or_none
+from teho.units import counted
 
 __all__ = ["ABOUT", "check"]
 
@@ -36,8 +37,8 @@ def check(snapshot: Snapshot) -> Outcome:
         )
     if bound > asked:
         return remark(
-            f"The job was given {asked} cores, but its programs may run on {bound} cores, because "
-            "the node does not bind jobs to their cores.",
+            f"The job was given {counted(asked, 'core')}, but its programs may run on {bound} "
+            "cores, because the node does not bind jobs to their cores.",
             f"Start at most {asked} threads and workers: `export OMP_NUM_THREADS={max(1, own)}`.",
             *evidence,
         )

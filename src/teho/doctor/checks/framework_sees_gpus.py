@@ -77,4 +77,4 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         return unknown("; ".join(missing))
     see = "sees" if len(builds) == 1 else "each see"
     names = joined([one.framework for one in builds])
-    return fine(f"{names} {see} {counted(len(snapshot.gpus), 'GPU')}")
+    return fine(f"{names} {see} {counted(wanted, 'GPU')}")

@@ -7,6 +7,7 @@ from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Symptom
 from teho.model.finding import Threshold
 from teho.model.missing import Missing
+from teho.units import counted
 
 __all__ = ["ABOUT", "check"]
 
@@ -53,6 +54,6 @@ def check(snapshot: Snapshot) -> Outcome:
     if not percents:
         return moot("`quota` and `lfs quota` report no limit")
     return found or fine(
-        f"{len(snapshot.quotas)} file systems were checked; the fullest quota is at "
+        f"{counted(len(snapshot.quotas), 'file system')} checked; the fullest quota is at "
         f"{max(percents):.0f} %"
     )
