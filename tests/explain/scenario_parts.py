@@ -164,6 +164,8 @@ class NodePart:
             totals={
                 "job_cpu_s": used.mean * elapsed_s if isinstance(used, Stat) else used,
                 "oom_kills": self.oom_kills,
+                "job_ended_cpu_s": 0.0,
+                "tasks_started": 0.1 * elapsed_s,
                 **{
                     metric: rate.mean * rate.covered_s if isinstance(rate, Stat) else rate
                     for metric, rate in rates.items()

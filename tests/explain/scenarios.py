@@ -93,6 +93,23 @@ def serial_on_40_cores() -> tuple[Run, Summary]:
     return scenario(NodePart("r01c01", cores_used=0.97, signals=signals))
 
 
+def a_process_for_each_line() -> tuple[Run, Summary]:
+    """A shell script that starts `cut` and `awk` for each line of a file."""
+    signals: dict[str, Given] = {"cpu_busy_percent": 2.5, "job_runnable_threads": 1.0}
+    rates: dict[str, Given] = {"job_ended_cpu_s": 0.8, "tasks_started": 300.0}
+    return scenario(NodePart("r01c01", cores_used=0.95, signals=signals, rates=rates))
+
+
+def triangular_loop() -> tuple[Run, Summary]:
+    """An OpenMP loop whose later iterations take longer, with a static schedule."""
+    signals: dict[str, Given] = {
+        "job_busiest_thread_percent": 99.0,
+        "job_mean_thread_percent": 52.0,
+        "job_runnable_threads": 4.0,
+    }
+    return scenario(NodePart("r01c01", cores=8, cores_used=4.2, signals=signals))
+
+
 def oversubscribed() -> tuple[Run, Summary]:
     """Eight processes, each with a thread for every one of eight cores."""
     signals: dict[str, Given] = {
@@ -328,6 +345,8 @@ SCENARIOS: dict[str, Callable[[], tuple[Run, Summary]]] = {
         starved_by_cpu,
         starved_by_all_cores,
         serial_on_40_cores,
+        a_process_for_each_line,
+        triangular_loop,
         oversubscribed,
         memory_near_limit,
         memory_overasked,

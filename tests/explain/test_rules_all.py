@@ -54,6 +54,8 @@ EXPECTED = {
     "starved_by_cpu": ["gpu_low_use", "cpu_busy_gpu_idle"],
     "starved_by_all_cores": ["gpu_low_use", "cpu_busy_gpu_idle"],
     "serial_on_40_cores": ["serial_program"],
+    "a_process_for_each_line": ["short_processes"],
+    "triangular_loop": ["openmp_uneven"],
     "oversubscribed": ["too_many_threads"],
     "memory_near_limit": ["memory_near_limit"],
     "memory_overasked": ["memory_overasked"],
@@ -145,7 +147,9 @@ for finding in findings:
 
 CLEAN = ("well_used_8_gpus", "no_gpu_clean", "laptop", "fed_well")
 NEEDS_A_NEIGHBOUR = {"gpu_one_idle", "communication_bound", "rank_imbalance"}
-NEEDS_NOTHING = {"energy_disagrees", "job_too_short", "run_failed", "task_imbalance"}
+NEEDS_NOTHING = {
+    "energy_disagrees", "job_too_short", "openmp_uneven", "run_failed", "task_imbalance",
+}  # fmt: skip
 NEEDS_A_POOR_GPU = {"gpu_slow_fp64"}
 FILES = sorted(Path(rules.__file__).parent.glob("*/[!_]*.py"))
 NEEDS_A_PROBED_PROGRAM = {kind_of(rule) for rule in RULES if needs_a_probed_program(rule)}

@@ -16,6 +16,7 @@ from teho.model.missing import Missing, Reason
 
 RATES = {"cpu_busy_percent", "core_busy_percent", "cpu_iowait_percent"}
 NOW_AND_THEN = {"job_open_files", "job_runnable_threads"}
+OF_OPENMP = {"job_busiest_thread_percent", "job_mean_thread_percent"}
 NODE = {metric.name for metric in metrics_of("node")}
 MEMINFO = (
     "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n"
@@ -146,7 +147,7 @@ def test_on_this_machine_with_a_real_child():
     source.close()
     for readings in (first, second, third):
         assert readings.keys() <= NODE
-        assert NODE - readings.keys() <= RATES | NOW_AND_THEN
+        assert NODE - readings.keys() <= RATES | NOW_AND_THEN | OF_OPENMP
         for name, value in readings.items():
             assert isinstance(value, (int, float, list, Missing)), name
     counters = [name for name in NODE if METRICS_BY_NAME[name].kind == "counter"]

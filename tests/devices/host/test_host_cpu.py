@@ -24,7 +24,7 @@ def proc_stat(root: Path, cores: dict[int, str], running: int = 4, ctxt: int = 1
 def test_the_first_read_has_no_rates(tmp_path: Path):
     cpu = Cpu(proc_stat(tmp_path, {0: "0 0 0 0 0 0 0 0 0 0"}), (0,))
     # Of four that run, one is the reader.
-    assert cpu.read() == {"runnable_tasks": 3, "context_switches": 1000}
+    assert cpu.read() == {"runnable_tasks": 3, "context_switches": 1000, "tasks_started": 7}
 
 
 def test_shares_are_of_the_jobs_own_cores_since_the_last_read(tmp_path: Path):

@@ -69,6 +69,18 @@ def test_use_that_nobody_waited_for_stays_counted(fake: FakeProc):
     assert readings["job_read_bytes"] == 240
 
 
+def test_the_use_of_ended_children_is_counted_while_their_parent_lives(fake: FakeProc):
+    fake.add(FakeProcess(21, ROOT, ticks=30))
+    fake.add(FakeProcess(22, ROOT, ticks=50))
+    tree = follow(fake)
+    assert tree.read()["job_ended_cpu_s"] == 0.0
+    fake.end(21)
+    assert tree.read()["job_ended_cpu_s"] == pytest.approx(30 * TICK_S)
+    fake.end(ROOT)
+    # The program itself is no short process.
+    assert tree.read()["job_ended_cpu_s"] == pytest.approx(30 * TICK_S)
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_process_that_ends_during_the_reads_is_counted_once(
     fake: FakeProc, monkeypatch: pytest.MonkeyPatch, when: str

@@ -25,7 +25,7 @@ class Cpu(FilePart):
         cores: the job's logical CPUs; `core_busy_percent` follows their order.
     """
 
-    metrics: tuple[str, ...] = (*_SHARES, "runnable_tasks", "context_switches")
+    metrics: tuple[str, ...] = (*_SHARES, "runnable_tasks", "context_switches", "tasks_started")
 
     def __init__(self, root: Path, cores: tuple[int, ...]) -> None:
         super().__init__(root / "proc/stat")
@@ -40,6 +40,7 @@ class Cpu(FilePart):
         """
         readings: dict[str, Reading] = {
             "context_switches": _number(data, b"ctxt"),
+            "tasks_started": _number(data, b"processes"),
             # Without this task, which always runs when the kernel counts.
             "runnable_tasks": _number(data, b"procs_running", less=1),
         }

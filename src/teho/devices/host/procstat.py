@@ -13,11 +13,12 @@ from teho.devices.procfile import slurp
 __all__ = [
     "GONE",
     "ProcStat",
+    "Threads",
     "parse_stat",
     "population",
     "read_io",
     "read_stat",
-    "runnable_threads",
+    "read_threads",
     "slurp",
 ]
 
@@ -94,16 +95,26 @@ def read_io(directory: str) -> tuple[int, ...]:
     return int(words[1]), int(words[3]), int(words[9]), int(words[11])
 
 
-def runnable_threads(directory: str, stat: ProcStat) -> int:
-    """Count a process's threads that run or wait for a core."""
+class Threads(NamedTuple):
+    """The threads of a process."""
+
+    runnable: int
+    """Number of threads that run or wait for a core."""
+    ticks: dict[str, int]
+    """Thread -> its CPU time in clock ticks; empty for a process with one thread."""
+
+
+def read_threads(directory: str, stat: ProcStat) -> Threads:
+    """Return the threads of a process."""
     if stat.threads == 1:
-        return stat.state == b"R"
-    count = 0
+        return Threads(int(stat.state == b"R"), {})
+    runnable, ticks = 0, {}
     try:
         for thread in os.listdir(directory + "/task"):
-            data = slurp(f"{directory}/task/{thread}/stat")
-            count += data[data.rfind(b")") + 2 :].startswith(b"R")
+            one = parse_stat(slurp(f"{directory}/task/{thread}/stat"))
+            runnable += one.state == b"R"
+            ticks[thread] = one.own_ticks
     except OSError as error:
         if error.errno not in GONE:
             raise
-    return count
+    return Threads(runnable, ticks)

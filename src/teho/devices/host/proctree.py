@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from teho.devices.host import procstat
-from teho.devices.host.procstat import GONE, ProcStat, read_io, read_stat, runnable_threads
+from teho.devices.host.openmp import OpenMpThreads
+from teho.devices.host.procstat import GONE, ProcStat, read_io, read_stat, read_threads
 from teho.devices.procfile import missing_because
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -37,9 +38,11 @@ _IO_METRICS = (
 )
 METRICS = (
     "job_cpu_s",
+    "job_ended_cpu_s",
     "job_processes",
     "job_threads",
     "job_runnable_threads",
+    *OpenMpThreads.metrics,
     "job_open_files",
     "job_memory_bytes",
     "job_resident_bytes",
@@ -168,6 +171,8 @@ class ProcessTree:
         """State of the node at the last listing; empty if a listing is due."""
         self._scans = 0
         self._counters = tuple(_Counter() for _ in _NOTHING)
+        self._ended = _Counter()
+        self._openmp = OpenMpThreads(proc)
         self._runnable_wait = 0
         self._open_files_wait = 0
 
@@ -281,6 +286,7 @@ class ProcessTree:
         total = _NOTHING
         for reaper in self._reapers:
             total = _plus(total, reaper.used)
+        ended_ticks = 0
         io_missing = next((one.io_missing for one in self._reapers if one.io_missing), None)
         live: dict[str, ProcStat] = {}
         resident: list[int] = []
@@ -296,6 +302,7 @@ class ProcessTree:
             pids.append(int(pid))
             seen = self._members.get(pid)
             ticks, io = stat.own_ticks + stat.children_ticks, seen[1:] if seen else _NO_IO
+            ended_ticks += stat.children_ticks
             try:
                 if not stat.is_dead:
                     pages = procstat.slurp(directory + "/statm").split(None, 3)
@@ -320,9 +327,11 @@ class ProcessTree:
         for counter, amount in zip(self._counters, total, strict=True):
             if counter is cpu or not io_missing:
                 counter.update(amount, complete=complete)
+        self._ended.update(ended_ticks, complete=complete)
         threads = sum(stat.threads for stat in live.values())
         readings: dict[str, Reading] = {
             "job_cpu_s": cpu.value / _TICKS_PER_S,
+            "job_ended_cpu_s": self._ended.value / _TICKS_PER_S,
             "job_processes": len(live),
             "job_threads": threads,
             "job_memory_bytes": sum(resident) - sum(shared) + max(shared, default=0),
@@ -344,9 +353,9 @@ class ProcessTree:
         if self._runnable_wait <= 0:
             # A program with 1,000 threads is read every 32nd sample, so 32 threads per sample.
             self._runnable_wait = -(-threads // _THREADS_PER_SAMPLE)
-            readings["job_runnable_threads"] = sum(
-                runnable_threads(f"{self._proc}/{pid}", stat) for pid, stat in live.items()
-            )
+            found = {pid: read_threads(f"{self._proc}/{pid}", stat) for pid, stat in live.items()}
+            readings["job_runnable_threads"] = sum(one.runnable for one in found.values())
+            readings.update(self._openmp.read({pid: one.ticks for pid, one in found.items()}))
         self._open_files_wait -= 1
         if self._open_files_wait <= 0:
             self._open_files_wait = _OPEN_FILES_SAMPLES

@@ -1,0 +1,75 @@
+"""Rules about programs that Teho cannot look into, on both sides of their thresholds."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from explain.program_parts import process, watched
+from explain.scenario_parts import NodePart, figures, found, judged, scenario
+from explain.scenarios import a_process_for_each_line, triangular_loop
+from teho.explain.rules.cpu import openmp_uneven, short_processes
+from teho.model.finding import Abstention, Certainty
+
+
+class TestShortProcesses:
+    def test_says_how_many_and_how_short(self) -> None:
+        finding = found(short_processes, a_process_for_each_line())
+        assert finding.sentence == (
+            "The program started about 300 short processes per second on r01c01. They used 84 % of "
+            "its CPU time."
+        )
+        assert figures(finding)["CPU time of each, at least"] == pytest.approx(2.67, abs=0.01)
+        assert finding.certainty is Certainty.LIKELY
+
+    @pytest.mark.parametrize(
+        ("ended", "started", "count"),
+        [
+            (0.30, 10.0, 1), (0.29, 10.0, 0),  # its share of the CPU time
+            (0.50, 10.0, 1), (0.51, 10.0, 0),  # the time of each: 50 ms
+        ],
+    )  # fmt: skip
+    def test_thresholds(self, ended: float, started: float, count: int) -> None:
+        rates = {"job_ended_cpu_s": ended, "tasks_started": started}
+        made = scenario(NodePart(cores_used=1.0, rates=rates))
+        assert len(judged(short_processes, made)) == count
+
+    def test_on_a_shared_node_it_is_only_possible(self) -> None:
+        run, summary = a_process_for_each_line()
+        node = msgspec.structs.replace(run.nodes[0], core_count_node=128)
+        shared = msgspec.structs.replace(run, nodes=(node,))
+        assert found(short_processes, (shared, summary)).certainty is Certainty.POSSIBLE
+
+    def test_the_samples_of_a_python_program_say_more(self) -> None:
+        rates = {"job_ended_cpu_s": 0.8, "tasks_started": 300.0}
+        made = watched(process(), parts=[NodePart(cores_used=1.0, rates=rates)])
+        assert judged(short_processes, made) == []
+
+    def test_an_older_recording_does_not_have_the_figure(self) -> None:
+        run, summary = a_process_for_each_line()
+        (node,) = summary.nodes
+        totals = {name: one for name, one in node.totals.items() if name != "job_ended_cpu_s"}
+        older = msgspec.structs.replace(node, totals=totals)
+        outcome = judged(short_processes, (run, msgspec.structs.replace(summary, nodes=(older,))))
+        assert isinstance(outcome, Abstention)
+
+
+class TestUnevenThreads:
+    def test_says_how_uneven(self) -> None:
+        finding = found(openmp_uneven, triangular_loop())
+        assert finding.sentence == (
+            "The OpenMP threads on r01c01 had unequal work: the busiest thread used 99 % of a "
+            "core, and the mean of all threads is 52 %."
+        )
+        assert finding.regain_percent == (0.0, pytest.approx(47.5, abs=0.1))
+
+    @pytest.mark.parametrize(
+        ("busiest", "mean", "count"),
+        [(90.0, 71.9, 1), (90.0, 73.0, 0), (50.0, 30.0, 1), (49.0, 30.0, 0)],
+    )
+    def test_thresholds(self, busiest: float, mean: float, count: int) -> None:
+        signals = {"job_busiest_thread_percent": busiest, "job_mean_thread_percent": mean}
+        assert len(judged(openmp_uneven, scenario(NodePart(signals=signals)))) == count
+
+    def test_without_openmp_there_is_nothing_to_say(self) -> None:
+        assert judged(openmp_uneven, scenario(NodePart())) == []
