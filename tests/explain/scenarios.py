@@ -159,9 +159,9 @@ def hidden_gpu() -> tuple[Run, Summary]:
 
 
 def short_job() -> tuple[Run, Summary]:
-    """Twenty seconds, most of them spent importing."""
+    """Nineteen seconds, most of them spent importing."""
     busy = repeated((0.0, 45), (80.0, 15))
-    return scenario(NodePart(gpus=[gpu(busy)], cores_used=1.0), elapsed_s=20.0)
+    return scenario(NodePart(gpus=[gpu(busy)], cores_used=1.0), elapsed_s=19.0)
 
 
 def no_gpu_clean() -> tuple[Run, Summary]:

@@ -428,7 +428,7 @@ class TestTogether:
     def test_a_short_run_is_not_judged_by_its_pipes(self):
         made = scenario(
             NodePart(gpus=[gpu(95.0, gpu_sm_active_percent=5.0, gpu_dram_percent=90.0)]),
-            elapsed_s=20.0,
+            elapsed_s=19.0,
         )
         assert kinds_of(made) == ["job_too_short"]
 

@@ -9,22 +9,25 @@ from explain.scenario_parts import (
     NodePart,
     figures,
     found,
+    gpu,
     judged,
     scenario,
 )
+from teho.explain.judge import judge_all
+from teho.explain.policy import load_policy
 from teho.explain.rules.job import job_too_short
-from teho.model.finding import Severity
+from teho.model.finding import Certainty, Severity
 
 
 class TestJobTooShort:
-    def test_twenty_seconds(self):
+    def test_nineteen_seconds(self):
         finding = found(job_too_short, scenarios.short_job())
         assert finding.severity is Severity.REMARK
         assert finding.sentence == (
-            "The program ran for 20.0 s. This is not enough to judge how well the program used its "
+            "The program ran for 19.0 s. This is not enough to judge how well the program used its "
             "resources."
         )
-        assert figures(finding) == {"wall time": 20.0, "samples": 20.0}
+        assert figures(finding) == {"wall time": 19.0, "samples": 19.0}
         assert "instead of one `sbatch` for each run" in finding.action
 
     @pytest.mark.parametrize(("elapsed_s", "count"), [(59.99, 1), (60.0, 0), (60.01, 0)])
@@ -39,6 +42,22 @@ class TestJobTooShort:
         finding = found(job_too_short, scenario(NodePart(), period_s=600.0))
         assert finding.sentence.startswith("Only 6 samples were taken in 1 h.")
         assert "`teho run --every 1s -- CMD`" in finding.action
+
+    @pytest.mark.parametrize(
+        ("elapsed_s", "period_s", "is_said"),
+        [(20.0, 1.0, True), (19.9, 1.0, False), (59.0, 1.0, True), (59.0, 6.0, False)],
+    )
+    def test_from_20_s_on_gpus_are_judged_with_less_certainty(self, elapsed_s, period_s, is_said):
+        gpus = [gpu(95.0), gpu(95.0), gpu(95.0), gpu(3.0)]
+        part = NodePart(gpus=gpus, cores_used=1.0)
+        findings, _ = judge_all(
+            *scenario(part, elapsed_s=elapsed_s, period_s=period_s), load_policy()
+        )
+        certainties = {one.kind: one.certainty for one in findings}
+        assert ("gpu_one_idle" in certainties) is is_said
+        assert certainties.get("gpu_one_idle", Certainty.POSSIBLE) is Certainty.POSSIBLE
+        assert "serial_program" not in certainties
+        assert ("only possible" in findings[-1].sentence) is is_said
 
     def test_nothing_recorded(self):
         assert figures(found(job_too_short, scenarios.nothing_recorded()))["samples"] == 0.0

@@ -48,6 +48,8 @@ class Located(Finding, frozen=True, kw_only=True):
     """Keys of nodes and GPUs; empty: the whole run."""
     mutes: bool = True
     """Whether it mutes the rules that the `MUTES` of its rule names."""
+    doubts: tuple[str, ...] = ()
+    """Kinds of these rules that it does not mute: their findings become less certain."""
     explains_loading: bool = False
     """Whether it says what the program did while it loaded its data."""
 
@@ -236,6 +238,7 @@ class RuleContext:
         subjects: Iterable[Place] = (),
         regain_percent: tuple[float, float] | None = None,
         mutes: bool = True,
+        doubts: tuple[str, ...] = (),
         certainty: Certainty | None = None,
     ) -> Located:
         """Build a finding; `judged_by` names its thresholds, by default all of the rule's.
@@ -254,6 +257,7 @@ class RuleContext:
             subjects=tuple(key_of(place) for place in subjects),
             regain_percent=regain_percent,
             mutes=mutes,
+            doubts=doubts,
             certainty=certainty or self.certainty,
         )
 

@@ -49,6 +49,7 @@ def judge_all(
     abstentions: list[Abstention] = []
     muted: dict[str, set[str]] = {}
     silent: set[str] = set()
+    doubtful: set[str] = set()
     for rule in in_judging_order():
         if kind_of(rule) in silent:
             continue
@@ -60,7 +61,11 @@ def judge_all(
         findings += outcome
         strong = [finding for finding in outcome if finding.mutes]
         subjects = {key for finding in strong for key in finding.subjects}
+        doubted = {kind for finding in strong for kind in finding.doubts}
+        doubtful |= doubted
         for kind in mutes_of(rule) if strong else ():
+            if kind in doubted:
+                continue
             muted.setdefault(kind, set()).update(subjects)
             if not subjects:
                 silent.add(kind)
@@ -74,7 +79,12 @@ def judge_all(
         )
     )
     abstentions.sort(key=lambda lack: BY_KIND[lack.kind].RANK)
-    return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
+    certain = (_doubted(one) if one.kind in doubtful else one for one in findings)
+    return tuple(_plain(found) for found in _within_the_whole(certain)), tuple(abstentions)
+
+
+def _doubted(finding: Located) -> Located:
+    return msgspec.structs.replace(finding, certainty=Certainty.POSSIBLE)
 
 
 def _grade(finding: Located, general: frozenset[str]) -> int:

@@ -19,24 +19,34 @@ SEVERITY = "remark"
 CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "elapsed_min_s": chosen(60.0, "s", "in the first minute, programs load libraries and data"),
+    "gpu_min_s": chosen(
+        20.0, "s", "in most programs, the GPU has its first work after less than 10 s"
+    ),
     "samples_min": Threshold(
         10.0,
         "samples",
         "nvbench, a benchmark tool, requires at least 10 samples before it gives a result",
     ),
 }
+_ABOUT_GPUS = (
+    "gpu_one_idle", "gpu_held_idle", *STARVED, *UNEVEN, "gpu_pcie_bound", "gpu_launch_bound",
+    "gpu_slow_fp64", "gpu_tensor_cores_idle", *DEEP_GPU, "gpu_memory_bound", "gpu_throttled",
+    "gpu_power_capped", "batch_small",
+)  # fmt: skip
+"""Findings that a run of less than a minute may have; they are only possible."""
 MUTES = (
-    "gpu_one_idle", "gpu_held_idle", "gpu_used_only_at_first", *STARVED, *UNEVEN,
-    "task_imbalance", "gpu_pcie_bound", "gpu_launch_bound", "gpu_slow_fp64",
-    "gpu_tensor_cores_idle", *DEEP_GPU, "gpu_memory_bound", "memory_grows",
-    "cores_taken_by_others", "serial_program", "cores_unused", "memory_overasked",
-    "gpu_throttled", "gpu_power_capped", "batch_small", "cold_cache", "steps_uneven",
+    *_ABOUT_GPUS, "gpu_used_only_at_first", "task_imbalance", "memory_grows",
+    "cores_taken_by_others", "serial_program", "cores_unused", "memory_overasked", "cold_cache",
+    "steps_uneven",
 )  # fmt: skip
 MUTES_BECAUSE = "mean values and shares of a short run are not reliable"
 
 
 def judge(context: RuleContext) -> Findings:
-    """Find runs that are too short for means, or that have too few samples."""
+    """Find runs that are too short for means, or that have too few samples.
+
+    In a run of 20 s or more, the findings about GPUs stay, but they are only possible.
+    """
     elapsed_s = context.summary.elapsed_s
     samples = max(
         (round(context.samples(node.name, node.covered_s)) for node in context.summary.nodes),
@@ -50,9 +60,19 @@ def judge(context: RuleContext) -> Findings:
         if is_short
         else f"Only {samples} samples were taken in {format_duration(elapsed_s)}"
     )
+    has_gpus = bool(context.gpus) and (
+        elapsed_s >= context.limit("gpu_min_s") and samples >= context.limit("samples_min")
+    )
+    enough = (
+        "In such a short run, findings about GPUs are only possible, and the use of the other "
+        "resources is not judged."
+        if has_gpus
+        else "This is not enough to judge how well the program used its resources."
+    )
     yield context.finding(
         Severity.REMARK,
-        f"{what}. This is not enough to judge how well the program used its resources.",
+        f"{what}. {enough}",
+        doubts=_ABOUT_GPUS if has_gpus else (),
         evidence=(Evidence("wall time", elapsed_s, "s"), Evidence("samples", float(samples))),
         action=_longer(context) if is_short else _more_samples(context),
     )
