@@ -45,7 +45,7 @@ class TestJobTooShort:
 
     @pytest.mark.parametrize(
         ("elapsed_s", "period_s", "is_said"),
-        [(20.0, 1.0, True), (19.9, 1.0, False), (59.0, 1.0, True), (59.0, 6.0, False)],
+        [(20.0, 1.0, True), (19.9, 1.0, False), (59.0, 1.0, True), (59.0, 7.0, False)],
     )
     def test_from_20_s_on_gpus_are_judged_with_less_certainty(self, elapsed_s, period_s, is_said):
         gpus = [gpu(95.0), gpu(95.0), gpu(95.0), gpu(3.0)]

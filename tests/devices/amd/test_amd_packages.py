@@ -173,7 +173,7 @@ def test_lonely_die_of_an_old_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyP
     hide(monkeypatch, set(range(8)) - {0, 3})
     first, second = open_amd(tree).devices
     assert first.package_id != second.package_id  # not neighbours among all cards of the node
-    assert "Of 2 cards" in open_amd(tree).notes[-1]
+    assert "On 2 cards" in open_amd(tree).notes[-1]
 
 
 def test_the_only_link_that_is_seen_need_not_be_the_one_within_a_card(

@@ -1,10 +1,10 @@
 #!/bin/bash
 # CuPy 14 with CUDA 12.9 and Python 3.14 for the L40S (compute capability 8.9) of Aire: a
 # container.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 #
-# It is the newest version that fits, according to conda-forge/cupy-feedstock 0d4a99c (2026-06-01)
-# and its history.
+# This is the newest version that fits, according to conda-forge/cupy-feedstock 0d4a99c
+# (2026-06-01) and its history.
 #   Not CuPy 14 with CUDA 13.2: this build needs driver 580 or newer, but the driver of the nodes
 #   is not known.
 # ! The driver of Aire's compute nodes is not documented. Of the builds that fit, the build for
@@ -44,6 +44,6 @@ apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster aire cupy-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module load apptainer
 #   apptainer exec --nv "$HOME/cupy-gpu.sif" python train.py

@@ -1,9 +1,9 @@
 #!/bin/bash
 # JAX 0.9 with CUDA 12.9 and Python 3.14 for the L40S (compute capability 8.9) of Aire: an
 # environment of conda.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 #
-# It is the newest version that fits, according to conda-forge/jaxlib-feedstock 9123295
+# This is the newest version that fits, according to conda-forge/jaxlib-feedstock 9123295
 # (2026-04-23) and its history.
 #   Not JAX 0.10 to 0.11: conda-forge has no version newer than 0.9.
 # ! Anaconda must not be used.
@@ -24,6 +24,6 @@ micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 # 3. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster aire jax-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   eval "$(micromamba shell hook --shell bash)"
 #   micromamba activate jax-gpu

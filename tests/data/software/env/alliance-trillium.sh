@@ -1,6 +1,6 @@
 #!/bin/bash
 # PyTorch for the H100 SXM5 80 GB (compute capability 9.0) of Trillium: a virtual environment.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 # ! Compute nodes do not reach the internet: install on a login node.
 # ! Make environments on a login node, in $HOME. Jobs can read $HOME, but cannot write to it.
 #   Conda is discouraged (anaconda.md 2026-04-10).
@@ -26,6 +26,6 @@ pip freeze --local > pytorch-gpu.lock.txt
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster trillium --python "$HOME/pytorch-gpu/bin/python"
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module load StdEnv/2023 cuda/12.6 python/3.11.5
 #   source "$HOME/pytorch-gpu/bin/activate"

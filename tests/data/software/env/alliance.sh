@@ -1,6 +1,6 @@
 #!/bin/bash
 # CuPy for the A100 SXM4 40 GB (compute capability 8.0) of Narval: a virtual environment.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 # ! Compute nodes do not reach the internet: install on a login node.
 # ! Conda is discouraged (anaconda.md 2026-04-10). `avail_wheels torch` lists the site's Python
 #   wheels. The site has wheels for its three newest versions of Python. Do not put environments
@@ -30,7 +30,7 @@ pip freeze --local > "$HOME/cupy-gpu.lock.txt"
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster narval --python "$scratch/bin/python"
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module load StdEnv/2023 python
 #   srun -N $SLURM_NNODES -n $SLURM_NNODES bash -e << 'EOF' || exit 1
 #   virtualenv --no-download $SLURM_TMPDIR/env

@@ -1,9 +1,9 @@
 #!/bin/bash
 # PyTorch 2.13 with CUDA 12.9 and Python 3.13 for the Tesla V100 (compute capability 7.0) of ARC4:
 # an environment of conda.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 #
-# It is the newest version that fits, according to conda-forge/pytorch-cpu-feedstock 74dd3d46
+# This is the newest version that fits, according to conda-forge/pytorch-cpu-feedstock 74dd3d46
 # (2026-08-13) and its history.
 #   Not PyTorch 2.14: conda-forge has no version newer than 2.13.
 #   Not PyTorch 2.13 with CUDA 13.0: this build has no code for Tesla V100 (compute capability
@@ -30,9 +30,9 @@ CONDA_OVERRIDE_CUDA=12.0 conda create -n pytorch-gpu --override-channels -c cond
 # 3. List the installed packages, so that you can install them again.
 conda list -n pytorch-gpu --explicit --md5 > pytorch-gpu.lock.txt
 
-# 4. Check if it is a GPU build that works with the driver.
+# 4. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster arc4 pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module load anaconda
 #   source activate pytorch-gpu

@@ -1,9 +1,9 @@
 #!/bin/bash
 # TensorFlow 2.19 with CUDA 12.8 and Python 3.12 for the Tesla V100 (compute capability 7.0) of
 # ARC4: an environment of conda.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 #
-# It is the newest version that fits, according to conda-forge/tensorflow-feedstock 2cc3b12
+# This is the newest version that fits, according to conda-forge/tensorflow-feedstock 2cc3b12
 # (2026-01-30) and its history.
 #   Not TensorFlow 2.20 to 2.21: conda-forge has no version newer than 2.19.
 # ! ARC4 is retired; its successor is aire.
@@ -31,6 +31,6 @@ conda list -n tensorflow-gpu --explicit --md5 > tensorflow-gpu.lock.txt
 # 4. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster arc4 tensorflow-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module load anaconda
 #   source activate tensorflow-gpu

@@ -1,6 +1,6 @@
 #!/bin/bash
 # TensorFlow for the MI250X, one GCD (gfx90a) of LUMI: the cluster's module.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 # ! /project/project_462000123 is an example: set your project's directory with `--place DIR`.
 # ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Install your
 #   own packages into a virtual environment with --system-site-packages. It is best to pack this
@@ -23,7 +23,7 @@ pip freeze > tensorflow-gpu.lock.txt
 # 4. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster lumi tensorflow-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module purge
 #   module use /appl/local/csc/modulefiles/
 #   module load tensorflow

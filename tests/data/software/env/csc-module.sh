@@ -1,6 +1,6 @@
 #!/bin/bash
 # TensorFlow for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the cluster's module.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 # ! Puhti is retired; its successor is roihu.
 # ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.
 # ! The old versions are no longer supported; MPI and Horovod are not expected to work with them.
@@ -28,6 +28,6 @@ pip freeze > tensorflow-gpu.lock.txt
 # 4. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster puhti tensorflow-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module purge
 #   module load tensorflow/2.12

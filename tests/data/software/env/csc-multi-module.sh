@@ -1,6 +1,6 @@
 #!/bin/bash
 # TensorFlow for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the cluster's module.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 # ! Puhti is retired; its successor is roihu.
 # ! Puhti documents the versions 2.18, 2.17, 2.15, 2.14, 2.13, 2.12, 2.11, 2.10, 2.9, 2.8, but not
 #   2.7: `module avail` lists the installed versions (CSC apps/tensorflow.md 2026-07-08 (default
@@ -31,6 +31,6 @@ pip freeze > tensorflow-gpu.lock.txt
 # 4. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster puhti tensorflow-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module purge
 #   module load tensorflow/2.7

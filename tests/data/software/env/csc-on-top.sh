@@ -1,6 +1,6 @@
 #!/bin/bash
 # PyTorch for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the cluster's module.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 # ! Puhti is retired; its successor is roihu.
 # ! /projappl/project_2001234 is an example: set your project's directory with `--place DIR`.
 # ! Horovod was removed in 2.1 (2023-11-17). It is not documented whether 1.13 and 2.0 have
@@ -32,7 +32,7 @@ pip freeze > pytorch-gpu.lock.txt
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster puhti pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module purge
 #   module load pytorch
 #   source "/projappl/project_2001234/pytorch-gpu/bin/activate"

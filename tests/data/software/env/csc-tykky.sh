@@ -1,9 +1,9 @@
 #!/bin/bash
 # JAX 0.9 with CUDA 12.9 and Python 3.14 for the GH200 (compute capability 9.0) of Roihu: a
 # container.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 #
-# It is the newest version that fits, according to conda-forge/jaxlib-feedstock 9123295
+# This is the newest version that fits, according to conda-forge/jaxlib-feedstock 9123295
 # (2026-04-23) and its history.
 #   Not JAX 0.10 to 0.11: conda-forge has no version newer than 0.9.
 # ! Planned for gh200. Roihu also has l40: `--gpu-type TYPE` plans for another type.
@@ -42,8 +42,8 @@ CONDA_OVERRIDE_CUDA=13.2 conda-containerize new --mamba --prefix "/projappl/proj
 # 4. List the installed packages, so that you can install them again.
 { echo @EXPLICIT; "/projappl/project_2001234/jax-gpu/bin/python" -c 'import json, pathlib, sys; records = pathlib.Path(sys.prefix, "conda-meta").glob("*.json"); print(*sorted(json.loads(one.read_text())["url"] for one in records), sep="\n")'; } > jax-gpu.lock.txt
 
-# 5. Check if it is a GPU build that works with the driver.
+# 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster roihu jax-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   export PATH="/projappl/project_2001234/jax-gpu/bin":"$PATH"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # PyTorch 2.14 with CUDA 13.2 for the GH200 (compute capability 9.0) of Roihu: a virtual
 # environment.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 #
-# It is the newest version that fits, according to PyTorch RELEASE.md, release compatibility
+# This is the newest version that fits, according to PyTorch RELEASE.md, release compatibility
 # matrix and CUDA support matrix, as of PyTorch 2.14 (2026-09); Python 3.15 is experimental.
 # ! Planned for gh200. Roihu also has l40: `--gpu-type TYPE` plans for another type.
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
@@ -33,6 +33,6 @@ pip freeze > pytorch-gpu.lock.txt
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster roihu pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module load python-data
 #   source /projappl/p1/pytorch-gpu/bin/activate

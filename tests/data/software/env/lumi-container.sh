@@ -1,6 +1,6 @@
 #!/bin/bash
 # PyTorch for the MI250X, one GCD (gfx90a) of LUMI: a container.
-# Run it on a login node, once.
+# Run this script once, on a login node.
 # ! /project/project_462000123 is an example: set your project's directory with `--place DIR`.
 # ! Pull request #315 of the user guide (2026-08) names a newer module, Local-LAIF. The older
 #   module is singularity-AI-bindings in /appl/local/containers/ai-modules. If you bind paths by
@@ -37,7 +37,7 @@ singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:
 # 6. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster lumi pytorch-gpu.lock.txt
 
-# In each job; `teho plan --env FILE` reads these lines from the --format json output:
+# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
 #   module purge
 #   module use /appl/local/laifs/modules
 #   module load lumi-aif-singularity-bindings
