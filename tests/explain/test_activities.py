@@ -102,6 +102,7 @@ STACKS = {
         own("tf.matmul(a, b)"),
     ),
     "keras_calls": (
+        of_library("tensorflow/python/framework/func_graph.py", "func_graph_from_py_func"),
         of_library("tensorflow/python/data/ops/map_op.py", "_map_v2"),
         of_library(
             "keras/src/trainers/data_adapters/array_data_adapter.py",
@@ -200,10 +201,7 @@ STACKS = {
         of_library("torch/nn/modules/module.py", "Module.load_state_dict"),
         own("target.load_state_dict(net.state_dict())"),
     ),
-    "weights_averaged": (
-        of_library("torch/optim/swa_utils.py", "AveragedModel.update_parameters"),
-        own("average.update_parameters(model)"),
-    ),
+    "weights_averaged": (own("t.data.copy_(tau * p.data + (1 - tau) * t.data)"),),
     "system_asked": (
         of_library("psutil/__init__.py", "Process.memory_full_info"),
         own("process.memory_full_info()"),
@@ -389,6 +387,24 @@ STACKS = {
     "types_checked": (of_library("typeguard/_functions.py", "check_argument_types"), own("f(x)")),
     "callers_inspected": (of_python("inspect.py", "getframeinfo"), own("inspect.stack()")),
     "warnings_formatted": (of_python("traceback.py", "format_stack"), own("f(x)")),
+    "tensorflow_small_calls": (
+        of_library("tensorflow/core/function/polymorphism/function_type.py", "FunctionType.bind"),
+        of_library(
+            "tensorflow/python/eager/polymorphic_function/tracing_compilation.py", "call_function"
+        ),
+        own("step(x)"),
+    ),
+    "dataset_loaded_again": (
+        of_library("datasets/builder.py", "DatasetBuilder.as_dataset"),
+        of_library("datasets/load.py", "load_dataset"),
+        own("load_dataset('csv', data_files=path)"),
+    ),
+    "samples_drawn": (of_python("random.py", "Random.sample"), own("random.sample(memory, 64)")),
+    "generation_rules": (
+        of_library("transformers/generation/logits_process.py", "_get_ngrams"),
+        of_library("transformers/generation/utils.py", "GenerationMixin.generate"),
+        own("model.generate(**inputs)"),
+    ),
     "datasets_mapped_alone": (
         own("text.lower()", 20, "clean"),
         of_library("datasets/arrow_dataset.py", "Dataset._map_single"),
