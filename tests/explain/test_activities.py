@@ -405,6 +405,13 @@ STACKS = {
         of_library("transformers/generation/utils.py", "GenerationMixin.generate"),
         own("model.generate(**inputs)"),
     ),
+    "features_joined": (own("torch.cat([up, skip], dim=1)"),),
+    "elements_read": (own("labels[i].item()"),),
+    "layers_made": (
+        of_library("torch/nn/init.py", "kaiming_uniform_"),
+        of_library("torch/nn/modules/linear.py", "Linear.__init__"),
+        own("nn.Linear(9, 9)", 20, "forward"),
+    ),
     "datasets_mapped_alone": (
         own("text.lower()", 20, "clean"),
         of_library("datasets/arrow_dataset.py", "Dataset._map_single"),
@@ -459,6 +466,9 @@ NOT = {
         of_library("gymnasium/wrappers/rendering.py", "RecordVideo.step"),
         own("env.step(action)"),
     ),
+    "features_joined": (own("torch.cat([all, new])"),),
+    # On a GPU, one such call in each step waits for the loss.
+    "elements_read": (own("losses[-1].item()"),),
     "weights_updated": (of_library("torch/optim/adam.py", "_fused_adam"), own("opt.step()")),
     "video_decoded": (own("captions.read()"),),
 }
