@@ -412,6 +412,13 @@ STACKS = {
         of_library("torch/nn/modules/linear.py", "Linear.__init__"),
         own("nn.Linear(9, 9)", 20, "forward"),
     ),
+    "datasets_mapped_by_row": (
+        of_library("datasets/formatting/formatting.py", "PythonFormatter.format_column"),
+        of_library("datasets/formatting/formatting.py", "LazyRow.format"),
+        own("len(row['text'])", 20, "measure"),
+        of_library("datasets/arrow_dataset.py", "Dataset._map_single"),
+        own("data.map(measure)"),
+    ),
     "datasets_mapped_alone": (
         own("text.lower()", 20, "clean"),
         of_library("datasets/arrow_dataset.py", "Dataset._map_single"),
