@@ -476,6 +476,20 @@ NOT = {
     "features_joined": (own("torch.cat([all, new])"),),
     # On a GPU, one such call in each step waits for the loss.
     "elements_read": (own("losses[-1].item()"),),
+    # A batch of a map has its columns as lists.
+    "datasets_columns": (
+        of_library("datasets/formatting/formatting.py", "PythonFormatter.format_column"),
+        of_library("datasets/formatting/formatting.py", "LazyBatch.format"),
+        own("tokenize(batch['text'])"),
+    ),
+    # Each optimizer names its steps for the profiler.
+    "tracing_tools": (
+        of_library("torch/autograd/profiler.py", "record_function.__enter__"),
+        of_library("torch/optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper"),
+        own("optimizer.step()"),
+    ),
+    # Printing the loss waits for the GPU here.
+    "arrays_printed": (of_library("torch/_tensor_str.py", "_str_intern"), own("print(loss)")),
     "weights_updated": (of_library("torch/optim/adam.py", "_fused_adam"), own("opt.step()")),
     "video_decoded": (own("captions.read()"),),
 }
