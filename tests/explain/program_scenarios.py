@@ -251,6 +251,20 @@ def doubles() -> Made:
     return watched(process(torch={"parameter_dtypes": {"float64": 10**6}}), parts=node())
 
 
+def exchanges_each_time() -> Made:
+    """Two ranks add up the gradients of four small batches, and exchange each of the four."""
+    below = (of_library("torch/_tensor.py", "Tensor.backward"), own("loss.backward()", 25))
+    ranks = [
+        process(
+            seen(below, 60.0),
+            pid=10 + rank,
+            torch={"rank": rank, "world_size": 2, "ddp": True, "exchanges_per_step": 4.0},
+        )
+        for rank in range(2)
+    ]
+    return watched(*ranks, parts=node())
+
+
 def unknown_storage() -> Made:
     """Files are opened whose size nobody noted, and storage was not looked at."""
     return watched(process(opening(30.0), loaders=[loader()]), parts=node(rates={}))
@@ -289,6 +303,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         imports_for_long,
         loops_in_python,
         doubles,
+        exchanges_each_time,
         unknown_storage,
     )
 }

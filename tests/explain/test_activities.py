@@ -90,6 +90,340 @@ STACKS = {
         of_library("tensorflow/python/framework/func_graph.py", "func_graph_from_py_func"),
         own("step(x, 3)"),
     ),
+    "nnx_graphs": (
+        of_library("flax/nnx/graphlib.py", "_graph_flatten"),
+        of_library("flax/nnx/extract.py", "to_tree"),
+        of_library("flax/nnx/transforms/compilation.py", "JitWrapped.__call__"),
+        own("train_step(model, optimizer, x)"),
+    ),
+    "tensorflow_one_by_one": (
+        of_library("tensorflow/python/ops/gen_math_ops.py", "mat_mul"),
+        of_library("tensorflow/python/ops/math_ops.py", "matmul"),
+        own("tf.matmul(a, b)"),
+    ),
+    "keras_calls": (
+        of_library("tensorflow/python/framework/func_graph.py", "func_graph_from_py_func"),
+        of_library("tensorflow/python/data/ops/map_op.py", "_map_v2"),
+        of_library(
+            "keras/src/trainers/data_adapters/array_data_adapter.py",
+            "ArrayDataAdapter.get_tf_dataset",
+        ),
+        of_library("keras/src/backend/tensorflow/trainer.py", "TFEpochIterator.__init__"),
+        own("model.predict(x[None], verbose=0)"),
+    ),
+    "torch_compiled_again": (
+        of_library("torch/_inductor/graph.py", "GraphLowering.run_node"),
+        of_library("torch/_dynamo/convert_frame.py", "ConvertFrame.__call__"),
+        of_library("torch/_dynamo/eval_frame.py", "OptimizedModule.__call__"),
+        own("model(x)"),
+    ),
+    "numba_typed": (
+        of_library("numba/typed/typedlist.py", "List.append"),
+        own("values.append(x)"),
+    ),
+    "arrays_printed": (
+        of_library("numpy/_core/arrayprint.py", "_array2string"),
+        of_library("numpy/_core/arrayprint.py", "array2string"),
+        own("log.debug(f'{x}')"),
+    ),
+    "progress_shown": (
+        of_library("tqdm/std.py", "tqdm.display"),
+        of_library("tqdm/std.py", "tqdm.refresh"),
+        of_library("tqdm/std.py", "tqdm.set_postfix"),
+        own("bar.set_postfix(loss=loss)"),
+    ),
+    "histograms_logged": (
+        of_library("torch/utils/tensorboard/summary.py", "make_histogram"),
+        of_library("torch/utils/tensorboard/writer.py", "SummaryWriter.add_histogram"),
+        own("writer.add_histogram(name, p, step)"),
+    ),
+    "metrics_of_each_batch": (
+        of_library("torchmetrics/functional/classification/stat_scores.py", "_format"),
+        of_library("torchmetrics/metric.py", "Metric._forward_reduce_state_update"),
+        of_library("torchmetrics/metric.py", "Metric.forward"),
+        own("accuracy(out, y)"),
+    ),
+    "metrics_computed": (
+        of_library("torchmetrics/functional/classification/auroc.py", "_binary_auroc_compute"),
+        of_library("torchmetrics/metric.py", "Metric._wrap_compute.<locals>.wrapped_func"),
+        own("auroc.compute()"),
+    ),
+    "metric_loaded": (of_library("evaluate/loading.py", "load"), own("evaluate.load('accuracy')")),
+    "metric_fed_one_by_one": (
+        of_library("evaluate/module.py", "EvaluationModule.add"),
+        own("metric.add(prediction=a, reference=b)"),
+    ),
+    "lightning_logged": (
+        of_library("lightning/pytorch/trainer/connectors/logger_connector/result.py", "log"),
+        of_library("lightning/pytorch/core/module.py", "LightningModule.log"),
+        own("self.log('loss', loss)"),
+    ),
+    "environments_made": (
+        of_library("gymnasium/envs/registration.py", "make"),
+        own("gym.make('CartPole-v1')"),
+    ),
+    "threads_started": (
+        of_python("threading.py", "Event.wait"),
+        of_python("threading.py", "Thread.start"),
+        own("thread.start()"),
+    ),
+    "pool_waited_for_each": (
+        of_python("multiprocessing/pool.py", "ApplyResult.get"),
+        of_python("multiprocessing/pool.py", "Pool.apply"),
+        own("pool.apply(f, (x,))"),
+    ),
+    "asked_repeatedly": (
+        of_python("concurrent/futures/_base.py", "Future.done"),
+        own("future.done()"),
+    ),
+    "futures_counted_again": (
+        of_python("concurrent/futures/_base.py", "_create_and_install_waiters"),
+        of_python("concurrent/futures/_base.py", "wait"),
+        own("wait(open, return_when=FIRST_COMPLETED)"),
+    ),
+    "shared_values_locked": (
+        of_python("multiprocessing/sharedctypes.py", "SynchronizedArray.__setitem__"),
+        own("counts[i] += 1"),
+    ),
+    "environments_asked": (
+        of_python("multiprocessing/connection.py", "Connection.send"),
+        of_library("gymnasium/vector/async_vector_env.py", "AsyncVectorEnv.step_async"),
+        own("envs.step(actions)"),
+    ),
+    "ranks_exchange_objects": (
+        of_library("torch/distributed/distributed_c10d.py", "_tensor_to_object"),
+        of_library("torch/distributed/distributed_c10d.py", "all_gather_object"),
+        own("dist.all_gather_object(parts, result)"),
+    ),
+    "items_queued": (of_python("queue.py", "Queue.put"), own("queue.put(item)")),
+    "weights_copied": (
+        of_library("torch/nn/modules/module.py", "Module.load_state_dict.<locals>.load"),
+        of_library("torch/nn/modules/module.py", "Module.load_state_dict"),
+        own("target.load_state_dict(net.state_dict())"),
+    ),
+    "weights_averaged": (own("t.data.copy_(tau * p.data + (1 - tau) * t.data)"),),
+    "system_asked": (
+        of_library("psutil/__init__.py", "Process.memory_full_info"),
+        own("process.memory_full_info()"),
+    ),
+    "retries_awaited": (of_library("tenacity/nap.py", "sleep"), own("fetch(url)")),
+    "hub_asked": (
+        of_library("huggingface_hub/file_download.py", "hf_hub_download"),
+        own("AutoModel.from_pretrained(name)"),
+    ),
+    "connections_opened": (
+        of_python("ssl.py", "SSLSocket.do_handshake"),
+        of_library("urllib3/connection.py", "HTTPSConnection.connect"),
+        of_library("requests/sessions.py", "Session.request"),
+        own("requests.get(url)"),
+    ),
+    "server_awaited": (
+        of_python("socket.py", "SocketIO.readinto"),
+        of_python("http/client.py", "HTTPResponse.begin"),
+        of_library("requests/sessions.py", "Session.request"),
+        own("session.get(url)"),
+    ),
+    "asyncio_waits": (
+        of_python("selectors.py", "EpollSelector.select"),
+        of_python("asyncio/base_events.py", "BaseEventLoop._run_once"),
+        of_python("asyncio/runners.py", "Runner.run"),
+        own("asyncio.run(main())"),
+    ),
+    "shelf_used": (of_python("shelve.py", "Shelf.__setitem__"), own("db[key] = value")),
+    "folder_of_images_listed": (
+        of_python("os.py", "_walk"),
+        of_library("torchvision/datasets/folder.py", "make_dataset"),
+        own("ImageFolder(path)"),
+    ),
+    "video_sought": (own("video.set(cv2.CAP_PROP_POS_FRAMES, i)"),),
+    "video_decoded": (own("self.cap.read()"),),
+    "images_converted": (
+        of_library("PIL/Image.py", "Image.tobytes"),
+        of_library("PIL/Image.py", "Image.__array_interface__"),
+        of_library("torchvision/transforms/functional.py", "to_tensor"),
+        own("self.transform(image)"),
+    ),
+    "images_filtered": (own("cv2.GaussianBlur(image, (9, 9), 0)"),),
+    "graph_normalised": (
+        of_library("torch_geometric/nn/conv/gcn_conv.py", "gcn_norm"),
+        of_library("torch_geometric/nn/conv/gcn_conv.py", "GCNConv.forward"),
+        own("self.conv1(x, edge_index)"),
+    ),
+    "graphs_transformed": (
+        of_library("torch_geometric/transforms/knn_graph.py", "KNNGraph.forward"),
+        own("dataset[i]"),
+    ),
+    "graphs_batched": (
+        of_library("torch_geometric/data/collate.py", "collate"),
+        own("Batch.from_data_list(graphs)"),
+    ),
+    "graphs_sampled": (
+        of_library("torch_geometric/sampler/neighbor_sampler.py", "NeighborSampler._sample"),
+        own("for batch in loader:"),
+    ),
+    "tokens_decoded": (
+        of_library("transformers/tokenization_utils_tokenizers.py", "TokenizersBackend._decode"),
+        of_library("transformers/tokenization_utils_base.py", "PreTrainedTokenizerBase.decode"),
+        own("tokenizer.decode(ids)"),
+    ),
+    "tokens_padded": (
+        of_library("transformers/tokenization_utils_base.py", "PreTrainedTokenizerBase.pad"),
+        of_library("transformers/data/data_collator.py", "DataCollatorWithPadding.__call__"),
+        own("collate(rows)"),
+    ),
+    "slow_tokenizer": (
+        of_library("transformers/models/bert/tokenization_bert.py", "BasicTokenizer.tokenize"),
+        of_library("transformers/tokenization_utils.py", "PreTrainedTokenizer.tokenize"),
+        own("tokenizer(text)"),
+    ),
+    "text_tokenised": (
+        of_library("transformers/tokenization_utils_fast.py", "_batch_encode_plus"),
+        of_library("transformers/tokenization_utils_base.py", "PreTrainedTokenizerBase.__call__"),
+        own("tokenizer(text)"),
+    ),
+    "lengths_measured": (
+        of_library("datasets/arrow_dataset.py", "Dataset.__iter__"),
+        of_library("transformers/trainer_pt_utils.py", "LengthGroupedSampler.__init__"),
+        of_library("transformers/trainer.py", "Trainer.train"),
+        own("trainer.train()"),
+    ),
+    "datasets_hashed": (
+        of_library("dill/_dill.py", "save_function"),
+        of_library("datasets/utils/_dill.py", "dump"),
+        of_library("datasets/fingerprint.py", "Hasher.hash"),
+        of_library("datasets/arrow_dataset.py", "Dataset.map"),
+        own("data.map(tokenize)"),
+    ),
+    "datasets_joined": (
+        of_library("datasets/arrow_dataset.py", "Dataset.add_item"),
+        own("data.add_item(row)"),
+    ),
+    "datasets_columns": (
+        of_library("datasets/formatting/formatting.py", "PythonArrowExtractor.extract_column"),
+        of_library("datasets/arrow_dataset.py", "Dataset.__getitem__"),
+        own("data['text'][i]"),
+    ),
+    "datasets_shuffled_rows": (
+        of_library("datasets/formatting/formatting.py", "_query_table_with_indices_mapping"),
+        of_library("datasets/arrow_dataset.py", "Dataset.__getitem__"),
+        own("data[i]"),
+    ),
+    "datasets_rows": (
+        of_library("datasets/formatting/formatting.py", "PythonFormatter.format_row"),
+        of_library("datasets/arrow_dataset.py", "Dataset.__getitem__"),
+        own("data[i]"),
+    ),
+    "tensors_loaded": (
+        of_library("torch/serialization.py", "_load.<locals>.load_tensor"),
+        of_library("torch/serialization.py", "load"),
+        own("torch.load(path)"),
+    ),
+    "generators_seeded": (own("np.random.default_rng(seed)"),),
+    "random_drawn": (of_python("random.py", "Random.choices"), own("random.choices(names, k=2)")),
+    "distributions_checked": (
+        of_library("torch/distributions/constraints.py", "_Simplex.check"),
+        of_library("torch/distributions/distribution.py", "Distribution.__init__"),
+        of_library("torch/distributions/categorical.py", "Categorical.__init__"),
+        own("Categorical(probs=p)"),
+    ),
+    "distributions_used": (
+        of_library("torch/distributions/normal.py", "Normal.log_prob"),
+        own("policy.log_prob(action)"),
+    ),
+    "jacobian_by_rows": (
+        own("(w @ x).tanh()", 20, "f"),
+        of_library("torch/autograd/functional.py", "jacobian"),
+        own("jacobian(f, x)"),
+    ),
+    "weights_updated": (
+        of_library("torch/optim/adam.py", "_single_tensor_adam"),
+        of_library("torch/optim/adam.py", "Adam.step"),
+        own("optimizer.step()"),
+    ),
+    "modules_walked": (
+        of_library("torch/nn/modules/module.py", "Module.named_modules"),
+        of_library("torch/nn/modules/module.py", "Module.parameters"),
+        own("for p in model.parameters():"),
+    ),
+    "replicas_made": (
+        of_library("torch/nn/parallel/replicate.py", "replicate"),
+        of_library("torch/nn/parallel/data_parallel.py", "DataParallel.forward"),
+        own("model(x)"),
+    ),
+    "weights_offloaded": (
+        of_library("accelerate/utils/offload.py", "load_offloaded_weight"),
+        of_library("accelerate/hooks.py", "AlignDevicesHook.pre_forward"),
+        own("model(x)"),
+    ),
+    "steps_of_cells": (
+        of_library("torch/nn/modules/rnn.py", "LSTMCell.forward"),
+        own("self.cell(x[t], state)"),
+    ),
+    "weights_parametrised": (
+        of_library("torch/nn/utils/parametrizations.py", "_SpectralNorm.forward"),
+        of_library("torch/nn/utils/parametrize.py", "ParametrizationList.forward"),
+        own("model(x)"),
+    ),
+    "activations_recomputed": (
+        own("self.layer(x)", 20, "forward"),
+        of_library("torch/utils/checkpoint.py", "_checkpoint_hook.__init__.<locals>.unpack_hook"),
+        of_library("torch/autograd/graph.py", "_engine_run_backward"),
+        own("loss.backward()"),
+    ),
+    "pipeline_of_single_inputs": (
+        of_library("torch/nn/modules/linear.py", "Linear.forward"),
+        of_library("transformers/pipelines/base.py", "Pipeline.run_single"),
+        own("pipe(text)"),
+    ),
+    "episodes_rendered": (
+        of_library("gymnasium/envs/classic_control/cartpole.py", "CartPoleEnv.render"),
+        of_library("gymnasium/core.py", "Wrapper.render"),
+        own("env.render()"),
+    ),
+    "settings_read": (
+        of_library("omegaconf/dictconfig.py", "DictConfig.__getattr__"),
+        own("cfg.model.size"),
+    ),
+    "types_checked": (of_library("typeguard/_functions.py", "check_argument_types"), own("f(x)")),
+    "callers_inspected": (of_python("inspect.py", "getframeinfo"), own("inspect.stack()")),
+    "warnings_formatted": (of_python("traceback.py", "format_stack"), own("f(x)")),
+    "tensorflow_small_calls": (
+        of_library("tensorflow/core/function/polymorphism/function_type.py", "FunctionType.bind"),
+        of_library(
+            "tensorflow/python/eager/polymorphic_function/tracing_compilation.py", "call_function"
+        ),
+        own("step(x)"),
+    ),
+    "dataset_loaded_again": (
+        of_library("datasets/builder.py", "DatasetBuilder.as_dataset"),
+        of_library("datasets/load.py", "load_dataset"),
+        own("load_dataset('csv', data_files=path)"),
+    ),
+    "samples_drawn": (of_python("random.py", "Random.sample"), own("random.sample(memory, 64)")),
+    "generation_rules": (
+        of_library("transformers/generation/logits_process.py", "_get_ngrams"),
+        of_library("transformers/generation/utils.py", "GenerationMixin.generate"),
+        own("model.generate(**inputs)"),
+    ),
+    "features_joined": (own("torch.cat([up, skip], dim=1)"),),
+    "elements_read": (own("labels[i].item()"),),
+    "layers_made": (
+        of_library("torch/nn/init.py", "kaiming_uniform_"),
+        of_library("torch/nn/modules/linear.py", "Linear.__init__"),
+        own("nn.Linear(9, 9)", 20, "forward"),
+    ),
+    "datasets_mapped_by_row": (
+        of_library("datasets/formatting/formatting.py", "PythonFormatter.format_column"),
+        of_library("datasets/formatting/formatting.py", "LazyRow.format"),
+        own("len(row['text'])", 20, "measure"),
+        of_library("datasets/arrow_dataset.py", "Dataset._map_single"),
+        own("data.map(measure)"),
+    ),
+    "datasets_mapped_alone": (
+        own("text.lower()", 20, "clean"),
+        of_library("datasets/arrow_dataset.py", "Dataset._map_single"),
+        own("data.map(clean)"),
+    ),
 }
 
 
@@ -98,6 +432,79 @@ def test_a_stack_has_its_activity(name):
     activity = activity_of(seen(STACKS[name], 1.0))
     assert activity is not None
     assert activity.name == name
+
+
+NOT = {
+    # The generator of the bar is below each wait for data.
+    "progress_shown": (
+        of_library("torch/utils/data/_utils/collate.py", "default_collate"),
+        of_library("tqdm/std.py", "tqdm.__iter__"),
+        own("for x in tqdm(loader):"),
+    ),
+    # The wrapper calls `map`.
+    "datasets_hashed": (
+        of_library("datasets/arrow_writer.py", "ArrowWriter.write"),
+        of_library("datasets/fingerprint.py", "fingerprint_transform.<locals>._f.<locals>.wrapper"),
+        own("data.map(tokenize)"),
+    ),
+    # One long call of `fit` takes its batches here.
+    "keras_calls": (
+        of_library("keras/src/trainers/epoch_iterator.py", "EpochIterator.__next__"),
+        of_library("keras/src/backend/jax/trainer.py", "JAXTrainer.fit"),
+        own("model.fit(x, y)"),
+    ),
+    # The compiled code runs.
+    "nnx_graphs": (
+        of_library("flax/nnx/graphlib.py", "UpdateContextManager.update_context_manager_wrapper"),
+        own("train_step(model)"),
+    ),
+    "torch_compiled_again": (
+        of_library("torch/_inductor/output_code.py", "CompiledFxGraph.__call__"),
+        of_library("torch/_inductor/compile_fx.py", "fw_compiler_freezing.<locals>.wrapper"),
+        own("model(x)"),
+    ),
+    "tensorflow_one_by_one": (
+        of_library("tensorflow/python/eager/execute.py", "quick_execute"),
+        own("step(x)"),
+    ),
+    # Wrappers also call the environment.
+    "episodes_rendered": (
+        of_library("gymnasium/envs/classic_control/cartpole.py", "CartPoleEnv.step"),
+        of_library("gymnasium/wrappers/rendering.py", "RecordVideo.step"),
+        own("env.step(action)"),
+    ),
+    "features_joined": (own("torch.cat([all, new])"),),
+    # On a GPU, one such call in each step waits for the loss.
+    "elements_read": (own("losses[-1].item()"),),
+    # A batch of a map has its columns as lists.
+    "datasets_columns": (
+        of_library("datasets/formatting/formatting.py", "PythonFormatter.format_column"),
+        of_library("datasets/formatting/formatting.py", "LazyBatch.format"),
+        own("tokenize(batch['text'])"),
+    ),
+    # Each optimizer names its steps for the profiler.
+    "tracing_tools": (
+        of_library("torch/autograd/profiler.py", "record_function.__enter__"),
+        of_library("torch/optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper"),
+        own("optimizer.step()"),
+    ),
+    # Printing the loss waits for the GPU here.
+    "arrays_printed": (of_library("torch/_tensor_str.py", "_str_intern"), own("print(loss)")),
+    "weights_updated": (of_library("torch/optim/adam.py", "_fused_adam"), own("opt.step()")),
+    "video_decoded": (own("captions.read()"),),
+}
+
+
+@pytest.mark.parametrize("name", NOT)
+def test_a_stack_that_only_looks_like_an_activity(name):
+    activity = activity_of(seen(NOT[name], 1.0))
+    assert activity is None or activity.name != name
+
+
+@pytest.mark.parametrize("name", ["futures_counted_again", "asked_repeatedly", "items_queued"])
+def test_waiting_for_threads_that_compute_is_no_overhead_of_python(name):
+    activity = activity_of(seen(STACKS[name], 1.0, State.THREADS))
+    assert activity is None or activity.name != name
 
 
 @pytest.mark.parametrize(

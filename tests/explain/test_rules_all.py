@@ -106,6 +106,7 @@ EXPECTED = {
     "imports_for_long": ["fixed_costs_dominate"],
     "loops_in_python": ["python_bound"],
     "doubles": ["double_precision"],
+    "exchanges_each_time": ["gradients_exchanged_often"],
     "unknown_storage": ["input_in_main_process"],
 }
 ABSTAINING = {"missing_signals", "lost_gpu", "unknown_storage"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from explain import scenarios
+from explain import program_scenarios, scenarios
+from explain.program_parts import of_library, own, process, seen, watched
 from explain.scenario_parts import (
     BINS,
     FORBIDDEN,
@@ -20,10 +21,38 @@ from explain.scenario_parts import (
 )
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules.job import communication_bound
+from teho.explain.rules.job import communication_bound, gradients_exchanged_often
 from teho.model.finding import Abstention, Severity
 
 MB = 1e6
+
+
+class TestGradientsExchangedOften:
+    def exchanging(self, per_step, backward_s=60.0, world_size=2):
+        below = (of_library("torch/_tensor.py", "Tensor.backward"), own("loss.backward()", 25))
+        facts = {"rank": 0, "world_size": world_size, "exchanges_per_step": per_step}
+        return watched(process(seen(below, backward_s), torch=facts))
+
+    def test_says_how_often_and_where(self):
+        finding = found(gradients_exchanged_often, program_scenarios.exchanges_each_time())
+        assert finding.sentence == (
+            "The ranks exchanged gradients 4 times for each step of the optimizer. Once is enough."
+        )
+        assert "`with model.no_sync():`" in finding.action
+        assert figures(finding)["slowest line"] == "train.py:25  loss.backward()"
+        assert finding.regain_percent == (0.0, 22.5)
+
+    @pytest.mark.parametrize(
+        ("per_step", "backward_s", "world_size", "count"),
+        [
+            (1.89, 60.0, 2, 0), (1.9, 60.0, 2, 1),
+            (2.0, 39.9, 2, 0), (2.0, 40.0, 2, 1),  # a quarter of it is 10 % of the time
+            (4.0, 60.0, 1, 0), (None, 60.0, 2, 0),
+        ],
+    )  # fmt: skip
+    def test_thresholds(self, per_step, backward_s, world_size, count):
+        made = self.exchanging(per_step, backward_s, world_size)
+        assert len(judged(gradients_exchanged_often, made)) == count
 
 
 def nodes(busy=30.0, watt=215.0, *, gpus=2, count=2, limit_w=700.0, **rates):

@@ -120,6 +120,32 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.parametrize(("context", "exchanges"), [("nullcontext", 4), ("model.no_sync", 1)])
+def test_exchanges_of_gradients_are_counted(probed: Probed, context: str, exchanges: float) -> None:
+    """Four backward passes for each step, of which three need no exchange."""
+    done = probed.run(
+        f"""
+        import os, torch
+        from contextlib import nullcontext
+        from torch import distributed, nn
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+        distributed.init_process_group("gloo", rank=0, world_size=1)
+        model = nn.parallel.DistributedDataParallel(nn.Linear(2, 2))
+        optimizer = torch.optim.SGD(model.parameters())
+        for _ in range(10):
+            with {context}():
+                for _ in range(3):
+                    model(torch.ones(2)).sum().backward()
+            model(torch.ones(2)).sum().backward()
+            optimizer.step()
+        distributed.destroy_process_group()
+        """,
+        python=WITH_FRAMEWORKS,
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    assert only(probed).libraries["torch"]["exchanges_per_step"] == exchanges
+
+
 def test_a_newer_way_to_say_how_exactly_costs_no_other_fact(probed: Probed) -> None:
     done = probed.run(
         """
@@ -193,6 +219,7 @@ def test_what_it_wraps_looks_as_ever(probed: Probed) -> None:
         for wrapped in (
             DataLoader.__init__, DataLoader.__iter__, dataloader._BaseDataLoaderIter.__next__,
             torch.autocast.__enter__, DistributedDataParallel.__init__,
+            DistributedDataParallel.no_sync,
         ):
             print(inspect.signature(wrapped), wrapped.__name__, wrapped.__qualname__)
             print(wrapped.__module__, inspect.getsource(wrapped)[:60], pickle.dumps(wrapped))

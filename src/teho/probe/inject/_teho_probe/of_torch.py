@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import UserDict
+from contextlib import contextmanager
 from functools import wraps
 from time import monotonic
 from weakref import ref
@@ -16,7 +17,7 @@ from weakref import ref
 from _teho_probe.lines import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import Any, Iterable
+    from typing import Any, Callable, Iterable
 
     from _teho_probe.notes import Loader, Notes
 
@@ -195,6 +196,8 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
             notes.fact("torch", optimizer=type(optimizer).__name__)
             try:
                 notes.fact("torch", **_how(optimizer))
+                if _exchanges.count is not None:
+                    notes.fact("torch", exchanges_per_step=round(_exchanges.count / steps, 2))
             except Exception as error:
                 notes.failed("torch", error)
 
@@ -266,8 +269,51 @@ def torch_amp_autocast_mode(module: Any, notes: Notes) -> None:
 
 
 def torch_nn_parallel_distributed(module: Any, notes: Notes) -> None:
-    """Note that a model is replicated."""
-    _note_when_made(module.DistributedDataParallel, "ddp", notes)
+    """Note that a model is replicated, and count the backward passes: each exchanges gradients."""
+    replicated = module.DistributedDataParallel
+    _note_when_made(replicated, "ddp", notes, _count_exchanges)
+    skip = replicated.no_sync
+
+    @contextmanager
+    @wraps(skip)
+    def skipped(self: Any) -> Any:
+        _exchanges.switched_off += 1
+        try:
+            with skip(self):
+                yield
+        finally:
+            _exchanges.switched_off -= 1
+
+    replicated.no_sync = skipped
+
+
+class _Exchanges:
+    """How often a replicated model exchanged its gradients."""
+
+    count: int | None = None
+    """None: no model is replicated."""
+    switched_off = 0
+    """Number of `no_sync` contexts that the program is in."""
+
+
+_exchanges = _Exchanges()
+
+
+def _count_exchanges() -> None:
+    if _exchanges.count is not None:
+        return
+    _exchanges.count = 0
+    autograd = sys.modules["torch"].autograd
+    pass_back = autograd.backward
+
+    @wraps(pass_back)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        if not _exchanges.switched_off:
+            _exchanges.count += 1  # type: ignore[operator]
+        return pass_back(*args, **kwargs)
+
+    counted._torchdynamo_disable = True  # type: ignore[attr-defined]
+    autograd.backward = counted
 
 
 def torch_distributed_fsdp(module: Any, notes: Notes) -> None:
@@ -275,12 +321,16 @@ def torch_distributed_fsdp(module: Any, notes: Notes) -> None:
     _note_when_made(module.FullyShardedDataParallel, "fsdp", notes)
 
 
-def _note_when_made(model: Any, name: str, notes: Notes) -> None:
+def _note_when_made(
+    model: Any, name: str, notes: Notes, then: Callable[[], None] | None = None
+) -> None:
     make = model.__init__
 
     @wraps(make)
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         notes.fact("torch", **{name: True})
         make(self, *args, **kwargs)
+        if then:
+            then()
 
     model.__init__ = made

@@ -1,0 +1,70 @@
+"""The ranks exchange gradients several times for each step of the optimizer."""
+
+from __future__ import annotations
+
+import re
+
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
+from teho.explain.where import LineTimes, place_of
+from teho.model.program import MainProcess
+from teho.model.watched import Frame
+
+RANK = 264
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "exchanges_per_step": chosen(
+        1.9, "exchanges", "one exchange for each step of the optimizer is enough"
+    ),
+}
+MUTES = ("communication_bound",)
+MUTES_BECAUSE = "this finding says why the ranks exchange so much data"
+
+_BACKWARD = re.compile(r"torch/(_tensor\.py:(Tensor\.)?backward|autograd/__init__\.py:backward)$")
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Compare the exchanges of `DistributedDataParallel` with the steps of the optimizer.
+
+    Each backward pass exchanges the gradients of all parameters, unless it runs in
+    `model.no_sync()`. How much of a backward pass is exchange is not known: at most half of it is
+    counted.
+    """
+    for main in context.mains:
+        if (main.library.get("world_size") or 1) < 2:
+            continue
+        per_step = main.library.get("exchanges_per_step")
+        if not isinstance(per_step, float) or per_step < context.limit("exchanges_per_step"):
+            continue
+        backward_s, lines = _backward(main)
+        needless_s = backward_s * (1 - 1 / per_step) / 2
+        if not context.is_loss(needless_s, main):
+            continue
+        share = 100 * needless_s / main.process.wall_s
+        yield context.lost(
+            f"The ranks exchanged gradients {per_step:.3g} times for each step of the optimizer. "
+            "Once is enough.",
+            share_percent=share,
+            evidence=(
+                Evidence("exchanges for each step", per_step),
+                Evidence("backward", 100 * backward_s / main.process.wall_s, "%"),
+                Evidence("ranks", main.library["world_size"]),
+            ),
+            action=(
+                "If you accumulate gradients over several small batches, put the backward pass of "
+                "all but the last one into `with model.no_sync():`. If a step has several losses, "
+                "add them and call `backward` once."
+            ),
+            regain_percent=(0.0, share),
+            lines=lines,
+        )
+        return
+
+
+def _backward(main: MainProcess) -> tuple[float, tuple[tuple[Frame, float], ...]]:
+    """Return the time of all backward passes in s, and the program's lines that call them."""
+    total_s, lines = 0.0, LineTimes()
+    for seen in main.process.stacks:
+        if any(_BACKWARD.search(place_of(frame)) for frame in seen.frames):
+            total_s += seen.wall_s
+            lines.add(seen)
+    return total_s, lines.slowest()
