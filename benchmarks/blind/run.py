@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run = shlex.split(cases[name]["run"])
         ran = _recorded(place, name, run, into, env)
         found[name] = {"seconds": round(ran.seconds, 1), "exit_code": ran.exit_code}
+        found[name] |= _certainty(into / f"{name}.json")
         if (place / "cured" / f"{name}.patch").exists() and not options.no_cured:
             cured = _in_a_copy(place, run, env, patch=place / "cured" / f"{name}.patch")
             share = max(0.0, 1 - cured.seconds / ran.seconds)
@@ -93,6 +94,16 @@ def _recorded(
         report = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
         (into / f"{name}.{ending}").write_text(report.stdout or report.stderr, encoding="utf-8")
     return ran
+
+
+def _certainty(report: Path) -> dict[str, str]:
+    """Return how certain the first finding about the program is; empty without such a finding."""
+    try:
+        findings = msgspec.json.decode(report.read_bytes())["findings"]
+    except (msgspec.DecodeError, KeyError):
+        return {}
+    about = [one["certainty"] for one in findings if one["kind"] != "job_too_short"]
+    return {"certainty": about[0]} if about else {}
 
 
 def _in_a_copy(

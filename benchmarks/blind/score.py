@@ -76,6 +76,8 @@ class Times(msgspec.Struct, frozen=True):
 
     seconds: float
     share: float | None = None
+    certainty: Literal["sure", "likely", "possible"] | None = None
+    """How certain the first finding about the program was. None: no finding, or not recorded."""
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -124,7 +126,7 @@ def _read(path: Path, kind: type) -> dict:
 
 def page(rounds: Sequence[Round]) -> str:
     """Return the page on all judged rounds."""
-    lines = [_HEAD, *_summary(rounds)]
+    lines = [_HEAD, *_summary(rounds), "", *_calibration(rounds)]
     for one in rounds:
         lines += ["", *_programs(one)]
     return "\n".join(lines) + "\n"
@@ -173,6 +175,32 @@ def _rows(rounds: Sequence[Round]) -> Iterator[tuple[str, list[str]]]:
         ("false_alarm", "false alarm"),
     ):
         yield f"- {title}", [str(sum(one.verdict == kind for one in those)) for those in controls]
+
+
+def _calibration(rounds: Sequence[Round]) -> Iterator[str]:
+    """Yield how often the first finding was right, by its certainty, over all rounds."""
+    counts: dict[str, Counter[str]] = {one: Counter() for one in ("sure", "likely", "possible")}
+    for one in rounds:
+        for name, verdict in (one.faults() | one.controls()).items():
+            certainty = one.times[name].certainty
+            if certainty:
+                counts[certainty][verdict.verdict] += 1
+    yield "## How certain, and how often right"
+    yield ""
+    yield (
+        "Each finding says how certain it is. This table has the first finding of each program, at\n"
+        "the first try, since round 2. A *true remark* counts as right. The column *Clean* has findings\n"
+        "about controls that the reader did not count as false alarms."
+    )
+    yield ""
+    yield "| Certainty | Findings | Right | Half | Wrong or none | False alarm | Clean |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for certainty, found in counts.items():
+        right = found["right"] + found["true_remark"]
+        cells = (right, found["half"], found["wrong"] + found["none"], found["false_alarm"])
+        yield (
+            f"| {certainty} | {found.total()} | {' | '.join(map(str, cells))} | {found['clean']} |"
+        )
 
 
 def _programs(one: Round) -> Iterator[str]:
