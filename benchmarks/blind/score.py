@@ -188,9 +188,9 @@ def _calibration(rounds: Sequence[Round]) -> Iterator[str]:
     yield "## How certain, and how often right"
     yield ""
     yield (
-        "Each finding says how certain it is. This table has the first finding of each program, at\n"
-        "the first try, since round 2. A *true remark* counts as right. The column *Clean* has findings\n"
-        "about controls that the reader did not count as false alarms."
+        "Each finding says how certain it is. This table has the first finding of each program,\n"
+        "at the first try, since round 2. A *true remark* counts as right. The column *Clean* has\n"
+        "findings about controls that the reader did not count as false alarms."
     )
     yield ""
     yield "| Certainty | Findings | Right | Half | Wrong or none | False alarm | Clean |"
