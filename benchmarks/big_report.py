@@ -3,7 +3,7 @@
 The recording is generated (benchmarks/generate.py). The benchmark generates the samples of one
 node, and Teho's own code makes rows from these samples. In a long run, this code merges several
 samples into one row. The benchmark then changes the rows of this node slightly to get the rows of
-the 63 other nodes. The benchmark seals the rows of each node in the same way as a recorder.
+the 63 other nodes. The benchmark joins the rows of each node into one file, as a recorder does.
 `teho report` writes its output to a file. The files of the recording are already in the file
 system's cache.
 """

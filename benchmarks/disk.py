@@ -1,4 +1,4 @@
-"""Size on disk: the bytes per value in sealed recordings, and the size for a run of a month.
+"""Size on disk: the bytes per value in finished recordings, and the size for a run of a month.
 
 A *stored value* is one value in a row of a recording. Null values do not count. The share of time
 in which a core was busy is one value for each core. *Measured values* are all stored values except

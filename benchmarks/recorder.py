@@ -5,7 +5,7 @@ windows. Teho runs as `teho run -- sleep`. nvitop and codecarbon only collect va
 files. The kernel reports the CPU time of each process in nanoseconds. For *CPU time of the start*,
 the benchmark takes the CPU time of the first seconds. From this time, the benchmark subtracts the
 CPU time of the same number of seconds later in the run. The row *CPU time of a whole* `teho run`
-also includes the CPU time of the supervisor, of sealing the recording, and of the report. If
+also includes the CPU time of the supervisor, of finishing the recording, and of the report. If
 several processes share a page of memory, PSS divides the page among these processes. So the sum of
 the PSS of several processes counts each page only once. The rows that compare the tools show the
 memory in the first minutes. The rows for 900 samples show the memory at the end of a longer run. A

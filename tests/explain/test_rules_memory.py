@@ -33,7 +33,7 @@ class TestMemoryOverasked:
             "On r01c01 the job used 12.0 GiB of the 64.0 GiB of memory that it requested."
         )
         assert finding.severity is Severity.WARNING
-        assert figures(finding)["memory used, of the request, r01c01"] == 18.75
+        assert figures(finding)["share of the requested memory, r01c01"] == 18.75
         assert "`--mem=15G`: the measured peak plus 20 %" in finding.action
         assert "Page cache (here up to 20.0 GiB)" in finding.action
 

@@ -49,7 +49,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("context_switches", "", "counter", "node", "context switches",
         "context switches of the whole node"),
     Metric("tasks_started", "tasks", "counter", "node", "started tasks",
-        "processes and threads of all programs that were started on the whole node"),
+        "number of processes and threads that programs started on the whole node"),
     Metric("job_cpu_s", "s", "counter", "node", "job CPU time",
         "CPU time of the program and all its descendants, including ended ones"),
     Metric("job_ended_cpu_s", "s", "counter", "node", "CPU time of ended child processes",

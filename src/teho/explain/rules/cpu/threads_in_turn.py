@@ -18,8 +18,8 @@ THRESHOLDS = {
     "one_core_max": Threshold(
         1.3,
         "cores",
-        "Jobstats, a job report tool, calls a job serial if the job keeps at most 1.01 cores "
-        "busy; in addition, libraries use a little CPU time",
+        "if a job uses at most 1.01 cores, Jobstats (a job report tool) says that it is serial; "
+        "this threshold is higher, because threads of libraries use some CPU time too",
     ),
 }
 MUTES = ("serial_program", "cores_unused", "python_bound")

@@ -64,7 +64,7 @@ def judge(context: RuleContext) -> Findings:
                 found,
                 ("memory used, highest", "bytes"),
                 ("memory requested", "bytes"),
-                ("memory used, of the request", "%"),
+                ("share of the requested memory", "%"),
             ),
             *gauges(nodes, "job_cache_bytes", "max", "page cache, highest"),
         ),
