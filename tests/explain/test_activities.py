@@ -667,6 +667,60 @@ STACKS = {
         of_library("numpy/lib/_polynomial_impl.py", "polyfit"),
         own("np.polyfit(x, y, 1)"),
     ),
+    "npz_read": (
+        of_python("zipfile.py", "ZipExtFile.read"),
+        of_library("numpy/lib/_npyio_impl.py", "NpzFile.__getitem__"),
+        own('archive["x"][i]'),
+    ),
+    "lines_split": (own("line.rstrip().split()"),),
+    "text_encoded": (own("base64.b64decode(text)"),),
+    "tables_converted": (
+        of_library("pyarrow/pandas_compat.py", "table_to_dataframe"),
+        own("table.to_pandas()"),
+    ),
+    "paths_handled": (
+        of_python("pathlib.py", "PurePath._parse_args"),
+        own("root / name"),
+    ),
+    "index_levels": (
+        of_library("pandas/core/indexes/multi.py", "MultiIndex.get_loc"),
+        of_library("pandas/core/indexing.py", "_LocIndexer._getitem_axis"),
+        own("df.loc[a, b]"),
+    ),
+    "timestamps_made": (own("pd.Timestamp(text)"),),
+    "arrays_sorted": (
+        of_library("numpy/_core/fromnumeric.py", "argsort"),
+        own("np.argsort(scores)[-10:]"),
+    ),
+    "vectors_one_by_one": (
+        of_library("numpy/_core/numeric.py", "cross"),
+        own("np.cross(a, b)"),
+    ),
+    "arrays_compared": (
+        of_library("numpy/_core/numeric.py", "allclose"),
+        own("np.allclose(u, v)"),
+    ),
+    "types_converted": (own("image.astype(np.float32)"),),
+    "summed_in_python": (own("min(waiting, key=cost.get)"),),
+    "statements_built": (
+        of_library("sqlalchemy/sql/compiler.py", "SQLCompiler.visit_select"),
+        of_library("sqlalchemy/engine/base.py", "Connection.execute"),
+        own("connection.execute(select(t))"),
+    ),
+    "bootstraps_drawn": (
+        of_library("seaborn/algorithms.py", "bootstrap"),
+        of_library("seaborn/relational.py", "lineplot"),
+        own("sns.lineplot(table)"),
+    ),
+    "models_explained": (
+        own("model(rows)"),
+        of_library("shap/explainers/_kernel.py", "KernelExplainer.run"),
+        own("explainer.shap_values(rows)"),
+    ),
+    "topics_found": (
+        of_library("sklearn/decomposition/_lda.py", "LatentDirichletAllocation._em_step"),
+        own("model.fit(counts)"),
+    ),
 }
 
 
