@@ -721,6 +721,21 @@ STACKS = {
         of_library("sklearn/decomposition/_lda.py", "LatentDirichletAllocation._em_step"),
         own("model.fit(counts)"),
     ),
+    "searched_without_derivatives": (
+        own("simulate(p).sum()"),
+        of_library("scipy/optimize/_optimize.py", "_minimize_neldermead"),
+        own("minimize(cost, start, method='Nelder-Mead')"),
+    ),
+    "searched_globally": (
+        own("simulate(p).sum()"),
+        of_library("scipy/optimize/_dual_annealing.py", "dual_annealing"),
+        own("dual_annealing(cost, bounds)"),
+    ),
+    "linear_programs": (
+        of_library("scipy/optimize/_linprog_highs.py", "_linprog_highs"),
+        of_library("scipy/optimize/_linprog.py", "linprog"),
+        own("linprog(c, a, b)"),
+    ),
 }
 
 
