@@ -736,6 +736,18 @@ STACKS = {
         of_library("scipy/optimize/_linprog.py", "linprog"),
         own("linprog(c, a, b)"),
     ),
+    "columns_taken": (
+        of_library("pandas/core/internals/managers.py", "BlockManager.iget"),
+        of_library("pandas/core/frame.py", "DataFrame._ixs"),
+        of_library("pandas/core/frame.py", "DataFrame._get_item"),
+        own('df["id"]'),
+    ),
+    "values_assigned": (
+        of_library("pandas/core/internals/blocks.py", "Block.setitem"),
+        of_library("pandas/core/indexing.py", "_iLocIndexer._setitem_single_column"),
+        of_library("pandas/core/indexing.py", "_LocationIndexer.__setitem__"),
+        own('df.loc[mask, "b"]'),
+    ),
 }
 
 
