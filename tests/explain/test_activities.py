@@ -806,6 +806,22 @@ WORK = {
         of_library("pandas/core/frame.py", "DataFrame.sort_values"),
         own('df.sort_values("a")'),
     ),
+    "scaling with scikit-learn": (
+        of_library("sklearn/utils/extmath.py", "_incremental_mean_and_var"),
+        of_library("sklearn/utils/_param_validation.py", "validate_params.<locals>.wrapper"),
+        of_library("sklearn/utils/_set_output.py", "_wrap_method_output.<locals>.wrapped"),
+        own("StandardScaler().fit_transform(x)"),
+    ),
+    "a product with a sparse matrix": (
+        of_library("scipy/sparse/_compressed.py", "_cs_matrix._matmul_vector"),
+        of_library("scipy/sparse/_base.py", "_spbase.__matmul__"),
+        own("a @ x"),
+    ),
+    "a random sparse matrix": (
+        of_library("scipy/sparse/_construct.py", "_random"),
+        of_library("scipy/sparse/_construct.py", "random"),
+        own("sparse.random(n, n, 0.01)"),
+    ),
     "a query of Polars": (
         of_library("polars/lazyframe/frame.py", "LazyFrame.collect"),
         own("query.collect()"),
