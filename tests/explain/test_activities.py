@@ -424,6 +424,658 @@ STACKS = {
         of_library("datasets/arrow_dataset.py", "Dataset._map_single"),
         own("data.map(clean)"),
     ),
+    "figures_made": (
+        of_library("matplotlib/axes/_base.py", "_AxesBase.__clear"),
+        of_library("matplotlib/figure.py", "FigureBase.add_subplot"),
+        of_library("matplotlib/pyplot.py", "subplots"),
+        own("plt.subplots()"),
+    ),
+    "figures_laid_out": (
+        of_library("matplotlib/text.py", "Text._get_layout"),
+        of_library("matplotlib/_tight_layout.py", "get_tight_layout_figure"),
+        of_library("matplotlib/figure.py", "Figure.tight_layout"),
+        own("fig.tight_layout()"),
+    ),
+    "figures_drawn": (
+        of_library("matplotlib/lines.py", "Line2D.draw"),
+        of_library("matplotlib/figure.py", "Figure.savefig"),
+        own("fig.savefig(path)"),
+    ),
+    "results_cached": (
+        of_python("pickle.py", "_Pickler.save"),
+        of_library("joblib/hashing.py", "NumpyHasher.save"),
+        of_library("joblib/memory.py", "MemorizedFunc._get_args_id"),
+        own("simulate(table, 3)"),
+    ),
+    "transactions_committed": (own("connection.commit()"),),
+    "objects_from_database": (
+        of_library("sqlalchemy/engine/default.py", "DefaultDialect.do_execute"),
+        of_library("sqlalchemy/orm/strategies.py", "LazyLoader._emit_lazyload"),
+        of_library("sqlalchemy/orm/attributes.py", "InstrumentedAttribute.__get__"),
+        own("book.pages"),
+    ),
+    "objects_to_database": (
+        of_library("sqlalchemy/orm/persistence.py", "_emit_insert_statements"),
+        of_library("sqlalchemy/orm/unitofwork.py", "UOWTransaction.execute"),
+        of_library("sqlalchemy/orm/session.py", "Session.flush"),
+        own("session.commit()"),
+    ),
+    "objects_of_database": (
+        of_library("sqlalchemy/orm/loading.py", "_instance_processor.<locals>._instance"),
+        of_library("sqlalchemy/engine/result.py", "Result.all"),
+        own("session.scalars(select(Book)).all()"),
+    ),
+    "rows_inserted": (own('db.execute("INSERT INTO t VALUES (?, ?)", (a, b))'),),
+    "rows_queried": (own('db.execute("SELECT x FROM t WHERE a = ?", (a,))'),),
+    "store_transactions": (own("env.begin(write=True)"),),
+    "xarray_opened": (
+        of_library("xarray/conventions.py", "decode_cf_variables"),
+        of_library("xarray/backends/api.py", "open_dataset"),
+        own("xr.open_dataset(path)"),
+    ),
+    "hdf5_searched": (
+        of_library("h5py/_hl/group.py", "Group.__getitem__"),
+        own('file["x"]'),
+    ),
+    "zarr_written": (
+        of_library("zarr/core/sync.py", "sync"),
+        of_library("zarr/core/array.py", "Array.set_basic_selection"),
+        of_library("zarr/core/array.py", "Array.__setitem__"),
+        own("data[i]"),
+    ),
+    "images_interpolated": (
+        of_library("scipy/ndimage/_interpolation.py", "zoom"),
+        own("ndimage.zoom(image, 2)"),
+    ),
+    "excel_files": (
+        of_library("pandas/io/parsers/python_parser.py", "PythonParser.read"),
+        of_library("pandas/io/excel/_base.py", "read_excel"),
+        own("pd.read_excel(path)"),
+    ),
+    "csv_in_python": (
+        of_library("pandas/io/parsers/python_parser.py", "PythonParser._rows_to_cols"),
+        of_library("pandas/io/parsers/readers.py", "read_csv"),
+        own("pd.read_csv(path)"),
+    ),
+    "csv_dictionaries": (
+        of_python("csv.py", "DictReader.__next__"),
+        own("for row in rows"),
+    ),
+    "text_tables_written": (
+        of_library("pandas/io/formats/csvs.py", "CSVFormatter._save_chunk"),
+        of_library("pandas/io/formats/format.py", "DataFrameRenderer.to_csv"),
+        of_library("pandas/core/generic.py", "NDFrame.to_csv"),
+        own("df.to_csv(path)"),
+    ),
+    "tables_to_database": (
+        of_library("pandas/io/sql.py", "SQLiteTable._execute_insert"),
+        of_library("pandas/io/sql.py", "to_sql"),
+        own("df.to_sql(name, db)"),
+    ),
+    "json_written": (
+        of_python("json/encoder.py", "_make_iterencode.<locals>._iterencode_dict"),
+        of_python("json/__init__.py", "dump"),
+        own("json.dump(data, f)"),
+    ),
+    "code_parsed": (
+        of_python("ast.py", "literal_eval"),
+        own("ast.literal_eval(line)"),
+    ),
+    "bytes_unpacked": (own('struct.unpack("<if", record)'),),
+    "parquet_written": (
+        of_library("pyarrow/parquet/core.py", "ParquetWriter.write_table"),
+        own("writer.write_table(part)"),
+    ),
+    "time_series_fitted": (
+        of_library("statsmodels/tsa/statespace/kalman_filter.py", "KalmanFilter._filter"),
+        of_library("statsmodels/tsa/statespace/mlemodel.py", "MLEModel.loglike"),
+        own("SARIMAX(series).fit()"),
+    ),
+    "formulas_read": (
+        of_library("patsy/desc.py", "ModelDesc.from_formula"),
+        of_library("statsmodels/base/model.py", "Model.from_formula"),
+        own("smf.ols(formula, table)"),
+    ),
+    "regressions_one_by_one": (
+        of_library("numpy/linalg/_linalg.py", "pinv"),
+        of_library("statsmodels/regression/linear_model.py", "RegressionModel.fit"),
+        own("sm.OLS(y, x).fit()"),
+    ),
+    "xarray_joined": (
+        of_library("xarray/structure/concat.py", "_dataset_concat"),
+        own("xr.concat([all_days, day])"),
+    ),
+    "xarray_grouped": (
+        of_library("xarray/core/groupby.py", "DataArrayGroupByBase._combine"),
+        own("data.groupby('time.month').mean()"),
+    ),
+    "xarray_selected": (
+        of_library("xarray/core/indexes.py", "map_index_queries"),
+        of_library("xarray/core/indexing.py", "map_index_queries"),
+        of_library("xarray/core/dataarray.py", "DataArray.sel"),
+        own("data.sel(x=3)"),
+    ),
+    "groups_one_by_one": (
+        own("group.sort_values('t').iloc[0]"),
+        of_library("pandas/core/groupby/ops.py", "BaseGrouper.apply_groupwise"),
+        of_library("pandas/core/groupby/groupby.py", "GroupBy._python_apply_general"),
+        own("df.groupby('id').apply(first)"),
+    ),
+    "rolling_function": (
+        own("slope(values)"),
+        of_library(
+            "pandas/core/window/rolling.py",
+            "RollingAndExpandingMixin._generate_cython_apply_func.<locals>.apply_func",
+        ),
+        own("s.rolling(20).apply(slope)"),
+    ),
+    "rows_appended": (
+        of_library("pandas/core/reshape/concat.py", "concat"),
+        of_library("pandas/core/indexing.py", "_iLocIndexer._setitem_with_indexer_missing"),
+        of_library("pandas/core/indexing.py", "_LocationIndexer.__setitem__"),
+        own("df.loc[len(df)]"),
+    ),
+    "rows_filtered": (
+        of_library("pandas/core/frame.py", "DataFrame._getitem_bool_array"),
+        of_library("pandas/core/frame.py", "DataFrame.__getitem__"),
+        own('df[df["id"] == key]'),
+    ),
+    "rows_one_by_one": (
+        of_library("pandas/core/series.py", "Series.__init__"),
+        of_library("pandas/core/frame.py", "DataFrame.iterrows"),
+        own("for _, row in df.iterrows()"),
+    ),
+    "table_cells": (
+        of_library("pandas/core/frame.py", "DataFrame._get_value"),
+        of_library("pandas/core/indexing.py", "_LocationIndexer.__getitem__"),
+        own("df.loc[i, 'a']"),
+    ),
+    "function_per_row": (
+        own("row.a + row.b"),
+        of_library("pandas/core/apply.py", "FrameApply.apply_series_generator"),
+        of_library("pandas/core/frame.py", "DataFrame.apply"),
+        own("df.apply(add, axis=1)"),
+    ),
+    "filters_designed": (
+        of_library("scipy/signal/_filter_design.py", "iirfilter"),
+        of_library("scipy/signal/_filter_design.py", "butter"),
+        own("signal.butter(4, 0.1)"),
+    ),
+    "convolved_directly": (
+        of_library("numpy/_core/numeric.py", "convolve"),
+        own("np.convolve(trace, kernel)"),
+    ),
+    "medians_of_signals": (
+        of_library("scipy/signal/_signaltools.py", "medfilt"),
+        own("signal.medfilt(trace, 31)"),
+    ),
+    "signals_filtered": (
+        of_library("numpy/_core/numeric.py", "concatenate"),
+        of_library("scipy/signal/_signaltools.py", "filtfilt"),
+        own("signal.filtfilt(b, a, trace)"),
+    ),
+    "densities_estimated": (
+        of_library("scipy/stats/_kde.py", "gaussian_kde.evaluate"),
+        own("kde(points)"),
+    ),
+    "distributions_fitted": (
+        of_library("scipy/stats/_distn_infrastructure.py", "rv_continuous._penalized_nnlf"),
+        of_library("scipy/stats/_distn_infrastructure.py", "rv_continuous.fit"),
+        own("stats.gamma.fit(x)"),
+    ),
+    "distributions_called": (
+        of_library("scipy/stats/_distn_infrastructure.py", "argsreduce"),
+        of_library("scipy/stats/_distn_infrastructure.py", "rv_continuous.pdf"),
+        own("stats.norm.pdf(x)"),
+    ),
+    "resampled": (
+        own("x.mean() - y.mean()"),
+        of_library("scipy/stats/_resampling.py", "permutation_test"),
+        own("permutation_test((a, b), difference)"),
+    ),
+    "quantiles_without_nan": (
+        of_library("numpy/lib/_shape_base_impl.py", "apply_along_axis"),
+        of_library("numpy/lib/_nanfunctions_impl.py", "nanquantile"),
+        own("np.nanquantile(cube, 0.9, axis=0)"),
+    ),
+    "function_per_element": (
+        own("(window - window.mean()).std()"),
+        of_library("scipy/ndimage/_filters.py", "generic_filter"),
+        own("generic_filter(image, texture, 5)"),
+    ),
+    "function_per_pair": (
+        own("abs(a - b).max()"),
+        of_library("scipy/spatial/distance.py", "_cdist_callable"),
+        of_library("scipy/spatial/distance.py", "cdist"),
+        own("cdist(a, b, far)"),
+    ),
+    "distances_one_by_one": (
+        of_library("scipy/spatial/distance.py", "_validate_vector"),
+        of_library("scipy/spatial/distance.py", "euclidean"),
+        own("euclidean(a, b)"),
+    ),
+    "trees_searched": (
+        of_library("scipy/spatial/_kdtree.py", "KDTree.query"),
+        own("tree.query(point)"),
+    ),
+    "tables_joined": (
+        of_library("pandas/core/reshape/concat.py", "concat"),
+        own("pd.concat([df, new])"),
+    ),
+    "tables_merged": (
+        of_library("pandas/core/reshape/merge.py", "_MergeOperation.get_result"),
+        of_library("pandas/core/frame.py", "DataFrame.merge"),
+        own("df.merge(other, on='id')"),
+    ),
+    "table_text_evaluated": (
+        of_library("pandas/core/computation/expr.py", "BaseExprVisitor.visit"),
+        of_library("pandas/core/frame.py", "DataFrame.query"),
+        own("df.query('a > 1')"),
+    ),
+    "columns_added": (
+        of_library("pandas/core/internals/managers.py", "BlockManager.insert"),
+        of_library("pandas/core/frame.py", "DataFrame.__setitem__"),
+        own('df[f"lag{i}"]'),
+    ),
+    "tables_from_rows": (
+        of_library("pandas/core/internals/construction.py", "_list_of_dict_to_arrays"),
+        of_library("pandas/core/frame.py", "DataFrame.__init__"),
+        own("pd.DataFrame(rows)"),
+    ),
+    "tables_made": (
+        of_library("pandas/core/internals/construction.py", "sanitize_array"),
+        of_library("pandas/core/series.py", "Series.__init__"),
+        own("pd.Series(values)"),
+    ),
+    "tables_copied": (
+        of_library("pandas/core/internals/managers.py", "BaseBlockManager.copy"),
+        of_library("pandas/core/generic.py", "NDFrame.copy"),
+        own("df.copy()"),
+    ),
+    "arrays_searched": (own("values[ids == i]"),),
+    "added_at": (own("np.add.at(grid, cells, mass)"),),
+    "histograms": (
+        of_library("numpy/lib/_histograms_impl.py", "histogramdd"),
+        of_library("numpy/lib/_twodim_base_impl.py", "histogram2d"),
+        own("np.histogram2d(x, y)"),
+    ),
+    "array_sets": (
+        of_library("numpy/lib/_arraysetops_impl.py", "_unique1d"),
+        own("np.unique(labels)"),
+    ),
+    "arrays_shifted": (
+        of_library("numpy/_core/numeric.py", "roll"),
+        own("np.roll(u, 1)"),
+    ),
+    "masked_arrays": (
+        of_library("numpy/ma/core.py", "_MaskedBinaryOperation.__call__"),
+        own("a * b"),
+    ),
+    "einsum": (
+        of_library("numpy/_core/einsumfunc.py", "einsum"),
+        own("np.einsum('ij,jk->ik', a, b)"),
+    ),
+    "matrices_inverted": (
+        of_library("numpy/linalg/_linalg.py", "inv"),
+        own("np.linalg.inv(a)"),
+    ),
+    "matrix_exponentials": (
+        of_library("scipy/linalg/_matfuncs.py", "expm"),
+        own("expm(a * t)"),
+    ),
+    "spectral_methods": (
+        of_library("scipy/sparse/linalg/_eigen/arpack/arpack.py", "eigsh"),
+        of_library("sklearn/manifold/_spectral_embedding.py", "_spectral_embedding"),
+        of_library("sklearn/cluster/_spectral.py", "SpectralClustering.fit"),
+        own("model.fit(x)"),
+    ),
+    "eigenvalues_sparse": (
+        of_library("scipy/sparse/linalg/_eigen/arpack/arpack.py", "eigsh"),
+        own("eigsh(h, k=6, which='SM')"),
+    ),
+    "pca": (
+        of_library("scipy/linalg/_decomp_svd.py", "svd"),
+        of_library("sklearn/decomposition/_pca.py", "PCA.fit"),
+        own("PCA(50).fit(x)"),
+    ),
+    "matrices_decomposed": (
+        of_library("numpy/linalg/_linalg.py", "svd"),
+        own("np.linalg.svd(a)"),
+    ),
+    "random_choice": (own("np.random.choice(n, 64, replace=False)"),),
+    "sparse_rows": (
+        of_library("scipy/sparse/_csr.py", "_csr_base._getrow"),
+        own("m.getrow(i)"),
+    ),
+    "sparse_made_dense": (
+        of_library("scipy/sparse/_compressed.py", "_cs_matrix.toarray"),
+        own("m.toarray()"),
+    ),
+    "sparse_converted": (
+        of_library("scipy/sparse/_coo.py", "_coo_base.tocsr"),
+        own("m.tocsr()"),
+    ),
+    "sparse_made": (
+        of_library("scipy/sparse/_construct.py", "kron"),
+        own("sparse.kron(a, b)"),
+    ),
+    "numerical_gradient": (
+        own("simulate(p).sum()"),
+        of_library("scipy/optimize/_numdiff.py", "_dense_difference"),
+        of_library("scipy/optimize/_differentiable_functions.py", "ScalarFunction.fun_and_grad"),
+        own("minimize(cost, start)"),
+    ),
+    "graph_views": (
+        of_library("networkx/classes/filters.py", "show_nodes.__call__"),
+        of_library("networkx/classes/coreviews.py", "FilterAdjacency.__getitem__"),
+        of_library("networkx/algorithms/cluster.py", "clustering"),
+        own("nx.clustering(part)"),
+    ),
+    "graph_paths": (
+        of_library("networkx/algorithms/shortest_paths/weighted.py", "_dijkstra_multisource"),
+        own("nx.dijkstra_path(g, a, b)"),
+    ),
+    "graph_layout": (
+        of_library("networkx/drawing/layout.py", "_fruchterman_reingold"),
+        own("nx.spring_layout(g)"),
+    ),
+    "graphs_in_python": (
+        of_library("networkx/algorithms/clique.py", "find_cliques"),
+        own("list(nx.find_cliques(g))"),
+    ),
+    "exact_numbers": (own("Decimal(text)"),),
+    "texts_compared": (
+        of_python("difflib.py", "SequenceMatcher.find_longest_match"),
+        own("matcher.ratio()"),
+    ),
+    "patterns_searched": (own("PATTERN.search(line)"),),
+    "text_columns": (
+        of_library("pandas/core/strings/object_array.py", "ObjectStringArrayMixin._str_map"),
+        own("df['c'].str.lower()"),
+    ),
+    "triangles_made": (
+        of_library("scipy/interpolate/_ndgriddata.py", "griddata"),
+        own("griddata(points, values, grid)"),
+    ),
+    "interpolators_made": (
+        of_library("scipy/interpolate/_cubic.py", "CubicSpline.__init__"),
+        own("CubicSpline(x, y)"),
+    ),
+    "interpolated": (
+        of_library("scipy/interpolate/_polyint.py", "_Interpolator1D.__call__"),
+        own("f(x)"),
+    ),
+    "tests_one_by_one": (
+        of_library("scipy/stats/_stats_py.py", "pearsonr"),
+        own("pearsonr(a, b)"),
+    ),
+    "searches_one_by_one": (
+        of_library("sklearn/svm/_base.py", "BaseLibSVM._dense_fit"),
+        of_library("sklearn/model_selection/_validation.py", "_fit_and_score"),
+        of_library("sklearn/model_selection/_search.py", "BaseSearchCV.fit"),
+        own("search.fit(x, y)"),
+    ),
+    "features_removed_one_by_one": (
+        of_library("sklearn/svm/_base.py", "BaseLibSVM._dense_fit"),
+        of_library("sklearn/feature_selection/_rfe.py", "RFE._fit"),
+        own("RFE(model).fit(x, y)"),
+    ),
+    "values_imputed_by_neighbours": (
+        of_library("sklearn/metrics/pairwise.py", "nan_euclidean_distances"),
+        of_library("sklearn/impute/_knn.py", "KNNImputer.transform"),
+        own("imputer.fit_transform(x)"),
+    ),
+    "values_imputed_by_models": (
+        of_library("sklearn/linear_model/_bayes.py", "BayesianRidge.fit"),
+        of_library("sklearn/impute/_iterative.py", "IterativeImputer.fit_transform"),
+        own("imputer.fit_transform(x)"),
+    ),
+    "forest_on_one_core": (
+        of_library("sklearn/tree/_classes.py", "BaseDecisionTree._fit"),
+        of_library("sklearn/ensemble/_forest.py", "_parallel_build_trees"),
+        own("forest.fit(x, y)"),
+    ),
+    "boosting_without_bins": (
+        of_library("sklearn/tree/_classes.py", "BaseDecisionTree._fit"),
+        of_library("sklearn/ensemble/_gb.py", "BaseGradientBoosting._fit_stage"),
+        own("model.fit(x, y)"),
+    ),
+    "svm_trained": (
+        of_library("sklearn/svm/_base.py", "BaseLibSVM._dense_fit"),
+        of_library("sklearn/svm/_base.py", "BaseLibSVM.fit"),
+        own("SVC().fit(x, y)"),
+    ),
+    "tsne": (
+        of_library("sklearn/manifold/_t_sne.py", "_kl_divergence_bh"),
+        own("TSNE().fit_transform(x)"),
+    ),
+    "gaussian_process": (
+        of_library("sklearn/gaussian_process/kernels.py", "RBF.__call__"),
+        of_library("sklearn/gaussian_process/_gpr.py", "GaussianProcessRegressor.fit"),
+        own("model.fit(x, y)"),
+    ),
+    "clusters_of_all_pairs": (
+        of_library("sklearn/metrics/pairwise.py", "pairwise_distances"),
+        of_library("sklearn/cluster/_agglomerative.py", "AgglomerativeClustering.fit"),
+        own("model.fit(x)"),
+    ),
+    "kmeans": (
+        of_library("sklearn/metrics/pairwise.py", "euclidean_distances"),
+        of_library("sklearn/cluster/_kmeans.py", "_kmeans_plusplus"),
+        of_library("sklearn/cluster/_kmeans.py", "KMeans.fit"),
+        own("KMeans(100).fit(x)"),
+    ),
+    "neighbours_searched": (
+        of_library("sklearn/metrics/pairwise.py", "cosine_similarity"),
+        own("cosine_similarity(x)"),
+    ),
+    "linear_model_slow": (
+        of_library("scipy/optimize/_lbfgsb_py.py", "_minimize_lbfgsb"),
+        of_library("sklearn/linear_model/_logistic.py", "LogisticRegression.fit"),
+        own("LogisticRegression().fit(x, y)"),
+    ),
+    "rows_validated": (
+        of_library("sklearn/utils/validation.py", "check_array"),
+        of_library("sklearn/linear_model/_base.py", "LinearModel.predict"),
+        own("model.predict([row])"),
+    ),
+    "boosting_data_made": (
+        of_library("xgboost/data.py", "_from_numpy_array"),
+        of_library("xgboost/core.py", "DMatrix.__init__"),
+        own("xgb.DMatrix(x)"),
+    ),
+    "boosting_predicted": (
+        of_library("lightgbm/basic.py", "_InnerPredictor.__inner_predict_np2d"),
+        of_library("lightgbm/basic.py", "Booster.predict"),
+        own("model.predict(row)"),
+    ),
+    "searched_on_one_core": (
+        own("simulate(p)"),
+        of_library(
+            "scipy/optimize/_differentialevolution.py",
+            "DifferentialEvolutionSolver._calculate_population_energies",
+        ),
+        own("differential_evolution(cost, bounds)"),
+    ),
+    "integrals_one_by_one": (
+        own("exp(-x * x)"),
+        of_library("scipy/integrate/_quadpack_py.py", "_quad"),
+        of_library("scipy/integrate/_quadpack_py.py", "quad"),
+        own("quad(f, 0, 1)"),
+    ),
+    "jacobians_estimated": (
+        own("k * y"),
+        of_library("scipy/integrate/_ivp/base.py", "OdeSolver.__init__.<locals>.fun"),
+        of_library("scipy/integrate/_ivp/common.py", "_dense_num_jac"),
+        of_library("scipy/integrate/_ivp/bdf.py", "BDF._step_impl"),
+        own("solve_ivp(f, span, y, 'BDF')"),
+    ),
+    "equations_integrated": (
+        own("k * y"),
+        of_library("scipy/integrate/_odepack_py.py", "odeint"),
+        own("odeint(f, y, t)"),
+    ),
+    "equations_integrated_explicitly": (
+        own("k * y"),
+        of_library("scipy/integrate/_ivp/rk.py", "rk_step"),
+        of_library("scipy/integrate/_ivp/ivp.py", "solve_ivp"),
+        own("solve_ivp(f, span, y)"),
+    ),
+    "curves_fitted": (
+        own("a * x + b"),
+        of_library("scipy/optimize/_minpack_py.py", "leastsq"),
+        of_library("scipy/optimize/_minpack_py.py", "curve_fit"),
+        own("curve_fit(f, x, y)"),
+    ),
+    "roots_one_by_one": (
+        own("x ** 3 - a"),
+        of_library("scipy/optimize/_zeros_py.py", "brentq"),
+        own("brentq(f, 0, 1)"),
+    ),
+    "solved_iteratively": (
+        of_library("scipy/sparse/_compressed.py", "_cs_matrix._matmul_vector"),
+        of_library("scipy/sparse/linalg/_isolve/iterative.py", "cg"),
+        own("cg(a, b)"),
+    ),
+    "rows_changed": (own('db.execute("UPDATE t SET x = ? WHERE a = ?", (x, a))'),),
+    "hdf5_rows": (
+        of_library("h5py/_hl/dataset.py", "Dataset.__getitem__"),
+        of_library("h5py/_hl/dataset.py", "Dataset.__iter__"),
+        own("for row in data"),
+    ),
+    "netcdf_read": (own('nc.variables["t"][i, :, :]'),),
+    "images_medians": (
+        of_library("scipy/ndimage/_filters.py", "_rank_filter"),
+        of_library("scipy/ndimage/_filters.py", "median_filter"),
+        own("median_filter(image, 31)"),
+    ),
+    "text_read_by_numpy": (
+        of_library("numpy/lib/_npyio_impl.py", "genfromtxt"),
+        own("np.genfromtxt(path)"),
+    ),
+    "signals_resampled": (
+        of_library("scipy/fft/_pocketfft/basic.py", "r2c"),
+        of_library("scipy/signal/_signaltools.py", "resample"),
+        own("signal.resample(trace, 1000)"),
+    ),
+    "distributions_drawn": (
+        of_library("scipy/stats/_distn_infrastructure.py", "rv_generic._argcheck_rvs"),
+        of_library("scipy/stats/_distn_infrastructure.py", "rv_continuous.rvs"),
+        own("norm.rvs()"),
+    ),
+    "distributions_made": (
+        of_library("scipy/stats/_distn_infrastructure.py", "rv_frozen.__init__"),
+        of_library("scipy/stats/_distn_infrastructure.py", "rv_generic.freeze"),
+        own("norm(a, b)"),
+    ),
+    "multivariate_called": (
+        of_library("scipy/stats/_multivariate.py", "_PSD.__init__"),
+        of_library("scipy/stats/_multivariate.py", "multivariate_normal_gen.pdf"),
+        own("multivariate_normal.pdf(x, m, c)"),
+    ),
+    "graph_betweenness": (
+        of_library(
+            "networkx/algorithms/centrality/betweenness.py", "_single_source_shortest_path_basic"
+        ),
+        of_library("networkx/algorithms/community/centrality.py", "girvan_newman"),
+        own("next(groups)"),
+    ),
+    "clusters_by_density": (
+        of_library("sklearn/neighbors/_base.py", "RadiusNeighborsMixin.radius_neighbors"),
+        of_library("sklearn/cluster/_dbscan.py", "DBSCAN.fit"),
+        own("DBSCAN().fit(x)"),
+    ),
+    "linear_path": (
+        of_library("sklearn/linear_model/_coordinate_descent.py", "enet_path"),
+        of_library("sklearn/linear_model/_coordinate_descent.py", "ElasticNet.fit"),
+        own("Lasso(a).fit(x, y)"),
+    ),
+    "polynomials_fitted": (
+        of_library("numpy/linalg/_linalg.py", "lstsq"),
+        of_library("numpy/lib/_polynomial_impl.py", "polyfit"),
+        own("np.polyfit(x, y, 1)"),
+    ),
+    "npz_read": (
+        of_python("zipfile.py", "ZipExtFile.read"),
+        of_library("numpy/lib/_npyio_impl.py", "NpzFile.__getitem__"),
+        own('archive["x"][i]'),
+    ),
+    "lines_split": (own("line.rstrip().split()"),),
+    "text_encoded": (own("base64.b64decode(text)"),),
+    "tables_converted": (
+        of_library("pyarrow/pandas_compat.py", "table_to_dataframe"),
+        own("table.to_pandas()"),
+    ),
+    "paths_handled": (
+        of_python("pathlib.py", "PurePath._parse_args"),
+        own("root / name"),
+    ),
+    "index_levels": (
+        of_library("pandas/core/indexes/multi.py", "MultiIndex.get_loc"),
+        of_library("pandas/core/indexing.py", "_LocIndexer._getitem_axis"),
+        own("df.loc[a, b]"),
+    ),
+    "timestamps_made": (own("pd.Timestamp(text)"),),
+    "arrays_sorted": (
+        of_library("numpy/_core/fromnumeric.py", "argsort"),
+        own("np.argsort(scores)[-10:]"),
+    ),
+    "vectors_one_by_one": (
+        of_library("numpy/_core/numeric.py", "cross"),
+        own("np.cross(a, b)"),
+    ),
+    "arrays_compared": (
+        of_library("numpy/_core/numeric.py", "allclose"),
+        own("np.allclose(u, v)"),
+    ),
+    "types_converted": (own("image.astype(np.float32)"),),
+    "summed_in_python": (own("min(waiting, key=cost.get)"),),
+    "statements_built": (
+        of_library("sqlalchemy/sql/compiler.py", "SQLCompiler.visit_select"),
+        of_library("sqlalchemy/engine/base.py", "Connection.execute"),
+        own("connection.execute(select(t))"),
+    ),
+    "bootstraps_drawn": (
+        of_library("seaborn/algorithms.py", "bootstrap"),
+        of_library("seaborn/relational.py", "lineplot"),
+        own("sns.lineplot(table)"),
+    ),
+    "models_explained": (
+        own("model(rows)"),
+        of_library("shap/explainers/_kernel.py", "KernelExplainer.run"),
+        own("explainer.shap_values(rows)"),
+    ),
+    "topics_found": (
+        of_library("sklearn/decomposition/_lda.py", "LatentDirichletAllocation._em_step"),
+        own("model.fit(counts)"),
+    ),
+    "searched_without_derivatives": (
+        own("simulate(p).sum()"),
+        of_library("scipy/optimize/_optimize.py", "_minimize_neldermead"),
+        own("minimize(cost, start, method='Nelder-Mead')"),
+    ),
+    "searched_globally": (
+        own("simulate(p).sum()"),
+        of_library("scipy/optimize/_dual_annealing.py", "dual_annealing"),
+        own("dual_annealing(cost, bounds)"),
+    ),
+    "linear_programs": (
+        of_library("scipy/optimize/_linprog_highs.py", "_linprog_highs"),
+        of_library("scipy/optimize/_linprog.py", "linprog"),
+        own("linprog(c, a, b)"),
+    ),
+    "columns_taken": (
+        of_library("pandas/core/internals/managers.py", "BlockManager.iget"),
+        of_library("pandas/core/frame.py", "DataFrame._ixs"),
+        of_library("pandas/core/frame.py", "DataFrame._get_item"),
+        own('df["id"]'),
+    ),
+    "values_assigned": (
+        of_library("pandas/core/internals/blocks.py", "Block.setitem"),
+        of_library("pandas/core/indexing.py", "_iLocIndexer._setitem_single_column"),
+        of_library("pandas/core/indexing.py", "_LocationIndexer.__setitem__"),
+        own('df.loc[mask, "b"]'),
+    ),
 }
 
 
@@ -509,10 +1161,88 @@ def test_waiting_for_threads_that_compute_is_no_overhead_of_python(name):
 
 @pytest.mark.parametrize(
     "text",
-    ["loss.backward()", "model(x)", "x = a @ b", "np.linalg.solve(a, b)", "total += value"],
+    [
+        "loss.backward()",
+        "model(x)",
+        "x = a @ b",
+        "np.linalg.solve(a, b)",
+        "total += value",
+        "loss[labels == -100]",
+        "logits[mask == pad_token]",
+        "np.where(a == b, x, y)",
+        "model.eval()",
+        "self.store.search(vector)",
+        "torch.compile(model)",
+    ],
 )
 def test_the_main_work_is_no_activity(text):
     assert activity_of(seen((own(text),), 1.0)) is None
+
+
+WORK = {
+    "groups of pandas in compiled code": (
+        of_library("pandas/core/groupby/ops.py", "WrappedCythonOp._call_cython_op"),
+        of_library("pandas/core/groupby/groupby.py", "GroupBy.mean"),
+        own('df.groupby("a")["b"].mean()'),
+    ),
+    "a minimum with a given derivative": (
+        own("model(p) - y"),
+        of_library("scipy/optimize/_differentiable_functions.py", "ScalarFunction.fun_and_grad"),
+        of_library("scipy/optimize/_lbfgsb_py.py", "_minimize_lbfgsb"),
+        own("minimize(cost, start, jac=True)"),
+    ),
+    "predictions of a forest for a score": (
+        of_library("sklearn/tree/_classes.py", "DecisionTreeClassifier.predict_proba"),
+        of_library("sklearn/metrics/_scorer.py", "_Scorer._score"),
+        own("scorer(model, x, y)"),
+    ),
+    "arithmetic of pandas": (
+        of_library("pandas/core/computation/expressions.py", "evaluate"),
+        of_library("pandas/core/ops/array_ops.py", "arithmetic_op"),
+        of_library("pandas/core/arraylike.py", "OpsMixin.__mul__"),
+        own('df["a"] * df["b"]'),
+    ),
+    "sorting a table": (
+        of_library("pandas/core/internals/managers.py", "BaseBlockManager.take"),
+        of_library("pandas/core/frame.py", "DataFrame.sort_values"),
+        own('df.sort_values("a")'),
+    ),
+    "scaling with scikit-learn": (
+        of_library("sklearn/utils/extmath.py", "_incremental_mean_and_var"),
+        of_library("sklearn/utils/_param_validation.py", "validate_params.<locals>.wrapper"),
+        of_library("sklearn/utils/_set_output.py", "_wrap_method_output.<locals>.wrapped"),
+        own("StandardScaler().fit_transform(x)"),
+    ),
+    "a product with a sparse matrix": (
+        of_library("scipy/sparse/_compressed.py", "_cs_matrix._matmul_vector"),
+        of_library("scipy/sparse/_base.py", "_spbase.__matmul__"),
+        own("a @ x"),
+    ),
+    "a random sparse matrix": (
+        of_library("scipy/sparse/_construct.py", "_random"),
+        of_library("scipy/sparse/_construct.py", "random"),
+        own("sparse.random(n, n, 0.01)"),
+    ),
+    "a query of Polars": (
+        of_library("polars/lazyframe/frame.py", "LazyFrame.collect"),
+        own("query.collect()"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_work_of_a_library_is_no_activity(name):
+    assert activity_of(seen(WORK[name], 1.0)) is None
+
+
+def test_dates_count_before_the_table_that_has_them():
+    stack = (
+        of_library("pandas/core/tools/datetimes.py", "to_datetime"),
+        of_library("pandas/io/parsers/base_parser.py", "date_converter"),
+        of_library("pandas/io/parsers/readers.py", "read_csv"),
+        own("pd.read_csv(path)"),
+    )
+    assert activity_of(seen(stack, 1.0)).name == "dates_parsed"
 
 
 def test_a_library_function_below_the_program_counts_only_if_it_may():

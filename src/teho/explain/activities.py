@@ -150,17 +150,36 @@ def _activity(
     called: tuple[str, ...], callers: tuple[str, ...], text: str, state: State
 ) -> Activity | None:
     is_import = any(map(IMPORTS.search, called))
-    for activity, files, calls in _patterns():
+    inside = _of_text(text).union(*map(_of_place, called))
+    outside = frozenset[int]().union(*map(_of_place, callers))
+    for number, (activity, _, _) in enumerate(_patterns()):
+        if number not in inside and not (activity.anywhere and number in outside):
+            continue
         if activity.in_threads == ("never" if state is State.THREADS else "only"):
             continue
         if is_import and not activity.only_in_children:
             continue
-        if calls and calls.search(text):
-            return activity
-        places = called + callers if activity.anywhere else called
-        if files and any(map(files.search, places)):
-            return activity
+        return activity
     return None
+
+
+@functools.lru_cache(maxsize=65536)
+def _of_place(place: str) -> frozenset[int]:
+    """Return the numbers of the activities whose patterns match a function.
+
+    Many stacks have the same functions: each function is compared with all patterns only once.
+    """
+    return frozenset(
+        number for number, one in enumerate(_patterns()) if one.files and one.files.search(place)
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_text(text: str) -> frozenset[int]:
+    """Return the numbers of the activities whose patterns match a line."""
+    return frozenset(
+        number for number, one in enumerate(_patterns()) if one.calls and one.calls.search(text)
+    )
 
 
 def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[ActivityTime]:

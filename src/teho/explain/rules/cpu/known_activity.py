@@ -94,7 +94,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     if may_be_purpose:
         yield context.finding(
             Severity.REMARK,
-            sentence,
+            f"{sentence} This may be the purpose of the program.",
             evidence=(*evidence, *in_lines(time.lines)),
             action=activity.advice,
             judged_by=judged_by,

@@ -125,7 +125,7 @@ def _verdict(
     if trial is not None:
         return trial
     serious = [
-        (finding.sentence + _CERTAINTY_WORDS[finding.certainty], finding.severity)
+        (finding.sentence + _CERTAINTY_WORDS.get(finding.certainty, ""), finding.severity)
         for finding in findings
         if finding.severity is not Severity.REMARK
     ]
@@ -158,7 +158,7 @@ def _verdict(
     if is_good and not remark:
         return f"{used}; no problems found.", "good"
     if remark:
-        return f"{used}. {remark.sentence}{_CERTAINTY_WORDS[remark.certainty]}", "unknown"
+        return f"{used}. {remark.sentence}", "unknown"
     loss = main_loss(summary)
     rest = (
         f"{counted([len(findings)], 'remark')} below"
@@ -172,11 +172,7 @@ def _may_be_loss(finding: Finding) -> bool:
     return bool(finding.regain_percent) or finding.certainty is Certainty.POSSIBLE
 
 
-_CERTAINTY_WORDS = {
-    Certainty.SURE: "",
-    Certainty.LIKELY: "",
-    Certainty.POSSIBLE: " This may be the purpose of the program.",
-}
+_CERTAINTY_WORDS = {Certainty.POSSIBLE: " This is possible, but not certain."}
 _STATE_WORDS = {
     RunState.RUNNING: "the program is still running",
     RunState.INTERRUPTED: "the recording was cut off",
