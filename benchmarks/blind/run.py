@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--into", type=Path, required=True, help="folder for the reports")
     parser.add_argument("--only", help="names of programs, with commas")
     parser.add_argument("--no-cured", action="store_true", help="do not run repaired versions")
+    parser.add_argument("--only-cured", action="store_true", help="run only repaired versions")
     frameworks = ROOT / ".frameworks" / "bin"
     parser.add_argument("--bin", type=Path, default=frameworks, help="folder of the Python to use")
     options = parser.parse_args(arguments)
@@ -60,12 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = msgspec.toml.decode(measured.read_bytes()) if measured.exists() else {}
     for name in options.only.split(",") if options.only else cases:
         run = shlex.split(cases[name]["run"])
-        ran = _recorded(place, name, run, into, env)
-        found[name] = {"seconds": round(ran.seconds, 1), "exit_code": ran.exit_code}
-        found[name] |= _certainty(into / f"{name}.json")
+        if not options.only_cured:
+            ran = _recorded(place, name, run, into, env)
+            found[name] = {"seconds": round(ran.seconds, 1), "exit_code": ran.exit_code}
+            found[name] |= _certainty(into / f"{name}.json")
         if (place / "cured" / f"{name}.patch").exists() and not options.no_cured:
             cured = _in_a_copy(place, run, env, patch=place / "cured" / f"{name}.patch")
-            share = max(0.0, 1 - cured.seconds / ran.seconds)
+            share = max(0.0, 1 - cured.seconds / found[name]["seconds"])
             found[name] |= {"cured_seconds": round(cured.seconds, 1), "share": round(share, 2)}
             if cured.exit_code:
                 say(f"{name}, repaired: exit code {cured.exit_code}: {cured.output[-500:]}")
