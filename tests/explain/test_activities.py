@@ -1079,6 +1079,20 @@ STACKS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("i in done", "lists_searched"),  # from Python 3.11 on, only the part that runs
+        ("(row, column) not in self.seen", "lists_searched"),
+        ("x in range(n)", None),
+        ("for x in rows", None),
+    ],
+)
+def test_a_part_of_a_line(text, name):
+    activity = activity_of(seen((own(text),), 1.0))
+    assert (activity.name if activity else None) == name
+
+
 @pytest.mark.parametrize("name", STACKS)
 def test_a_stack_has_its_activity(name):
     activity = activity_of(seen(STACKS[name], 1.0))
