@@ -1,12 +1,13 @@
 """Devices: the time to sample a node with eight H100 GPUs, and the time until the first sample.
 
-*One sample* has every metric of eight stub GPUs, including the metrics of GPM, which are NVIDIA's
-activity counters in the driver. The benchmark reads these metrics in the same way as the recorder,
-and measures the CPU time of the process. *Plain binding* calls the same driver functions through
-nvidia-ml-py, one after the other, and does not use the answers of the driver. For *energy*, one
-call of `teho.energy()` reads all GPUs together. The benchmark compares this call with one call of
-nvidia-ml-py for each GPU. *First sample* is the time from the start of the program under `teho run`
-to the first sample of the recorder.
+*One sample* has every metric of eight stub GPUs. The metrics of GPM (NVIDIA's activity counters in
+the driver) are included. The benchmark reads these metrics in the same way as the recorder, and
+measures the CPU time of the process. *Plain binding* means that the benchmark calls the same driver
+functions through the Python package nvidia-ml-py. The benchmark makes these calls one after the
+other, and does not use the answers of the driver. For the row about the energy, one call of
+`teho.energy()` reads all GPUs together. The benchmark compares this call with one call of
+nvidia-ml-py for each GPU. The *wall time to the first sample* begins when the program starts under
+`teho run`. This time ends when the recorder takes its first sample.
 """
 
 from __future__ import annotations

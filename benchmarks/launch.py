@@ -1,11 +1,12 @@
 """Launching: the wall time of `teho launch`, which starts the program `true`.
 
 The commands run alternately, many times. `python -S -c pass` is the shortest possible Python
-program. The budget is three times the wall time of this program. torchrun and Accelerate use
-another Python, which `tests/frameworks.sh` installs in `.frameworks`. torchrun and Accelerate start
-one process, and stay in memory until this process ends. For the last row, the benchmark starts 256
-commands at the same time, as `srun` starts the ranks of a node. The time of this row ends when the
-last of the 256 commands ends.
+program. The budget is three times the wall time of this program. torchrun and Accelerate do not use
+the same Python as Teho. `tests/frameworks.sh` installs the Python of torchrun and Accelerate in
+`.frameworks`. torchrun and Accelerate start one process, and stay in memory until this process
+ends. For the last row of the table, the benchmark starts 256 commands at the same time. `srun`
+starts the ranks of a node in the same way. The time of this row ends when the last of the 256
+commands ends.
 """
 
 from __future__ import annotations

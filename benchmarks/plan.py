@@ -1,11 +1,11 @@
 """Planning: the wall time of `teho plan`, and the time of 10,000 plans in one process.
 
 Each `teho plan` is one process. `teho plan` reads the files of all clusters, makes a plan, and
-prints the plan. With `--script`, `teho plan` also loads the templates and writes a script. *10,000
-plans in one process* are plans for small and large requests. Some of these requests fit on a
-cluster, and other requests fit on none of the clusters. One process makes all these plans, and
-plans each request on every cluster. No other tool plans a job, so this page compares `teho plan`
-only with the shortest Python program, `pass`.
+prints the plan. With `--script`, `teho plan` also loads the templates of batch scripts and writes a
+batch script. *10,000 plans in one process* are plans for small and large requests. Some of these
+requests fit on a cluster, and other requests fit on none of the clusters. One process makes all
+these plans, and plans each request on every cluster. No other tool plans a job, so this page
+compares `teho plan` only with the shortest Python program, `pass`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Probe: how much the probe, the stack sampler and other profilers slow down a Python program.
 
-Three small programs run with the probe and the stack sampler, as under `teho run`. The program
+Three small programs run with the probe and the stack sampler, as under `teho run`. The *stack
+sampler* is the process of Teho that reads the stacks of Python programs from outside. The program
 *training* trains a small CNN with images that a DataLoader prepares in the same process. The
 program *python* counts in plain Python. The program *numpy* multiplies matrices. Each program uses
 one thread, as with torchrun.
@@ -9,15 +10,17 @@ The cost of the sampler is smaller than the noise of a shared machine. On averag
 use 0.4 % of a core in the first 150 s of a process. In this benchmark, the sampler may use ten
 times this share, and the loss of speed is divided by ten. The run is divided into time windows of
 half a second. In windows 1, 3, 5 and so on, the program stops the sampler (SIGSTOP). These windows
-are called *stopped*. Windows 2, 4, 6 and so on are of two kinds, in random order. In half of these
-windows, the sampler runs. Such windows are called *awake*. In the other half, the sampler stays
-stopped. These windows are called *stopped again*. Teho's figure shows how much longer a step took
-in an *awake* window than in the *stopped* windows before and after it. Each *awake* window gives
-one value in per cent. Teho's figure is the mean of the middle half of these values, divided by ten,
-with its 95 % confidence interval (bootstrap). The figure *stopped again* is computed in the same
-way from the *stopped again* windows. The true value of this figure is 0. In two cases, the column
-*Budget kept* says *too noisy to tell*: the interval of *stopped again* reaches the budget, or
-Teho's interval contains the budget.
+are called *stopped*. Windows 2, 4, 6 and so on are of two kinds, in random order. In an *awake*
+window, the sampler runs. In a *stopped again* window, the sampler stays stopped. Each of these two
+kinds has half of the windows 2, 4, 6 and so on. Teho's figure shows how much longer a step took in
+an *awake* window than in the *stopped* windows before and after it. Each *awake* window gives one
+value in per cent. The benchmark leaves out the highest quarter and the lowest quarter of these
+values. Teho's figure is the mean of the remaining values, divided by ten. The table also shows the
+95 % confidence interval of Teho's figure (computed with the bootstrap method). The figure *stopped
+again* is computed in the same way from the *stopped again* windows. The true value of the figure
+*stopped again* is 0. In two cases, the column *Budget kept* says *too noisy to tell*. In the first
+case, the interval of *stopped again* reaches the budget. In the second case, Teho's interval
+contains the budget.
 
 The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
 during a run. So the benchmark measures the cost of the wrapped functions separately, and adds this
@@ -29,22 +32,22 @@ number of batches per second in *training*. The probe and the sampler measure th
 from the start of a run. The rows *CPU time of probe and sampler* show the sum of both times. Only
 the last two rows of the table include the cost at the start and the end of a program.
 
-Other profilers cannot be stopped and continued during a run, so the benchmark compares whole runs.
-In each round, the program runs once with each profiler and once without a profiler. A profiler's
-figure shows how much longer a step took with the profiler, after a warm-up of two seconds. The
-figure is the median over all rounds, with the minimum and the maximum. The start and the end of the
-program are not included. *A second run* is a second run of the program without a profiler. If a
-profiler's figure is inside the range of *a second run*, the figure is noise. The row *the probe, as
-a whole process* measures the probe in the same way as the profilers. This row is a check of the
-method with time windows. If the method with time windows missed a cost, this row would show the
-cost.
+Other profilers cannot be stopped and continued during a run. So the benchmark compares whole runs
+with a profiler and whole runs without a profiler. In each round, the program runs once with each
+profiler and once without a profiler. A profiler's figure shows how much longer a step took with the
+profiler, after a warm-up of two seconds. The figure is the median over all rounds, with the minimum
+and the maximum. The start and the end of the program are not included. *A second run* is a second
+run of the program without a profiler. If a profiler's figure is inside the range of *a second run*,
+the figure is noise. The row *the probe, as a whole process* measures the probe in the same way as
+the profilers. This row is a check of the method with time windows. If the method with time windows
+missed a cost, this row would show the cost.
 
 torch.profiler records only the CPU. *torch.profiler, scheduled* repeats
 `schedule(wait=5, warmup=1, active=3)` and writes its traces. With TraceML, each step is inside
-`trace_step`. scalene runs with `--cpu-only`. py-spy takes 100 samples per second, which is its
-default. Each profiler is installed into a separate environment. If a profiler does not work on this
-machine, the table has no row for this profiler. `tests/frameworks.sh` installs PyTorch. If PyTorch
-is missing, the table has no rows for the program *training*.
+TraceML's context manager `trace_step`. scalene runs with `--cpu-only`. py-spy takes 100 samples per
+second, which is its default. Each profiler is installed into a separate environment. If a profiler
+does not work on this machine, the table has no row for this profiler. `tests/frameworks.sh`
+installs PyTorch. If PyTorch is missing, the table has no rows for the program *training*.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ section was measured in one session, on the machine that the section names. Figu
 with the minimum and the maximum in brackets. The column *Other tool* has the figure of a tool or
 program that does similar work. A *ratio* is Teho's median divided by the median of the other tool.
 A *budget* is the largest figure that we allow for Teho. The column *Budget kept* says whether
-Teho's median is within the budget. *Stub GPUs* are not real: a stand-in for NVIDIA's library
-reports eight H100 GPUs. `make bench` writes this page again.
+Teho's median is within the budget. *Stub GPUs* are not real: a *stand-in* (a library that behaves
+like NVIDIA's library) reports eight H100 GPUs. `make bench` writes this page again.
 """
 
 

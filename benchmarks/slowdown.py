@@ -1,31 +1,35 @@
-"""Slowdown: a program under `teho run`, while the recorder runs and while the recorder is stopped.
+"""Slowdown: how much the recorder slows down a program under `teho run`.
 
-One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts how often it
-repeats a small piece of work. The program *compute* runs Python and NumPy on every core. The
-program *loader* also runs on every core. It reads small files from the page cache, unpacks these
-files and lists their directory.
+In each measurement, one program runs for minutes under `teho run --quiet` with eight stub GPUs. The
+program counts how often it repeats a small piece of work. The program *compute* runs Python and
+NumPy on every core. The program *loader* also runs on every core. The program *loader* reads small
+files from the page cache, unpacks these files and lists their directory.
 
-The cost of one sample per second is smaller than the noise of a shared machine. So the recorder
-takes ten samples per second, and the loss of speed is divided by ten. The run is divided into time
-windows of one second. In windows 1, 3, 5 and so on, the program stops the recorder (SIGSTOP). These
-windows are called *stopped*. Windows 2, 4, 6 and so on are of two kinds, in random order. In half
-of these windows, the recorder runs. Such windows are called *awake*. In the other half, the
-recorder stays stopped. These windows are called *stopped again*. All time windows are in the same
-process with the same memory. The benchmark compares each *awake* or *stopped again* window with the
-*stopped* windows before and after it. So slow changes of the machine do not change the result.
+The cost of one sample per second is smaller than the noise of a shared machine. So in this
+benchmark, the recorder takes ten samples per second, and the measured loss of speed is divided by
+ten. The run is divided into time windows of one second. In windows 1, 3, 5 and so on, the program
+stops the recorder (SIGSTOP). These windows are called *stopped*. Windows 2, 4, 6 and so on are of
+two kinds, in random order. In an *awake* window, the recorder runs. In a *stopped again* window,
+the recorder stays stopped. Each of these two kinds has half of the windows 2, 4, 6 and so on. All
+time windows are in the same process with the same memory. The benchmark compares each *awake* or
+*stopped again* window with the *stopped* windows before and after it. So slow changes of the
+machine do not change the result.
 
 Teho's figure shows how much less work the program did in an *awake* window than in the *stopped*
-windows before and after it. Each *awake* window gives one value in per cent. Teho's figure is the
-mean of the middle half of these values, divided by ten, with its 95 % confidence interval
-(bootstrap). The figure *stopped again* is computed in the same way from the *stopped again*
-windows. The true value of this figure is 0, so the interval of this figure shows how exact the
-measurements on this machine are. In two cases, the column *Budget kept* says *too noisy to tell*:
-the interval of *stopped again* reaches the budget, or Teho's interval contains the budget.
+windows before and after it. Each *awake* window gives one value in per cent. The benchmark leaves
+out the highest quarter and the lowest quarter of these values. Teho's figure is the mean of the
+remaining values, divided by ten. The table also shows the 95 % confidence interval of Teho's figure
+(computed with the bootstrap method). The figure *stopped again* is computed in the same way from
+the *stopped again* windows. The true value of the figure *stopped again* is 0. So the interval of
+this figure shows how exact the measurements on this machine are. In two cases, the column *Budget
+kept* says *too noisy to tell*. In the first case, the interval of *stopped again* reaches the
+budget. In the second case, Teho's interval contains the budget.
 
 When the stopped recorder continues, the recorder takes one sample at once. So in the next second,
 the recorder takes eleven samples instead of ten. Because of the eleventh sample, Teho's figure may
-be too high, but not too low. The supervisor of `teho run` sleeps all the time. The costs at the
-start and at the end of a run are in the sections *Start* and *Recorder*.
+be too high, but not too low. The supervisor (the process of `teho run` that waits for the program)
+sleeps during the whole measurement. The costs at the start and at the end of a run are in the
+sections *Start* and *Recorder*.
 """
 
 from __future__ import annotations

@@ -59,9 +59,10 @@ def report_page() -> str:
 
 `teho report --format json` writes one object, a [`Report`](#report).
 
-- Its `schema` is `{SCHEMA}`. The number after the slash becomes larger if a field is removed
-  or gets a new meaning.
-- New fields can be added at any time. A reader ignores fields that it does not know.
+- The field `schema` has the value `{SCHEMA}`. If a field is removed or gets a new meaning, the
+  number after the slash becomes larger.
+- New fields can be added at any time. A program that reads the report must ignore fields that the
+  program does not know.
 - The JSON schema is the file `report.schema.json` of the package `teho.show`.
 - Output of up to 4 MiB is indented. Larger output is on one line.
 

@@ -26,14 +26,14 @@ _HEAD = """# Blind rounds
 
 <!-- Written by `python benchmarks/blind/score.py`; do not edit. -->
 
-This page shows how often `teho report` names the cause of a fault in new programs. Before the
-test, Teho was not changed for these programs. In each round, a person or a program plants faults in
-new programs, and does not know Teho's rules. Some programs have no fault: these are the *controls*.
-A secret list, the *answers*, says which fault is in which program. Teho records each program once.
-A reader, who does not know the rules either, then compares Teho's reports with the answers. The
-table below has the result of this *first try*. The developers of Teho may read the answers and
-change the rules only after the first try. The programs, repairs, answers, reports and verdicts are
-in `benchmarks/blind/`.
+This page shows how often `teho report` names the cause of a fault in new programs. Before the test,
+Teho was not changed for these programs. In each round, a person or a program plants faults in new
+programs. This person or program does not know Teho's rules. Some programs have no fault: these are
+the *controls*. A secret list, the *answers*, says which fault is in which program. Teho records
+each program once. A reader, who does not know the rules either, then compares Teho's reports with
+the answers. These recordings and reports are the *first try*. The table below has the result of the
+first try. The developers of Teho may read the answers and change the rules only after the first
+try. The programs, repairs, answers, reports and verdicts are in `benchmarks/blind/`.
 
 - *Right*: the verdict or the first finding names the planted cause, and a user knows what to
   change.
@@ -47,8 +47,8 @@ in `benchmarks/blind/`.
 
 A fault that takes less than 8 % of the time does not count. The tables call it *small*.
 
-The goal is two rounds in a row in which at least 95 % of the faults are *right*, without a false
-reassurance and without a false alarm.
+The goal is two rounds in a row in which at least 95 % of the faults are *right*. In these two
+rounds, there must be no false reassurance and no false alarm.
 """
 
 
@@ -188,9 +188,10 @@ def _calibration(rounds: Sequence[Round]) -> Iterator[str]:
     yield "## How certain, and how often right"
     yield ""
     yield (
-        "Each finding says how certain it is. This table has the first finding of each program,\n"
-        "at the first try, since round 2. A *true remark* counts as right. The column *Clean* has\n"
-        "findings about controls that the reader did not count as false alarms."
+        "Each finding says how certain Teho is: *sure*, *likely* or *possible*. From round 2 on,\n"
+        "this table counts the first finding of each program at the first try. A *true remark*\n"
+        "counts as right. The column *Clean* has findings about controls that the reader did\n"
+        "not count as false alarms."
     )
     yield ""
     yield "| Certainty | Findings | Right | Half | Wrong or none | False alarm | Clean |"

@@ -145,8 +145,8 @@ def _judge_recordings(workshop: Workshop, home: Path, folders: Sequence[Path]) -
     return (
         f"Teho finds the expected finding in {right} of {right + len(wrong)} recordings"
         + (f" ({'; '.join(wrong)})" if wrong else "")
-        + f". {made} of these recordings were written by `traces.py` without a GPU, and are not "
-        "measurements."
+        + f". The program `traces.py` wrote {made} of these recordings without a GPU. The "
+        "recordings of `traces.py` are not measurements."
     )
 
 

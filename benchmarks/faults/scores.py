@@ -212,33 +212,34 @@ no cause.
 """
 _METHOD = """\
 Each program generates its input data once. A case has several settings of a program: with the
-fault, and without it (the *ideal* setting). With each random seed, the program trains for
-{seconds:g} s with the fault, and for a shorter time without it. Each program counts its own steps.
-The program runs alternately with all settings of a case, so a slow change of the machine affects
-all settings equally. All speeds on this page are medians. *Ideal ÷ faulty* is the speed with the
-ideal setting, divided by the speed with the fault.
+fault, and without it (the *ideal* setting). For each random seed, the program trains for
+{seconds:g} s with the fault, and for a shorter time without the fault. Each program counts its own
+steps. The program runs alternately with all settings of a case, so a slow change of the machine
+affects all settings equally. All speeds on this page are medians. *Ideal ÷ faulty* is the speed
+with the ideal setting, divided by the speed with the fault.
 
 *Regained* is the gain from the change that Teho suggests, as a share of the gain from the ideal
 setting. Both gains are in steps per second. If the advice names a number of workers, the benchmark
 uses this number. If the advice asks for different code, different data or a larger allocation, the
 benchmark uses the ideal setting. If the top cause is wrong, *regained* is 0. If the ideal setting
-gains less than 5 %, *regained* is empty. For these runs, we changed one threshold of Teho: a run is
-too short to judge if it takes less than 5 s. The normal threshold is 60 s.
+gains less than 5 %, *regained* is empty. For all runs with Teho on this page, we changed one
+threshold of Teho. With this threshold, a run is too short to judge if the run takes less than 5 s.
+The normal threshold is 60 s.
 
 In fault 9, files are slow to open: a library outside the program (`slow_open.c`) delays each `open`
 of a data file. The memory limit of fault 10 is the limit of a real control group (cgroup). When the
-program with fault 10 starts, its data are not in the page cache. In cases whose number begins with
-`m`, the signal that shows the fault is missing.
+program with fault 10 starts, its data are not in the page cache. If the number of a case begins
+with `m`, the recordings of this case do not have the signal that shows the fault.
 
 TraceML is another tool that looks for problems in training programs. Each program also runs once
 with TraceML, in a separate Python environment. For TraceML, each program makes the calls that
 TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML names classes of
-problems instead of causes. It has four classes: *bound by input*, *bound by compute*, *time outside
-the phases of a step*, and *a rank that is late for its input*. If TraceML's class fits the fault,
-TraceML is right. For a control, TraceML is right if it names no class, or *bound by compute*. The
-column *TraceML says* is empty if TraceML has no class for the fault, or cannot trace the program.
-For fault 10, this column is also empty, because the program and TraceML together need more memory
-than the limit.
+problems instead of causes. Two of its four classes are *bound by input* and *bound by compute*. The
+other two classes are *time outside the phases of a step*, and *a rank that is late for its input*.
+If TraceML's class fits the fault, TraceML's answer counts as right. For a control, TraceML's answer
+counts as right if TraceML names no class, or *bound by compute*. The column *TraceML says* is empty
+if TraceML has no class for the fault, or cannot trace the program. For fault 10, this column is
+also empty, because the program and TraceML together need more memory than the limit.
 
 Faults 13 to 18 and 20 appear only on a GPU. For these faults, there are recordings in
 `benchmarks/faults/recordings/`. For each recording, a file names the finding that Teho is expected

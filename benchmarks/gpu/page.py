@@ -50,8 +50,8 @@ _HOW = """\
 ## How to run it on a cluster
 
 You need one GPU for 30 minutes, Linux on x86-64, and Python 3.10 or newer with PyTorch for the GPU.
-If JAX, CuPy, Lightning and Transformers are installed, the stages use them too. The compute node
-needs no network.
+If JAX, CuPy, Lightning and Transformers are installed, the stages use these libraries too. The
+compute node needs no network.
 
 **1. On the login node**, download the repository. Then download the packages that are missing in
 the cluster's Python:
@@ -78,8 +78,8 @@ make gpu STAGE="signals truth faults where" WITHIN=1740
 ```
 
 The most important stages come first. If the job ends early, the files of the finished stages are
-complete. The file of the stage that was running then has only the finished parts of this stage. Run
-the other three stages (`bench`, `compare` and `cost`) in a second job.
+complete. The file of the stage that was running at the end of the job has only the finished parts
+of this stage. Run the other three stages (`bench`, `compare` and `cost`) in a second job.
 
 **3. Write this page again.** The job wrote its files to `build/gpu/results/`:
 
@@ -89,7 +89,8 @@ python3 benchmarks/gpu/keep.py build/gpu/results
 
 This command copies the results to `benchmarks/gpu/results/`, and the recordings of the stage
 `faults` to `benchmarks/faults/recordings/`. Then the command writes this page, `docs/gpu.md`. If
-the results are from a rehearsal (`make gpu REHEARSE=1`), the command stops and does not copy them.
+the results are from a rehearsal (`make gpu REHEARSE=1`), the command stops and does not copy the
+results.
 
 ## What may be missing
 

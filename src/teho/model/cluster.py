@@ -106,23 +106,27 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How a request is written on this cluster."""
 
     gpus: str
-    """Option that requests GPUs, with `{type}` and `{count}`, the number of GPUs per node."""
+    """Option that requests GPUs. Teho replaces `{type}` by the GPU type, and `{count}` by the
+    number of GPUs per node."""
     gpu_type_optional: bool = False
     partition: Literal["required", "never", "optional"] = "required"
     cores: str = ""
-    """Option for the cores of a job, with `{cores}`, such as `-pe smp {cores}`. Empty: the
-    usual option of the scheduler."""
+    """Option for the cores of a job, such as `-pe smp {cores}`. Teho replaces `{cores}` by the
+    number of cores. Empty: the usual option of the scheduler."""
     several_nodes: str = ""
-    """Grid Engine's option for a job without GPUs on several whole nodes, with `{nodes}` and
-    `{cores}` (of one node), such as `-l nodes={nodes},ppn={cores},tpp=1`. It replaces the options
-    for cores, memory and local disk. Empty: the site does not document such an option."""
+    """Grid Engine's option for a job without GPUs on several whole nodes, such as
+    `-l nodes={nodes},ppn={cores},tpp=1`. Teho replaces `{nodes}` by the number of nodes, and
+    `{cores}` by the number of cores of one node. The option replaces the options for cores, memory
+    and local disk. Empty: the site does not document such an option."""
     constraint: str = "--constraint={constraint}"
-    """Option that selects a kind of node, with `{constraint}`."""
+    """Option that selects a kind of node. Teho replaces `{constraint}` by the value for this kind
+    of node."""
     memory: Literal["node", "none", "core"] = "node"
     """How a job requests memory: per node (`node`), per core (`core`), or not at all (`none`).
     With `none`, a job gets memory with its GPUs, cores or nodes."""
     memory_option: str = ""
-    """Grid Engine's option for memory, with `{memory}`. Empty: `-l h_vmem={memory}`."""
+    """Grid Engine's option for memory. Teho replaces `{memory}` by the amount of memory. Empty:
+    `-l h_vmem={memory}`."""
     memory_is_counted: bool | None = None
     """Whether the scheduler reserves memory for jobs. If this key is set, each job requests memory,
     because the site's default may be more than a node has. Without this key, it is not documented
@@ -130,8 +134,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     gives_whole: Literal["cores", "sockets", "cpus"] | None = None
     """The smallest unit that a job gets. `cpus`: a job may get single threads of a core."""
     default_memory_per_core: str | None = None
-    """Memory that a job gets with each core if the job requests no memory. Without this key: not
-    documented."""
+    """Memory that a job gets with each core if the job requests no memory. Without this key, this
+    memory is not documented."""
     time_required: bool = True
     """Whether a job without a time limit is refused."""
     submit_from: str = ""
@@ -161,7 +165,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Environment variables, with values, that identify the cluster."""
     internet_on_compute_nodes: bool | None = None
     totals: Totals | None = None
-    """Without this key, the totals are the sums over all nodes."""
+    """The cores and GPUs of the whole cluster. Without this key, Teho adds the cores and GPUs of
+    all nodes."""
     links: Links | None = None
     sources: dict[str, Source]
     nodes: tuple[NodeKind, ...]
@@ -181,9 +186,9 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Grid Engine's resource quotas, in the order in which Grid Engine prints them."""
     binding: Binding | None = None
     driver: GpuDriver | None = None
-    """Without this key: not documented."""
+    """Without this key, the driver is not documented."""
     environments: Environments | None = None
-    """Without this key: not documented."""
+    """Without this key, the site does not document environments."""
     software: tuple[Software, ...] = ()
     environment: tuple[Container, ...] = ()
     script_lines: tuple[str, ...] = ()

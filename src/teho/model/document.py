@@ -211,8 +211,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Missing information and other remarks, one sentence each."""
     plots: tuple[Plot, ...] = ()
     heat_map: Plot | None = None
-    """How busy each GPU was, if there are several GPUs. Its time bins can be wider than the time
-    bins of `plots`."""
+    """How busy each GPU was, if there are several GPUs. The time bins of the heat map can be wider
+    than the time bins of `plots`."""
     rooflines: tuple[RooflinePlot, ...] = ()
     """One for each GPU model, if the activity of pipes and memory was recorded."""
     commands: tuple[str, ...] = ()

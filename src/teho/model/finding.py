@@ -20,7 +20,7 @@ class Severity(str, enum.Enum):
     WARNING = "warning"
     """Time or money is lost."""
     REMARK = "remark"
-    """Useful to know. What was found may be intended."""
+    """Useful to know. The user may have intended what the rule found."""
 
 
 class Certainty(str, enum.Enum):
@@ -31,7 +31,7 @@ class Certainty(str, enum.Enum):
     LIKELY = "likely"
     """The signals are near the threshold, or were recorded only for a short time."""
     POSSIBLE = "possible"
-    """The program may do this on purpose, or another cause may have the same signs."""
+    """Another cause may lead to the same signals, or what was found may be intended."""
 
 
 class Threshold(msgspec.Struct, frozen=True):

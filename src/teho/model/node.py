@@ -30,21 +30,23 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     typed: bool = True
     """Whether the scheduler knows `type`, so that a request can contain `type`."""
     count: int | None = None
-    """Number of GPUs of one node. Without this key: not documented, for example for slices."""
+    """Number of GPUs of one node. Without this key, the number is not documented, for example for
+    MIG slices."""
     max_per_job: int | None = None
     """Largest number of these GPUs in one job, in any partition. For example, a job may have only
-    one slice. Without this key: no such limit."""
+    one MIG slice. Without this key, there is no such limit."""
     vendor: Literal["nvidia", "amd"]
     model: str
     """Product name."""
     memory_gib: float | None = None
-    """Memory of one GPU. Without this key: not documented."""
+    """Memory of one GPU. Without this key, the memory is not documented."""
     weight: float = 1.0
-    """Weight of one GPU in a bill that counts `weighted_gpus`, such as the Alliance's RGU."""
+    """Weight of one GPU in a bill that counts `weighted_gpus`. For the Alliance, the weight is the
+    number of RGU (reference GPU units) of one GPU."""
     part_of: str = ""
     """For a slice (MIG): the type of the whole GPU."""
     may_be_slice: bool = False
-    """True if the name does not say whether this is a whole GPU or a slice."""
+    """True if the name does not say whether this is a whole GPU or a MIG slice."""
     per_energy_counter: int = 1
     """Number of GPUs that share one energy counter, for example 2 for the halves of an MI250X."""
     per_slot: bool = False
@@ -75,10 +77,10 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     memory: str | None = None
     """Memory that jobs can request, in whole MiB, such as `498GiB` or `61500MiB`."""
     memory_is_named: bool = True
-    """Whether a request may name memory. False if Grid Engine does not count memory on these
-    nodes."""
+    """Whether a request may contain an amount of memory. False if Grid Engine does not count memory
+    on these nodes."""
     local_disk_gib: float | None = None
-    """Disk of the node that a job can use. 0: the node has none."""
+    """Disk of the node that a job can use. 0: the node has no such disk."""
     gpu: Gpu | None = None
     other_gpus: tuple[OtherGpus, ...] = ()
     """GPUs of other types in the same node."""
@@ -119,7 +121,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     enforced: bool = False
     """Whether a larger request is refused."""
     automatic: tuple[Automatic, ...] = ()
-    """What a job gets automatically with the GPU. A request must not name it."""
+    """Resources that a job gets automatically with the GPU. A request must not contain them."""
     source: str
 
 
@@ -132,7 +134,8 @@ class LocalDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     path: str = ""
     """Path of the disk if no variable has the path, such as `/tmp`."""
     option: str = ""
-    """Option that requests an amount of disk, with `{gib}`. Empty: there is no such option."""
+    """Option that requests an amount of disk. Teho replaces `{gib}` by this amount. Empty: there is
+    no such option."""
     only_if_asked: bool = False
     """Whether the disk and the variable exist only if the job requests disk."""
     per_core: bool = False
@@ -144,7 +147,8 @@ class LocalDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     joins_gres: bool = False
     """Whether the option is a part of `--gres`, after the GPUs."""
     default_gib: float | None = None
-    """Amount that a job gets without a request, in the option's unit."""
+    """Amount that a job gets if the job requests no disk. As in the option, this amount is for each
+    node or for each core."""
     in_memory: bool = False
     """Whether the disk is a file system in memory. Its files then count as the job's memory."""
     source: str
@@ -162,7 +166,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cores_of_gpu: tuple[tuple[int, ...], ...]
     """The cores of each GPU, in the order of local ranks."""
     only_exclusive: bool = True
-    """Whether the masks for binding are valid only on whole nodes."""
+    """Whether tasks can be bound to these cores only if the job gets whole nodes."""
     gpus_visible: Literal["all", "own"] = "all"
     """Whether `teho launch` shows each rank all GPUs of its node, or only the rank's GPU."""
     source: str

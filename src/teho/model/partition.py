@@ -12,7 +12,7 @@ __all__ = ["ParallelEnvironment", "Partition", "Qos", "Quota"]
 
 
 class ParallelEnvironment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a Grid Engine job needs to have more than one core (sge_pe(5))."""
+    """A setting that a Grid Engine job needs to have more than one core (manual page sge_pe(5))."""
 
     name: str
     rule: Literal["one_node", "fill", "spread", "fixed"]
@@ -32,15 +32,17 @@ class ParallelEnvironment(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rule of Grid Engine's resource quotas. In each set, the first rule that matches counts.
+    """A rule of Grid Engine's resource quotas.
 
-    The lists of names follow sge_resource_quota(5), with `!` and `*`. An empty list means all.
+    In each set of rules, only the first rule that matches a job applies to the job. The lists of
+    names have the form of the manual page sge_resource_quota(5): `!` excludes a name, and `*`
+    matches any text. An empty list means all names.
     """
 
     name: str
     """Name of the set to which the rule belongs."""
     users: tuple[str, ...] = ()
-    """User lists begin with `@`."""
+    """Names of users and of user lists. The name of a user list begins with `@`."""
     projects: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
@@ -52,10 +54,10 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     per_node: bool = False
     """Whether the limits are for each node."""
     limits: dict[str, int] = {}
-    """Limits for all running jobs that match the rule, taken together: `cores`, `memory` (MiB),
-    `gpu:v100`."""
+    """Limits for all running jobs that match the rule, taken together. A limit can be for `cores`,
+    for `memory` (MiB), or for a type of GPU, such as `gpu:v100`."""
     unread: tuple[str, ...] = ()
-    """Other resources that the rule limits."""
+    """Resources that the rule limits, but that are not in `limits`."""
     source: str
 
 
@@ -113,14 +115,15 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_local_disk_gib: float | None = None
     """Largest local disk on each node, if this is less than the disk of the node."""
     automatic: tuple[Automatic, ...] = ()
-    """What a job gets automatically with cores or nodes. A request must not name it."""
+    """Resources that a job gets automatically with cores or nodes. A request must not contain
+    them."""
     exclusive: bool = False
     """Whether jobs always get whole nodes, and are billed for them."""
     max_jobs: int | None = None
     """Largest number of waiting and running jobs of one user together."""
     max_running_jobs: int | None = None
     purpose: Literal["production", "test", "interactive", "restricted"] = "production"
-    """`restricted`: only by invitation."""
+    """`restricted`: jobs may use the partition only by invitation."""
     needs: str = ""
     """What a project must have first, such as `an accepted scalability test`."""
     needs_reservation: bool = False
@@ -160,8 +163,9 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class Qos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of a Slurm quality of service (QOS), by trackable resource (TRES).
 
-    The resources are `cpu` (CPUs as Slurm counts them), `mem` (MiB), `node`, `gres/gpu`,
-    `gres/gpu:a100` and `billing`.
+    The resources are `cpu` (CPUs as Slurm counts them), `mem` (memory in MiB), `node` (nodes) and
+    `billing` (Slurm's billing units). `gres/gpu` is GPUs of all types. `gres/gpu:a100` is GPUs of
+    one type.
     """
 
     max_of_job: dict[str, int] = {}
