@@ -129,7 +129,7 @@ def _spread(case: Case) -> Iterator[Advice]:
             sentence=f"{request.gpus} GPUs need {case.shape.nodes} nodes, with "
             f"{counted(case.shape.gpus_per_node, 'GPU')} on each; a job of {full} GPUs uses {most} "
             "GPUs on each node",
-            source="`man sbatch`: --gres and --gpus-per-node count for each node",
+            source="`man sbatch`: --gres and --gpus-per-node set the number of GPUs per node",
         )
 
 

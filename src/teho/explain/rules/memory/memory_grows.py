@@ -43,8 +43,8 @@ THRESHOLDS = {
     "part_percent": chosen(
         50.0,
         "%",
-        "if the memory grows in each quarter of the run by at least half of the mean rate, "
-        "the growth is steady",
+        "the growth is steady if the memory grows in each quarter of the run by at least half of "
+        "the mean growth per quarter",
     ),
     "growth_percent": chosen(
         5.0,
