@@ -155,8 +155,8 @@ def connect(task: CheckTask, timeout_s: float) -> Connection:
     except (EOFError, ForeignError, OSError) as error:
         said = f"sent {error}" if isinstance(error, ForeignError) else "sent nothing"
         raise ConnectError(
-            f"{task.name}: the program at {task.place} is not rank 0 of this step, because it {said}. "
-            "Next: set MASTER_PORT to a free port, the same on all ranks"
+            f"{task.name}: the program at {task.place} is not rank 0 of this step, because it "
+            f"{said}. Next: set MASTER_PORT to a free port, the same on all ranks"
         ) from None
     if (greeting.get("magic"), greeting.get("step")) != (MAGIC, task.step):
         raise ConnectError(

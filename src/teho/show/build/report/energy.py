@@ -132,8 +132,8 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
         "of the sensors is not included."
     )
     yield (
-        "The column Difference compares two values of the energy: the value of the counter, and the "
-        "mean power multiplied by the time. +2 % means that the counter's value is 2 % higher."
+        "The column Difference compares two values of the energy: the value of the counter, and "
+        "the mean power multiplied by the time. +2 % means that the counter's value is 2 % higher."
     )
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
         yield "Without a counter, energy is power times time."
