@@ -4,9 +4,9 @@ The commands run alternately, many times. `python -S -c pass` is the shortest po
 program. The budget is three times the wall time of this program. torchrun and Accelerate do not use
 the same Python as Teho. `tests/frameworks.sh` installs the Python of torchrun and Accelerate in
 `.frameworks`. torchrun and Accelerate start one process, and stay in memory until this process
-ends. For the last row of the table, the benchmark starts 256 commands at the same time. `srun`
-starts the ranks of a node in the same way. The time of this row ends when the last of the 256
-commands ends.
+ends. For the last row of the table, the benchmark starts 256 commands at the same time. `srun` also
+starts all ranks of a node at the same time. The measured time in the last row ends when the last of
+the 256 commands ends.
 """
 
 from __future__ import annotations

@@ -11,16 +11,17 @@ use 0.4 % of a core in the first 150 s of a process. In this benchmark, the samp
 times this share, and the loss of speed is divided by ten. The run is divided into time windows of
 half a second. In windows 1, 3, 5 and so on, the program stops the sampler (SIGSTOP). These windows
 are called *stopped*. Windows 2, 4, 6 and so on are of two kinds, in random order. In an *awake*
-window, the sampler runs. In a *stopped again* window, the sampler stays stopped. Each of these two
-kinds has half of the windows 2, 4, 6 and so on. Teho's figure shows how much longer a step took in
-an *awake* window than in the *stopped* windows before and after it. Each *awake* window gives one
-value in per cent. The benchmark leaves out the highest quarter and the lowest quarter of these
-values. Teho's figure is the mean of the remaining values, divided by ten. The table also shows the
-95 % confidence interval of Teho's figure (computed with the bootstrap method). The figure *stopped
-again* is computed in the same way from the *stopped again* windows. The true value of the figure
-*stopped again* is 0. In two cases, the column *Budget kept* says *too noisy to tell*. In the first
-case, the interval of *stopped again* reaches the budget. In the second case, Teho's interval
-contains the budget.
+window, the sampler runs. In a *stopped again* window, the sampler stays stopped. Half of the
+windows 2, 4, 6 and so on are *awake* windows, and the other half are *stopped again* windows.
+Teho's figure shows how much longer a step took in an *awake* window than in the *stopped* windows
+before and after it. Each *awake* window gives one value in per cent. The benchmark leaves out the
+highest quarter and the lowest quarter of these values. Teho's figure is the mean of the remaining
+values, divided by ten. The table also shows the 95 % confidence interval of Teho's figure (computed
+with the bootstrap method). The figure *stopped again* is computed in the same way from the *stopped
+again* windows. The true value of the figure *stopped again* is 0. In two cases, the column *Budget
+kept* says *too noisy to tell*. In the first case, the interval of *stopped again* contains a value
+that is at least as large as the budget (a minus sign does not count). In the second case, Teho's
+interval contains the budget.
 
 The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
 during a run. So the benchmark measures the cost of the wrapped functions separately, and adds this
@@ -32,17 +33,17 @@ number of batches per second in *training*. The probe and the sampler measure th
 from the start of a run. The rows *CPU time of probe and sampler* show the sum of both times. Only
 the last two rows of the table include the cost at the start and the end of a program.
 
-Other profilers cannot be stopped and continued during a run. So the benchmark compares whole runs
-with a profiler and whole runs without a profiler. In each round, the program runs once with each
-profiler and once without a profiler. A profiler's figure shows how much longer a step took with the
-profiler, after a warm-up of two seconds. The figure is the median over all rounds, with the minimum
-and the maximum. The start and the end of the program are not included. *A second run* is a second
-run of the program without a profiler. If a profiler's figure is inside the range of *a second run*,
-the figure is noise. The row *the probe, as a whole process* measures the probe in the same way as
-the profilers. This row is a check of the method with time windows. If the method with time windows
-missed a cost, this row would show the cost.
+Other profilers cannot be stopped and continued during a run. So the benchmark compares two kinds of
+whole runs: runs with a profiler, and runs without a profiler. In each round, the program runs once
+with each profiler and once without a profiler. A profiler's figure shows how much longer a step
+took with the profiler than without a profiler, after a warm-up of two seconds. The figure is the
+median over all rounds, with the minimum and the maximum. The start and the end of the program are
+not included. *A second run* is a second run of the program without a profiler. If a profiler's
+figure is inside the range of *a second run*, the figure is noise. The row *the probe, as a whole
+process* measures the probe in the same way as the profilers. This row is a check of the method with
+time windows. If the method with time windows missed a cost, this row would show the cost.
 
-torch.profiler records only the CPU. *torch.profiler, scheduled* repeats
+torch.profiler records only the CPU. *torch.profiler, scheduled* means that torch.profiler repeats
 `schedule(wait=5, warmup=1, active=3)` and writes its traces. With TraceML, each step is inside
 TraceML's context manager `trace_step`. scalene runs with `--cpu-only`. py-spy takes 100 samples per
 second, which is its default. Each profiler is installed into a separate environment. If a profiler

@@ -10,10 +10,10 @@ benchmark, the recorder takes ten samples per second, and the measured loss of s
 ten. The run is divided into time windows of one second. In windows 1, 3, 5 and so on, the program
 stops the recorder (SIGSTOP). These windows are called *stopped*. Windows 2, 4, 6 and so on are of
 two kinds, in random order. In an *awake* window, the recorder runs. In a *stopped again* window,
-the recorder stays stopped. Each of these two kinds has half of the windows 2, 4, 6 and so on. All
-time windows are in the same process with the same memory. The benchmark compares each *awake* or
-*stopped again* window with the *stopped* windows before and after it. So slow changes of the
-machine do not change the result.
+the recorder stays stopped. Half of the windows 2, 4, 6 and so on are *awake* windows, and the other
+half are *stopped again* windows. All time windows are in the same process with the same memory. The
+benchmark compares each *awake* or *stopped again* window with the *stopped* windows before and
+after it. So slow changes of the machine do not change the result.
 
 Teho's figure shows how much less work the program did in an *awake* window than in the *stopped*
 windows before and after it. Each *awake* window gives one value in per cent. The benchmark leaves
@@ -22,8 +22,9 @@ remaining values, divided by ten. The table also shows the 95 % confidence inter
 (computed with the bootstrap method). The figure *stopped again* is computed in the same way from
 the *stopped again* windows. The true value of the figure *stopped again* is 0. So the interval of
 this figure shows how exact the measurements on this machine are. In two cases, the column *Budget
-kept* says *too noisy to tell*. In the first case, the interval of *stopped again* reaches the
-budget. In the second case, Teho's interval contains the budget.
+kept* says *too noisy to tell*. In the first case, the interval of *stopped again* contains a value
+that is at least as large as the budget (a minus sign does not count). In the second case, Teho's
+interval contains the budget.
 
 When the stopped recorder continues, the recorder takes one sample at once. So in the next second,
 the recorder takes eleven samples instead of ten. Because of the eleventh sample, Teho's figure may

@@ -1,9 +1,9 @@
 """Start-up: the wall time of whole processes. The commands run alternately, many times.
 
-`teho run -- true` records with eight stub GPUs, joins the rows of the recording into one file
-and prints the report. The files of Teho and of the other tools are already in the file system's
-cache. `teho --help` does not load the code of the commands, such as `teho run`. For the other
-tools, `--version` is the fastest command.
+`teho run -- true` records with eight stub GPUs, joins the rows of the recording into one file and
+prints the report. The files of Teho and of the other tools are already in the file system's cache.
+`teho --help` does not load the code of the commands, such as `teho run`. `gpustat --version` and
+`nvitop --version` are the fastest commands of these two tools.
 """
 
 from __future__ import annotations

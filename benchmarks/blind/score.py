@@ -45,7 +45,8 @@ try. The programs, repairs, answers, reports and verdicts are in `benchmarks/bli
 - *True remark*: for a control, a finding is true and useful.
 - *False alarm*: for a control, a finding is not true or not useful.
 
-A fault that takes less than 8 % of the time does not count. The tables call it *small*.
+A fault that takes less than 8 % of the time is not counted. In the tables, the verdict of such a
+fault is *small*.
 
 The goal is two rounds in a row in which at least 95 % of the faults are *right*. In these two
 rounds, there must be no false reassurance and no false alarm.

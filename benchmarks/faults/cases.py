@@ -48,6 +48,7 @@ TIME_CAUSES = (
     "framework_without_gpu",
     "known_activity",
     "evaluation_long",
+    "gradients_exchanged_often",
     "ranks_wait_for_each_other",
     "threads_in_turn",
     "steps_slow_down",

@@ -98,7 +98,7 @@ results.
 |---|---|
 | no GPU, or the driver hangs | parts that need a GPU are skipped; the page gives the reason |
 | the peak speed of this GPU is not known | the page has only the measured speed |
-| a MIG slice, or no permission to read GPM | some signals are missing, with the driver's reason |
+| a MIG slice, or no permission to read GPM | some signals are missing; the page gives the reason |
 | PyTorch, Lightning or Transformers is missing | parts that need this library are skipped |
 | no time or no disk space is left | the remaining parts are not run; the page gives the reason |
 

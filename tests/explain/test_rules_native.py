@@ -17,7 +17,7 @@ class TestShortProcesses:
         finding = found(short_processes, a_process_for_each_line())
         assert finding.sentence == (
             "The program started about 300 short processes per second on r01c01. They used 84 % of "
-            "its CPU time."
+            "the program's CPU time."
         )
         assert figures(finding)["CPU time of each, at least"] == pytest.approx(2.67, abs=0.01)
         assert finding.certainty is Certainty.LIKELY

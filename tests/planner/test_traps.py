@@ -96,7 +96,7 @@ ADVICE = [
      "a job of 4 or 8 GPUs uses", "`man sbatch`"),
     ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "gets 8", "LUG"),
     ("lumi", "small-g", {"gpus": 2}, {"gpus": 8}, "energy_is_shared",
-     "on whole nodes, the measured energy is only that of the job", "LUG"),
+     "on whole nodes, the measured energy is only the energy of this job", "LUG"),
     ("roihu", "gpularge", {"gpus": 8}, None, "project_needs", "scalability test", "CSC"),
     ("narval", "GPU nodes", {"time_s": 3599.0}, {}, "short_job", "1 h or more", "ALL"),
     ("narval", "GPU nodes", {}, None, "limit_not_documented", "max nodes", "ALL"),

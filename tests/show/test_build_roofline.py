@@ -109,6 +109,7 @@ def test_in_text_it_is_a_sentence_and_what_to_know():
     assert (
         "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s at 12.0\n"
         "          FLOP/byte\n"
-        "  Arithmetic is an upper bound: the time that each pipe was active, times its\n"
-        "    peak at the highest clock.\n"
+        "  Arithmetic is an upper bound. A pipe is a part of the GPU for one kind of\n"
+        "    arithmetic. For each pipe, Teho multiplies two numbers: the share of time in\n"
+        "    which the pipe was active, and the peak of the pipe at the highest clock.\n"
     ) in text

@@ -55,7 +55,7 @@ def test_what_it_did_is_said_in_full_on_a_terminal_of_80_columns() -> None:
 def test_a_process_of_several_is_not_told_by_a_number_of_its_place() -> None:
     alone, _ = time_tables(program_of([process({})]), 1)
     table, _ = time_tables(program_of([process({})]), 2)
-    assert alone.note.startswith("Python 3.11.7, process 7: 200 samples of its main thread")
+    assert alone.note.startswith("Python 3.11.7, process 7: 200 samples of the main thread")
     assert table.note.startswith("Python 3.11.7, process 7 (one of 2): 200 samples")
 
 

@@ -273,7 +273,7 @@ def _slowly(tmp_path: Path, to: Path, number: int, *, archive: bool) -> None:
     _, errors = process.communicate(timeout=30)
     if number != signal.SIGKILL:
         assert process.returncode == 130
-        assert b"teho: interrupted. Run the same command again: it continues.\n" in errors
+        assert b"teho: interrupted. Run the same command again: the copy continues.\n" in errors
 
 
 @needs_rsync

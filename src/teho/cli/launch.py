@@ -42,7 +42,7 @@ __all__ = ["command"]
 @option("--for TIME", "With --check, measure each connection for this time.", unset="1s",
         into="length")  # fmt: skip
 @flag("--json", "With --check, print the result as one JSON object.", into="as_json")
-@flag("-q --quiet", "Do not print what Teho leaves unchanged.")
+@flag("-q --quiet", "Do not print Teho's notes about the launch.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
     bind: str,

@@ -27,7 +27,7 @@ __all__ = ["command"]
 
 _SAMPLE = 16
 _PROGRESS_S = 0.1
-_AGAIN = "Run the same command again: it continues."
+_AGAIN = "Run the same command again: the copy continues."
 
 
 @click.command(

@@ -233,7 +233,7 @@ def _check_log(log: str) -> None:
     if not os.access(folder, os.W_OK):
         raise InputError(
             f"the log cannot be written: no permission to write to {folder.absolute()}",
-            next_step="`--log FILE` in another directory, or `cd` to one",
+            next_step="`--log FILE` in another directory, or `cd` to another directory",
         )
 
 

@@ -81,7 +81,7 @@ def bill_of(run: Run, summary: Summary) -> RunBill | None:
         where = f"partition {allocation.partition}" if allocation.partition else "a partition"
         return _unknown(
             cluster.title,
-            f"the catalogue does not have {where} with nodes like the nodes of this run",
+            f"Teho's catalogue does not have {where} with nodes like the nodes of this run",
         )
     if len(costs) > 1:
         return _unknown(

@@ -130,7 +130,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     memory_is_counted: bool | None = None
     """Whether the scheduler reserves memory for jobs. If this key is set, each job requests memory,
     because the site's default may be more than a node has. Without this key, it is not documented
-    whether the scheduler reserves memory. A job then requests memory only if the user does."""
+    whether the scheduler reserves memory. A job then requests memory only if the user requests
+    memory."""
     gives_whole: Literal["cores", "sockets", "cpus"] | None = None
     """The smallest unit that a job gets. `cpus`: a job may get single threads of a core."""
     default_memory_per_core: str | None = None

@@ -53,7 +53,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("job_cpu_s", "s", "counter", "node", "job CPU time",
         "CPU time of the program and all its descendants, including ended ones"),
     Metric("job_ended_cpu_s", "s", "counter", "node", "CPU time of ended child processes",
-        "the part of the job CPU time that child processes used which ended before their parent"),
+        "the part of the job CPU time of the child processes that ended before their parent"),
     Metric("job_processes", "", "gauge", "node", "processes", "live processes of the program"),
     Metric("job_threads", "", "gauge", "node", "threads", "live threads of the program"),
     Metric("job_runnable_threads", "", "gauge", "node", "runnable threads",
@@ -61,9 +61,10 @@ METRICS: tuple[Metric, ...] = (
         "many threads"),
     Metric("job_busiest_thread_percent", "%", "gauge", "node", "busiest OpenMP thread",
         "CPU time of the busiest thread of an OpenMP process, as a share of one core; if the "
-        "program has several OpenMP processes, of the one that used the most CPU time"),
+        "program has several OpenMP processes, Teho takes the process with the most CPU time"),
     Metric("job_mean_thread_percent", "%", "gauge", "node", "mean OpenMP thread",
-        "mean CPU time of all threads of the same process, as a share of one core"),
+        "mean CPU time of all threads of the OpenMP process with the most CPU time, as a share of "
+        "one core"),
     Metric("job_open_files", "", "gauge", "node", "open files",
         "open file descriptors of the program, read at every tenth sample"),
     Metric("job_memory_bytes", "bytes", "gauge", "node", "memory used",
@@ -126,14 +127,16 @@ METRICS: tuple[Metric, ...] = (
         "share of time in which the tensor cores' pipe was active, averaged over the "
         "multiprocessors"),
     Metric("gpu_fp64_percent", "%", "gauge", "gpu", "FP64 pipe",
-        "share of time in which the pipe for 64-bit floating point was active"),
+        "share of time in which the pipe (the part of a multiprocessor) for 64-bit floating point "
+        "was active"),
     Metric("gpu_fp32_percent", "%", "gauge", "gpu", "FP32 pipe",
-        "share of time in which the pipe for 32-bit floating point was active"),
+        "share of time in which the pipe (the part of a multiprocessor) for 32-bit floating point "
+        "was active"),
     Metric("gpu_fp16_percent", "%", "gauge", "gpu", "FP16 pipe",
-        "share of time in which the pipe for 16-bit floating point was active (without tensor "
-        "cores)"),
+        "share of time in which the pipe (the part of a multiprocessor) for 16-bit floating point "
+        "was active (without tensor cores)"),
     Metric("gpu_integer_percent", "%", "gauge", "gpu", "integer pipe",
-        "share of time in which the pipe for integers was active"),
+        "share of time in which the pipe (the part of a multiprocessor) for integers was active"),
     Metric("gpu_dram_percent", "%", "gauge", "gpu", "memory bandwidth",
         "traffic of the GPU's memory, in % of its maximum"),
     Metric("gpu_memory_used_bytes", "bytes", "gauge", "gpu", "GPU memory used",

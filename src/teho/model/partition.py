@@ -72,7 +72,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     kinds: tuple[str, ...]
     """Names of the node kinds in this partition."""
     node_counts: dict[str, int] = {}
-    """Number of nodes of a kind, if the partition does not have all of them."""
+    """Number of nodes of a kind, if the partition does not have all nodes of this kind."""
     takes_cpu_jobs: bool = False
     """Whether jobs without GPUs may use nodes with GPUs."""
     max_time: str | None = None
@@ -80,7 +80,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     min_time: str | None = None
     """Shortest time of a job. Shorter jobs are refused."""
     advised_min_time: str | None = None
-    """Shorter jobs are accepted, but the site asks users to avoid them."""
+    """Jobs shorter than this time are accepted, but the site asks users to avoid such jobs."""
     min_nodes: int = 1
     max_nodes: int | None = None
     max_nodes_with_allocation: int | None = None

@@ -265,7 +265,8 @@ class Recorder:
                 problem = error.strerror or str(error)
             if problem:
                 self._trouble(
-                    f"the recording was not sealed: {problem}; its samples can still be read"
+                    f"the recording was not sealed, so its rows are not in one file: {problem}. "
+                    "The samples can still be read"
                 )
             else:
                 self._node = msgspec.structs.replace(self._node, sealed=True)

@@ -151,12 +151,12 @@ def _share(case: Case) -> Iterator[Advice]:
         cores = max(1, share.cores * gpus // shape.tasks_per_node)
         fair = msgspec.structs.replace(shape, cpus_per_task=cores)
         asked = f"{shape.cores_per_node} cores"
-        yield excess("cores_above_share", asked, f"{share.cores * gpus}", fair)
+        yield excess("cores_above_share", asked, counted(share.cores * gpus, "core"), fair)
     memory, fair_mib = shape.memory_mib, (memory_mib(share.memory) or 0) * gpus
     if fair_mib and memory and memory > fair_mib:
         fair = msgspec.structs.replace(shape, memory_mib=fair_mib)
         asked = f"{format_mib(memory)} of memory"
-        yield excess("memory_above_share", asked, format_mib(fair_mib), fair)
+        yield excess("memory_above_share", asked, f"{format_mib(fair_mib)} of memory", fair)
 
 
 def _dearer(case: Case, fair: Shape) -> str:
@@ -270,8 +270,8 @@ def _energy(case: Case) -> Iterator[Advice]:
     yield Advice(
         kind="energy_is_shared",
         sentence=f"{gpu.per_energy_counter} GPUs share one energy counter, so the measured energy "
-        "may include the energy of other jobs; on whole nodes, the measured energy is only that of "
-        "the job",
+        "may include the energy of other jobs; on whole nodes, the measured energy is only the "
+        "energy of this job",
         source=case.kind.source,
     )
 

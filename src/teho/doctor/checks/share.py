@@ -92,8 +92,8 @@ def _judged(
         fewer = "fewer" if what == "cores" else "less"
         return remark(
             f"The job has {fewer} {what} for each GPU than the cluster's share: {amounts}.",
-            f"Request {fair:g} {unit} for each GPU if loading data is slow: the cluster keeps them "
-            "for this GPU in any case.",
+            f"If loading data is slow, request {fair:g} {unit} for each GPU: the cluster keeps "
+            "this amount for each GPU in any case.",
             *evidence,
             thresholds=(of_site, _LITTLE),
         )

@@ -242,8 +242,8 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
             remarks.append(
                 Item(
                     text=f"for each GPU, {cluster.title} has {each:,} cores in nodes without GPUs: "
-                    "a job that needs only cores usually starts earlier; `teho compare` measures "
-                    "whether cores are enough for your program"
+                    "a job that needs only cores usually starts earlier than a job with a GPU; "
+                    "`teho compare` measures whether cores are enough for your program"
                 )
             )
         if bills:

@@ -10,10 +10,13 @@ RANK = 454
 SEVERITY = "warning"
 THRESHOLDS = {
     "busiest_percent": chosen(
-        50.0, "%", "if no thread is busier, the program waits for other things"
+        50.0, "%", "if no thread is busier than this limit, the program waits for other things"
     ),
     "unequal_percent": chosen(
-        20.0, "%", "in an even loop, the last thread is seldom busy for much longer than the others"
+        20.0,
+        "%",
+        "if the threads of a loop have equal work, the last thread is seldom busy for much longer "
+        "than the others",
     ),
 }
 MUTES = ("serial_program", "cores_unused")

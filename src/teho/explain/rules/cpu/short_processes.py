@@ -8,7 +8,9 @@ RANK = 452
 SEVERITY = "warning"
 THRESHOLDS = {
     "short_percent": chosen(
-        30.0, "%", "if short processes use less CPU time, their start is not the main cost"
+        30.0,
+        "%",
+        "if short processes use less CPU time than this limit, their start is not the main cost",
     ),
     "short_ms": chosen(
         50.0, "ms", "starting a program takes 1 to 5 ms, and starting Python 20 ms or more"
@@ -48,7 +50,7 @@ def judge(context: RuleContext) -> Findings:
         yield context.finding(
             Severity.WARNING,
             f"The program started about {per_s:.0f} short processes per second on {node.name}. "
-            f"They used {share:.0f} % of its CPU time.",
+            f"They used {share:.0f} % of the program's CPU time.",
             evidence=(
                 Evidence("CPU time of ended child processes", share, "%"),
                 Evidence("processes started on the node", per_s, "1/s"),

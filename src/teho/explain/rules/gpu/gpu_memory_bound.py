@@ -37,9 +37,9 @@ def judge(context: RuleContext) -> Findings:
             "If the program must read all these bytes, do nothing. Otherwise move fewer "
             "bytes for each operation. `torch.compile(model)` joins operations that each read "
             "and write all of the data. `dtype=torch.bfloat16` halves the bytes. With a larger "
-            "`batch_size`, the program uses the weights for more samples each time that it reads "
-            "them. A GPU with more arithmetic units would not be faster, but a GPU with faster "
-            "memory would be."
+            "`batch_size`, each time that the program reads the weights, it uses them for more "
+            "samples. A GPU with more arithmetic units would not be faster. A GPU with faster "
+            "memory would be faster."
         ),
     )
 

@@ -46,8 +46,8 @@ def judge(context: ProgramContext) -> Findings:
             ),
             action=(
                 "Run the program on a few CPU cores and compare the time: the CPU may be as "
-                "fast. To use the GPU, do more work per step: a larger batch, several models at "
-                "once, or several steps in one call with `torch.compile` or CUDA graphs."
+                "fast as the GPU. To use the GPU, do more work per step: a larger batch, several "
+                "models at once, or several steps in one call with `torch.compile` or CUDA graphs."
             ),
         )
         return

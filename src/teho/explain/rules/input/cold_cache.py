@@ -32,8 +32,8 @@ THRESHOLDS = {
     "read_min_mb_per_s": chosen(
         1.0,
         "MB/s",
-        "1 MB/s is 250 blocks of 4 kB per second; if a program reads less, it waits only for "
-        "a short time",
+        "1 MB/s is 250 blocks of 4 kB per second; if a program reads less than this, it "
+        "waits only for a short time",
     ),
     "stepping_min_s": Threshold(
         60.0, "s", "the same threshold as job_too_short: a shorter run cannot be judged"

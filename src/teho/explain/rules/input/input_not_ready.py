@@ -16,7 +16,8 @@ THRESHOLDS = {
     "looks_min": chosen(
         20.0,
         "looks",
-        "if Teho looked at the buffer fewer than 20 times, the buffer may be empty by chance",
+        "if Teho looked at the buffer of batches fewer than 20 times, this buffer may be empty by "
+        "chance",
     ),
     "map_percent": chosen(50.0, "%", "above this limit, `map` does most of the pipeline's work"),
 }

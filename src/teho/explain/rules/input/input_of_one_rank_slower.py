@@ -13,8 +13,8 @@ THRESHOLDS = {
     "apart_percent": Threshold(
         10.0,
         "%",
-        "TraceML, a profiler for training, warns if one rank is slower than the others by 10 % of "
-        "the step time",
+        "TraceML, a profiler for training, warns if one rank is slower than the other ranks by "
+        "10 % of the step time",
     ),
 }
 MUTES = (*INPUT_CAUSES, *STARVED, *UNEVEN)

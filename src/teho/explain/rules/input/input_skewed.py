@@ -1,4 +1,4 @@
-"""A few batches take far longer to load than the others."""
+"""A few batches take far longer to load than the other batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THRESHOLDS = {
         "if more than a fifth of the batches cause a long wait, long waits are not exceptions",
     ),
     "waits_min": chosen(
-        20.0, "batches", "if the run has fewer batches, one batch may be slow by chance"
+        20.0, "batches", "if the run has fewer than 20 batches, one batch may be slow by chance"
     ),
 }
 MUTES = ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED)

@@ -51,8 +51,8 @@ def judge(context: ProgramContext) -> Findings:
             ),
             action=(
                 "If you accumulate gradients over several small batches, put the backward pass of "
-                "all but the last one into `with model.no_sync():`. If a step has several losses, "
-                "add them and call `backward` once."
+                "each small batch except the last one into `with model.no_sync():`. If a step has "
+                "several losses, add them and call `backward` once."
             ),
             regain_percent=(0.0, share),
             lines=lines,

@@ -64,8 +64,8 @@ def judge(context: RuleContext) -> Findings:
         elapsed_s >= context.limit("gpu_min_s") and samples >= context.limit("samples_min")
     )
     enough = (
-        "In such a short run, findings about GPUs are only possible, and the use of the other "
-        "resources is not judged."
+        "In such a short run, findings about GPUs are possible, but not certain. "
+        "The use of the other resources is not judged."
         if has_gpus
         else "This is not enough to judge how well the program used its resources."
     )

@@ -29,7 +29,7 @@ THRESHOLDS = {
         20.0,
         "%",
         "TraceML, a profiler for training, calls a difference of 20 % of the step time critical; "
-        "if equal GPUs have the same work, their power normally differs by less",
+        "if equal GPUs have the same work, their power normally differs by less than 20 %",
     ),
     "busy_points": Threshold(
         20.0,

@@ -22,11 +22,13 @@ THRESHOLDS = {
     "grown_points": chosen(
         25.0,
         "%",
-        "a line has grown if its share of the time is 25 percentage points higher at the end "
-        "than at the beginning",
+        "the time of a line of code has grown if the line's share of the time is 25 percentage "
+        "points higher at the end than at the beginning",
     ),
     "last_percent": chosen(
-        50.0, "%", "above this limit, the line that has grown takes most of the time at the end"
+        50.0,
+        "%",
+        "above this limit, the line whose time has grown takes most of the time at the end",
     ),
 }
 _MOST_OF_THE_RISE = 0.75

@@ -1,4 +1,4 @@
-"""A few steps took far longer than the others; saving and waiting for data do not explain this."""
+"""A few steps took far longer than most steps; saving and waiting for data do not explain this."""
 
 from __future__ import annotations
 

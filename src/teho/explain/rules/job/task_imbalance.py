@@ -26,8 +26,8 @@ THRESHOLDS = {
     "end_percent": Threshold(
         10.0,
         "%",
-        "TraceML, a profiler for training, warns if one rank differs from the others by 10 % of "
-        "the step time",
+        "TraceML, a profiler for training, warns if one rank differs from the other ranks by 10 % "
+        "of the step time",
     ),
     "cpu_factor": chosen(
         2.0, "times", "if one task uses twice the CPU time of the others, this task does other work"

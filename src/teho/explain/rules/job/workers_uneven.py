@@ -1,4 +1,4 @@
-"""One worker of a pool has much more work than the others, which wait for it at the end."""
+"""One worker of a pool has much more work than the other workers, which wait for it at the end."""
 
 from __future__ import annotations
 

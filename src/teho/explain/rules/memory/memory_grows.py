@@ -43,20 +43,20 @@ THRESHOLDS = {
     "part_percent": chosen(
         50.0,
         "%",
-        "the growth is steady if the memory grows in each quarter of the run by at least half of "
-        "the mean growth per quarter",
+        "Teho computes the mean growth of the four quarters of the run; the growth is steady if "
+        "each quarter has at least half of this mean",
     ),
     "growth_percent": chosen(
         5.0,
         "%",
-        "if the memory grows by less than 5 % of the limit, a run of 14 times this length would "
+        "if the memory grows by less than 5 % of the limit, a run that is 14 times as long would "
         "not reach the limit",
     ),
     "critical_times": chosen(
-        1.0, "runs", "a run of twice this length would reach the memory limit"
+        1.0, "runs", "a run that is twice as long would reach the memory limit"
     ),
     "warning_times": chosen(
-        4.0, "runs", "a run of five times this length would reach the memory limit"
+        4.0, "runs", "a run that is five times as long would reach the memory limit"
     ),
     "usual_hours": chosen(
         24.0, "hours", "if the time limit of the job is not known, Teho assumes one day"

@@ -31,8 +31,8 @@ _MEANINGS = {
     "in use.",
     "sm_occupancy": "Warps is the number of resident warps, as a share of the largest possible "
     "number.",
-    "tensor": "Tensor, FP64 to FP16 and Integer are the share of time in which these pipes were "
-    "active.",
+    "tensor": "A pipe is a part of the GPU for one kind of arithmetic. Tensor, FP64 to FP16 and "
+    "Integer are the share of time in which each pipe was active.",
     "dram": "Memory is the memory traffic, as a share of the bandwidth.",
 }
 

@@ -78,7 +78,8 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
         watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
         column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
         note="The energy includes the work of all users of the node. The energy of the whole "
-        "node includes CPUs, memory and GPUs: do not add their energy to it.",
+        "node includes CPUs, memory and GPUs: do not add these values to the value of the whole "
+        "node.",
     )
     if any(isinstance(cell, float) for row in nodes.rows for cell in row.values()):
         yield nodes

@@ -116,13 +116,15 @@ def _sentence(roofline: Roofline) -> str:
 def _notes(roofline: Roofline) -> Iterable[str]:
     mean, peaks = roofline.mean, roofline.peaks
     yield (
-        "Arithmetic is an upper bound: the time that each pipe was active, times its "
-        "peak at the highest clock."
+        "Arithmetic is an upper bound. A pipe is a part of the GPU for one kind of arithmetic. "
+        "For each pipe, Teho multiplies two numbers: the share of time in which the pipe was "
+        "active, and the peak of the pipe at the highest clock."
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
-            "The precision of the tensor cores is not recorded: the range is from TF32 to 16 "
-            "bit. With FP8 the value would be higher, and with FP64 it would be lower."
+            "The precision of the tensor cores is not recorded: the lower value is for TF32, and "
+            "the higher value is for 16 bit. With FP8, the value would be higher than this range. "
+            "With FP64, the value would be lower than this range."
         )
     elif mean.pipe_percent.get("gpu_tensor_percent") and "tensor_tf32_tflops" in peaks.unknown:
         yield "The precision of the tensor cores is not recorded: 16 bit is assumed."
