@@ -18,10 +18,10 @@ before and after it. Each *awake* window gives one value in per cent. The benchm
 highest quarter and the lowest quarter of these values. Teho's figure is the mean of the remaining
 values, divided by ten. The table also shows the 95 % confidence interval of Teho's figure (computed
 with the bootstrap method). The figure *stopped again* is computed in the same way from the *stopped
-again* windows. The true value of the figure *stopped again* is 0. In two cases, the column *Budget
-kept* says *too noisy to tell*. In the first case, the interval of *stopped again* contains a value
-that is at least as large as the budget (a minus sign does not count). In the second case, Teho's
-interval contains the budget.
+again* windows. The true value of the figure *stopped again* is 0. The column
+*Budget kept* says *too noisy to tell* under either of two conditions. The first condition is that
+the interval of *stopped again* contains a value that is at least as large as the budget (a minus
+sign does not count). The second condition is that Teho's interval contains the budget.
 
 The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
 during a run. So the benchmark measures the cost of the wrapped functions separately, and adds this

@@ -21,10 +21,10 @@ out the highest quarter and the lowest quarter of these values. Teho's figure is
 remaining values, divided by ten. The table also shows the 95 % confidence interval of Teho's figure
 (computed with the bootstrap method). The figure *stopped again* is computed in the same way from
 the *stopped again* windows. The true value of the figure *stopped again* is 0. So the interval of
-this figure shows how exact the measurements on this machine are. In two cases, the column *Budget
-kept* says *too noisy to tell*. In the first case, the interval of *stopped again* contains a value
-that is at least as large as the budget (a minus sign does not count). In the second case, Teho's
-interval contains the budget.
+this figure shows how exact the measurements on this machine are. The column
+*Budget kept* says *too noisy to tell* under either of two conditions. The first condition is that
+the interval of *stopped again* contains a value that is at least as large as the budget (a minus
+sign does not count). The second condition is that Teho's interval contains the budget.
 
 When the stopped recorder continues, the recorder takes one sample at once. So in the next second,
 the recorder takes eleven samples instead of ten. Because of the eleventh sample, Teho's figure may

@@ -223,8 +223,8 @@ setting. Both gains are in steps per second. If the advice names a number of wor
 uses this number. If the advice asks for different code, different data or a larger allocation, the
 benchmark uses the ideal setting. If the top cause is wrong, *regained* is 0. If the ideal setting
 is less than 5 % faster than the setting with the fault, *regained* is empty. For all runs with Teho
-on this page, we changed one threshold of Teho. With this threshold, a run is too short to judge if
-the run takes less than 5 s. The normal threshold is 60 s.
+on this page, we changed one threshold of Teho: Teho judges each run that takes 5 s or more.
+Normally, Teho judges only runs of 60 s or more.
 
 In fault 9, files are slow to open: a library outside the program (`slow_open.c`) delays each `open`
 of a data file. The memory limit of fault 10 is the limit of a real control group (cgroup). When the
