@@ -101,7 +101,8 @@ def test_unused_gpus_are_named_and_cost_energy(under) -> None:
 
 def test_a_framework_that_cannot_use_the_gpu_gives_no_verdict(under, torch_python: Path) -> None:
     code = "import torch; print(torch.ones(3).sum())"
-    answer = found(*WHERE, "--", torch_python, "-c", code, env=under(IDLE))
+    # On a busy machine, importing PyTorch takes long.
+    answer = found(*WHERE, "--for", "10min", "--", torch_python, "-c", code, env=under(IDLE))
     assert answer["outcome"] == "not_enough_evidence"
     _, gpu = answer["points"][0]["variants"]
     assert gpu["why"].startswith("its PyTorch 2.")

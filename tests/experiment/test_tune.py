@@ -27,7 +27,7 @@ class Images(Dataset):
     def __len__(self):
         return 320
     def __getitem__(self, index):
-        time.sleep(0.004)  # a file that lies far away
+        time.sleep(0.01)  # a file that lies far away
         return torch.randn(3, 16, 16), index % 10
 
 def main():
@@ -45,7 +45,7 @@ main()
 """
 MADE_AT = STARVED[: STARVED.index("loader =")].count("\n") + 1
 BUSY = (
-    STARVED.replace("time.sleep(0.004)", "0")
+    STARVED.replace("time.sleep(0.01)", "0")
     .replace("loader =", "optimizer = torch.optim.SGD(model.parameters())\n    loader =", 1)
     .replace("for weights", "optimizer.step(); sum(range(10**6))\n            for weights")
 )
@@ -81,7 +81,7 @@ def found(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 def test_a_starved_training_is_fed_and_it_is_proved(torch_python: Path, tmp_path: Path) -> None:
     script = written(tmp_path, STARVED)
     done = tune(
-        "--for", "3min", "--window", "1500ms", "--format", "json", "--", torch_python, script
+        "--for", "5min", "--window", "1500ms", "--format", "json", "--", torch_python, script
     )
     assert done.returncode == 0, done.stderr
     answer = found(done)

@@ -262,7 +262,7 @@ def _of_driver(case: Case, proposal: Proposal) -> Iterator[str]:
     """Yield uncertain facts about a build with CUDA: the driver, and code for the GPU."""
     if case.driver is None:
         yield (
-            f"The driver of {case.cluster.title}'s compute nodes is not documented. Of the builds "
+            f"{case.cluster.title} does not document the version of its driver. Of the builds "
             f"that fit, the build for CUDA {numbers(proposal.toolkit)[0]} works with the oldest "
             "drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`."
         )

@@ -47,7 +47,8 @@ THRESHOLDS = {
 }
 MUTES = ("gpu_pcie_bound", "gpu_launch_bound", *DEEP_GPU)
 MUTES_BECAUSE = (
-    "kernels that exchange data with other GPUs are small, and cause the traffic over PCIe"
+    "the exchange of data causes traffic over PCIe, and its kernels are small: the muted rules "
+    "would report only this"
 )
 
 _MB = 1e6

@@ -134,8 +134,8 @@ _LINES_NOTE = (
     "the time in your own functions that the line calls."
 )
 _CHANGE_NOTE = (
-    " First → last quarter: the share of the line itself (self) in the first and in the last "
-    "quarter of the run."
+    " First → last quarter shows two values of Self: the share in the first quarter of the run, "
+    "and the share in the last quarter."
 )
 _EMPTY: dict[str, Cell] = {
     "line": "", "total_percent": "", "share_percent": "", "interval": "", "change": "", "code": "",
