@@ -186,7 +186,7 @@ def test_an_unknown_driver_and_module_version_are_cautions() -> None:
     found = plan_environment(CLUSTERS["aire"], Asked(framework="pytorch"))
     assert isinstance(found, EnvironmentPlan)
     assert found.driver is None
-    assert any("not documented" in text and "--driver" in text for text in found.cautions)
+    assert any("does not document" in text and "--driver" in text for text in found.cautions)
     found = plan_environment(CLUSTERS["puhti"], Asked(framework="tensorflow", version="2.7"))
     assert isinstance(found, EnvironmentPlan)
     assert any("but not 2.7" in text for text in found.cautions)

@@ -7,8 +7,8 @@
 # (2026-06-01) and its history.
 #   Not CuPy 14 with CUDA 13.2: this build needs driver 580 or newer, but the driver of the nodes
 #   is not known.
-# ! The driver of Aire's compute nodes is not documented. Of the builds that fit, the build for
-#   CUDA 12 works with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver
+# ! Aire does not document the version of its driver. Of the builds that fit, the build for CUDA
+#   12 works with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver
 #   VERSION`.
 # ! Anaconda must not be used.
 # ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
