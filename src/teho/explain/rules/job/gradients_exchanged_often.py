@@ -30,7 +30,8 @@ def judge(context: ProgramContext) -> Findings:
     counted.
     """
     for main in context.mains:
-        if (main.library.get("world_size") or 1) < 2:
+        ranks = main.library.get("world_size")
+        if not isinstance(ranks, int) or ranks < 2:
             continue
         per_step = main.library.get("exchanges_per_step")
         if not isinstance(per_step, float) or per_step < context.limit("exchanges_per_step"):
@@ -47,7 +48,7 @@ def judge(context: ProgramContext) -> Findings:
             evidence=(
                 Evidence("exchanges for each step", per_step),
                 Evidence("backward", 100 * backward_s / main.process.wall_s, "%"),
-                Evidence("ranks", main.library["world_size"]),
+                Evidence("ranks", float(ranks)),
             ),
             action=(
                 "If you accumulate gradients over several small batches, put the backward pass of "
