@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import re
 import sys
 import tarfile
@@ -22,8 +21,9 @@ from pathlib import Path
 
 import msgspec
 
-import teho
+from teho.config.settings import Settings
 from teho.model.finding import Finding
+from teho.show.loaded import LoadedRun
 
 HERE = Path(__file__).resolve().parent
 _THRESHOLDS = HERE / "thresholds.toml"
@@ -81,9 +81,8 @@ def findings(place: Path) -> dict[str, list[str]]:
     """Return what the rules find in each program of a round, most important first."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["TEHO_THRESHOLDS"] = str(_THRESHOLDS)
         for directory in unpack(place, Path(folder)):
-            run = teho.load(str(directory))
+            run = LoadedRun(directory, Settings(thresholds=str(_THRESHOLDS)))
             assert run.run.name
             found[run.run.name] = [_in_short(one) for one in run.findings]
     return dict(sorted(found.items()))

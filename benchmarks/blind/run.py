@@ -61,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = msgspec.toml.decode(measured.read_bytes()) if measured.exists() else {}
     for name in options.only.split(",") if options.only else cases:
         run = shlex.split(cases[name]["run"])
+        if options.only_cured and name not in found:
+            parser.error(f"{name} was not recorded in {into}: run it first without --only-cured")
         if not options.only_cured:
             ran = _recorded(place, name, run, into, env)
             found[name] = {"seconds": round(ran.seconds, 1), "exit_code": ran.exit_code}

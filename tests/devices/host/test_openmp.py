@@ -70,6 +70,21 @@ def test_other_programs_have_no_such_figures(
         clock[0] += 1.0
 
 
+def test_the_libraries_are_read_again_only_if_there_are_more_threads(
+    tmp_path: Path, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(openmp, "slurp", lambda path: read.append(path) or b"")
+    threads = OpenMpThreads(str(tmp_path))
+    for count in (2, 2, 3, 2, 3, 4):
+        threads.read({"21": {str(number): 0 for number in range(count)}})
+        clock[0] += 1.0
+    assert len(read) == 3
+    threads.read({})
+    threads.read({"21": {"21": 0, "22": 0}})  # another process with this pid
+    assert len(read) == 4
+
+
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no C compiler on this machine")
 def test_a_real_loop_with_growing_iterations(tmp_path: Path) -> None:
     (tmp_path / "uneven.c").write_text(UNEVEN)

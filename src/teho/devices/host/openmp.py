@@ -41,8 +41,8 @@ class OpenMpThreads:
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
-        self._has_openmp: dict[tuple[str, int], bool] = {}
-        """Pid and number of threads -> whether an OpenMP library is loaded."""
+        self._checked: dict[str, tuple[int, bool]] = {}
+        """Pid -> its number of threads at the last check, and whether OpenMP was loaded."""
         self._before: dict[str, _Ticks] = {}
         self._before_s = 0.0
 
@@ -57,12 +57,14 @@ class OpenMpThreads:
         """
         now_s = time.monotonic()
         elapsed_ticks = (now_s - self._before_s) * _TICKS_PER_S
+        threaded = {pid: ticks for pid, ticks in processes.items() if ticks}
+        self._checked = {pid: self._check(pid, len(ticks)) for pid, ticks in threaded.items()}
         uses = [
             _use(before, ticks)
-            for pid, ticks in processes.items()
-            if ticks and self._is_openmp(pid, len(ticks)) and (before := self._before.get(pid))
+            for pid, ticks in threaded.items()
+            if self._checked[pid][1] and (before := self._before.get(pid))
         ]
-        self._before = {pid: ticks for pid, ticks in processes.items() if ticks}
+        self._before = threaded
         self._before_s = now_s
         most = max(uses, key=lambda use: use.total, default=None)
         if most is None or not most.threads:
@@ -73,12 +75,16 @@ class OpenMpThreads:
             "job_mean_thread_percent": most.total * percent / most.threads,
         }
 
-    def _is_openmp(self, pid: str, threads: int) -> bool:
-        """Return whether a process uses OpenMP; it may load the library together with threads."""
-        key = (pid, threads)
-        if key not in self._has_openmp:
-            self._has_openmp[key] = _loads_openmp(f"{self._proc}/{pid}/maps")
-        return self._has_openmp[key]
+    def _check(self, pid: str, threads: int) -> tuple[int, bool]:
+        """Return the number of threads at the last check, and whether OpenMP was loaded.
+
+        The list of a process's libraries can be long. It is read again only if there are more
+        threads than before: a program may load OpenMP late, and then it starts threads.
+        """
+        most, found = self._checked.get(pid, (0, False))
+        if found or threads <= most:
+            return most, found
+        return threads, _loads_openmp(f"{self._proc}/{pid}/maps")
 
 
 def _use(before: _Ticks, now: _Ticks) -> _Use:

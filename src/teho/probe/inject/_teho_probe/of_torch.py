@@ -196,7 +196,7 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
             notes.fact("torch", optimizer=type(optimizer).__name__)
             try:
                 notes.fact("torch", **_how(optimizer))
-                if _exchanges.count is not None:
+                if _exchanges.are_counted:
                     notes.fact("torch", exchanges_per_step=round(_exchanges.count / steps, 2))
             except Exception as error:
                 notes.failed("torch", error)
@@ -290,8 +290,9 @@ def torch_nn_parallel_distributed(module: Any, notes: Notes) -> None:
 class _Exchanges:
     """How often a replicated model exchanged its gradients."""
 
-    count: int | None = None
-    """None: no model is replicated."""
+    are_counted = False
+    """Whether a model is replicated."""
+    count = 0
     switched_off = 0
     """Number of `no_sync` contexts that the program is in."""
 
@@ -300,18 +301,19 @@ _exchanges = _Exchanges()
 
 
 def _count_exchanges() -> None:
-    if _exchanges.count is not None:
+    if _exchanges.are_counted:
         return
-    _exchanges.count = 0
+    _exchanges.are_counted = True
     autograd = sys.modules["torch"].autograd
     pass_back = autograd.backward
 
     @wraps(pass_back)
     def counted(*args: Any, **kwargs: Any) -> Any:
         if not _exchanges.switched_off:
-            _exchanges.count += 1  # type: ignore[operator]
+            _exchanges.count += 1
         return pass_back(*args, **kwargs)
 
+    # As for the hook after a step: `backward` breaks the compiler's graph already.
     counted._torchdynamo_disable = True  # type: ignore[attr-defined]
     autograd.backward = counted
 
