@@ -60,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     measured = into / "measured.toml"
     found = msgspec.toml.decode(measured.read_bytes()) if measured.exists() else {}
     for name in options.only.split(",") if options.only else cases:
+        if name not in cases:
+            parser.error(f"{name} is not in {options.round}; it has {', '.join(cases)}")
         run = shlex.split(cases[name]["run"])
         if options.only_cured and name not in found:
             parser.error(f"{name} was not recorded in {into}: run it first without --only-cured")
