@@ -32,6 +32,8 @@ from teho.show.plot.bench import draw
 from teho.show.plot.drawn import inlined
 from teho.show.text.document import render_text
 
+ROOT = Path(__file__).parents[2]
+SVG = "http://www.w3.org/2000/svg"
 QUICK = [
     "--quick",
     "--library",
@@ -154,6 +156,18 @@ def test_the_page_loads_no_other_files(answer: str) -> None:
     assert page.svgs == 1
     assert "Leon Sorokin" not in html  # the licence of what draws plots over time
     assert "://" not in html
+
+
+def test_only_the_panel_of_the_loader_names_workers() -> None:
+    """Host memory and the device feed the same images without a loader."""
+    pytest.importorskip("matplotlib")
+    bench = msgspec.json.decode((ROOT / "docs/learn/data/cnn.json").read_bytes(), type=Bench)
+    (measured,) = bench.results
+    titles = [one.text for one in ET.fromstring(draw(measured, "svg")).iter(f"{{{SVG}}}text")]
+    assert "host memory" in titles
+    assert [title for title in titles if title and "workers" in title] == [
+        "loader · 4 workers with prefetch 2"
+    ]
 
 
 def test_a_page_shows_a_name_as_text(answer: str) -> None:

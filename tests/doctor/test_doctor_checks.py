@@ -273,7 +273,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("disk-space", current(free_bytes=16 * MIB - 1), CRITICAL, True, "The current folder is full"),
     ("disk-space", current(free_bytes=16 * MIB), WARNING, False, "is nearly full"),
     ("disk-space", current(free_bytes=GIB - 1), WARNING, False, "is nearly full"),
-    ("disk-space", current(free_files=99), CRITICAL, True, "only 99 new files fit"),
+    ("disk-space", current(free_files=99), CRITICAL, True, "room for only 99 new files"),
     ("disk-space", with_folder("temporary", folder("/tmp", is_writable=False)), CRITICAL, False,
      "/tmp cannot be written to"),
     ("quota", changed(quotas=(quota(45, 50),)), WARNING, False, "90 % of its space"),

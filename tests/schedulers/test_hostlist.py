@@ -163,7 +163,7 @@ def test_the_hosts_of_a_job(tmp_path: Path) -> None:
     hosts.write_text("b 4 q UNDEFINED\na 2 q UNDEFINED\n")
     assert job_hosts({"PE_HOSTFILE": str(hosts)}) == (("b", "a"), (4, 2))
     hosts.write_text("b four q\n")
-    with pytest.raises(InputError, match="has a line 'b four q'"):
+    with pytest.raises(InputError, match="has a line that is not valid: 'b four q'"):
         job_hosts({"PE_HOSTFILE": str(hosts)})
 
 

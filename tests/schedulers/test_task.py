@@ -169,7 +169,8 @@ def test_open_mpi_in_grid_engine(tmp_path: Path):
     task = read_task(job, "n2")
     assert (task.hosts, task.node_count, task.node_rank) == ((), None, 1)
     hosts.write_text("n1 four q\n")
-    with pytest.raises(InputError, match=r"rank 5 on n2: PE_HOSTFILE .* has a line 'n1 four q'"):
+    wrong = r"rank 5 on n2: PE_HOSTFILE .* has a line that is not valid: 'n1 four q'"
+    with pytest.raises(InputError, match=wrong):
         read_task(job, "n2")
 
 

@@ -156,7 +156,8 @@ def job_hosts(environment: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[in
         ) from None
     if strange:
         raise InputError(
-            f"PE_HOSTFILE {name} has a line {strange[0]!r}", "host, slots, queue, processors"
+            f"PE_HOSTFILE {name} has a line that is not valid: {strange[0]!r}",
+            "host, slots, queue, processors",
         )
     return tuple(found), tuple(found.values())
 

@@ -381,12 +381,12 @@ def test_a_sites_greeting_before_the_accounting_is_passed_over():
 def test_a_row_that_does_not_come_apart_is_said():
     with pytest.raises(ValueError, match="columns instead of"):
         slurm_text.read_queue(f"{ROW}1{COLUMN}RUNNING\n")
-    with pytest.raises(ValueError, match="not rows of"):
+    with pytest.raises(ValueError, match="not a table of"):
         slurm_text.read_accounting(f"1{COLUMN}RUNNING{COLUMN}\n")
     assert slurm_text.read_accounting("") == slurm_text.read_queue("") == ()
     with pytest.raises(ValueError, match="columns instead of"):
         slurm_text.read_accounting(f"1{COLUMN}RUNNING{COLUMN}0:0{COLUMN}\n")
-    with pytest.raises(ValueError, match="not rows of"):
+    with pytest.raises(ValueError, match="not a table of"):
         slurm_text.read_accounting(COLUMN.join(["x"] * 19) + COLUMN)
     with pytest.raises(ValueError, match="not a job id"):
         slurm_text.read_accounting(COLUMN.join(["%", "RUNNING", "0:0", *["x"] * 16]) + COLUMN)

@@ -62,7 +62,7 @@ def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) 
         )
     if is_first and folder.total_files and folder.free_files < _FILES.value:
         return critical(
-            f"{name} is full: only {folder.free_files} new files fit.",
+            f"{name} is almost full: it has room for only {folder.free_files} new files.",
             "Delete or pack small files: "
             f"`du --inodes -x --max-depth=1 {folder.path} | sort -n` lists the folders with the "
             "most files.",

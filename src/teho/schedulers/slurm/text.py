@@ -136,7 +136,8 @@ def read_accounting(text: str) -> tuple[Job, ...]:
     before, *rows = _ACCOUNTING_ROW.split(text)
     if _COLUMN in before:
         raise ValueError(
-            f"sacct: not rows of {len(_ACCOUNTING_COLUMNS)} columns: {before[-100:]!r}"
+            "the output of sacct is not a table of "
+            f"{len(_ACCOUNTING_COLUMNS)} columns: {before[-100:]!r}"
         )
     runs: list[list[dict[str, str]]] = []
     for text_of_row in rows:

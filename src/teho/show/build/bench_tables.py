@@ -220,8 +220,8 @@ def _crossovers(measured: Measured) -> list[Table]:
 
 def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
     others = dict.fromkeys(
-        f'A CPU copies no data. So Teho compares the phase "{one.slow_phase}" of the CPU with the '
-        f'phase "{phase}" of the GPU'
+        f"A run on the CPU needs no copy to a device. So Teho compares the phase "
+        f'"{one.slow_phase}" of the CPU with the phase "{phase}" of the GPU'
         for one in own
         if one.slow_phase
     )

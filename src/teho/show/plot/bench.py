@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from teho.bench.example import told_group
 from teho.bench.examples import LIBRARIES
 from teho.bench.judge import key_of
 from teho.bench.verdict import known_peaks, of_placement, told_pair, whose_peak
@@ -119,7 +120,11 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
     places = sorted({float(one.point[measured.axis]) for own in lines.values() for one in own})
     panel.set_xticks(places[:: ceil(len(places) / _MOST_TICKS)])
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
-    panel.set_title(" · ".join(filter(None, (*(phases if len(phases) == 1 else ()), group))))
+    if len(phases) == 1:
+        told = told_group(group, phases[0], measured.groups[group][0])
+        panel.set_title(" · ".join(filter(None, (phases[0], told))))
+    else:
+        panel.set_title(group)
     pair = told_pair(measured)
     for cut in measured.crossovers:
         if (cut.slow, cut.fast) == pair and cut.phase in phases and cut.group in {"", group}:
