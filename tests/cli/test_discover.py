@@ -53,7 +53,7 @@ print(pathlib.Path({str(ANSWERS)!r}, sys.argv[-1] + ".txt").read_text(), end="")
 def test_a_new_cluster_is_written(teho: Teho, slurm: Path, tmp_path: Path) -> None:
     result = teho("clusters", "discover")
     assert result.returncode == 0
-    assert result.stdout.startswith("# oak, as its scheduler described it on ")
+    assert result.stdout.startswith("# Facts from the scheduler of oak, by ")
     assert "--output ~/.config/teho/clusters/oak.toml" in result.stderr
     written = tmp_path / "oak.toml"
     written.write_text(result.stdout)

@@ -90,7 +90,7 @@ def test_a_page_is_escaped_and_has_everything() -> None:
 
 
 def test_one_level_at_a_time() -> None:
-    with pytest.raises(InputError, match="--short together with --why"):
+    with pytest.raises(InputError, match="--short cannot be used together with --why"):
         run("--short", "--why")
 
 

@@ -57,7 +57,7 @@ def test_the_number_alone_goes_to_standard_output(teho: Teho) -> None:
     result = teho("submit", *PLAN, "--", "true")
     assert result.returncode == 0
     assert result.stdout == "1\n"
-    assert "`teho status 1 --follow` follows it" in result.stderr
+    assert "`teho status 1 --follow` follows the job" in result.stderr
 
 
 def test_a_recorded_job_brings_its_report(teho: Teho) -> None:

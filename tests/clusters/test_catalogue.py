@@ -61,7 +61,7 @@ MISTAKES = [
      "partition 'gputest': unknown node kind 'gpus', did you mean 'gpu'?"),
     ('billing = "gpu"', 'billing = "gpuu"', "billing 'gpuu'; expected a table [billing.NAME]"),
     ('max_time = "3d"', 'max_time = "3 moons"', "max_time: '3 moons' is not a length of time"),
-    ('gpu = "v100"', 'gpu = "v10"', "share of an unknown GPU type 'v10', did you mean 'v100'?"),
+    ('gpu = "v100"', 'gpu = "v10"', "for the unknown GPU type 'v10', did you mean 'v100'?"),
     ('name = "gputest"', 'name = ""', "neither name nor label; expected a label"),
     ('purpose = "test"', 'purpose = "test"\nunknown = ["max_job"]', "did you mean 'max_jobs'?"),
     ('purpose = "test"', 'purpose = "test"\nunknown = ["max_cores"]',
@@ -93,5 +93,5 @@ def test_a_retired_cluster_has_a_date_or_a_note_on_its_absence(tmp_path: Path):
     head, rest = text.split("notes = [", 1)
     path = tmp_path / "puhti.toml"
     path.write_text(head.replace("retired_on = 2026-07-31\n", "") + rest.split("]\n", 1)[1])
-    with pytest.raises(InputError, match="status retired without retired_on"):
+    with pytest.raises(InputError, match="status is retired, but retired_on is missing"):
         read_cluster(path)

@@ -99,7 +99,7 @@ def test_what_is_plain_needs_no_note(text):
     [
         ("0,9", "'9' is not a GPU here"),
         ("GPU-aa", "'GPU-aa' is not a GPU here"),
-        ("GPU-zz", "CUDA ignores the rest"),
+        ("GPU-zz", "CUDA ignores this entry and all later entries"),
         ("1,1", "names a GPU twice"),
     ],
 )

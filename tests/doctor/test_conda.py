@@ -35,7 +35,7 @@ BROKEN = {
     "an item with a key": ("channels:\n  - name: defaults\n", "line 2: not the name"),
     "no end": ("channels: [defaults,\n", "has no end"),
     "a word": ("channels: defaults\n", "line 1: `channels` is not a list"),
-    "two": ("channels: [a]\nchannels: [b]\n", "line 2: a second `channels`"),
+    "two": ("channels: [a]\nchannels: [b]\n", "line 2 has a second `channels`"),
     "an alias": ("channels:\n  - *mine\n", "not the name of a channel"),
     "another indent": ("channels:\n  - a\n - b\n", "line 3: the indent"),
     "no space": ("channels:\n  -defaults\n", "line 2: not an item"),
@@ -114,7 +114,7 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
         return file
 
     rc.write_bytes(b"channels: [\xff]\n")
-    assert only().why == "it is not a text in UTF-8"
+    assert only().why == "the file is not a text in UTF-8"
     rc.write_text("channels: {")
     assert only().why == "line 1: `channels` is not a list"
     rc.unlink()

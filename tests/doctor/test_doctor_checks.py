@@ -239,7 +239,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("share", changed(cluster=NARVAL, allocation=allocation(memory_limit_bytes=249 * GIB)), WARNING,
      False, "249 instead of 124 GiB"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=2)), REMARK, False,
-     "fewer cores for each GPU than the cluster's share: 2 instead of 12"),
+     "fewer cores for each GPU than the cluster intends: 2 instead of 12"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=5)), REMARK, False, "5 in"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=13)), WARNING, False, "13"),
     ("active-environment", with_environment(CONDA_PREFIX="/opt/conda/envs/pt"), WARNING, False,
@@ -276,7 +276,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("disk-space", current(free_files=99), CRITICAL, True, "room for only 99 new files"),
     ("disk-space", with_folder("temporary", folder("/tmp", is_writable=False)), CRITICAL, False,
      "/tmp cannot be written to"),
-    ("quota", changed(quotas=(quota(45, 50),)), WARNING, False, "90 % of its space"),
+    ("quota", changed(quotas=(quota(45, 50),)), WARNING, False, "90 % of the allowed space"),
     ("quota", changed(quotas=(quota(50, 50),)), CRITICAL, False, "is used up: 100 %"),
     ("home-caches", with_folder("home", folder("/home/ada", "nfs4")), REMARK, False,
      "The home folder is on nfs4, and contains 6 caches"),
@@ -302,14 +302,14 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
 
 SILENT: list[tuple[str, Snapshot, str, str]] = [
     # id, snapshot, state, a part of what is said
-    ("gpus-allocated", SOUND, "fine", "1 GPU visible; the job was allocated 1"),
-    ("gpus-allocated", LAPTOP, "not_applicable", "no job, and no GPU"),
+    ("gpus-allocated", SOUND, "fine", "1 GPU is visible; the job was allocated 1"),
+    ("gpus-allocated", LAPTOP, "not_applicable", "not a job, and there is no GPU"),
     ("gpus-allocated", changed(allocation=allocation(gpus_held=None)), "not_applicable", "no GPU"),
     ("gpus-allocated", changed(allocation=GRID_ENGINE), "abstained", "does not report how many"),
     ("gpus-allocated", changed(allocation=allocation(gpus_held=4), local_size=4), "fine",
-     "1 GPU visible; the job was allocated 4"),
+     "1 GPU is visible; the job was allocated 4"),
     ("gpus-allocated", whole_node(gpu(2), gpu(0), gpu(1)), "fine", "the job was allocated 1 on"),
-    ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU visible"),  # numbered from 0
+    ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU is visible"),  # numbered from 0
     ("framework-sees-gpus", SOUND, "fine", "pytorch sees 1 GPU"),
     ("framework-sees-gpus", NO_PYTHON, "abstained", "did not answer"),
     ("framework-sees-gpus", changed(python=python(build(), pytorch=GONE)), "abstained", "2 s"),

@@ -171,8 +171,8 @@ def test_our_own_mistake_ends_no_job(where: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--only", "gpu"), "--only gpu: no such check"),
-        (("--in-job", "--self-test"), "--in-job together with --self-test"),
+        (("--only", "gpu"), "--only gpu: there is no such check"),
+        (("--in-job", "--self-test"), "--in-job cannot be used together with --self-test"),
         (("--cluster", "narvla"), "no cluster 'narvla' in the catalogue, did you mean 'narval'?"),
     ],
 )

@@ -227,7 +227,7 @@ def test_a_proxy_is_tried_and_its_password_kept() -> None:
     assert closed.why == "Connection refused"
     strange = collect_snapshot(here(https_proxy="http://:99999999")).proxy
     assert isinstance(strange, Proxy)
-    assert strange.why == "its host or its port is not valid"
+    assert strange.why == "the proxy's host or port is not valid"
 
 
 # Pythons.

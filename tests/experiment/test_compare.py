@@ -133,7 +133,7 @@ def test_each_number_of_a_sweep_is_put_into_the_command(teho: Compare) -> None:
         (["--", "no-such-program"], "no-such-program: command not found"),
         (["--on", "cpu:9999", "--", "true"], "--on cpu:9999: this job has"),
         (["--on", "tpu:1", "--", "true"], "--on tpu:1; expected cpu:N"),
-        (["--for", "5s", "--window", "5s", "--", "true"], "--window 5s and --for 5s"),
+        (["--for", "5s", "--window", "5s", "--", "true"], "--window 5s is not shorter than"),
         (["--site", "nowhere", "--", "true"], "no cluster 'nowhere' in the catalogue"),
         (["--sweep", "rows=1,2", "--", "true"], "{rows} is not in the command"),
         (["--sweep", "rows=0", "--", "echo", "{rows}"], "--sweep rows=0; expected NAME=NUMBER"),

@@ -46,7 +46,7 @@ def test_on_a_cluster_each_variant_is_an_array_of_jobs(sbatch: Path) -> None:
                    "--", "python", "fit.py", "a b")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["4710", "4711"]
-    assert "after the jobs have ended: `teho compare --recorded compare=" in done.stderr
+    assert "after the jobs have ended, `teho compare --recorded compare=" in done.stderr
     tag = done.stderr.partition("--recorded ")[2].split("`")[0]
     measured = f"--tag {tag}", "--window 10s", "--keep-output", "fit.py 'a b'"
     for name, options in (

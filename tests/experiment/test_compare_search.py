@@ -115,7 +115,7 @@ def test_time_for_two_rounds_is_not_enough_and_how_much_more_is_said() -> None:
     found = compared(program, for_s=170)
     assert len(program.done) == 4
     assert found.outcome == "not_enough_evidence"
-    assert "only 2 runs of each variant, but 3 are needed" in found.verdict
+    assert "each variant has only 2 runs, but 3 are needed" in found.verdict
     assert found.points[0].notes[-1] == "`--for 4min` gives 3 runs of each variant."
     again = Simulated({"cpu:1": 30.0, "gpu:1": 20.0}, extra_s=5)
     assert compared(again, for_s=240).outcome == "worth_it"

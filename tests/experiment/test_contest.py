@@ -163,7 +163,7 @@ class TestWhatIsOut:
     def test_two_rounds_are_too_few(self) -> None:
         point = judge(whole_runs(cpu_1=[1.0, 1.0], gpu_1=[9.0, 11.0]), FREE)
         assert point.verdict == (
-            "Not enough evidence: only 2 runs of each variant, but 3 are needed; 1 GPU was 10.00 "
+            "Not enough evidence: each variant has only 2 runs, but 3 are needed; 1 GPU was 10.00 "
             "times as fast as 1 core"
         )
 
@@ -291,7 +291,7 @@ class TestRemarks:
     def test_long_imports_are_shown_as_durations(self) -> None:
         own = [whole(130.0, import_s=100.0)] * 3
         point = judge(runs(cpu_1=own, cpu_2=own), FREE)
-        assert point.notes[0].startswith("Of the run time of 2 min 10 s, 1 min 40 s are imports:")
+        assert point.notes[0].startswith("Imports took 1 min 40 s of the run time of 2 min 10 s:")
 
     @pytest.mark.parametrize(
         ("idle", "said"),

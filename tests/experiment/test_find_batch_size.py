@@ -173,7 +173,7 @@ def test_the_kernel_ends_the_search(torch_python: Path, script: Path) -> None:
     [
         (["--find", "batchsize", "--", "true"], "--find batchsize, did you mean 'batch-size'?"),
         (["--find", "batch-size", "--allow", "tf32", "--", "true"],
-         "--find batch-size and --allow tf32; expected only one of these options"),
+         "--find batch-size cannot be used together with --allow tf32; expected only one"),
         (["--find", "batch-size", "--", "python3", "-c", "raise SystemExit(3)"],
          "the run ended with exit code 3 after"),
         (

@@ -142,8 +142,8 @@ def test_a_full_node_ends_the_run(tmp_path: Path) -> None:
     assert meter.look(MARK) == ""
     node(tmp_path, free_kib=40_000)
     assert meter.look(MARK) == (
-        "Teho ended the program at 938 MiB of 977 MiB, before the program filled the node's "
-        "memory, which other programs use too"
+        "Teho ended the program when 938 MiB of 977 MiB were in use, before the program filled "
+        "the node's memory, which other programs use too"
     )
 
 

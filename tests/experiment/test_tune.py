@@ -135,7 +135,7 @@ def test_a_program_that_ends_early_is_measured_as_far_as_it_came(tmp_path: Path)
         (["--", sys.executable, "-c", "pass"], "call `teho.step()`"),
         (["--", "no-such-program"], "no-such-program: No such file or directory"),
         (["--allow", "batchsize", "--", "true"], "did you mean 'batch-size'"),
-        (["--for", "5s", "--window", "5s", "--", "true"], "--window 5s and --for 5s"),
+        (["--for", "5s", "--window", "5s", "--", "true"], "--window 5s is not shorter than"),
         (["--for", "soon", "--", "true"], "--for: 'soon' is not a length of time"),
         ([], "Missing argument"),
     ],

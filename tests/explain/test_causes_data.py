@@ -44,7 +44,7 @@ class TestSmallFiles:
         verdict = judged(input_small_files, made)
         assert len(verdict) == count
         if verdict:
-            assert figures(verdict[0])["read for each sample"] == pytest.approx(4096)
+            assert figures(verdict[0])["data read for each sample"] == pytest.approx(4096)
             assert verdict[0].regain_percent == (10.0, 20.0)
 
     @pytest.mark.parametrize("netfs_bytes", [0.0, None, 3600.0])
@@ -52,16 +52,16 @@ class TestSmallFiles:
         known = {} if netfs_bytes is None else {"netfs_read_bytes": netfs_bytes}
         part = node(job_read_calls_bytes=3200 * 4096.0, **known)
         finding = found(input_small_files, alone(opening(40.0), parts=[part]))
-        said = {"read from NFS and Lustre": netfs_bytes} if netfs_bytes else {}
+        said = {"data read from NFS and Lustre": netfs_bytes} if netfs_bytes else {}
         assert figures(finding).items() >= said.items()
-        assert ("read from NFS and Lustre" in figures(finding)) is bool(netfs_bytes)
+        assert ("data read from NFS and Lustre" in figures(finding)) is bool(netfs_bytes)
         assert finding.action.startswith("Unpack an archive of the files to the node's own disk")
 
     def test_in_workers(self):
         below = in_worker()
         made = with_workers(opening(20.0, below), fetching(5.0, below), idle(9.0), parts=self.PARTS)
         assert figures(found(input_small_files, made))[
-            "share of loading, opening and reading files"
+            "share of the loading time spent on opening and reading files"
         ] == pytest.approx(80.0)
 
     @pytest.mark.parametrize(("sample_bytes", "count"), [(1.0 * MIB, 1), (1.01 * MIB, 0)])
@@ -193,8 +193,8 @@ class TestOneRank:
     def test_names_it(self):
         finding = found(input_of_one_rank_slower, self.made(5.0, 45.0, 6.0, 7.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 waited for data 45 % of the time, but the other ranks only 6 %: the "
-            "other ranks waited for this rank."
+            "Rank 1 on r01g01 waited for data 45 % of the time, but the other ranks waited for "
+            "data only 6 % of the time: they waited for this rank."
         )
         assert finding.regain_percent == (19.5, 39.0)
 

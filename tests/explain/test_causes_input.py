@@ -147,7 +147,7 @@ class TestInMainProcess:
                 "; or keep the data in memory: 3.12 GiB fit into the 5.00 GiB that stayed free",
             ),
             (294.0, 2, ""),  # each rank has its own
-            (FORBIDDEN, 1, "; or keep the data in memory, if 3.12 GiB fit"),
+            (FORBIDDEN, 1, "; or keep the data in memory, if there is room for 3.12 GiB"),
         ],
     )
     def test_data_may_stay_in_memory_that_was_free(self, rule, peak_gib, ranks, keeping):
@@ -163,7 +163,7 @@ class TestInMainProcess:
         part = NodePart(cores=8, cores_used=4.0, memory_limit=FORBIDDEN)
         made = alone(fetching(60.0), samples=3200, batch_bytes=32 * MIB, parts=[part])
         action = found(input_in_main_process, made).action
-        assert action.endswith("; or keep the data in memory, if 3.12 GiB fit.")
+        assert action.endswith("; or keep the data in memory, if there is room for 3.12 GiB.")
 
     @pytest.mark.parametrize("batch_size", [None, 0])
     def test_unless_it_is_not_known(self, batch_size):
@@ -260,7 +260,8 @@ class TestCollated:
             finding.action
         )
         assert finding.regain_percent == (20.0, 40.0)
-        assert figures(finding)["share of the waiting, putting batches together"] == 25.0
+        label = "share of the waiting time spent on putting batches together"
+        assert figures(finding)[label] == 25.0
 
     def test_a_set_that_only_holds_tensors_may_do_more_with_them(self):
         made = alone(collating(10.0), fetching(30.0), dataset_bytes=1 * GIB)

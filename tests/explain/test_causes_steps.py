@@ -63,7 +63,8 @@ class TestColdCache:
             "first the data came from storage, and later from memory."
         )
         assert finding.severity is Severity.REMARK
-        assert figures(finding)["read from storage, first third"] == 2e8
+        label = "reads from storage in the first third of the time with steps"
+        assert figures(finding)[label] == 2e8
         assert finding.regain_percent == (0.0, pytest.approx(100 * THIRD_S / 4 / 3590))
 
     @pytest.mark.parametrize(("slow", "count"), [(3.0, 1), (3.07, 1), (3.08, 0), (4.0, 0)])
@@ -91,7 +92,8 @@ class TestColdCache:
         assert len(judged(cold_cache, self.made((0.0, 0.0), netfs=(2e8, 1e6)))) == 1
         # What NFS brings stands in both figures.
         finding = found(cold_cache, self.made((2e8, 0.0), netfs=(2e8, 0.0)))
-        assert figures(finding)["read from storage, first third"] == 2e8
+        label = "reads from storage in the first third of the time with steps"
+        assert figures(finding)[label] == 2e8
 
     def test_only_what_was_read_while_it_made_steps(self):
         steps = paced(3, 4, 590)

@@ -209,7 +209,7 @@ class TestTensorCores:
     def test_an_unknown_gpu_is_not_accused(self):
         made = one(UNKNOWN, gpu_tensor_percent=0.0, gpu_fp32_percent=80.0)
         assert judged(gpu_tensor_cores_idle, made).lacked == (
-            "whether there are tensor cores of GPU 0 on r01g01: "
+            "peak of the tensor cores of GPU 0 on r01g01: "
             f"the peak rates of {UNKNOWN} are not known"
         )
 
@@ -383,7 +383,8 @@ class TestHeldIdle:
         assert finding.sentence == (
             "The program used memory of GPU 0 on r01g01, but computed nothing on this GPU."
         )
-        assert figures(finding)["memory that the program used there, GPU 0 on r01g01"] == 30 * GIB
+        used = figures(finding)["memory used by the program on the GPU, GPU 0 on r01g01"]
+        assert used == 30 * GIB
         assert kinds_of(made) == ["gpu_held_idle"]
 
     def test_beside_one_that_worked_it_is_the_idle_one(self):

@@ -124,7 +124,7 @@ class TestUsedOnlyAtFirst:
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
-            "GPU idle at the end, GPU 0 on r01g01": pytest.approx(40.0),
+            "idle time of the GPU at the end, GPU 0 on r01g01": pytest.approx(40.0),
             "GPU busy before, GPU 0 on r01g01": 94.0,
             "last used after, GPU 0 on r01g01": 2160.0,
         }
@@ -195,9 +195,8 @@ class TestUsedOnlyAtFirst:
     def test_gaps_within_are_neither_idle_nor_busy(self):
         busy = repeated((94.0, 20), (None, 5), (94.0, 5), (0.0, 10), (None, 5), (0.0, 15))
         finding = found(gpu_used_only_at_first, scenario(NodePart(gpus=[gpu(busy)])))
-        assert figures(finding)["GPU idle at the end, GPU 0 on r01g01"] == pytest.approx(
-            100 * 25 / 60
-        )
+        idle = figures(finding)["idle time of the GPU at the end, GPU 0 on r01g01"]
+        assert idle == pytest.approx(100 * 25 / 60)
 
     def test_two_severities_become_two_findings(self):
         gpus = [gpu(repeated((94.0, at), (0.0, BINS - at))) for at in (38, 36, 20)]
@@ -253,7 +252,7 @@ class TestLowUse:
 
     def test_a_run_of_no_length_is_not_judged(self):
         made = scenario(NodePart(gpus=[gpu(20.0)]), elapsed_s=0.0)
-        assert judged(gpu_low_use, made).lacked.endswith("recorded for 0 ms of 0 ms")
+        assert judged(gpu_low_use, made).lacked.endswith("recorded for only 0 ms of 0 ms")
 
     def test_one_core_still_gets_one_worker(self):
         made = scenario(NodePart(cores=1, gpus=[gpu(20.0)]))
@@ -276,7 +275,9 @@ class TestLowUse:
 
     def test_a_lost_gpu_says_how_much_of_it_was_seen(self):
         verdict = judged(gpu_low_use, scenarios.lost_gpu())
-        assert verdict.lacked == "GPU busy of GPU 1 on r01g01: recorded for 20 min of 1 h"
+        assert verdict.lacked == (
+            "GPU busy of GPU 1 on r01g01: this signal was recorded for only 20 min of 1 h"
+        )
 
 
 class TestOneIdle:
@@ -284,7 +285,7 @@ class TestOneIdle:
         finding = found(gpu_one_idle, scenarios.one_idle_gpu())
         assert finding.sentence == "GPU 1 on r01g01 was idle while 3 other GPUs worked."
         assert finding.severity is Severity.CRITICAL
-        held = "memory that the program used there, GPU 1 on r01g01"
+        held = "memory used by the program on the GPU, GPU 1 on r01g01"
         assert figures(finding)[held] == 16.5 * GIB
         assert "`torchrun --nproc-per-node=4`" in finding.action
         assert "`--gpus-per-node=3`" in finding.action

@@ -40,7 +40,8 @@ class TestRankImbalance:
             "uneven."
         )
         evidence = figures(finding)
-        assert evidence["time in which it differed much from the others, GPU 5 on r01g02"] == 100
+        label = "time in which the GPU differed much from the others, GPU 5 on r01g02"
+        assert evidence[label] == 100
         assert evidence["GPU power, median of the others"] == 575
         # Its busy share is the highest of all: that alone would have hidden it.
         assert evidence["GPU busy, mean, GPU 5 on r01g02"] == 99
@@ -145,7 +146,7 @@ class TestRankImbalance:
         lost = dict.fromkeys(gpu(), seen)
         verdict = judged(rank_imbalance, scenario(NodePart(gpus=[gpu(95.0), gpu(95.0), lost])))
         assert isinstance(verdict, Abstention)
-        assert "recorded for 20 min of 1 h" in verdict.lacked
+        assert "recorded for only 20 min of 1 h" in verdict.lacked
 
     def test_several_at_once(self):
         finding = found(rank_imbalance, powers(500.0, 500.0, 500.0, 500.0, 500.0, 90.0, 110.0))
@@ -170,9 +171,9 @@ class TestTaskImbalance:
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
-            "first task ended after": 2990.0,
-            "half of the tasks had ended after": 3000.0,
-            "last task ended after": 3600.0,
+            "time after which the first task ended": 2990.0,
+            "time after which half of the tasks had ended": 3000.0,
+            "time after which the last task ended": 3600.0,
         }
 
     def test_one_that_ends_early(self):

@@ -120,7 +120,7 @@ def test_an_empty_file_changes_nothing(site):
         ("[gpu_low_use.busy_percent]\nsource = 'us'", ["gpu_low_use.busy_percent:", "`value`"]),
         (
             "[gpu_throttled.temperature_c]\nvalue = 363\nunit = 'K'",
-            ["gpu_throttled.temperature_c has the unit 'K'", "'°C'"],
+            ["gpu_throttled.temperature_c has the wrong unit 'K'", "'°C'"],
         ),
         ("[gpu_low_use\n", ["site.toml"]),
     ],

@@ -349,7 +349,7 @@ def test_grid_engine_counts_the_slots_of_all_nodes(tmp_path: Path):
     both.hosts = ("n1", "n2")
     environment = {"JOB_ID": "7", "NSLOTS": "8"}
     binding = bind("auto", both, NONE, None, environment, FORTY, str(tmp_path))
-    assert "the job has 4 cores but may run on 40" in binding.why_not
+    assert "the job has 4 cores, but the system lets it run on 40" in binding.why_not
 
 
 @pytest.mark.parametrize(

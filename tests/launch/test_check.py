@@ -45,7 +45,7 @@ def test_ranks_reach_each_other(step):
     assert lines[4].startswith("r01g02  2–3 ")
     assert "all 4 links of the ring in use" in output
     assert "No collective was tested: torch cannot be imported (No module named torch)." in lines
-    assert any(line.startswith("Slowest: rank ") for line in lines)
+    assert any(line.startswith("The slowest rank is rank ") for line in lines)
 
 
 def test_json_has_every_figure_in_base_units(step):

@@ -141,14 +141,14 @@ n1    1      3      A GPU   90.0 MB/s  22.0 us     15.0 ms
 
 All ranks arrived in 250 ms; rank 1 on n1 was the last.
 The clock of n1 is 2.50 s ahead of the clock of n0 (uncertainty: 100 us).
-TCP: median 1.20 GB/s per link, with all 2 links of the ring in use; slowest link 90.0 MB/s, from \
-rank 1 on n1 to rank 0 on n0.
+TCP: the median rate per link is 1.20 GB/s with all 2 links of the ring in use. The slowest link, \
+from rank 1 on n1 to rank 0 on n0, reaches 90.0 MB/s.
 all_reduce through torch 2.9.1, NCCL:
   size    time     algorithm  bus
   1 MiB   400 us   2.60 GB/s  2.60 GB/s
   16 MiB  5.30 ms  3.20 GB/s  3.20 GB/s
-Slowest: rank 1 on n1, 15.0 ms for a matrix product (median of all ranks: 12.5 ms); \
-the other ranks waited 5.00 ms longer than this rank."""
+The slowest rank is rank 1 on n1: it took 15.0 ms for a matrix product \
+(median of all ranks: 12.5 ms); the other ranks waited 5.00 ms longer than this rank."""
     )
 
 

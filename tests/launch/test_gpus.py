@@ -130,7 +130,8 @@ def test_models_that_differ_are_counted_by_speed(tmp_path: Path):
     gpus = find_gpus({}, tree)
     assert gpus.near == [None] * 4
     assert gpus.why_unknown == (
-        "CUDA gives the first number to the fastest GPU, and the GPU models differ"
+        "the order of the GPUs is not known, because the GPU models differ and CUDA puts the "
+        "fastest GPU first"
     )
     assert sides(find_gpus({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, tree)) == [0, 0, 1, 1]
 

@@ -126,7 +126,7 @@ def report(*argv: str) -> str:
 def test_the_report_says_that_python_shut_it_out(option: str, home: Path) -> None:
     said = report("sh", "-c", f'{sys.executable} {option} -c "$0"; :', UNTIL_CHECKED)
     assert NOBODY in said
-    assert f"was started with {option}, which prevents the probe" in said
+    assert f"was started with {option}, so Python did not load the probe" in said
     assert "Where the time went" not in said
 
 
@@ -147,5 +147,5 @@ def test_the_report_says_that_one_of_several_shut_it_out(home: Path) -> None:
     said = report(sys.executable, "-c", start, UNTIL_CHECKED)
     assert NOBODY not in said
     assert ONE in said
-    assert "was started with -I, which prevents the probe" in said
+    assert "was started with -I, so Python did not load the probe" in said
     assert "Where the time went" in said

@@ -61,7 +61,7 @@ batch size  result           samples/s   program  all programs  host memory
      1,024  fits                 1,190  25.5 GiB      26.0 GiB     3.00 GiB
      1,536  fits                     –  38.1 GiB      38.6 GiB     3.00 GiB
      2,048  out of memory            –         –             –            –
-  Memory is the peak of a run. The peak is not known for runs that failed.
+  Each value of memory is the peak of a run. The peak is not known for runs that failed.
 
 Change
   /elsewhere/train.py:31: DataLoader(data, batch_size=512)

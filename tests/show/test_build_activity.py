@@ -42,7 +42,7 @@ def test_amd_tells_how_many_compute_units_had_work():
     missing = dict.fromkeys(DEEP[1:], UNSUPPORTED)
     table = table_of(view_of(gpu(gpu_sm_active_percent=55.0, **missing), vendor="amd"))
     assert [column.key for column in table.columns] == ["node", "gpu", "sm_active"]
-    assert table.note.startswith("SM is the share of the multiprocessors")
+    assert table.note.startswith("The column SM shows the share of the multiprocessors")
     assert "Tensor" not in table.note
 
 

@@ -214,7 +214,10 @@ def test_what_is_missing_is_told():
             "The samples of r01g04 stop after 40 min of 1 h: the recorder was killed or the node "
             "failed."
         ),
-        "No report from ranks 24–31 on r01g04: they were killed before their end was reported.",
+        (
+            "There is no report from ranks 24–31 on r01g04: they were killed before their end was "
+            "reported."
+        ),
     )
     assert facts_of(view)["gpu_energy_j"].note == "at least"
     for sentence in view.troubles:
@@ -246,9 +249,9 @@ def test_nodes_that_nobody_named_are_counted():
 @pytest.mark.parametrize(
     ("nodes", "sentences"),
     [
-        (1, ["No report from rank 1 on n0: it was killed before its end was reported."]),
-        (6, [("No report from ranks 1, 3, 5, 7 and 2 more on n0, n1, n2, n3 and 2 more: they were "
-             "killed before their end was reported.")]),
+        (1, ["There is no report from rank 1 on n0: it was killed before its end was reported."]),
+        (6, [("There is no report from ranks 1, 3, 5, 7 and 2 more on n0, n1, n2, n3 and 2 more: "
+             "they were killed before their end was reported.")]),
     ],
 )  # fmt: skip
 def test_silence_of_many_nodes_is_one_sentence(nodes, sentences):
@@ -262,7 +265,10 @@ def test_silence_of_many_nodes_is_one_sentence(nodes, sentences):
 def test_when_all_were_killed_no_list_follows():
     view = view_of(scenario(NodePart("a", ranks=range(4)), step=step(4, "a")))
     assert view.troubles == (
-        "No report from any of the 4 tasks: they were killed before their end was reported.",
+        (
+            "There is no report from any of the 4 tasks: they were killed before their end was "
+            "reported."
+        ),
     )
 
 

@@ -53,13 +53,13 @@ def test_under_both_roofs():
 
 
 def test_says_that_arithmetic_is_an_upper_bound():
-    assert roofline_of().notes[0].startswith("Arithmetic is an upper bound")
+    assert roofline_of().notes[0].startswith("The speed of arithmetic shown here is an upper bound")
 
 
 def test_cites_the_document_of_the_peaks():
     assert "H100 whitepaper" in roofline_of().notes[-1]
     (roofline,) = view_of(gpu(UNSUPPORTED), model=f"{H100} MIG 1g.10gb").rooflines
-    assert "1/7 of the multiprocessors, 1/8 of the memory's bandwidth" in roofline.notes[-1]
+    assert "1/7 of the multiprocessors and 1/8 of the memory's bandwidth" in roofline.notes[-1]
 
 
 def test_roofs_that_are_one_line_share_it():
@@ -109,7 +109,8 @@ def test_in_text_it_is_a_sentence_and_what_to_know():
     assert (
         "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s at 12.0\n"
         "          FLOP/byte\n"
-        "  Arithmetic is an upper bound. A pipe is a part of the GPU for one kind of\n"
-        "    arithmetic. For each pipe, Teho multiplies two numbers: the share of time in\n"
-        "    which the pipe was active, and the peak of the pipe at the highest clock.\n"
+        "  The speed of arithmetic shown here is an upper bound. A pipe is a part of the\n"
+        "    GPU for one kind of arithmetic. For each pipe, Teho multiplies two numbers:\n"
+        "    the share of time in which the pipe was active, and the peak of the pipe at\n"
+        "    the highest clock.\n"
     ) in text

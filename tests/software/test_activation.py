@@ -86,6 +86,6 @@ def test_env_and_framework_contradict_each_other(teho) -> None:
     options = ["--account", "project_1", "--env", "x", "--framework", "pytorch", "--script"]
     done = teho("plan", "--cluster", "roihu", *options, "--", "python", "train.py")
     assert done.returncode == 2
-    assert "--env together with --framework" in done.stderr
+    assert "--env cannot be used together with --framework" in done.stderr
     done = teho("plan", "--cluster", "roihu", "--env", "x", "--", "python", "train.py")
     assert "--env has no effect without --script" in done.stderr

@@ -256,7 +256,7 @@ def test_without_a_driver_nothing_is_claimed_of_it(
     environment = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / "no_driver.txt")
     done = teho("env", "check", tmp_path / "freeze.txt", env=environment)
     assert done.returncode == 0
-    assert "? Driver: not known for the compute nodes" in done.stdout
+    assert "? Driver: the version on the compute nodes is not known" in done.stdout
     assert "the driver runs it" not in done.stdout
 
 
@@ -281,7 +281,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, teho) -> None:
         ((tmp_path,), "Is a directory"),
         (("--python", tmp_path / "none"), "expected a Python of 3.8 or later"),
         (("--python", broken), "does not list what is installed"),
-        ((broken, "--python", broken), "a FILE and --python together"),
+        ((broken, "--python", broken), "FILE cannot be used together with --python"),
         ((broken, "--gpu-type", "a100"), "--gpu-type without --cluster"),
         ((broken, "--cluster", "arc5"), "did you mean 'arc4'?"),
     ):

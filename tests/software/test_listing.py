@@ -67,7 +67,7 @@ def test_what_is_no_listing_is_named(text: str) -> None:
 def test_a_page_with_a_table_of_figures_is_no_listing() -> None:
     rows = [f"  g1  {gpu}  13.{gpu}" for gpu in range(2)]
     page = "\n".join(["GPU energy", "of each GPU:", "  Hostname  GPU Id  Energy", *rows, "and on"])
-    with pytest.raises(InputError, match=r"page\.txt: 2 of 6 lines name a package; expected"):
+    with pytest.raises(InputError, match=r"page\.txt: only 2 of 6 lines name a package; expected"):
         read_listing(page, "page.txt")
 
 

@@ -155,7 +155,7 @@ MISTAKES = [
     ({"kind": "conda"}, "puhti", "--kind conda: Puhti does not offer this kind"),
     ({"kind": "module", "framework": "cupy"}, "puhti", "--kind module: Puhti documents no module"),
     ({"framework": "cupy"}, "lumi", "LUMI documents no way to install CuPy"),
-    ({"version": "9.9", "kind": "conda"}, "arc4", "--version: conda has no known PyTorch 9.9"),
+    ({"version": "9.9", "kind": "conda"}, "arc4", "Teho does not know PyTorch 9.9 for conda"),
     ({"version": "new"}, "arc4", "--version: 'new'"),
     ({"python": "3.x"}, "arc4", "--python: '3.x'"),
     ({"driver": "latest"}, "arc4", "--driver: 'latest'"),

@@ -266,7 +266,7 @@ def test_why_a_process_could_not_be_read(tmp_path: Path) -> None:
 def test_a_sampler_that_gave_up_is_a_line_of_the_report(tmp_path: Path) -> None:
     _, problems = read(tmp_path, {"gave_up": "OSError: no"}, {"full": True})
     assert len(problems) == 2
-    assert "stacks were not read to the end: OSError: no" in problems[0]
+    assert "the stack sampler failed before the end of the run: OSError: no" in problems[0]
     assert "is full" in problems[1]
 
 

@@ -119,8 +119,8 @@ LOOP = ADD._replace(
 SUM = ADD._replace(
     name="sum",
     title="Sum of three arrays",
-    shows="few additions for each number that is read: so the speed depends on the memory, and on "
-    "whether the compiled code reads each array only once",
+    shows="a sum with few additions for each number that is read: the speed depends on the "
+    "memory, and on whether the compiled code reads each array only once",
     checks=(OutputCheck(_ADD_CHECK, 1e-5),),
 )
 

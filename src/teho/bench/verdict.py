@@ -241,8 +241,8 @@ def _feeds(measured: Measured) -> Iterable[str]:
     timed = {one.phase for one in measured.timings}
     if "host memory" in timed and "on the device" in {*measured.phases} - timed:
         yield (
-            "Without a GPU, there are no rows for data in GPU memory and for GPU use: a CPU's "
-            "memory is both host memory and device memory."
+            "Without a GPU, there are no rows for data in GPU memory and for GPU use. For a CPU, "
+            "host memory and device memory are the same memory."
         )
 
 

@@ -63,12 +63,12 @@ _MOST_PREFETCHED = 64
         "always up to the largest batch for which there are enough images",
         into="batches", default="")  # fmt: skip
 @option("--workers N,…",
-        "Compare these numbers of data-loader workers. Only the first number is measured with all "
-        "batch sizes.",
+        "Compare these numbers of data-loader workers. Only the first number of workers is "
+        "measured with all batch sizes.",
         unset="4,0,1,2,8,16", default="")  # fmt: skip
 @option("--prefetch N,…",
-        "Compare these numbers of batches that each worker prefetches. Only the first number is "
-        "measured with all batch sizes.",
+        "Compare these numbers of batches that each worker prefetches. Only the first number of "
+        "batches is measured with all batch sizes.",
         unset="2,1,4,8", into="prefetches", default="")  # fmt: skip
 @plot_option
 @option("--from FILE",

@@ -86,7 +86,7 @@ def submit_variants(
             raise click.exceptions.Exit(ended.returncode)
         done.append(f"{word} (job {ended.stdout.strip()})")
         sys.stdout.write(ended.stdout)
-    say(f"after the jobs have ended: `teho compare --recorded compare={id_}`")
+    say(f"after the jobs have ended, `teho compare --recorded compare={id_}` compares them")
 
 
 def _usual(cluster: Cluster) -> list[str]:

@@ -78,7 +78,7 @@ def _name(name: str | None, file: Path | None) -> str:
     stem = file.stem if file and file != _STANDARD_OUTPUT else ""
     if name and stem and name != stem:
         raise InputError(
-            f"--name {name} and --output {file}",
+            f"--name {name} and --output {file} have different names",
             f"the same name in both options, such as {name}.toml",
         )
     return name or stem
@@ -104,7 +104,7 @@ def _ask(name: str, today: date) -> Cluster:
                 failure = failure or error
     named = " nor ".join(f"{one.title}'s `{one.inventory_command}`" for one in able)
     raise failure or InputError(
-        f"no scheduler on this machine: neither {named}",
+        f"Teho found no scheduler on this machine: neither {named} is on PATH",
         next_step=(
             "log in to the cluster, and run `teho clusters discover` there; `teho clusters` "
             "lists the clusters that Teho knows"
@@ -139,7 +139,7 @@ def _write(live: Cluster, file: Path | None, today: date) -> None:
 def _header(cluster: Cluster, today: date) -> list[str]:
     """Return the comment at the top of a discovered file, in lines."""
     sentences = (
-        f"{cluster.title}, as its scheduler described it on {today} to `teho clusters discover`.",
+        f"Facts from the scheduler of {cluster.title}, by `teho clusters discover` on {today}.",
         "Add missing facts with their sources. Then run `teho clusters check FILE`.",
         "In each partition, `unknown` names the facts that are not known. Other unknown facts:",
     )

@@ -72,7 +72,8 @@ def command(
     if in_job:
         if self_test or output.form != "text":
             raise InputError(
-                f"--in-job together with {'--self-test' if self_test else '--format'}",
+                "--in-job cannot be used together with "
+                f"{'--self-test' if self_test else '--format'}",
                 "one of them",
             )
         raise click.exceptions.Exit(_in_job(ids, python, data, cluster))

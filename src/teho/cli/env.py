@@ -160,7 +160,7 @@ def check(
     Network: not used.
     """
     if file is not None and python is not None:
-        raise InputError("a FILE and --python together", "one of them")
+        raise InputError("FILE cannot be used together with --python", "one of them")
     target = _target(name, gpu_type, driver)
     found = _check_python(python, target) if file is None else _check_file(file, target)
     from teho.show.build.env import checked_document

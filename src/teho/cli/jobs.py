@@ -237,7 +237,7 @@ def _print_report(submission: Submission, settings: Settings, log: bytes) -> Non
 
     runs = runs_of_job(settings.home_directory, submission)
     if not runs:
-        say(f"no recording of job {submission.number} in {settings.home_directory}")
+        say(f"Teho found no recording of job {submission.number} in {settings.home_directory}")
         return
     if f"teho report {runs[-1].name}".encode() not in log:
         click.echo(err=True)

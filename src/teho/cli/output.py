@@ -144,7 +144,7 @@ def _options(others: tuple[str, ...], *, file: bool) -> Callable[[Any], Any]:
 
 def _read(form: str | None, path: Path | None, short: bool, why: bool) -> Output:
     if short and why:
-        raise InputError("--short together with --why", "one of them")
+        raise InputError("--short cannot be used together with --why", "one of them")
     ending = path.suffix.lower() if path else ""
     if form is None and ending not in _ENDINGS:
         raise InputError(

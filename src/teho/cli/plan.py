@@ -70,7 +70,9 @@ def command(
     """
     request, wishes = read_request(given, argv), read_script_options(given)
     if script and output.form != "text":
-        raise InputError(f"--script together with --format {output.form}", "one of them")
+        raise InputError(
+            f"--script cannot be used together with --format {output.form}", "one of them"
+        )
     if not script and (option := first_given(SCRIPT_NAMES)):
         raise InputError(f"{option} has no effect without --script")
     from teho.planner.answer import answer

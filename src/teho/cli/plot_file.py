@@ -67,4 +67,4 @@ def show_and_draw(
         own.write_bytes(draw(path.suffix[1:]))
         say(f"wrote {own}")
     if not drawings:
-        say(f"--plot {path}: not written, because nothing could be measured")
+        say(f"--plot {path}: the plot is not written, because nothing could be measured")

@@ -75,7 +75,7 @@ class RepeatedRuns:
         """Prints a line about one run, on a terminal."""
         names = ", ".join(placements)
         say(
-            f"runs {program} several times{names and f' on {names}'}, for at most "
+            f"{program} runs several times{names and f' on {names}'}, for at most "
             f"{format_duration(for_s)}; each run writes its files as usual"
         )
 
@@ -98,9 +98,7 @@ def read_times(for_: str, window: str) -> tuple[float, float]:
     """
     for_s, window_s = parse_duration(for_, "--for"), read_window(window)
     if not window_s < for_s:
-        raise InputError(
-            f"--window {window} and --for {for_}", "a window that is shorter than --for"
-        )
+        raise InputError(f"--window {window} is not shorter than --for {for_}", "a shorter window")
     return for_s, window_s
 
 

@@ -118,7 +118,8 @@ def _with_account(report: Report, run: Run, job_id: str) -> Report:
     count = len(runs_of_job_id(home, job_id))
     notes = report.notes
     if count > 1:
-        notes += (f"Newest of {count} recordings of job {job_id}; `teho list` shows the others.",)
+        newest = f"This report is for the newest of {count} recordings of job {job_id}"
+        notes += (f"{newest}; `teho list` shows the others.",)
     number = re.split("[_.]", job_id)[0]
     try:
         jobs = ask.states(backend_for(scheduler, home), [number])[number]

@@ -180,7 +180,7 @@ def with_environment(wishes: ScriptOptions, env: str, cluster: Cluster) -> Scrip
     if not env:
         return wishes
     if wishes.framework:
-        raise InputError("--env together with --framework", "one of them")
+        raise InputError("--env cannot be used together with --framework", "one of them")
     from teho.software.activation import activation_of
 
     return msgspec.structs.replace(wishes, software=activation_of(env, cluster))

@@ -91,7 +91,7 @@ def command(
     check_trial({**given, "local": local}, trial=trial)
     if local and given["env"]:
         raise InputError(
-            "--env together with --local",
+            "--env cannot be used together with --local",
             "one of them",
             "activate the environment first: a local job has the environment of this shell",
         )
@@ -138,9 +138,9 @@ def command(
     if follow:
         raise click.exceptions.Exit(follow_to_end(submission, settings))
     click.echo(number)
-    say(f"`teho status {number} --follow` follows it, `teho cancel {number}` ends it")
+    say(f"`teho status {number} --follow` follows the job, `teho cancel {number}` ends the job")
     if wishes.record:
-        say(f"`teho report {number}` reports on its recording")
+        say(f"`teho report {number}` reports on the recording of the job")
 
 
 def _cluster(name: str | None, *, is_local: bool, elsewhere: bool) -> Cluster:
@@ -160,7 +160,7 @@ def _cluster(name: str | None, *, is_local: bool, elsewhere: bool) -> Cluster:
     cluster = chosen_cluster(None) if name is None else load_cluster(name)
     if found is not None and found.name != name and not elsewhere:
         raise InputError(
-            f"--cluster {name}, but this machine belongs to {found.title}",
+            f"--cluster {name} names another cluster: this machine belongs to {found.title}",
             next_step=f"log in to {cluster.title}, or use `--local` or `--dry-run` here",
         )
     return cluster
@@ -205,7 +205,7 @@ def _check_place(cluster: Cluster, option: Option) -> None:
     named = option.account or os.environ.get(scheduler_of(cluster.scheduler).account_variable)
     if account.required and not named:
         raise InputError(
-            f"no account, but {cluster.title} needs one ({account.source})",
+            f"the job names no account, but {cluster.title} needs one ({account.source})",
             "the project to charge",
             f"`--account {account.example}` with your own project, or the setting `account`",
         )

@@ -38,7 +38,9 @@ def check_trial(given: Mapping[str, Any], *, trial: bool) -> None:
     """
     for name, instead in _WITHOUT.items():
         if trial and given.get(name):
-            raise InputError(f"--trial together with --{name}", "one of them", instead)
+            raise InputError(
+                f"--trial cannot be used together with --{name}", "one of them", instead
+            )
 
 
 def short(request: Request) -> Request:

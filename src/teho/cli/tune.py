@@ -113,7 +113,7 @@ def _check_find(what: str, allow: str) -> None:
         raise InputError(f"--find {what}{did_you_mean(what, [_BATCH_SIZE])}", _BATCH_SIZE)
     if allow:
         raise InputError(
-            f"--find {what} and --allow {allow}",
+            f"--find {what} cannot be used together with --allow {allow}",
             "only one of these options",
             f"`teho tune --find {what} -- COMMAND`",
         )

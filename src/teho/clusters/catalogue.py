@@ -90,7 +90,7 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
         yield f"unknown scheduler {cluster.scheduler!r}{did_you_mean(cluster.scheduler, known)}", ""
     if cluster.status == "retired" and cluster.retired_on is None and not cluster.notes:
         yield (
-            "status retired without retired_on",
+            "the status is retired, but retired_on is missing",
             "a date, or a note that says why the date is missing",
         )
     for kind in cluster.nodes:
@@ -103,7 +103,8 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     for share in cluster.shares:
         _check_memory(share.memory, f"share of GPU {share.gpu!r}, memory")
         if share.gpu not in types:
-            yield f"share of an unknown GPU type {share.gpu!r}{did_you_mean(share.gpu, types)}", ""
+            near = did_you_mean(share.gpu, types)
+            yield f"a share is for the unknown GPU type {share.gpu!r}{near}", ""
     for partition in cluster.partitions:
         for found, expected in _of_partition(cluster, partition):
             yield f"partition {partition.title!r}: {found}", expected
@@ -115,7 +116,7 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
 def _of_partition(cluster: Cluster, partition: Partition) -> Iterator[tuple[str, str]]:
     kinds = {kind.name for kind in cluster.nodes}
     if not partition.title:
-        yield "neither name nor label", "a label, which is shown if jobs name no partition"
+        yield "it has neither name nor label", "a label, which is shown if jobs name no partition"
     for kind in partition.kinds:
         if kind not in kinds:
             yield f"unknown node kind {kind!r}{did_you_mean(kind, kinds)}", ""

@@ -40,5 +40,7 @@ def load_electricity(path: Path) -> Electricity:
         if value is not None and not value >= least:
             raise InputError(f"{path}: {key} = {value}", f"{least:g} or more")
     if found.price_per_kwh is not None and not found.currency:
-        raise InputError(f"{path}: a price without a currency", 'a line such as currency = "EUR"')
+        raise InputError(
+            f"{path}: price_per_kwh has no currency", 'a line such as currency = "EUR"'
+        )
     return found

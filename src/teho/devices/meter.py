@@ -24,8 +24,8 @@ _WRAP_S = 60.0
 minute this would need more than 1 kW, which the GPU cannot draw."""
 _MAY_HAVE_WRAPPED = Missing(
     Reason.UNSUPPORTED,
-    "this GPU's counter starts again from 0 every few minutes; `teho energy -- COMMAND` measures "
-    "its power instead",
+    "this GPU's energy counter starts again from 0 every few minutes; `teho energy -- COMMAND` "
+    "measures the GPU's power instead",
 )
 _STARTED_AGAIN = Missing(
     Reason.FAILED,
@@ -53,7 +53,7 @@ class Meter:
         self._counters, refusals = open_each(lambda vendor: _open(vendor, environment, root))
         if not self._counters:
             raise DeviceError(
-                "no GPU whose energy can be read: " + "; ".join(it.found for it in refusals),
+                "Teho cannot read the energy of any GPU: " + "; ".join(it.found for it in refusals),
                 next_step="`teho devices` shows the GPUs of this node",
             )
         self.devices = tuple(device for part in self._counters for device in part.devices)

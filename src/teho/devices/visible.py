@@ -76,6 +76,9 @@ def selected(
         word = entry.strip()
         if text.strip() in _NONE or word.startswith("-"):
             return found, []  # intended
-        trouble = f"{word!r} is not a GPU here, or was named before; {reader} ignores the rest"
+        trouble = (
+            f"{word!r} is not a GPU here, or was named before; {reader} ignores this entry and all "
+            "later entries"
+        )
         return found, [f"{variable}={text}: {trouble}"]
     return found, []

@@ -47,7 +47,7 @@ _OF_PROJECT = 'set -- "$1" $(lfs project -d "$1"); [ "${2:-0}" -gt 0 ] && lfs qu
 """If a folder belongs to a project, as on LUMI, the project has the limit."""
 _PROXY_S = 2.0
 _IN_CONTAINER = Missing(
-    Reason.UNRECORDED, "it is in a container, which cannot be read from outside"
+    Reason.UNRECORDED, "Python is in a container, which cannot be read from outside"
 )
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
@@ -191,7 +191,7 @@ def _connect(variable: str, url: str) -> Proxy:
         host, port = "", 0
     if not host:
         place = "a proxy without a valid host and port"
-        return Proxy(variable=variable, place=place, why="its host or its port is not valid")
+        return Proxy(variable=variable, place=place, why="the proxy's host or port is not valid")
     why = ""
     try:
         socket.create_connection((host, port), timeout=_PROXY_S).close()

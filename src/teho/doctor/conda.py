@@ -97,7 +97,7 @@ def _file(path: Path) -> CondaFile | None:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return CondaFile(path=str(path), why="it is not a text in UTF-8")
+        return CondaFile(path=str(path), why="the file is not a text in UTF-8")
     try:
         channels, has_defaults = read_channels(text)
     except ValueError as error:
@@ -125,7 +125,7 @@ def read_channels(text: str) -> tuple[tuple[str, ...], bool]:
             continue
         name = "default_channels" if key[2] == "default_channels" else "channels"
         if name in seen:
-            raise ValueError(f"line {number + 1}: a second `{name}`")
+            raise ValueError(f"line {number + 1} has a second `{name}`")
         seen.add(name)
         if name == "channels":
             channels = _list(key["value"] or "", lines, number)
@@ -159,7 +159,7 @@ def _block(lines: list[str], first: int) -> Iterator[str]:
         item = _ITEM.match(_COMMENT.sub("", line))
         if item is None:
             if line[0].isspace() or (bare.startswith("-") and bare != "---"):
-                raise ValueError(f"line {number + 1}: not an item of the list of channels")
+                raise ValueError(f"line {number + 1} is not an item of the list of channels")
             return
         if indent is not None and item["indent"] != indent:
             raise ValueError(f"line {number + 1}: the indent differs from the line above")
@@ -176,5 +176,5 @@ def _channel(word: str, number: int) -> str:
     if quoted := _QUOTED.match(word):
         return quoted["text"]
     if _PLAIN.match(word) is None or word.endswith(":") or ": " in word:
-        raise ValueError(f"line {number + 1}: not the name of a channel")
+        raise ValueError(f"line {number + 1} has an item that is not the name of a channel")
     return word

@@ -31,7 +31,7 @@ def chosen(ids: Collection[str]) -> tuple[Check, ...]:
     known = {check.id: check for check in CHECKS}
     for id_ in ids:
         if id_ not in known:
-            raise InputError(f"--only {id_}: no such check{did_you_mean(id_, known)}")
+            raise InputError(f"--only {id_}: there is no such check{did_you_mean(id_, known)}")
     return tuple(check for check in CHECKS if not ids or check.id in ids)
 
 

@@ -59,7 +59,7 @@ def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
         answer = read_answer(said.stdout)
     except msgspec.MsgspecError as error:
         last = said.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        why = last[0] if last else f"it ended with exit code {said.returncode}"
+        why = last[0] if last else f"the command ended with exit code {said.returncode}"
         raise InputError(f"{found} does not list the installed packages: {why}") from error
     return Python(
         path=found,

@@ -11,9 +11,8 @@ from teho.units import many
 __all__ = ["Measure", "measure_of"]
 
 _LACKING = (
-    "the run ended before the step rate was known, but other runs were stopped early: `--full` "
-    "compares whole "
-    "runs"
+    "the run ended before its step rate was known, so it cannot be compared with runs that were "
+    "stopped early: `--full` compares whole runs"
 )
 
 

@@ -112,8 +112,8 @@ class MemoryMeter:
         for used_bytes, most_bytes, which in found:
             if used_bytes >= _NEAR * most_bytes:
                 return (
-                    f"Teho ended the program at {format_bytes(used_bytes)} of "
-                    f"{format_bytes(most_bytes)}, before the program filled {which}"
+                    f"Teho ended the program when {format_bytes(used_bytes)} of "
+                    f"{format_bytes(most_bytes)} were in use, before the program filled {which}"
                 )
         return ""
 

@@ -72,7 +72,10 @@ def sample_of(run: Run, directory: Path, window_s: float | None) -> Sample:
 
 def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
     if run.end is None:
-        return "the recording has no end: the run still runs, or the recorder was killed"
+        return (
+            "the recording does not contain the end of the run: the run is still running, or the "
+            "recorder was killed"
+        )
     if failed(run.end):
         if run.end.exit_code is None and run.end.signal is None:
             return f"the run failed: {ending(run.end)}"

@@ -151,8 +151,8 @@ def _cache(base: Attempt, room: Room) -> Ways:
         return []
     if any(call["call"] == "shuffle" for call in calls[: maps[-1]]):
         return (
-            "`cache` was not tried: behind `map`, `cache` would repeat the order of `shuffle` "
-            "in each epoch."
+            "`cache` was not tried: the pipeline calls `shuffle` before `map`, so `cache` behind "
+            "`map` would give all epochs the same order."
         )
     samples, size = settings.get("samples"), settings.get("batch_size")
     if not samples or not size or not batch.get("bytes"):
@@ -261,7 +261,10 @@ def _threads(best: Attempt, cores: int) -> Ways:
 def _batch_sizes(base: Attempt, room: Room) -> Ways:
     size = _of(base).get("batch_size")
     if base.loader and base.loader.library != "torch":
-        return "The batch size was not changed: Teho changes it only in a DataLoader of PyTorch."
+        return (
+            "The batch size was not changed: Teho changes the batch size only in a DataLoader of "
+            "PyTorch."
+        )
     if not size or "batch_sampler" in _of(base):
         return "The loader gets whole batches from its sampler, so the batch size was not changed."
     # In the worst case, all memory grows with the batch.

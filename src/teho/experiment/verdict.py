@@ -243,7 +243,7 @@ def _small_print(
     # Half of a program below a second is the start and end of the interpreter.
     if measure.by == "time" and imported > took / (4 if took < 1 else 2):
         notes.append(
-            f"Of the run time of {format_duration(took)}, {format_duration(imported)} are imports: "
+            f"Imports took {format_duration(imported)} of the run time of {format_duration(took)}: "
             "the work is too small to compare cores and GPUs."
         )
     if larger.kind == smaller.kind:
@@ -272,9 +272,9 @@ def _remarks(variants: Sequence[Variant]) -> list[str]:
         notes.append(f"{joined(out)} could not be measured: this verdict covers only CPU cores.")
     if cpus and all(one.why and one.samples for one in cpus) and any(not one.why for one in gpus):
         notes.append(
-            "The program could not be measured without a GPU. If it asks for a GPU by name, as "
-            "PyTorch's `.cuda()` does, use `.to(device)` instead. Without a GPU, `device` is the "
-            "CPU."
+            "The program could not be measured without a GPU. If the program asks for a GPU by "
+            "name, as PyTorch's `.cuda()` does, use `.to(device)` instead. If there is no GPU, set "
+            "`device` to the CPU."
         )
     return notes
 
@@ -302,7 +302,7 @@ def _too_little(variants: Sequence[Variant]) -> str:
     fewest = min(len(one.rates) for one in fit)
     slowest, fastest = min(fit, key=_pace), max(fit, key=_pace)
     return (
-        f"only {counted(fewest, 'run')} of each variant, but {FEWEST_PAIRS} are needed; "
+        f"each variant has only {counted(fewest, 'run')}, but {FEWEST_PAIRS} are needed; "
         f"{fastest.words} {verb_of(_size(fastest), 'was', 'were')} "
         f"{_pace(fastest) / _pace(slowest):.2f} times as fast as {slowest.words}"
     )

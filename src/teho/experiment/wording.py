@@ -14,7 +14,8 @@ _ARGUMENTS = (
     "num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "batch_size",
 )  # fmt: skip
 _REMARKS = {
-    "pin_memory": "Copies overlap with computing only with `.to(device, non_blocking=True)`.",
+    "pin_memory": "Copies to the GPU overlap with computing only if the program uses "
+    "`.to(device, non_blocking=True)`.",
     "batch_size": "This setting changes the training: the learning rate may need an adjustment.",
 }
 _LINES = {
@@ -25,7 +26,7 @@ _LINES = {
 }
 _LINE_REMARKS = {
     "threads": "Or set `OMP_NUM_THREADS` in the environment.",
-    "tf32": "Matrix products then have 10 bits of mantissa: check the result.",
+    "tf32": "With TF32, matrix products have 10 bits of mantissa: check the result.",
     "autocast": "This setting changes the numbers: check the result.",
 }
 _OF_GRAIN = "This line reads the pipeline: change the code that makes the pipeline."

@@ -197,7 +197,7 @@ class RuleContext:
         if series is None:
             return None
         values = [value for bin_ in bins if (value := series[bin_]) is not None]
-        unseen = Missing(Reason.UNRECORDED, "not recorded while the GPU was busy")
+        unseen = Missing(Reason.UNRECORDED, "this signal was not recorded while the GPU was busy")
         mean = fmean(values) if values else unseen
         return self.figure(place, METRICS_BY_NAME[metric].label, mean)
 
@@ -289,7 +289,8 @@ class RuleContext:
         whole_s = self.summary.elapsed_s
         if covered_s > 0 and covered_s >= whole_s * self.limit("covered_percent_min") / 100:
             return found
-        seen = f"recorded for {format_duration(covered_s)} of {format_duration(whole_s)}"
+        covered, whole = format_duration(covered_s), format_duration(whole_s)
+        seen = f"this signal was recorded for only {covered} of {whole}"
         return Missing(Reason.UNRECORDED, seen)
 
     def _note(self, place: Place, what: str, found: _T | Missing) -> _T | None:

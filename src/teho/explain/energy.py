@@ -24,7 +24,8 @@ COUNTER, INTEGRATED = "counter", "integrated power"
 """Source of an energy."""
 
 _ON_ITS_CARD = Missing(
-    Reason.UNSUPPORTED, "counted with the other GPU of its card: the card has only one counter"
+    Reason.UNSUPPORTED,
+    "this GPU is counted with the other GPU of its card: the card has only one energy counter",
 )
 
 _TICK_S = 0.1
@@ -40,7 +41,7 @@ _COVERED_SHARE = 0.95
 _LONGEST_WINDOW_S = 1.0
 """The longest known averaging window of a power reading, of GA10x and Ada."""
 
-_NOT_READ = Missing(Reason.UNRECORDED, "not among the recorded metrics")
+_NOT_READ = Missing(Reason.UNRECORDED, "the recorded metrics do not include this")
 _NO_POWER_OF_MODULE = Missing(
     Reason.UNSUPPORTED,
     "the energy counter covers the whole module with its CPU, but the power covers only the GPU",

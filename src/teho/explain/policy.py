@@ -100,7 +100,7 @@ def _replaced(old: Threshold, given: object, key: str, path: Path) -> Threshold:
     if not math.isfinite(new.value):
         raise _wrong(path, f"{key} is {new.value}", number)
     if new.unit not in {None, old.unit}:
-        raise _wrong(path, f"{key} has the unit {new.unit!r}", repr(old.unit))
+        raise _wrong(path, f"{key} has the wrong unit {new.unit!r}", repr(old.unit))
     source = new.source or (old.source if new.value == old.value else f"set in {path}")
     return Threshold(new.value, old.unit, source)
 

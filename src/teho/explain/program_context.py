@@ -172,7 +172,7 @@ class ProgramContext(RuleContext):
             return ""
         free = self.free_bytes(main)
         if free is None:
-            return f"; or keep the data in memory, if {format_bytes(size)} fit"
+            return f"; or keep the data in memory, if there is room for {format_bytes(size)}"
         if size > free:
             return ""
         sizes = f"{format_bytes(size)} fit into the {format_bytes(free)}"

@@ -109,7 +109,7 @@ def _place(context: RuleContext, gpu: NodeGpu, peaks: Peaks | None) -> Place | N
     place = _at(peaks, memory, percents)
     if place.bytes_per_s > 0 and place.least_flop_per_s > 0:
         return place
-    nothing = Missing(Reason.UNRECORDED, "at least one of the two was zero")
+    nothing = Missing(Reason.UNRECORDED, "the floating-point work or the memory traffic was zero")
     context.figure(gpu, "floating-point work and memory traffic", nothing)
     return None
 

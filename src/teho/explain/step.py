@@ -36,7 +36,7 @@ _JOB_STATES = {
     "completed": "the job has ended",
     "failed": "the job failed",
     "cancelled": "the job was cancelled",
-    "timed_out": "at the job's time limit",
+    "timed_out": "the job reached its time limit",
     "out_of_memory": "the job ran out of memory",
     "node_failed": "a node of the job failed",
     "preempted": "the job was preempted",

@@ -58,7 +58,7 @@ def survey_verdict(survey: Survey) -> tuple[VerdictSeverity, str]:
     if not any(map(_lacks, energy)):
         parts.append("energy is read from a counter")
     elif all(map(_lacks, energy)) and not any(map(_lacks, powers)):
-        parts.append("energy is only computed from power")
+        parts.append("energy is not read from a counter, but computed from power")
     else:
         parts.append(_had("energy", energy))
     failed += [sentence for vendor in survey.gpus for sentence in _silent(vendor)]

@@ -23,7 +23,7 @@ def mean_of(gpus: Sequence[GpuSummary], metric: str) -> Figure:
 
     GPUs that did not record it are left out; the mean is missing if no GPU did.
     """
-    nothing = Missing(Reason.UNRECORDED, "not among the recorded metrics")
+    nothing = Missing(Reason.UNRECORDED, "the recorded metrics do not include this")
     found = [gpu.stats.get(metric, nothing) for gpu in gpus]
     stats = [stat for stat in found if isinstance(stat, Stat)]
     if not stats:

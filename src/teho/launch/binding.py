@@ -160,9 +160,9 @@ def _find_pool(
         return _Pool(cores, count * task.local_size, shared=False, why_not=why_not)
     if granted is not None and count > granted:
         why_not = (
-            f"on this node, the job has {granted} core{'s' * (granted != 1)} but may run on "
-            f"{count} cores. It is not known which of these cores belong to the job: the others "
-            "may belong to other jobs"
+            f"on this node, the job has {granted} core{'s' * (granted != 1)}, but the system lets "
+            f"it run on {count} cores. It is not known which of these cores belong to the job: the "
+            "other cores may belong to other jobs"
         )
         return _Pool(usable, granted, shared=True, why_not=why_not)
     everything = granted or os.cpu_count() or 1
@@ -311,8 +311,8 @@ def _from_file(name: str, task: Task, allowed: frozenset[int]) -> list[int]:
                 raise InputError(f"--bind {name}, line {number}: {error}") from None
     if len(shares) < task.local_size:
         raise InputError(
-            f"--bind {name}: {len(shares)} line{'s' * (len(shares) != 1)} with cores, but "
-            f"{task.local_size} tasks on a node",
+            f"--bind {name}: the file has {len(shares)} line{'s' * (len(shares) != 1)} with cores, "
+            f"but {task.local_size} tasks run on a node",
             "a line for each local rank",
         )
     cores = shares[task.local_rank]

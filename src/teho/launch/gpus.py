@@ -71,7 +71,10 @@ def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
     if own and len(own) != len(names):
         why = f"the step has {len(own)} GPUs, but this task sees {len(names)}"
     elif len({gpu.get("Model") for gpu in nvidia}) > 1 and not in_order:
-        why = "CUDA gives the first number to the fastest GPU, and the GPU models differ"
+        why = (
+            "the order of the GPUs is not known, because the GPU models differ and CUDA puts the "
+            "fastest GPU first"
+        )
     elif own:
         # Slurm numbers the device files. CUDA numbers the GPUs in the order of the bus.
         minors = {gpu.get("Device Minor", ""): gpu["address"] for gpu in nvidia}

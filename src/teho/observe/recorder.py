@@ -340,7 +340,9 @@ class Recorder:
             except OSError as error:
                 self._trouble(f"the probes' data could not be written: {error}")
             if self._spool.is_full:
-                self._trouble("too many Python processes: the later processes have no probe")
+                self._trouble(
+                    "there are too many Python processes: the later processes have no probe"
+                )
         if self._journal.problem:
             self._trouble(f"samples could not be written: {self._journal.problem}")
         if self._journal.lost_rows:

@@ -150,7 +150,7 @@ class RemoteRecorders:
             said = f": {self._reasons[0]}" if self._reasons else ""
             found.append((0.0, f"no recorder started on {_names(absent)}{said}"))
         if cut_off := sorted(self._begun - self._sealed):
-            what = f"the recorders of {_names(cut_off)} were cut off"
+            what = f"the recorders of {_names(cut_off)} did not complete their recordings"
             found.append((time.monotonic() - self._began_s, what))
         if self._other_places:
             places = [f"{node}:{place}" for node, place in sorted(self._other_places.items())]

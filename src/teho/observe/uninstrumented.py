@@ -34,7 +34,7 @@ class Uninstrumented:
                 continue
             who = f"{name} (process {pid})"
             if option := _blocking_option(words):
-                self._flagged = f"{who} was started with {option}, which prevents the probe"
+                self._flagged = f"{who} was started with {option}, so Python did not load the probe"
                 return
             self._other = self._other or (
                 f"{who} is older than Python 3.8, or does not get PYTHONPATH (for example after "

@@ -117,16 +117,17 @@ def _spread(case: Case) -> Iterator[Advice]:
     if case.shape.nodes > even:
         yield Advice(
             kind="gpus_spread",
-            sentence=f"{request.gpus} GPUs with {case.shape.cores_per_node * case.shape.nodes} "
-            f"cores need {case.shape.nodes} nodes; with fewer cores, the GPUs fit on "
-            f"{counted(even, 'node')}; `--nodes {even}` shows which limit is exceeded",
+            sentence=f"this plan uses {case.shape.nodes} nodes for {request.gpus} GPUs and "
+            f"{case.shape.cores_per_node * case.shape.nodes} cores, because a job on "
+            f"{counted(even, 'node')} would exceed a limit; `--nodes {even}` shows this limit",
             source=case.kind.source,
         )
     elif case.shape.nodes > fewest:
         full = f"{(fewest - 1) * most} or {fewest * most}"
         yield Advice(
             kind="gpus_spread",
-            sentence=f"{request.gpus} GPUs need {case.shape.nodes} nodes, with "
+            sentence="all nodes of a job have the same number of GPUs, so "
+            f"{request.gpus} GPUs need {case.shape.nodes} nodes, with "
             f"{counted(case.shape.gpus_per_node, 'GPU')} on each; a job of {full} GPUs uses {most} "
             "GPUs on each node",
             source="`man sbatch`: --gres and --gpus-per-node set the number of GPUs per node",

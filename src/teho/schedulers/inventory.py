@@ -189,7 +189,10 @@ def _notes(host: Host, features: frozenset[str]) -> str:
         notes.append(f"Features: {', '.join(sorted(features))}.")
     if len(host.gpus) > 1:
         types = ", ".join(f"{count} × {gpu_type}" for gpu_type, count in host.gpus)
-        notes.append(f"The same nodes have {types}; this file has a node kind for each type.")
+        notes.append(
+            f"These nodes have several types of GPUs: {types}. This file has a node kind for each "
+            "type, with the same nodes."
+        )
     return " ".join(notes)
 
 

@@ -202,9 +202,9 @@ def _slurm(environment: Mapping[str, str]) -> Task:
         from teho.units import counted
 
         raise InputError(
-            f"Slurm lists {counted(len(hosts), 'node')}, and numbers of tasks for "
-            f"{counted(len(tasks_per_node), 'node')}; this node is number {node_rank} (numbers "
-            "begin at 0)",
+            f"Slurm lists {counted(len(hosts), 'node')}, and gives numbers of tasks for "
+            f"{counted(len(tasks_per_node), 'node')}; this node is number {node_rank}, and the "
+            "first node is number 0",
             "the same number of nodes in SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE",
         )
     job, step = _slurm_job(environment), _slurm_step(environment)
@@ -353,14 +353,14 @@ def _check(task: Task) -> None:
             "begin at 0)"
         )
     elif task.local_size > task.size:
-        found = f"{task.local_size} tasks on this node, and {task.size} in all"
+        found = f"there are {task.local_size} tasks on this node, but only {task.size} in all"
     elif task.tasks_per_node and sum(task.tasks_per_node) != task.size:
         found = (
-            f"{task.size} tasks in all, but the numbers of tasks of all nodes add up to "
+            f"there are {task.size} tasks in all, but the numbers of tasks of all nodes add up to "
             f"{sum(task.tasks_per_node)}"
         )
     elif task.hosts and task.node_rank >= len(task.hosts):
-        found = f"node number {task.node_rank} of {len(task.hosts)} (numbers begin at 0)"
+        found = f"this node is number {task.node_rank} of {len(task.hosts)} (numbers begin at 0)"
     else:
         return
     raise InputError(

@@ -60,7 +60,7 @@ class Variables:
             value = parse(text)
             if value is not None:
                 return value
-            self.notes.append(f"{name} is {text[:60]!r}, not {expected}; it was not used.")
+            self.notes.append(f"{name} was not used: its value {text[:60]!r} is not {expected}.")
         return None
 
 

@@ -99,7 +99,7 @@ def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = Non
         said = (facts or {}).get(package.name, "")
         if said:
             kind, _, toolkit = said.partition(" ")
-            told = _known(told, kind, toolkit, f"its own files say {said}")
+            told = _known(told, kind, toolkit, f"the package's own files say {said}")
         elif told.kind == "unknown" or told.framework == "jax":
             told = _beside(told, package, everything)
         # conda's `pytorch-cpu` only requires `pytorch`. pip's `tensorflow-cpu` is the framework.

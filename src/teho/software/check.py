@@ -136,7 +136,7 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
             severity="warning",
             sentence="TensorFlow has no CUDA libraries: it finds a GPU only if modules provide "
             "CUDA and cuDNN.",
-            evidence="no nvidia-cuda-runtime and no nvidia-cudnn among the packages",
+            evidence="the packages include neither nvidia-cuda-runtime nor nvidia-cudnn",
             action=f"`pip install 'tensorflow[and-cuda]=={build.version.partition('+')[0]}'`",
         )
 
@@ -237,8 +237,9 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
     cuda = [one for one in looked.builds if one.kind == "cuda"]
     if cuda and target.driver is None:
         yield (
-            f"Driver: not known for {target.cluster or 'the compute nodes'}. Run this command on "
-            "a compute node, or add `--driver VERSION`: nvidia-smi shows the version there."
+            f"Driver: the version on {target.cluster or 'the compute nodes'} is not known. Run "
+            "this command on a compute node, or add `--driver VERSION`: nvidia-smi shows the "
+            "version there."
         )
     for build in cuda:
         toolkit = looked.cuda or build.toolkit
@@ -246,7 +247,7 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
             what = f"the lowest version for CUDA {toolkit}" if toolkit else "the build's CUDA"
             yield f"Driver: {what} is not known ({TITLES[build.framework]} {build.version})."
     if cuda and not target.gpu:
-        yield "GPU: not known. Name the cluster with `--cluster NAME`."
+        yield "GPU: the GPU model is not known. Name the cluster with `--cluster NAME`."
     if looked.builds and target.others:
         yield (
             f"GPU: the check is for {target.gpu}. {target.cluster} also has "

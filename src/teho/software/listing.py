@@ -104,7 +104,8 @@ def read_listing(text: str, source: str) -> Listing:
     if not packages or (counts.keys() <= _TABLES and 2 * len(packages) < len(said)):
         count = len(text.splitlines())
         raise InputError(
-            f"{source}: {len(packages) or 'none'} of {counted(count, 'line')} "
+            f"{source}: {f'only {len(packages)}' if packages else 'none'} of "
+            f"{counted(count, 'line')} "
             f"name{'' if len(packages) > 1 else 's'} a package",
             "what `conda list`, `conda create` or `pip freeze` prints, or a lock file",
             "`pip freeze > FILE` in the environment, or `teho env check --python PATH`",

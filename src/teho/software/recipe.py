@@ -122,7 +122,8 @@ def _check_version(wish: SoftwareRequest) -> None:
     known = [one.version for one in releases(wish.framework, wish.channel)]
     if wish.version and not any(is_of_release(wish.version, one) for one in known):
         raise InputError(
-            f"--version: {wish.channel} has no known {TITLES[wish.framework]} {wish.version}",
+            f"--version: Teho does not know {TITLES[wish.framework]} {wish.version} for "
+            f"{wish.channel}",
             f"one of {', '.join(known)}",
         )
 

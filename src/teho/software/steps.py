@@ -26,7 +26,7 @@ __all__ = ["Asked", "Case", "Commands", "commands_for", "conda_activation"]
 
 _HIDES = (
     "CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only "
-    "for this command. In ~/.bashrc, it would hide that a node has no GPU."
+    "for this command. In ~/.bashrc, the variable would hide that a node has no GPU."
 )
 _CONDA = {"pytorch": "pytorch", "tensorflow": "tensorflow", "jax": "jaxlib", "cupy": "cupy"}
 _URLS = (

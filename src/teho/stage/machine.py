@@ -67,7 +67,7 @@ def read_place(text: str, option: str) -> Place:
         return Place("", text)
     host, path = remote["host"], remote["path"]
     if path.startswith(":"):
-        raise InputError(f"{shown(text)}: a module of an rsync server", "a path, or HOST:PATH")
+        raise InputError(f"{shown(text)} is a module of an rsync server", "a path, or HOST:PATH")
     if host.startswith("-"):
         raise InputError(f"{shown(text)}: no host begins with -", "a path, or HOST:PATH")
     return Place(host, path)

@@ -76,7 +76,7 @@ def load_counter(home: Path, node: str, device: str, now: SavedCounter) -> Saved
             f"`--save` read the energy counter of {device} {where}, but this command runs {here}"
         )
     elif saved.at_s > now.at_s:
-        found = f"{path}: its time is {saved.at_s - now.at_s:.0f} s in the future"
+        found = f"the time in {path} is {saved.at_s - now.at_s:.0f} s in the future"
     else:
         return saved
     raise InputError(found, next_step=_SAVE_AGAIN)

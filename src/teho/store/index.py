@@ -78,7 +78,7 @@ def find_run(reference: str, home: Path) -> Path:
     if fitting:
         shown = ", ".join(fitting[:4]) + (", …" if len(fitting) > 4 else "")
         raise RunNotFoundError(
-            f"{len(fitting)} runs begin with {reference!r}: {shown}",
+            f"the ids of {len(fitting)} runs begin with {reference!r}: {shown}",
             "a longer beginning that fits only one id",
             "type more characters of the id",
         )
@@ -118,7 +118,7 @@ def _directory_of_run(path: Path) -> Path:
             )
         if not run_file(path).exists():
             raise RunNotFoundError(
-                f"{path}: not a run, because it has no run.json",
+                f"{path} is not a run, because it has no run.json",
                 "a directory that `teho run` wrote",
                 "`teho show RUN --path` prints the directory of a run",
             )
@@ -308,7 +308,7 @@ def remove_run(directory: Path) -> None:
         strange = sorted(path.name for path in directory.iterdir() if not is_ours(path.name))
         if strange:
             raise RecordingError(
-                f"{directory}: has files that Teho did not write: {', '.join(strange[:3])}",
+                f"{directory} has files that Teho did not write: {', '.join(strange[:3])}",
                 "only the files of a recording",
                 "move them away first",
             )

@@ -91,13 +91,13 @@ def _read(directory: Path) -> _Part:
     run = read_run(directory)
     if run.step is None:
         raise RecordingError(
-            f"{directory}: a run of one program, not of a job's step",
+            f"{directory} is a run of one program, not of a job's step",
             "parts of one step",
             "`teho show RUN` prints the step of a run",
         )
     if run_state(run, directory) is RunState.RUNNING:
         raise RecordingError(
-            f"{directory}: is still being written",
+            f"{directory} is still being written",
             "parts that have ended",
             "merge them when the job is over",
         )
@@ -118,7 +118,7 @@ def _first(parts: Sequence[_Part]) -> _Part:
 def _check_same_step(first: _Part, part: _Part) -> None:
     if part.step.key != first.step.key:
         raise RecordingError(
-            f"{part.directory}: belongs to step {part.step.key}",
+            f"{part.directory} belongs to step {part.step.key}",
             f"a part of step {first.step.key}, like {first.directory}",
             "merge only the parts of one step",
         )

@@ -69,7 +69,7 @@ def read_run(directory: Path) -> Run:
         version = msgspec.json.decode(content, type=_Versioned).format
         if version > FORMAT_VERSION:
             raise NewerFormatError(
-                f"{path}: written in format {version}",
+                f"{path} is in format {version}, which is too new for this version of Teho",
                 f"format {FORMAT_VERSION} or older",
                 "`pip install --upgrade teho`",
             )
@@ -268,7 +268,7 @@ def _read_stream(
     problem = None
     with pa.OSFile(str(path), "rb") as file:
         if file.size() == 0:
-            return _empty(), f"{path}: empty: the run ended before the first samples were written"
+            return _empty(), f"{path} is empty: the run ended before the first samples were written"
         try:
             reader = pa.ipc.open_stream(file)
             schema = reader.schema
@@ -281,7 +281,7 @@ def _read_stream(
                 raise DamagedError(
                     f"{path}: {_first_line(error)}", "an Arrow stream", "move that file away"
                 ) from error
-            problem = f"{path}: truncated; its {len(batches)} complete batches are used"
+            problem = f"{path} is truncated; Teho uses only its {len(batches)} complete batches"
     table = _only(pa.Table.from_batches(batches, schema) if batches else _empty(), kind)
     if columns is not None:
         table = table.select([name for name in columns if name in table.column_names])

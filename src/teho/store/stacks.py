@@ -85,7 +85,9 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
         elif "full" in line:
             problems.append(f"{path}: the stack sampler's file is full: later stacks are missing")
         elif "gave_up" in line:
-            problems.append(f"{path}: stacks were not read to the end: {line['gave_up']}")
+            problems.append(
+                f"{path}: the stack sampler failed before the end of the run: {line['gave_up']}"
+            )
         elif "process" in line:
             process = found[f"{node}-{line['process']}" if node else line["process"]]
             if "failed" in line:

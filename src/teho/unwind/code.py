@@ -124,27 +124,27 @@ def head_bytes(layout: Layout) -> int:
 def _bytes(memory: Memory, layout: Layout, address: int) -> bytes:
     head = memory.some(address, _AT_ONCE_BYTES)
     if len(head) < layout.bytes_data:
-        raise UnwindError("a table of lines cannot be read")
+        raise UnwindError("the table of line numbers of a function cannot be read")
     size = _POINTER.unpack_from(head, layout.bytes_size)[0]
     if size > _LONGEST_TABLE:
-        raise UnwindError("a table of lines is too long")
+        raise UnwindError("the table of line numbers of a function is too long")
     return _part(memory, head, address, layout.bytes_data, size)
 
 
 def _text(memory: Memory, layout: Layout, address: int) -> str:
     head = memory.some(address, _AT_ONCE_BYTES)
     if len(head) < layout.str_ascii:
-        raise UnwindError("a name cannot be read")
+        raise UnwindError("the name of a function or its file cannot be read")
     size = _POINTER.unpack_from(head, layout.str_size)[0]
     bits = head[layout.str_state]
     if size > _LONGEST_TEXT:
-        raise UnwindError("a name is too long")
+        raise UnwindError("the name of a function or its file is too long")
     if bits & _ASCII:
         at, length, coding = layout.str_ascii, size, "ascii"
     else:
         width = bits >> 2 & 7
         if width not in _CODINGS:
-            raise UnwindError("a name is not a string")
+            raise UnwindError("the name of a function or its file is not a string")
         at, length, coding = layout.str_other, size * width, _CODINGS[width]
     return _part(memory, head, address, at, length).decode(coding, "replace")
 

@@ -166,7 +166,7 @@ def test_without_either_way_both_reasons_are_given(opened, engine) -> None:
     with pytest.raises(DeviceError) as caught:
         opened(FIRST, PATH="/nonexistent")
     assert "127.0.0.1:9 cannot be read" in caught.value.found
-    assert "no `dcgmi` on the PATH" in caught.value.found
+    assert "`dcgmi` is not on the PATH" in caught.value.found
     assert "DCGM host engine" in caught.value.next_step
 
 

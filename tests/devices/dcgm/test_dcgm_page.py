@@ -176,7 +176,7 @@ def test_a_page_that_hangs_from_the_start_costs_a_second(exporter, opened, monke
     monkeypatch.setattr(dcgm_page, "_FIRST_ANSWER_S", 0.2)
     exporter.hangs = True
     began_s = time.monotonic()
-    with pytest.raises(DeviceError, match=r"does not answer within.*no `dcgmi` on the PATH"):
+    with pytest.raises(DeviceError, match=r"does not answer within.*`dcgmi` is not on the PATH"):
         opened(FIRST, DCGM_EXPORTER_URL=exporter.url)
     assert time.monotonic() - began_s < 2
 

@@ -81,7 +81,9 @@ def test_a_metric_that_fails_on_its_own_is_missing_alone(bench: Bench):
     assert values[TENSOR] == Missing(
         Reason.UNSUPPORTED, "this GPU or its driver does not report this metric"
     )
-    assert values["gpu_dram_percent"] == Missing(Reason.FAILED, "the driver answers 'not a number'")
+    assert values["gpu_dram_percent"] == Missing(
+        Reason.FAILED, "the driver reports 'not a number' instead of a value"
+    )
     assert values[SM].reason is Reason.FAILED
     assert values["gpu_fp32_percent"] == pytest.approx(5)
 

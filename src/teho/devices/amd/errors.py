@@ -66,5 +66,5 @@ class MemoryErrors:
         if before is not None and uncorrected > before:
             more = uncorrected - before
             self.alerts.append(
-                f"{self._name}: {more} memory error{'s' * (more > 1)} that ECC could not correct"
+                f"{self._name}: ECC could not correct {more} memory error{'s' * (more > 1)}"
             )

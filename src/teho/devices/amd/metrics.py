@@ -94,7 +94,7 @@ def decode(data: bytes) -> Table | Missing:
     if len(data) < layout.bytes:
         return Missing(
             Reason.FAILED,
-            f"gpu_metrics: only {len(data)} bytes were read, but v{major}.{minor} has "
+            f"only {len(data)} bytes of gpu_metrics were read, but its layout v{major}.{minor} has "
             f"{layout.bytes} bytes",
         )
     return layout.read(data)

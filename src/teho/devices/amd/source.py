@@ -28,8 +28,8 @@ __all__ = ["AmdEnergy", "AmdSource"]
 
 _PCIE = Missing(
     Reason.UNSUPPORTED,
-    "reading pcie_bw takes a second, and gpu_metrics has only the sum of both directions, in "
-    "whole GB/s",
+    "Teho does not read the PCIe traffic of AMD GPUs: reading pcie_bw takes a second, and "
+    "gpu_metrics has only the sum of both directions, in whole GB/s",
 )
 _PIPES = Missing(
     Reason.UNSUPPORTED,

@@ -79,5 +79,8 @@ def value_of(text: str, field: Field) -> Reading:
         return BLANK
     value = number * field.factor
     if math.isnan(value) or value < 0 or (field.factor == 100 and value > _MOST_PERCENT):
-        return Missing(Reason.FAILED, f"DCGM says {text[:40]!r} for field {field.number}")
+        return Missing(
+            Reason.FAILED,
+            f"DCGM's value of field {field.number} is not a possible value: {text[:40]!r}",
+        )
     return min(value, 100.0) if field.factor == 100 else value

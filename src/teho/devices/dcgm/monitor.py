@@ -82,7 +82,7 @@ class DcgmMonitor:
     def __init__(self, wanted: Collection[Entity], environment: Mapping[str, str]) -> None:
         program = shutil.which("dcgmi", path=environment.get("PATH", ""))
         if program is None:
-            raise DeviceError("no `dcgmi` on the PATH")
+            raise DeviceError("`dcgmi` is not on the PATH")
         self._program = program
         self._environment = dict(environment)
         self._names = dict(self._named(frozenset(wanted)))
@@ -218,7 +218,9 @@ class DcgmMonitor:
         self._latest_row_s = time.monotonic()
         if len(texts) != len(self._fields):
             # It is not known which column is missing.
-            what = f"`dcgmi dmon` prints {len(texts)} columns, not {len(self._fields)}"
+            what = (
+                f"`dcgmi dmon` prints {len(texts)} columns, but Teho requested {len(self._fields)}"
+            )
             odd = Missing(Reason.FAILED, what)
             values: _Row = dict.fromkeys(METRICS, odd)
         else:

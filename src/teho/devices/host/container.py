@@ -33,4 +33,4 @@ def container_of(environment: Mapping[str, str], root: Path) -> str:
     has_host = has_host_pids(str(root))
     if has_host is None:
         return "not known"
-    return "none" if has_host else "of unknown kind: process ids differ from the host's"
+    return "none" if has_host else "of unknown kind: its process ids are not the host's process ids"

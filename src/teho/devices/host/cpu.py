@@ -48,8 +48,8 @@ class Cpu(FilePart):
         ticks = [core for core in now if core is not None]
         if not ticks or len(ticks) < len(now):
             self._before = None
-            gone = self._cores[now.index(None)] if now else "of the job"
-            missing = Missing(Reason.ABSENT, f"no CPU {gone} in /proc/stat")
+            gone = f"CPU {self._cores[now.index(None)]}" if now else "the CPUs of the job"
+            missing = Missing(Reason.ABSENT, f"/proc/stat has no line for {gone}")
             readings.update(dict.fromkeys(_SHARES, missing))
         elif self._before is None:
             self._before = ticks
@@ -91,5 +91,5 @@ def _core_ticks(data: bytes, core: int) -> list[int] | None:
 def _number(data: bytes, name: bytes, less: int = 0) -> int | Missing:
     words = words_of(data, name)
     if not words:
-        return Missing(Reason.UNSUPPORTED, f"no {name.decode()} in /proc/stat")
+        return Missing(Reason.UNSUPPORTED, f"/proc/stat has no line {name.decode()}")
     return max(0, int(words[0]) - less)

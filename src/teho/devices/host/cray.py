@@ -76,8 +76,10 @@ class PmCounters(Part):
         if not found or found[2] != unit:
             words = answer.strip().decode("ascii", "backslashreplace")[:60]
             return Missing(
-                Reason.FAILED, f"pm_counters/{name}: '{words}' is not a number of {unit.decode()}"
+                Reason.FAILED,
+                f"pm_counters/{name} contains '{words}', which is not a number with the unit "
+                f"{unit.decode()}",
             )
         if metric == "node_power_w" and int(found[1]) == 0:
-            return Missing(Reason.FAILED, "pm_counters/power: 0 W, which cannot be true")
+            return Missing(Reason.FAILED, "pm_counters/power reads 0 W, which cannot be true")
         return float(found[1])

@@ -147,10 +147,13 @@ class _Rapl:
 def _no_meter(root: Path, count: int) -> Missing:
     """Return why the node has not exactly one meter."""
     if count:
-        words = f"{count} power meters, but it is not known which of them measures the whole node"
+        words = (
+            f"this node has {count} power meters, but it is not known which of them measures the "
+            "whole node"
+        )
         return Missing(Reason.UNSUPPORTED, words)
     if (root / "dev/ipmi0").exists():
-        words = "no ACPI power meter; only root can read IPMI (/dev/ipmi0)"
+        words = "this node has no ACPI power meter, and only root can read IPMI (/dev/ipmi0)"
         return Missing(Reason.FORBIDDEN, words)
     return Missing(Reason.ABSENT, "this node has neither an ACPI power meter nor IPMI")
 

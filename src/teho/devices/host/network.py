@@ -59,7 +59,8 @@ class Network(FilePart):
             if not isinstance(counts, Missing):
                 counters[port] = counts
         if not counters:
-            return self._all(Missing(Reason.ABSENT, "no network interface except loopback"))
+            why = "this node has no network interface except loopback"
+            return self._all(Missing(Reason.ABSENT, why))
         return self._traffic.add(counters)
 
     def _open_ports(self, root: Path) -> bool:

@@ -38,7 +38,9 @@ _ERRORS = {
     pynvml.NVML_ERROR_NO_PERMISSION: Missing(
         Reason.FORBIDDEN, "the driver does not report this metric to this user"
     ),
-    pynvml.NVML_ERROR_NO_DATA: Missing(Reason.FAILED, "the driver answers 'not available'"),
+    pynvml.NVML_ERROR_NO_DATA: Missing(
+        Reason.FAILED, "the driver reports 'not available' instead of a value"
+    ),
     pynvml.NVML_ERROR_GPU_IS_LOST: Missing(
         Reason.FAILED, "the GPU is lost: it no longer answers on its bus"
     ),
@@ -131,7 +133,7 @@ def find_gpus(root: Path) -> Found:
             _add_instances(found, gpu, handle)
     if closed:
         numbers = ", ".join(map(str, closed))
-        notes.append(f"not recorded, because this user has no permission: GPU {numbers}")
+        notes.append(f"Teho does not record GPU {numbers}, because this user has no permission")
     return found._replace(notes=tuple(notes))
 
 

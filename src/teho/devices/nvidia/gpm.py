@@ -57,7 +57,7 @@ _ANSWER = f"4xid{3 * sizeof(c_void_p)}x"
 """nvmlReturn and value of nvmlGpmMetric_t. The binding needs 1 us for each attribute."""
 _FIRST_ANSWER = pynvml.c_nvmlGpmMetricsGet_t.metrics.offset
 
-_NOT_A_NUMBER = Missing(Reason.FAILED, "the driver answers 'not a number'")
+_NOT_A_NUMBER = Missing(Reason.FAILED, "the driver reports 'not a number' instead of a value")
 _NO_GPM = Missing(
     Reason.UNSUPPORTED, "the driver reports this metric only for Hopper and newer GPUs"
 )

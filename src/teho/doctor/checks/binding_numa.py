@@ -25,7 +25,7 @@ def check(snapshot: Snapshot) -> Outcome:
     own = [number for number, cores in snapshot.cores_of_numa.items() if cores & snapshot.cores]
     far = [device for device in snapshot.gpus if device.numa_node not in own]
     if not far:
-        return fine(f"cores on NUMA node {numbered(own)}, near the GPUs")
+        return fine(f"the cores of this process are on NUMA node {numbered(own)}, near the GPUs")
     nodes = numbered({device.numa_node or 0 for device in far})
     return warning(
         f"GPU {numbered(device.index for device in far)} {'is' if len(far) == 1 else 'are'} on "

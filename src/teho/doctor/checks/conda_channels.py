@@ -25,7 +25,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if isinstance(conda, Missing):
         return unknown(f"the configuration of conda cannot be read: {conda.detail}")
     if conda is None or not (conda.command or conda.files):
-        return moot("no conda, and no configuration of conda")
+        return moot("neither conda nor a configuration of conda was found")
     if any(file.redefines_defaults for file in conda.files):
         return moot("`default_channels` is set, so `defaults` can mean any channel")
     named = snapshot.environment.get("CONDA_CHANNELS", "")

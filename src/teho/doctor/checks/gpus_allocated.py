@@ -21,6 +21,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Compare the GPUs that the driver shows with those that the scheduler reports."""
     asked, seen = snapshot.allocation.gpus_held, len(snapshot.gpus)
     visible = snapshot.survey.visible
+    are_visible = f"{counted(seen, 'GPU')} {'is' if seen == 1 else 'are'} visible"
     if snapshot.failed_drivers:
         first = snapshot.failed_drivers[0]
         return critical(
@@ -32,8 +33,8 @@ def check(snapshot: Snapshot) -> Outcome:
         )
     if not snapshot.in_job:
         if seen:
-            return fine(f"{counted(seen, 'GPU')} visible, outside of a job")
-        return moot(f"no job, and no GPU: {_why(snapshot)}")
+            return fine(f"{are_visible}, but this is not a job")
+        return moot(f"this is not a job, and there is no GPU: {_why(snapshot)}")
     scheduler = scheduler_or_none(snapshot.allocation.scheduler)
     if asked is None and not scheduler.tells_gpus:
         return unknown("the scheduler does not report how many GPUs the job was allocated")
@@ -84,7 +85,7 @@ def check(snapshot: Snapshot) -> Outcome:
             "`ROCR_VISIBLE_DEVICES` as the scheduler sets them.",
             *evidence,
         )
-    return fine(f"{counted(seen, 'GPU')} visible; the job was allocated {asked} on this node")
+    return fine(f"{are_visible}; the job was allocated {asked} on this node")
 
 
 def _others(snapshot: Snapshot) -> list[Device]:

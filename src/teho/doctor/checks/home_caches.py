@@ -34,7 +34,7 @@ def check(snapshot: Snapshot) -> Outcome:
         why = home.detail if home else "HOME is not set"
         return unknown(f"the home folder cannot be checked: {why}")
     if not home.is_network:
-        return fine(f"home is on a file system of this node, {home.file_system}")
+        return fine(f"the home folder is on a file system of this node, {home.file_system}")
     inside = [
         name
         for name in _DEFAULTS

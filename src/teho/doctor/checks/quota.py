@@ -43,7 +43,8 @@ def check(snapshot: Snapshot) -> Outcome:
             found.append(
                 (critical if is_full else warning)(
                     f"The quota on {quota.file_system} is "
-                    f"{'used up' if is_full else 'nearly used up'}: {percent:.0f} % of its {what}.",
+                    f"{'used up' if is_full else 'nearly used up'}: {percent:.0f} % of the allowed "
+                    f"{what} {'is' if what == 'space' else 'are'} used.",
                     "Delete files, or write to another file system. Look at caches first: "
                     "`du -sh ~/.cache ~/.conda ~/.local`.",
                     (f"{unit or what} used", used, unit),

@@ -11,7 +11,7 @@ from teho.units import GIB, parse_mib
 
 __all__ = ["ABOUT", "check"]
 
-ABOUT = "cores and memory for each GPU, compared with the cluster's share"
+ABOUT = "cores and memory for each GPU, compared with what the cluster intends"
 
 _LITTLE = Threshold(
     50,
@@ -77,12 +77,15 @@ def _share(cluster: Cluster, snapshot: Snapshot) -> Share | None:
 def _judged(
     snapshot: Snapshot, share: Share, what: str, each: float, fair: float, unit: str
 ) -> Symptom | None:
-    evidence = ((f"{what} for each GPU", each, unit), ("the cluster's share", fair, unit))
+    evidence = (
+        (f"{what} for each GPU", each, unit),
+        (f"{what} that the cluster intends for each GPU", fair, unit),
+    )
     of_site = Threshold(fair, unit, share.source)
     amounts = f"{each:.3g} instead of {fair:g} {unit}"
     if each > fair * 1.01:
         return warning(
-            f"The job has more {what} for each GPU than the cluster's share ({amounts}). Other "
+            f"The job has more {what} for each GPU than the cluster intends ({amounts}). Other "
             "users' GPUs may stay idle, or the job may cost more.",
             f"Request {fair:g} {unit} for each GPU: `teho plan` writes the request.",
             *evidence,
@@ -91,7 +94,7 @@ def _judged(
     if snapshot.local_size == 1 and each * 100 < fair * _LITTLE.value:
         fewer = "fewer" if what == "cores" else "less"
         return remark(
-            f"The job has {fewer} {what} for each GPU than the cluster's share: {amounts}.",
+            f"The job has {fewer} {what} for each GPU than the cluster intends: {amounts}.",
             f"If loading data is slow, request {fair:g} {unit} for each GPU: the cluster keeps "
             "this amount for each GPU in any case.",
             *evidence,

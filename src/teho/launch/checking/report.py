@@ -173,9 +173,9 @@ def _ring_line(result: Result) -> str:
     slowest = min(links, key=links.__getitem__)
     following = (slowest + 1) % result.task.world_size
     return (
-        f"TCP: median {_rate(median(links.values()))} per link, with all {len(links)} links of "
-        f"the ring in use; slowest link {_rate(links[slowest])}, from {result.name(slowest)} to "
-        f"{result.name(following)}."
+        f"TCP: the median rate per link is {_rate(median(links.values()))} with all {len(links)} "
+        f"links of the ring in use. The slowest link, from {result.name(slowest)} to "
+        f"{result.name(following)}, reaches {_rate(links[slowest])}."
     )
 
 
@@ -201,8 +201,8 @@ def _slowest_line(result: Result, slowest: int) -> str:
     work = result.work()
     what = "a matrix product" if result.device_work_s else "a checksum"
     line = (
-        f"Slowest: {result.name(slowest)}, {_time(work[slowest])} for {what} (median of all "
-        f"ranks: {_time(median(work.values()))})"
+        f"The slowest rank is {result.name(slowest)}: it took {_time(work[slowest])} for {what} "
+        f"(median of all ranks: {_time(median(work.values()))})"
     )
     if result.waited_s and result.device_work_s:
         others = median(s for rank, s in result.waited_s.items() if rank != slowest)

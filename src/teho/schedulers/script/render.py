@@ -97,7 +97,7 @@ def _part_of_launcher(name: str) -> str | None:
 def _mistake(where: str, found: str) -> InputError:
     return InputError(
         f"{where}: {found.rstrip('.')}",
-        next_step="correct this template, or remove it: Teho then uses its own template",
+        next_step="correct this template, or remove it so that Teho uses its own template",
     )
 
 

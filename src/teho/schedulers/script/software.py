@@ -60,8 +60,9 @@ def software_remark(option: Option, cluster: Cluster, options: ScriptOptions) ->
         return f"another module has Horovod too: {', '.join(others)}" if others else ""
     if name in _FRAMEWORKS and name not in known and known:
         return (
-            f"{cluster.title} does not document software for {name}: the script loads only the "
-            f"software for all frameworks; `--env ENV` activates your environment with {name}"
+            f"{cluster.title} does not document software for {name}, so the script loads only "
+            "the general software of the cluster. To activate your environment with "
+            f"{name}, use `--env ENV`"
         )
     entry = known.get(name)
     if entry and version in entry.old_versions:

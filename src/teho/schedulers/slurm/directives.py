@@ -123,6 +123,6 @@ def _slurm_time(seconds: float) -> str:
 def _slurm_path(path: str) -> str:
     if "\\" in path:
         raise InputError(
-            f"--log: {path!r} has a backslash: Slurm then does not replace patterns such as %j"
+            f"--log: {path!r} has a backslash, so Slurm does not replace patterns such as %j"
         )
     return path

@@ -352,10 +352,9 @@ def _notes(
     types = sorted({gpu_type for host in hosts for gpu_type, _ in host.gpus})
     if types:
         yield (
-            f"The product names of the GPUs ({', '.join(types)}) are not known. The memory of a "
-            f"GPU "
-            "is known only if the type's name contains the memory. The vendor is taken from the "
-            "type's name."
+            f"The product names of the GPUs ({', '.join(types)}) are not known. The memory of "
+            "a GPU is known only if the name of the GPU's type contains the size of the memory. "
+            "The vendor is taken from the type's name."
         )
     items = {item for row in nodes for item in gres_items(row.get("Gres", ""))}
     others = sorted({item.partition(":")[0] for item in items} - {"gpu"})

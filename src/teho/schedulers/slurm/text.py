@@ -83,7 +83,7 @@ def _row(command: str, text: str, columns: Sequence[str], name: str) -> dict[str
     surplus = len(cells) - len(columns)
     if surplus < 0:
         raise ValueError(
-            f"{command}: {len(cells)} columns instead of {len(columns)}: {text[:100]!r}"
+            f"a row of {command} has {len(cells)} columns instead of {len(columns)}: {text[:100]!r}"
         )
     at = columns.index(name)
     end = at + surplus + 1

@@ -63,7 +63,8 @@ def _tried(found: BatchSizes) -> Table:
                band="GPU memory"),
         column("host", "host memory", lambda one: one.memory.host_bytes, unit="bytes"),
         only_known=True,
-        note="Memory is the peak of a run. The peak is not known for runs that failed.",
+        note="Each value of memory is the peak of a run. The peak is not known for runs that "
+        "failed.",
     )  # fmt: skip
 
 

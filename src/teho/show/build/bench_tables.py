@@ -98,8 +98,9 @@ def _uses(measured: Measured, phases: Sequence[str]) -> Iterator[Table]:
     if memory.rows:
         yield msgspec.structs.replace(
             memory, key="memory", title="Most memory",
-            note="On a GPU: the memory that the library allocated. On a CPU: the memory of the "
-            "process, with the library and the images, but without the loader's workers",
+            note="On a GPU, this is the memory that the library allocated. On a CPU, this is the "
+            "memory of the process, with the library and the images, but without the loader's "
+            "workers",
         )  # fmt: skip
     use = _grid(
         measured, phases,
@@ -108,7 +109,8 @@ def _uses(measured: Measured, phases: Sequence[str]) -> Iterator[Table]:
     if use.rows:
         yield msgspec.structs.replace(
             use, key="use", title="GPU use: share of time with a kernel running",
-            note="A dash: the phase took less than a second, or the driver does not report the use",
+            note="A dash means that the phase took less than a second, or that the driver does not "
+            "report the use",
         )  # fmt: skip
 
 

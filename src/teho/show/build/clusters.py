@@ -97,7 +97,7 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
                 column("gpus", "GPUs", lambda one: whole_size(one)[1], decimals=0),
                 column("gpu_types", "GPU types", _gpu_types),
                 column("verified", "Verified", lambda one: one.verified_on.isoformat()),
-                note="CPU cores is the number of cores in nodes without GPUs.",
+                note="The column CPU cores shows the number of cores in nodes without GPUs.",
             ),
         ),
         lists=(listing("sites", "Sites", sites, "why"),),

@@ -188,11 +188,14 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     )
     note = "Cores and memory are per node."
     if any(row.get("memory", 0) is None for row in shown.rows):
-        note += " –: the cluster sets this value."
+        note += " – means that the cluster sets this value."
     if has_wait:
-        note += " Past wait: the median waiting time of your similar jobs in the last 90 days."
+        note += (
+            " The column Past wait shows the median waiting time of your similar jobs in the last "
+            "90 days."
+        )
     if some_warn:
-        note += " !: this option has warnings."
+        note += " ! means that this option has warnings."
     elif all(warn) and len(warn) > 1:
         note += " All options have warnings."
     left = len(options) - _MOST
@@ -242,7 +245,7 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
             remarks.append(
                 Item(
                     text=f"for each GPU, {cluster.title} has {each:,} cores in nodes without GPUs: "
-                    "a job that needs only cores usually starts earlier than a job with a GPU; "
+                    "a job that needs only cores usually starts earlier than a job with a GPU. "
                     "`teho compare` measures whether cores are enough for your program"
                 )
             )

@@ -29,7 +29,7 @@ _MODES = {
     ),
 }
 _VARIABLES = {
-    "CUDA_LAUNCH_BLOCKING": "each kernel waits for the kernel before it",
+    "CUDA_LAUNCH_BLOCKING": "the program waits for the end of each GPU kernel",
     "NUMBA_DISABLE_JIT": "Numba does not compile",
     "PYTHONDEVMODE": "Python's development mode is on",
     "PYTHONMALLOC": "Python checks its memory",

@@ -43,7 +43,7 @@ def judge(context: RuleContext) -> Findings:
         yield context.finding(
             Severity.WARNING,
             f"The OpenMP threads on {node.name} had unequal work: the busiest thread used "
-            f"{busiest:.0f} % of a core, and the mean of all threads is {mean:.0f} %.",
+            f"{busiest:.0f} % of a core, and the mean of all threads is {mean:.0f} % of a core.",
             evidence=(
                 Evidence("busiest thread", busiest, "% of a core"),
                 Evidence("mean of all threads", mean, "% of a core"),

@@ -54,7 +54,7 @@ def judge(context: RuleContext) -> Findings:
             evidence=(
                 Evidence("CPU time of ended child processes", share, "%"),
                 Evidence("processes started on the node", per_s, "1/s"),
-                Evidence("CPU time of each, at least", each_ms, "ms"),
+                Evidence("smallest possible mean CPU time of a process", each_ms, "ms"),
             ),
             action=(
                 "Start fewer processes, and let each do more work: for example, let one program "

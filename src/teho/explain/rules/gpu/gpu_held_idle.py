@@ -49,7 +49,7 @@ def judge(context: RuleContext) -> Findings:
         f"{'this GPU' if len(gpus) == 1 else 'these GPUs'}.",
         evidence=(
             *highest_use(idle),
-            *gauges(gpus, "gpu_job_memory_bytes", "max", "memory that the program used there"),
+            *gauges(gpus, "gpu_job_memory_bytes", "max", "memory used by the program on the GPU"),
         ),
         judged_by=["busy_max_percent"],
         action=(

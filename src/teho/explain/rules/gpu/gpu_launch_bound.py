@@ -58,7 +58,8 @@ def judge(context: RuleContext) -> Findings:
         action=(
             "Give each kernel more work, with a larger `batch_size`. Launch fewer kernels: "
             '`torch.compile(model, mode="reduce-overhead")` joins kernels and replays them as a '
-            f"CUDA graph. `jax.jit` around the whole step does the same for JAX.{waits}"
+            "CUDA graph. In JAX, put `jax.jit` around the whole step to launch fewer kernels."
+            f"{waits}"
         ),
         subjects=gpus,
     )

@@ -45,7 +45,7 @@ def judge(context: RuleContext) -> Findings:
         evidence=(
             *per_place("GPU busy, mean", "%", idle),
             *per_place("other GPUs busy, mean", "%", working),
-            *gauges(gpus, "gpu_job_memory_bytes", "max", "memory that the program used there"),
+            *gauges(gpus, "gpu_job_memory_bytes", "max", "memory used by the program on the GPU"),
         ),
         action=f"Start one process per GPU: {each} with DistributedDataParallel; or {fewer}.",
         subjects=gpus,

@@ -96,7 +96,7 @@ def _finding(
         f"PCIe, {span([share for _, share in shares], '%')} of the rate of {link}, and "
         f"had work for only {span([share for _, share in active], '%')} of the time.",
         evidence=(
-            *per_place("traffic in the busier direction, share of the link's rate", "%", shares),
+            *per_place("share of the link's rate used in the busier direction", "%", shares),
             *per_place("time with work", "%", active),
         ),
         judged_by=[*judged_by, "link_percent", "active_percent"],

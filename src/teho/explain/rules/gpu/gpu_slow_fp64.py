@@ -49,7 +49,7 @@ def judge(context: RuleContext) -> Findings:
         f"{name_all(gpus)} computed with 64-bit numbers for {span(shares, '%')} of "
         f"the time, at {span(rates, '%')} of {its} 32-bit rate.",
         evidence=per_column(
-            slow, ("FP64 pipe while busy", "%"), ("64-bit rate, share of the 32-bit rate", "%")
+            slow, ("FP64 pipe while busy", "%"), ("64-bit rate as a share of the 32-bit rate", "%")
         ),
         judged_by=["fp64_percent", "rate_percent", "at_work_percent"],
         action=(

@@ -53,7 +53,7 @@ def _when(gpus: list[NodeGpu]) -> str:
 
 def _action(gpus: list[NodeGpu]) -> str:
     is_slice = all(gpu.gpu.device.parent_id for gpu in gpus)
-    smaller = "slice, a smaller one" if is_slice else "GPU, a smaller one, or a MIG slice,"
+    smaller = "slice, a smaller slice" if is_slice else "GPU, a smaller GPU or a MIG slice"
     return (
         "Give the GPU more work at a time, with a larger `batch_size`. Use fewer, larger "
         f"kernels: `torch.compile(model)`. If the program cannot fill this {smaller} may "

@@ -45,7 +45,7 @@ def judge(context: RuleContext) -> Findings:
         if None in pipes or arithmetic < context.limit("arithmetic_percent"):
             continue
         if peaks is None:
-            context.figure(gpu, "whether there are tensor cores", no_peaks(gpu.gpu.device))
+            context.figure(gpu, "peak of the tensor cores", no_peaks(gpu.gpu.device))
             continue
         found.append((gpu, arithmetic, tensor))
     if not found:
@@ -56,7 +56,9 @@ def judge(context: RuleContext) -> Findings:
         f"The tensor cores of {name_all(gpus)} did nothing, while the other pipes computed "
         f"{span(on_others, '%')} of the time.",
         evidence=per_column(
-            found, ("FP32 and FP16 pipes while busy", "%"), ("tensor cores while busy", "%")
+            found,
+            ("activity of the FP32 and FP16 pipes while busy", "%"),
+            ("activity of the tensor cores while busy", "%"),
         ),
         judged_by=["tensor_max_percent", "arithmetic_percent", "at_work_percent"],
         action=f"{_action(gpus[0])} {_OF_CONVOLUTIONS}",

@@ -100,15 +100,17 @@ def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> 
         f"{name_all(gpus)} {'was' if len(gpus) == 1 else 'were'} used for the first "
         f"{span(until, 's')} and then idle for the last {share} of the run.",
         evidence=(
-            *per_place("GPU idle at the end", "%", [(at.gpu, at.idle_percent) for at in splits]),
+            *per_place(
+                "idle time of the GPU at the end", "%", [(at.gpu, at.idle_percent) for at in splits]
+            ),
             *per_place("GPU busy before", "%", [(at.gpu, at.busy_percent) for at in splits]),
             *per_place("last used after", "s", list(zip(gpus, until, strict=True))),
         ),
         judged_by=["idle_share_percent", "idle_share_critical_percent", "idle_below_percent"],
         action=(
             "End the GPU job when the work on the GPU ends: "
-            f"{advice.later_job(context.scheduler)}. If the program waits or hangs, read its log "
-            f"from {format_duration(min(until))} on."
+            f"{advice.later_job(context.scheduler)}. If the program waits or hangs, look in its "
+            f"log for what happened {format_duration(min(until))} after the start."
         ),
         subjects=gpus,
     )

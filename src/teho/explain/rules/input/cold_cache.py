@@ -73,10 +73,14 @@ def judge(context: ProgramContext) -> Findings:
             f"{format_duration(stepping_s / 3)} and {fast:.3g} steps/s at the end: at first "
             "the data came from storage, and later from memory.",
             evidence=(
-                Evidence("pace, first third", slow, "step/s"),
-                Evidence("pace, last third", fast, "step/s"),
-                Evidence("read from storage, first third", read, "bytes/s"),
-                Evidence("read from storage, last third", later, "bytes/s"),
+                Evidence("pace in the first third of the time with steps", slow, "step/s"),
+                Evidence("pace in the last third of the time with steps", fast, "step/s"),
+                Evidence(
+                    "reads from storage in the first third of the time with steps", read, "bytes/s"
+                ),
+                Evidence(
+                    "reads from storage in the last third of the time with steps", later, "bytes/s"
+                ),
             ),
             action=(
                 "Measure the time of a step after the first epoch. If runs are short, pack the "

@@ -38,7 +38,7 @@ def judge(context: ProgramContext) -> Findings:
         waiting,
         ": each batch is put together sample by sample.",
         evidence=(
-            Evidence("share of the waiting, putting batches together", share, "%"),
+            Evidence("share of the waiting time spent on putting batches together", share, "%"),
             Evidence("batch", float(waiting.settings["batch_size"]), "samples"),
         ),
         action=f"{how} Python code for each single sample is slow.",

@@ -30,7 +30,7 @@ def judge(context: ProgramContext) -> Findings:
     yield context.lost_waiting(
         waiting,
         ": `interleave` reads one file at a time.",
-        evidence=(Evidence("share of the waiting, reading files", share, "%"),),
+        evidence=(Evidence("share of the waiting time spent on reading files", share, "%"),),
         action=(
             "Read several files at the same time: "
             f"{' and '.join(with_place(code, call) for call in serial)}. If the files are small, "

@@ -33,8 +33,8 @@ def judge(context: ProgramContext) -> Findings:
             f"For {share:.0f} % of the time, the program itself made batches between the steps.",
             share_percent=share,
             evidence=(
-                Evidence("in the program's own iterator", share, "%"),
-                Evidence("cores or device idle", idle_percent, "%"),
+                Evidence("time in the program's own iterator", share, "%"),
+                Evidence("idle time of the cores or of the device", idle_percent, "%"),
             ),
             action=(
                 "Make the next batch in another thread or process while the device computes: "

@@ -49,7 +49,11 @@ def judge(context: ProgramContext) -> Findings:
         f": the loader's {threads} threads share one Python process, and only one thread at a "
         "time can run Python code.",
         evidence=(
-            Evidence("share of the waiting, for the threads", awaiting, "%"),
+            Evidence(
+                "share of the waiting time in which the program waited for the loader's threads",
+                awaiting,
+                "%",
+            ),
             Evidence("threads that read", float(threads)),
             Evidence("workers", 0.0),
             Evidence("cores", float(waiting.cores), "cores"),

@@ -47,7 +47,7 @@ def judge(context: ProgramContext) -> Findings:
             f"At {share:.0f} % of the steps, no batch was ready when Keras asked for one.",
             evidence=(
                 Evidence("steps that were checked", float(looks)),
-                Evidence("steps without a batch ready", share, "%"),
+                Evidence("steps for which no batch was ready", share, "%"),
                 Evidence("share of `map` in the work of the pipeline", map_percent, "%"),
             ),
             action=_action(context, main, pipeline),

@@ -41,12 +41,12 @@ def judge(context: ProgramContext) -> Findings:
         return
     yield context.lost(
         f"Rank {slow.library.get('rank')} on {slow.process.node} waited for data "
-        f"{shares[worst]:.0f} % of the time, but the other ranks only {median:.0f} %: the "
-        "other ranks waited for this rank.",
+        f"{shares[worst]:.0f} % of the time, but the other ranks waited for data only "
+        f"{median:.0f} % of the time: they waited for this rank.",
         share_percent=difference,
         evidence=(
-            Evidence("waiting for data, slowest rank", shares[worst], "%"),
-            Evidence("waiting for data, median rank", median, "%"),
+            Evidence("time that the slowest rank waited for data", shares[worst], "%"),
+            Evidence("time that the median rank waited for data", median, "%"),
             Evidence("ranks", float(len(ranks))),
         ),
         action=(

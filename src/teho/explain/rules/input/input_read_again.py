@@ -35,7 +35,7 @@ def judge(context: ProgramContext) -> Findings:
         f" and read {format_bytes(read)} from storage: {format_bytes(limit)} of memory is "
         "too little to keep the data between epochs.",
         evidence=(
-            Evidence("read from storage", read, "bytes"),
+            Evidence("data read from storage", read, "bytes"),
             Evidence("memory limit", limit, "bytes"),
         ),
         action=(

@@ -51,14 +51,14 @@ def judge(context: ProgramContext) -> Findings:
     if share < context.limit("long_waits_percent") or rare > most_percent:
         return
     further = worker_call(waiting, max(1, waiting.cores - 1), prefetch_factor=8)
-    until = f". Until then, let workers load further ahead: {further}"
+    until = f". Until these samples are prepared, let workers load further ahead: {further}"
     lost_percent = waiting.share_percent * share / 100
     yield context.lost_waiting(
         waiting,
         f", and {share:.0f} % of this waiting was for {rare:.2g} % of the batches: some "
         "samples take far longer to load than others.",
         evidence=(
-            Evidence("share of the waiting, long waits", share, "%"),
+            Evidence("share of the long waits in the waiting time", share, "%"),
             Evidence("share of the batches with a long wait", rare, "%"),
         ),
         action=(

@@ -40,13 +40,13 @@ def judge(context: ProgramContext) -> Findings:
     network = node.totals.get("netfs_read_bytes") if node else None
     over_network = []
     if isinstance(network, float) and network > 0:
-        over_network = [Evidence("read from NFS and Lustre", network, "bytes")]
+        over_network = [Evidence("data read from NFS and Lustre", network, "bytes")]
     yield context.lost_waiting(
         waiting,
         ", mostly for opening and reading small files.",
         evidence=(
-            Evidence("share of loading, opening and reading files", share, "%"),
-            Evidence("read for each sample", sample, "bytes"),
+            Evidence("share of the loading time spent on opening and reading files", share, "%"),
+            Evidence("data read for each sample", sample, "bytes"),
             *over_network,
         ),
         action=(

@@ -34,7 +34,7 @@ def judge(context: ProgramContext) -> Findings:
         waiting,
         f", but its workers only {do}.",
         evidence=(
-            Evidence("workers, putting batches together", share, "%"),
+            Evidence("share of the loading time spent on putting batches together", share, "%"),
             Evidence("workers", float(waiting.workers)),
         ),
         action=(

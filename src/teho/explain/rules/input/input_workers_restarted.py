@@ -49,8 +49,12 @@ def judge(context: ProgramContext) -> Findings:
         waiting,
         f", mostly because workers were started {starts} times.",
         evidence=(
-            Evidence("share of the waiting, until workers had started", first, "%"),
-            Evidence("first batch of an epoch, mean", loader.first_s / loader.epochs, "s"),
+            Evidence("share of the waiting time before the workers had started", first, "%"),
+            Evidence(
+                "mean waiting time for the first batch of an epoch",
+                loader.first_s / loader.epochs,
+                "s",
+            ),
         ),
         action=(
             f"Keep the workers, {loader_call(loader, persistent_workers=True)}, and create the "

@@ -47,8 +47,8 @@ THRESHOLDS = {
 }
 MUTES = ("gpu_pcie_bound", "gpu_launch_bound", *DEEP_GPU)
 MUTES_BECAUSE = (
-    "the exchange of data causes traffic over PCIe, and its kernels are small: the muted rules "
-    "would report only this"
+    "the exchange of data causes traffic over PCIe and starts small kernels: the muted rules "
+    "would report only these effects"
 )
 
 _MB = 1e6
@@ -89,8 +89,10 @@ def judge(context: RuleContext) -> Findings:
         f"For {span([percent], '%')} of the time, all {len(context.gpus)} GPUs were little used "
         f"while {who} exchanged {span([rate], 'bytes/s')} with the other {others}.",
         evidence=(
-            Evidence("time with little use and much traffic", percent, "%"),
-            Evidence(f"exchanged during this time, {who}, in each direction", rate, "bytes/s"),
+            Evidence("time with little use of the GPUs and much traffic", percent, "%"),
+            Evidence(
+                f"data that {who} exchanged in each direction during this time", rate, "bytes/s"
+            ),
             *per_place("GPU busy, mean", "%", context.means("gpu_busy_percent")),
             *per_place("GPU power, mean", "W", context.means("gpu_power_w")),
         ),

@@ -163,7 +163,7 @@ def _uneven(
         Severity.WARNING,
         f"{name_all(odd)} {did}, but {rest} {usually}: the load is uneven.",
         evidence=(
-            *per_place("time in which it differed much from the others", "%", far),
+            *per_place("time in which the GPU differed much from the others", "%", far),
             *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
             *(Evidence(f"rank that probably uses {gpu.name}", f"{rank}") for gpu in odd[:MOST_NAMED]
               if (rank := rank_at(context.run, gpu.node.name, gpu.gpu.position)) is not None),

@@ -32,6 +32,7 @@ THRESHOLDS = {
     ),
 }
 _MOST_OF_THE_RISE = 0.75
+_TIMES_LONGER = "time of a step at the end, divided by the time of a step at the beginning"
 MUTES = ("steps_uneven",)
 MUTES_BECAUSE = "the steps become longer and longer, so the long steps are not exceptions"
 
@@ -67,9 +68,15 @@ def judge(context: ProgramContext) -> Findings:
             f"{begin}{where}.",
             share_percent=saved,
             evidence=(
-                *([Evidence("last steps / first steps", growth, "times")] if growth else []),
-                *([Evidence("line, first quarter", line[1], "%")] if line else []),
-                *([Evidence("line, last quarter", line[2], "%")] if line else []),
+                *([Evidence(_TIMES_LONGER, growth, "times")] if growth else []),
+                *(
+                    [
+                        Evidence("time of the line in the first quarter", line[1], "%"),
+                        Evidence("time of the line in the last quarter", line[2], "%"),
+                    ]
+                    if line
+                    else []
+                ),
             ),
             action=(
                 "Do the same amount of work in each step. Update a result with only the newest "

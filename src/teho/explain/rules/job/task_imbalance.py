@@ -73,9 +73,9 @@ def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
         f"{_named(odd)} ended {format_duration(most_s)} {'later' if late else 'earlier'} "
         f"than the median of the {len(tasks)} tasks.",
         evidence=(
-            Evidence("first task ended after", min(ends), "s"),
-            Evidence("half of the tasks had ended after", middle_s, "s"),
-            Evidence("last task ended after", max(ends), "s"),
+            Evidence("time after which the first task ended", min(ends), "s"),
+            Evidence("time after which half of the tasks had ended", middle_s, "s"),
+            Evidence("time after which the last task ended", max(ends), "s"),
         ),
         judged_by=["end_percent"],
         action=(
@@ -109,7 +109,7 @@ def _by_cpu_time(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
         judged_by=["cpu_factor", "cpu_min_s"],
         action=(
             "Check what the rank does besides the common work: logging, evaluation, checkpoints. "
-            "If it has another role, such as distributing the work, this is normal."
+            "If the rank has another role, such as distributing the work, the difference is normal."
         ),
     )
 

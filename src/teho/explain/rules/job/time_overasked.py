@@ -54,8 +54,8 @@ def judge(context: RuleContext) -> Findings:
         ),
         action=(
             f"If the job ends when this program ends, request "
-            f"{context.scheduler_advice.time_limit(needed_s)}: "
-            f"{factor:g} times the time used. Short jobs start sooner."
+            f"{context.scheduler_advice.time_limit(needed_s)}, "
+            f"which is {factor:g} times the time used. Short jobs start sooner."
         ),
     )
 

@@ -27,13 +27,13 @@ _COLUMNS = {
     "dram": ("gpu_dram_percent", "Memory"),
 }
 _MEANINGS = {
-    "sm_active": "SM is the share of the multiprocessors that had work: how much of the GPU was "
-    "in use.",
-    "sm_occupancy": "Warps is the number of resident warps, as a share of the largest possible "
-    "number.",
-    "tensor": "A pipe is a part of the GPU for one kind of arithmetic. Tensor, FP64 to FP16 and "
-    "Integer are the share of time in which each pipe was active.",
-    "dram": "Memory is the memory traffic, as a share of the bandwidth.",
+    "sm_active": "The column SM shows the share of the multiprocessors that had work: how much of "
+    "the GPU was in use.",
+    "sm_occupancy": "The column Warps shows the number of resident warps, as a share of the "
+    "largest possible number.",
+    "tensor": "A pipe is a part of the GPU for one kind of arithmetic. The columns Tensor, FP64 to "
+    "FP16 and Integer show the share of time in which each pipe was active.",
+    "dram": "The column Memory shows the memory traffic, as a share of the bandwidth.",
 }
 
 

@@ -172,7 +172,7 @@ def _may_be_loss(finding: Finding) -> bool:
     return bool(finding.regain_percent) or finding.certainty is Certainty.POSSIBLE
 
 
-_CERTAINTY_WORDS = {Certainty.POSSIBLE: " This is possible, but not certain."}
+_CERTAINTY_WORDS = {Certainty.POSSIBLE: " This finding is possible, but not certain."}
 _STATE_WORDS = {
     RunState.RUNNING: "the program is still running",
     RunState.INTERRUPTED: "the recording was cut off",

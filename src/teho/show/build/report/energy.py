@@ -122,11 +122,13 @@ def _source(gpu: GpuSummary) -> str | None:
 
 def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
     known = [gpu for gpu in gpus if not isinstance(gpu.energy_j, Missing)]
-    yield "Gross is all energy that was used. Net is gross minus idling."
+    yield (
+        "The column Gross shows all energy that was used. The column Net shows gross minus idling."
+    )
     if not all(gpu.energy.idle_is_unused for gpu in known):
         yield (
-            "Idling is computed from the lowest power of the run. The GPU may have been in use at "
-            "that time. In that case, net is too low."
+            "Idling is computed from the lowest power of the run. If the GPU was in use while its "
+            "power was lowest, net is too low."
         )
     yield (
         "The times of the samples are not exact: ± is the resulting error of the energy. The error "
@@ -137,9 +139,9 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
         "the mean power multiplied by the time. +2 % means that the counter's value is 2 % higher."
     )
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
-        yield "Without a counter, energy is power times time."
+        yield "If a GPU has no counter, its energy is power times time."
     if any(gpu.energy.stuck_s for gpu in known):
-        yield "If a counter stopped, power times time is used instead."
+        yield "If a counter stopped, Teho uses power times time instead of the counter."
     if lost := [gpu for gpu in known if gpu.energy.unread_s]:
         until = " and ".join(dict.fromkeys(map(_last_seen, lost)))
         yield f"{until}: the energy is at least the value shown."

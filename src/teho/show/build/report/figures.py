@@ -18,7 +18,8 @@ NodeGpu = tuple[NodeSummary, GpuSummary]
 
 def figure_of(figures: Mapping[str, T], name: str) -> T | Missing:
     """Return the figure of a metric; `Missing` if the metric was not recorded."""
-    return figures.get(name, Missing(Reason.UNRECORDED, "not among the recorded metrics"))
+    unrecorded = Missing(Reason.UNRECORDED, "the recorded metrics do not include this")
+    return figures.get(name, unrecorded)
 
 
 def mean(stat: Stat | Missing) -> Cell:

@@ -106,7 +106,8 @@ def _node_table(run: Run, summary: Summary) -> Table:
         column("used", "Cores used", lambda node: node.cpu_cores_used, decimals=1),
         column("memory", "Memory", lambda node: node.memory_peak_bytes, unit="bytes"),
         column("recorded", "Recorded", lambda node: node.covered_s, unit="s"),
-        note="Memory is the peak." + (" GPU busy is the mean of the node's GPUs." if gpus else ""),
+        note="The column Memory shows the peak."
+        + (" The column GPU busy shows the mean of the node's GPUs." if gpus else ""),
     )
     gone = Missing(Reason.UNRECORDED, "this node left no recording")
     empty: dict[str, Cell] = dict.fromkeys((one.key for one in recorded.columns), gone)
@@ -168,8 +169,8 @@ def _task_table(run: Run, state: RunState) -> Table:
         "Tasks",
         [rows[rank] for rank in sorted(rows)],
         *[column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
-        note="After is the time since the start of the run. CPU time and largest process include "
-        "the processes that the task started.",
+        note="The column After shows the time since the start of the run. The columns CPU time and "
+        "Largest process include the processes that the task started.",
     )
 
 
@@ -242,8 +243,8 @@ def _cpu_table(summary: Summary) -> Table:
                unit="%", decimals=1),
         column("threads", "Threads", lambda node: largest(_of_node("job_threads")(node)),
                decimals=0),
-        note="Cores busy includes the work of other programs on these cores. Threads is the "
-        "largest number of threads at one time.",
+        note="The column Cores busy includes the work of other programs on these cores. The column "
+        "Threads shows the largest number of threads at one time.",
     )  # fmt: skip
 
 
@@ -283,7 +284,8 @@ def _memory_table(summary: Summary) -> Table:
         column("source", "Limit is", lambda node: _LIMIT_WORDS.get(node.memory_limit_source)),
         column("cache", "Page cache", lambda node: largest(_of_node("job_cache_bytes")(node)),
                unit="bytes"),
-        note="Peak does not include the page cache, which the kernel frees if memory is needed.",
+        note="The column Peak does not include the page cache, which the kernel frees if memory is "
+        "needed.",
     )  # fmt: skip
 
 
@@ -327,8 +329,8 @@ def _io_table(summary: Summary) -> Table:
             column(key, label, total(metric), band=band, unit="bytes")
             for key, metric, label, band in _IO_COLUMNS
         ),
-        note="Program: data from and to storage, without data from the page cache. The other "
-        "columns are for the whole node.",
+        note="The columns below Program show data from and to storage, without data from the page "
+        "cache. The other columns are for the whole node.",
     )
 
 

@@ -130,12 +130,12 @@ def _line_table(process: WatchedProcess) -> Table | None:
 
 
 _LINES_NOTE = (
-    "Self is the time in the line and in the library functions that it calls. Total also includes "
-    "the time in your own functions that the line calls."
+    "The column Self shows the time in the line and in the library functions that the line calls. "
+    "The column Total also includes the time in your own functions that the line calls."
 )
 _CHANGE_NOTE = (
-    " First → last quarter shows two values of Self: the share in the first quarter of the run, "
-    "and the share in the last quarter."
+    " The column First → last quarter shows two values of Self: the share in the first quarter of "
+    "the run, and the share in the last quarter."
 )
 _EMPTY: dict[str, Cell] = {
     "line": "", "total_percent": "", "share_percent": "", "interval": "", "change": "", "code": "",
