@@ -47,7 +47,7 @@ def measure(*, quick: bool) -> list[Row]:
         ),
         Row(
             what="wall time to read the energy of 8 GPUs once",
-            unit="us",
+            unit="µs",
             ours=found["energy"],
             peer="plain binding",
             theirs=found["plain energy"],
