@@ -1,0 +1,266 @@
+"""Causes at the device: copies, waiting for it, and work that is too small for it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from explain.program_parts import (
+    NODE,
+    loader,
+    own,
+    process,
+    seen,
+    watched,
+)
+from explain.scenario_parts import (
+    UNSUPPORTED,
+    NodePart,
+    figures,
+    found,
+    gpu,
+    judged,
+    untouched_gpu,
+)
+from teho.explain.rules.gpu import (
+    copies_from_pageable_memory,
+    framework_without_gpu,
+    problem_too_small,
+    waits_for_device,
+)
+from teho.model.finding import Abstention, Severity
+from teho.model.watched import Progress, State
+
+MIB = 1024**2
+
+
+def copying(wall_s):
+    return seen((own("x.to(device)", 31),), wall_s)
+
+
+def waiting(wall_s):
+    return seen((own("loss.item()", 32),), wall_s, State.WAITING)
+
+
+def using(watched_process, **libraries):
+    """Return the process with what is known of its libraries."""
+    return msgspec.structs.replace(watched_process, libraries=libraries)
+
+
+def on_gpus(*processes, busy=40.0, gpus=1):
+    """Make a run of these processes beside GPUs that are busy for so much of the time."""
+    return watched(*processes, parts=[NodePart(NODE, gpus=[gpu(busy)] * gpus)])
+
+
+class TestCopies:
+    @staticmethod
+    def made(copies_s, busy=40.0, **settings):
+        return on_gpus(process(copying(copies_s), loaders=[loader(**settings)]), busy=busy)
+
+    @pytest.mark.parametrize(("copies_s", "count"), [(9.9, 0), (10.0, 1)])
+    def test_threshold(self, copies_s, count):
+        verdict = judged(copies_from_pageable_memory, self.made(copies_s))
+        assert len(verdict) == count
+        if verdict:
+            assert "`DataLoader(…, pin_memory=True)` in train.py:8" in verdict[0].action
+            assert verdict[0].regain_percent == (5.0, 10.0)
+
+    @pytest.mark.parametrize(("busy", "count"), [(90.0, 1), (90.1, 0), (100.0, 0)])
+    def test_a_copy_that_waits_for_work_on_the_gpu_is_no_loss(self, busy, count):
+        verdict = judged(copies_from_pageable_memory, self.made(60.0, busy))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].regain_percent == (5.0, 10.0)
+            assert figures(verdict[0])["copying to the device"] == 60.0
+
+    def test_abstains_where_the_gpu_was_not_seen(self):
+        verdict = judged(copies_from_pageable_memory, self.made(60.0, UNSUPPORTED))
+        assert isinstance(verdict, Abstention)
+        assert judged(copies_from_pageable_memory, self.made(5.0, UNSUPPORTED)) == []
+
+    @pytest.mark.parametrize("settings", [{"pin_memory": True}, {"pin_memory": None}])
+    def test_pinned(self, settings):
+        count = 0 if settings["pin_memory"] else 1
+        assert len(judged(copies_from_pageable_memory, self.made(60.0, **settings))) == count
+
+    def test_not_without_a_loader_or_a_gpu(self):
+        assert judged(copies_from_pageable_memory, on_gpus(process(copying(60.0)))) == []
+        made = watched(process(copying(60.0), loaders=[loader()]))
+        assert judged(copies_from_pageable_memory, made) == []
+        other = loader()
+        other.settings.clear()  # another library's, which says nothing of it
+        made = on_gpus(process(copying(60.0), loaders=[other]))
+        assert judged(copies_from_pageable_memory, made) == []
+
+
+class TestWaitsForDevice:
+    @pytest.mark.parametrize(("waits_s", "count"), [(9.9, 0), (10.0, 1)])
+    def test_threshold_of_the_wait(self, waits_s, count):
+        assert len(judged(waits_for_device, on_gpus(process(waiting(waits_s))))) == count
+
+    @pytest.mark.parametrize(("busy", "count"), [(79.9, 1), (80.0, 0)])
+    def test_threshold_of_the_gpu(self, busy, count):
+        verdict = judged(waits_for_device, on_gpus(process(waiting(60.0)), busy=busy))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].regain_percent == pytest.approx((0.0, 20.1))
+
+    def test_the_busiest_of_several_counts(self):
+        parts = [NodePart(NODE, gpus=[gpu(5.0), gpu(95.0)]), NodePart("r01g02", gpus=[gpu(5.0)])]
+        assert judged(waits_for_device, watched(process(waiting(60.0)), parts=parts)) == []
+
+    def test_abstains_where_it_was_not_seen(self):
+        made = on_gpus(process(waiting(60.0)), busy=UNSUPPORTED)
+        assert isinstance(judged(waits_for_device, made), Abstention)
+        assert judged(waits_for_device, on_gpus(process(waiting(5.0)), busy=UNSUPPORTED)) == []
+
+    def test_without_a_gpu_there_is_nothing_to_wait_for(self):
+        assert judged(waits_for_device, watched(process(waiting(60.0)))) == []
+
+
+class TestTooSmall:
+    @staticmethod
+    def made(step_ms=1.0, size=MIB, busy=20.0, steps=1001, **torch):
+        progress = Progress(steps=steps, first_s=101.0, last_s=101.0 + (steps - 1) * step_ms / 1e3)
+        facts = {"parameter_bytes": size, "devices": ["cuda:0"], **torch}
+        return on_gpus(process(progress=[progress], torch=facts), busy=busy)
+
+    @pytest.mark.parametrize(
+        ("facts", "count"),
+        [
+            ({"step_ms": 4.99}, 1),
+            ({"step_ms": 5.01}, 0),
+            ({"size": 10 * MIB}, 1),
+            ({"size": 10 * MIB + 1}, 0),
+            ({"busy": 49.9}, 1),
+            ({"busy": 50.0}, 0),
+            ({"steps": 2}, 1),
+            ({"steps": 1}, 0),
+            ({"size": None}, 0),
+            ({"devices": ["cpu"]}, 0),
+            ({"devices": ["cpu", "cuda:0"]}, 1),
+        ],
+    )
+    def test_thresholds(self, facts, count):
+        assert len(judged(problem_too_small, self.made(**facts))) == count
+
+    def test_the_mean_step(self):
+        finding = found(problem_too_small, self.made(step_ms=2.5))
+        assert finding.sentence == (
+            "A step takes only 2.5 ms, and the GPU is busy 20 % of the time: "
+            "the problem is too small for a GPU."
+        )
+        assert figures(finding)["slowest line"] == "train.py:12  loss.backward()"
+        assert finding.regain_percent is None
+
+    def test_abstains_where_the_gpu_was_not_seen(self):
+        assert isinstance(judged(problem_too_small, self.made(busy=UNSUPPORTED)), Abstention)
+        assert judged(problem_too_small, self.made(busy=UNSUPPORTED, step_ms=50)) == []
+
+    def test_not_without_steps_or_a_gpu(self):
+        assert judged(problem_too_small, on_gpus(process(torch={"parameter_bytes": 1}))) == []
+        made = watched(process(torch={"parameter_bytes": 1, "devices": ["cuda:0"]}))
+        assert judged(problem_too_small, made) == []
+        made = on_gpus(process(progress=(), loaders=[loader()], torch={"parameter_bytes": 1}))
+        assert judged(problem_too_small, made) == []
+
+
+class TestWithoutGpu:
+    @staticmethod
+    def made(*torches, signals=None):
+        ranks = [process(pid=10 + n, torch=torch) for n, torch in enumerate(torches)]
+        return watched(*ranks, parts=[NodePart(NODE, gpus=[signals or untouched_gpu()])])
+
+    def test_a_build_for_cpus(self):
+        finding = found(framework_without_gpu, self.made({"cuda": None, "hip": None}))
+        assert finding.severity is Severity.CRITICAL
+        assert (
+            finding.sentence == "The job has a GPU, but its PyTorch 2.13.0 is built for CPUs only."
+        )
+        assert "`python -c 'import torch; print(torch.cuda.is_available())'`" in finding.action
+
+    def test_a_build_for_intels_gpus_is_not_one_for_cpus(self):
+        torch = {"version": "2.13.0+xpu", "cuda": None, "hip": None}
+        sentence = found(framework_without_gpu, self.made(torch)).sentence
+        assert sentence.endswith("its PyTorch 2.13.0+xpu is built for Intel's GPUs only.")
+
+    @pytest.mark.parametrize(
+        ("devices", "count"),
+        [(["cpu"], 1), (["cuda:0"], 0), (["cpu", "cuda:0"], 0), ([], 0), (None, 0)],
+    )
+    @pytest.mark.parametrize("built", [{"cuda": "12.8"}, {"hip": "6.2"}])
+    def test_a_model_in_the_hosts_memory(self, devices, count, built):
+        verdict = judged(framework_without_gpu, self.made({**built, "devices": devices}))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].sentence.endswith("the model's parameters are in the host's memory.")
+
+    def test_all_of_its_processes(self):
+        made = self.made({"cuda": "12.8", "devices": ["cpu"]}, {"cuda": "12.8"})
+        assert judged(framework_without_gpu, made) == []
+
+    @pytest.mark.parametrize(("busy", "count"), [(0.9, 1), (1.0, 0)])
+    def test_something_else_may_use_it(self, busy, count):
+        # JAX computes on the GPU, PyTorch loads the data; or parameters are offloaded.
+        assert len(judged(framework_without_gpu, self.made({}, signals=gpu(busy)))) == count
+
+    def test_abstains_where_it_was_not_seen(self):
+        hidden = self.made({}, signals=gpu(UNSUPPORTED))
+        assert isinstance(judged(framework_without_gpu, hidden), Abstention)
+        assert (
+            judged(framework_without_gpu, self.made({"cuda": "12"}, signals=gpu(UNSUPPORTED))) == []
+        )
+
+    @staticmethod
+    def computed_by_jax(*platforms, signals=None, **libraries):
+        ranks = [
+            using(process(pid=10 + n), jax={"version": "0.10.2", "platform": platform}, **libraries)
+            for n, platform in enumerate(platforms)
+        ]
+        return watched(*ranks, parts=[NodePart(NODE, gpus=[signals or untouched_gpu()])])
+
+    def test_jax_on_cpus(self):
+        finding = found(framework_without_gpu, self.computed_by_jax("cpu", "cpu"))
+        assert finding.severity is Severity.CRITICAL
+        assert finding.sentence == "The job has a GPU, but its JAX 0.10.2 computes on CPUs."
+        assert figures(finding) == {"JAX": "0.10.2", "GPUs": 1.0}
+        assert "`pip install 'jax[cuda12]'`" in finding.action
+        assert "`JAX_PLATFORMS` does not say `cpu`" in finding.action
+
+    def test_a_tensorflow_that_is_built_for_cpus(self):
+        facts = {"version": "2.19.0", "cuda": False, "rocm": False}
+        parts = [NodePart(NODE, gpus=[untouched_gpu()])]
+        finding = found(
+            framework_without_gpu, watched(using(process(), tensorflow=facts), parts=parts)
+        )
+        assert finding.sentence == (
+            "The job has a GPU, but its TensorFlow 2.19.0 is built for CPUs only."
+        )
+        assert "list_physical_devices" in finding.action
+        for other in (
+            {"tensorflow": {**facts, "cuda": True}},
+            {"tensorflow": {"version": "2.19.0"}},
+            {"tensorflow": facts, "cupy": {"version": "13"}},
+        ):
+            made = watched(using(process(), **other), parts=parts)
+            assert judged(framework_without_gpu, made) == []
+
+    @pytest.mark.parametrize("platforms", [("gpu",), ("cpu", "gpu"), ("cpu", None), (None,)])
+    def test_all_of_jaxs_processes_are_known_to(self, platforms):
+        assert judged(framework_without_gpu, self.computed_by_jax(*platforms)) == []
+
+    def test_jax_beside_a_pytorch_that_could(self):
+        made = self.computed_by_jax("cpu", torch={"version": "2.13.0", "cuda": "12.8"})
+        assert "JAX" in found(framework_without_gpu, made).sentence
+        used = self.computed_by_jax(
+            "cpu", torch={"version": "2.13.0", "cuda": "12.8"}, signals=gpu(1.0)
+        )
+        assert judged(framework_without_gpu, used) == []
+
+    def test_abstains_where_jaxs_gpu_was_not_seen(self):
+        hidden = self.computed_by_jax("cpu", signals=gpu(UNSUPPORTED))
+        assert isinstance(judged(framework_without_gpu, hidden), Abstention)
+
+    def test_other_programs_and_nodes(self):
+        assert judged(framework_without_gpu, self.made(None)) == []
+        assert judged(framework_without_gpu, watched(process(torch={}))) == []
