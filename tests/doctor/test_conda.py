@@ -30,15 +30,18 @@ LISTS = {
     "nothing": ("", ()),
 }  # fmt: skip
 BROKEN = {
-    "a tab": ("channels:\n\t- defaults\n", "line 2: not an item"),
-    "a mapping": ("channels:\n  first: defaults\n", "line 2: not an item"),
-    "an item with a key": ("channels:\n  - name: defaults\n", "line 2: not the name"),
+    "a tab": ("channels:\n\t- defaults\n", "line 2 is not an item"),
+    "a mapping": ("channels:\n  first: defaults\n", "line 2 is not an item"),
+    "an item with a key": (
+        "channels:\n  - name: defaults\n",
+        "line 2 has an item that is not the name",
+    ),
     "no end": ("channels: [defaults,\n", "has no end"),
     "a word": ("channels: defaults\n", "line 1: `channels` is not a list"),
     "two": ("channels: [a]\nchannels: [b]\n", "line 2 has a second `channels`"),
     "an alias": ("channels:\n  - *mine\n", "not the name of a channel"),
     "another indent": ("channels:\n  - a\n - b\n", "line 3: the indent"),
-    "no space": ("channels:\n  -defaults\n", "line 2: not an item"),
+    "no space": ("channels:\n  -defaults\n", "line 2 is not an item"),
 }
 
 

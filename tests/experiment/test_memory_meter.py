@@ -150,8 +150,9 @@ def test_a_full_node_ends_the_run(tmp_path: Path) -> None:
 def test_the_jobs_memory_ends_the_run() -> None:
     meter = MemoryMeter(100 * MIB, {}, gpus=[])
     with process("a = b'x' * (200 << 20)"):
-        assert "of 100 MiB, before the program filled the memory that it may use" in meter.look(
-            MARK
+        assert (
+            "of 100 MiB were in use, before the program filled the memory that it may use"
+            in meter.look(MARK)
         )
 
 

@@ -209,7 +209,10 @@ def test_unused_gpus_are_named() -> None:
     [
         (["--on", "cpu:1,disk:2", "--", "true"], "--on disk:2; expected cpu:N"),
         (["--on", "gpu:1", "--", "true"], "--on gpu:1: this job has no GPU"),
-        (["--for", "1s", "--window", "2s", "--", "true"], "a window that is shorter than --for"),
+        (
+            ["--for", "1s", "--window", "2s", "--", "true"],
+            "--window 2s is not shorter than --for 1s",
+        ),
         (["--", "no-such-program-anywhere"], "no-such-program-anywhere"),
     ],
 )

@@ -15,7 +15,7 @@ from teho.model.missing import Missing, Reason
 from teho.model.run import Clock
 from teho.model.watched import Frame, Raised
 
-TIMEOUT = "the command `timeout` stopped the program at the given time limit"
+TIMEOUT = "the command `timeout` stopped the program at its time limit"
 
 
 def made(*tasks, count=None, scheduler="slurm", clock=None):

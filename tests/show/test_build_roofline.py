@@ -53,7 +53,7 @@ def test_under_both_roofs():
 
 
 def test_says_that_arithmetic_is_an_upper_bound():
-    assert roofline_of().notes[0].startswith("The speed of arithmetic shown here is an upper bound")
+    assert roofline_of().notes[0].startswith("The speed of arithmetic is an upper bound")
 
 
 def test_cites_the_document_of_the_peaks():
@@ -109,8 +109,7 @@ def test_in_text_it_is_a_sentence_and_what_to_know():
     assert (
         "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s at 12.0\n"
         "          FLOP/byte\n"
-        "  The speed of arithmetic shown here is an upper bound. A pipe is a part of the\n"
-        "    GPU for one kind of arithmetic. For each pipe, Teho multiplies two numbers:\n"
-        "    the share of time in which the pipe was active, and the peak of the pipe at\n"
-        "    the highest clock.\n"
+        "  The speed of arithmetic is an upper bound. A pipe is a part of the GPU for one\n"
+        "    kind of arithmetic. For each pipe, Teho multiplies two numbers: the share of\n"
+        "    time in which the pipe was active, and its peak at the highest clock.\n"
     ) in text

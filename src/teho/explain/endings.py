@@ -20,7 +20,7 @@ BY_USERS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
 _SHELL = 128
 """A shell exits with 128 plus the number of the signal that ended its program."""
 _TIMEOUT = 124
-_STOPPED = "the command `timeout` stopped the program at the given time limit"
+_STOPPED = "the command `timeout` stopped the program at its time limit"
 _BY_EXIT_CODE = {
     126: (
         "a file is not executable",

@@ -12,7 +12,7 @@
 #   VERSION`.
 # ! Anaconda must not be used.
 # ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
-#   this command. In ~/.bashrc, it would hide that a node has no GPU.
+#   this command. In ~/.bashrc, the variable would hide that a node has no GPU.
 # Source: AIRE dependency_management.md 2025-11-18, job_example.md 2026-04-17,
 # software/tools/apptainer.md 2025-11-18
 # Also possible here: --kind conda.

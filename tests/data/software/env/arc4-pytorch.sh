@@ -14,7 +14,7 @@
 # ! ~/.conda fills the home directory. So the page says to move ~/.conda to /nobackup/$USER, and
 #   to leave a link in the home directory.
 # ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
-#   this command. In ~/.bashrc, it would hide that a node has no GPU.
+#   this command. In ~/.bashrc, the variable would hide that a node has no GPU.
 # Source: ARC software/compilers/anaconda.md 2024-02-26, usage/conda-containers.md 2024-03-14;
 # TUTORIAL
 # Also possible here: --kind container.

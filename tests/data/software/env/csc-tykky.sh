@@ -14,7 +14,7 @@
 #   2025-08-15); tykky packs an environment into one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.
 # ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. The variable is set only for
-#   this command. In ~/.bashrc, it would hide that a node has no GPU.
+#   this command. In ~/.bashrc, the variable would hide that a node has no GPU.
 # Source: CSC python-usage-guide.md 2026-06-29; tykky.md 2026-07-31
 # Also possible here: --kind module or --kind venv.
 set -e

@@ -116,9 +116,9 @@ def _sentence(roofline: Roofline) -> str:
 def _notes(roofline: Roofline) -> Iterable[str]:
     mean, peaks = roofline.mean, roofline.peaks
     yield (
-        "The speed of arithmetic shown here is an upper bound. A pipe is a part of the GPU for one "
-        "kind of arithmetic. For each pipe, Teho multiplies two numbers: the share of time in "
-        "which the pipe was active, and the peak of the pipe at the highest clock."
+        "The speed of arithmetic is an upper bound. A pipe is a part of the GPU for one kind of "
+        "arithmetic. For each pipe, Teho multiplies two numbers: the share of time in which the "
+        "pipe was active, and its peak at the highest clock."
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (

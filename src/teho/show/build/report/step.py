@@ -78,16 +78,15 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
 
 def _silence(step: Step, silent: dict[str, tuple[int, ...]]) -> Iterable[str]:
     ranks = [rank for some in silent.values() for rank in some]
-    killed = "they were killed before their end was reported"
+    killed = "did not report their end: they were killed"
     if step.task_count > 1 and len(ranks) == step.task_count:
-        yield f"There is no report from any of the {len(ranks)} tasks: {killed}."
+        yield f"The {len(ranks)} tasks {killed}."
     elif len(silent) > MOST_NAMED:
-        yield f"There is no report from {ranks_on(ranks, silent)}: {killed}."
+        yield f"{capital(ranks_on(ranks, silent))} {killed}."
     else:
         for name, some in silent.items():
-            one = "it was killed before its end was reported"
-            why = one if len(some) == 1 else killed
-            yield f"There is no report from {ranks_on(some, [name])}: {why}."
+            what = "did not report its end: it was killed" if len(some) == 1 else killed
+            yield f"{capital(ranks_on(some, [name]))} {what}."
 
 
 def clock_notes(run: Run) -> Iterable[str]:
