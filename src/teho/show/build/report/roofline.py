@@ -117,8 +117,8 @@ def _notes(roofline: Roofline) -> Iterable[str]:
     mean, peaks = roofline.mean, roofline.peaks
     yield (
         "The speed of arithmetic is an upper bound. A pipe is a part of the GPU for one kind of "
-        "arithmetic. For each pipe, Teho multiplies two numbers: the share of time in which the "
-        "pipe was active, and its peak at the highest clock."
+        "arithmetic. For each pipe, Teho multiplies its share of active time by its peak at the "
+        "highest clock."
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
