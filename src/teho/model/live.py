@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Union
 
 import msgspec
 
-__all__ = ["Lease", "LiveSample"]
+from teho.model.device import Device
+from teho.model.run import Node
+from teho.model.summary import Figure
+
+__all__ = ["GpuNow", "Lease", "LiveSample", "NodeNow"]
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,3 +33,31 @@ class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[dict[str, Any]]
     """A row for each device with the columns of a recording, without those that all rows share:
     `kind`, `device`, `span_s` and the metrics. A metric without a value is not there."""
+
+
+class GpuNow(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU at its newest sample."""
+
+    node: str
+    device: Device
+    position: int
+    """Number of this GPU among the job's GPUs on the node."""
+    values: dict[str, Figure]
+    """Metric -> its value. A counter is its increase per second since the sample before."""
+
+
+class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
+    """One node at its newest sample."""
+
+    node: Node
+    elapsed_s: Union[float, None] = None
+    """Time of the sample after the start of the program; None: there is no sample."""
+    age_s: Union[float, None] = None
+    """Time since the sample."""
+    way: str = ""
+    """How it came: `connection`, `file`, or `recording`."""
+    values: dict[str, Figure] = {}
+    """As for a GPU."""
+    cores_percent: tuple[float, ...] = ()
+    """Busy share of each of the job's cores."""
+    gpus: tuple[GpuNow, ...] = ()

@@ -9,15 +9,18 @@ import secrets
 import selectors
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from teho.model.live import Lease, LiveSample
+from teho.model.run import Node
 from teho.process.json_lines import LineReader, LineTooLongError
 from teho.store.layout import lease_folder, now_file, replace_file, safe_name
+from teho.store.read import newest_samples
 
 __all__ = ["Received", "Viewer"]
 
@@ -28,6 +31,10 @@ _LONGEST_BYTES = 4 << 20
 _HOSTS_TRIED = 3
 """To find the addresses of this machine that the nodes may reach."""
 _FILE_S = 1.0
+_SILENT_S = 12.0
+"""The recording has a node's rows after 10 s at most, and a file system may show them later."""
+
+Way = Literal["connection", "file", "recording"]
 
 
 class Received(NamedTuple):
@@ -35,10 +42,10 @@ class Received(NamedTuple):
 
     sample: LiveSample
     at_s: float
-    """Monotonic time at which it was received."""
+    """Monotonic time at which it was received; from the recording: at which it was taken."""
     before: LiveSample | None
     """The sample before it: the increase of a counter needs two."""
-    way: Literal["connection", "file"]
+    way: Way
 
 
 class Viewer:
@@ -46,18 +53,18 @@ class Viewer:
 
     Args:
         directory: the recording.
-        nodes: names of its nodes.
+        nodes: its nodes.
 
     Attributes:
         newest: node -> its newest sample; a node that never sent one is not there.
         problem: why no recorder can know of this viewer; empty if all can.
     """
 
-    def __init__(self, directory: Path, nodes: Sequence[str]) -> None:
+    def __init__(self, directory: Path, nodes: Sequence[Node]) -> None:
         self.newest: dict[str, Received] = {}
         self.problem = ""
         self._directory = directory
-        self._nodes = tuple(nodes)
+        self._nodes = {node.name: node for node in nodes}
         self._token = secrets.token_hex(16)
         self._number = 0
         self._renewed_s = self._filed_s = float("-inf")
@@ -65,6 +72,7 @@ class Viewer:
         self._listener: socket.socket | None = None
         self._connected: dict[str, _Connection] = {}
         self._open: set[_Connection] = set()
+        self._read_s = dict.fromkeys(self._nodes, float("-inf"))
         host = safe_name(os.uname().nodename) or "viewer"
         self._lease = lease_folder(directory) / f"{host}-{os.getpid()}-{self._token[:8]}.json"
         self._remove_dead(host)
@@ -72,8 +80,10 @@ class Viewer:
             self._listener = socket.create_server(("", 0), backlog=1024)
             self._listener.setblocking(False)
             self._selector.register(self._listener, selectors.EVENT_READ)
-        self._addresses = tuple(self._own_addresses(nodes)) if self._listener else ()
+        self._addresses = tuple(self._own_addresses()) if self._listener else ()
         self._renew()
+        for node in nodes:
+            self._read_recording(node)
 
     def poll(self, wait_s: float) -> None:
         """Receive what has come, and wait for at most this time if there is nothing."""
@@ -121,11 +131,11 @@ class Viewer:
                 with contextlib.suppress(OSError):
                     path.unlink()
 
-    def _own_addresses(self, nodes: Iterable[str]) -> list[str]:
+    def _own_addresses(self) -> list[str]:
         """Return where the nodes may reach this viewer: the address on the route to them."""
         port = self._listener.getsockname()[1] if self._listener else 0
         found: dict[str, None] = {}
-        for node in list(nodes)[:_HOSTS_TRIED]:
+        for node in list(self._nodes)[:_HOSTS_TRIED]:
             with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
                 probe.connect((node, 9))  # sends nothing: the kernel only chooses the route
                 found[probe.getsockname()[0]] = None
@@ -169,12 +179,19 @@ class Viewer:
         if connection.reader.closed:
             self._drop(connection)
 
-    def _keep(self, sample: LiveSample, way: Literal["connection", "file"]) -> None:
+    def _keep(self, sample: LiveSample, way: Way, age_s: float = 0.0) -> None:
         known = self.newest.get(sample.node)
         if known is not None and sample.elapsed_s <= known.sample.elapsed_s:
             return
         before = known.sample if known else None
-        self.newest[sample.node] = Received(sample, time.monotonic(), before, way)
+        self.newest[sample.node] = Received(sample, time.monotonic() - age_s, before, way)
+
+    def _read_recording(self, node: Node) -> None:
+        for sample in newest_samples(self._directory, node.name):
+            # This machine's clock may differ from the node's: an age is never negative.
+            since_start = datetime.now(timezone.utc) - node.started_at
+            age_s = since_start.total_seconds() - sample.elapsed_s
+            self._keep(sample, "recording", max(0.0, age_s))
 
     def _drop(self, connection: _Connection) -> None:
         self._open.discard(connection)
@@ -192,12 +209,16 @@ class Viewer:
 
     def _read_files(self) -> None:
         """Read the newest samples of the nodes that have no connection."""
-        self._filed_s = time.monotonic()
-        for node in self._nodes:
-            if node in self._connected:
+        now_s = self._filed_s = time.monotonic()
+        for name, node in self._nodes.items():
+            if name in self._connected:
                 continue
+            known = self.newest.get(name)
+            if known is None or now_s - max(known.at_s, self._read_s[name]) > _SILENT_S:
+                self._read_s[name] = now_s
+                self._read_recording(node)
             with contextlib.suppress(OSError, msgspec.MsgspecError):
-                content = now_file(self._directory, node).read_bytes()
+                content = now_file(self._directory, name).read_bytes()
                 self._keep(msgspec.json.decode(content, type=LiveSample), "file")
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from teho.errors import DamagedError, NewerFormatError, UnreadableError
+from teho.model.live import LiveSample
 from teho.model.run import FORMAT_VERSION, End, Node, Run, RunState, Task
 from teho.store.layout import NODES, TASKS, live_parts, run_file, sealed_file
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NodeRows",
     "in_order",
+    "newest_samples",
     "read_part",
     "read_run",
     "rows_of_node",
@@ -345,6 +347,30 @@ def rows_of_node(
     return with_places(table if paths == [sealed] else in_order(table))
 
 
+def newest_samples(directory: Path, node: str) -> list[LiveSample]:
+    """Return the last rows of a node that are on disk: of at most two moments, oldest first.
+
+    A file that cannot be read has no rows here; the report names it.
+    """
+    import pyarrow as pa
+
+    sealed = sealed_file(directory, node)
+    paths = [sealed] if sealed.exists() else live_parts(directory, node)[-2:]
+    tables, _, _ = _read_parts(paths, None, None)
+    found: dict[float, LiveSample] = {}
+    for table in tables:
+        values = table.drop_columns(["time"])
+        elapsed = table["elapsed_s"].to_pylist()
+        for moment in sorted(set(elapsed))[-2:]:
+            places = [place for place, one in enumerate(elapsed) if one == moment]
+            rows = [
+                {name: value for name, value in row.items() if value is not None}
+                for row in values.take(pa.array(places)).to_pylist()
+            ]
+            found[moment] = LiveSample(node=node, elapsed_s=moment, rows=rows)
+    return [found[moment] for moment in sorted(found)[-2:]]
+
+
 def with_places(table: pa.Table) -> NodeRows | None:
     """Return ordered rows with the place of each device; None without rows."""
     import pyarrow.compute as pc
@@ -359,7 +385,7 @@ def with_places(table: pa.Table) -> NodeRows | None:
 
 
 def _read_parts(
-    paths: Sequence[Path], columns: Sequence[str], kind: str
+    paths: Sequence[Path], columns: Sequence[str] | None, kind: str | None
 ) -> tuple[list[pa.Table], list[str], bool]:
     """Read files of rows: `(tables, problems, whether a file has disappeared)`."""
     tables, problems, vanished = [], [], False

@@ -1,0 +1,85 @@
+"""The newest values of all devices of a run that goes on, with their age and the reasons of gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from teho.model.live import GpuNow, LiveSample, NodeNow
+from teho.model.metric import METRICS_BY_NAME, Scope, metrics_of
+from teho.model.missing import Missing, Reason
+from teho.model.run import Node, Run
+from teho.model.summary import Figure
+from teho.observe.viewer import Received
+
+__all__ = ["nodes_now"]
+
+_NOTHING = Missing(Reason.UNRECORDED, "no sample was received")
+
+
+def nodes_now(run: Run, newest: Mapping[str, Received], now_s: float) -> tuple[NodeNow, ...]:
+    """Return each node of a run with its newest values.
+
+    Args:
+        run: the description of the recording.
+        newest: node -> its newest sample.
+        now_s: monotonic time.
+    """
+    return tuple(_node(node, newest.get(node.name), now_s) for node in run.nodes)
+
+
+def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
+    sample = received.sample if received else None
+    before = _rows(received.before) if received and received.before else {}
+    rows = _rows(sample) if sample else {}
+    span_s = (
+        sample.elapsed_s - received.before.elapsed_s
+        if sample and received and received.before
+        else 0.0
+    )
+    absences = {(one.device, one.metric): one.missing for one in node.absences}
+
+    def values(scope: Scope, device: str) -> dict[str, Figure]:
+        row, earlier = rows.get(device, {}), before.get(device, {})
+        found: dict[str, Figure] = {}
+        for metric in metrics_of(scope):
+            if metric.per_core:
+                continue
+            value = _value(metric.name, row, earlier, span_s)
+            if value is None:
+                value = absences.get((device, metric.name), _NOTHING)
+            found[metric.name] = value
+        return found
+
+    return NodeNow(
+        node=node,
+        elapsed_s=sample.elapsed_s if sample else None,
+        age_s=now_s - received.at_s if received else None,
+        way=received.way if received else "",
+        values=values("node", "node"),
+        cores_percent=tuple(rows.get("node", {}).get("core_busy_percent", ())),
+        gpus=tuple(
+            GpuNow(
+                node=node.name,
+                device=device,
+                position=position,
+                values=values("gpu", device.id),
+            )
+            for position, device in enumerate(node.devices)
+        ),
+    )
+
+
+def _rows(sample: LiveSample) -> dict[str, dict[str, Any]]:
+    return {row["device"]: row for row in sample.rows}
+
+
+def _value(
+    name: str, row: Mapping[str, Any], earlier: Mapping[str, Any], span_s: float
+) -> float | None:
+    """Return a gauge, or the increase of a counter per second; None if it is not known."""
+    value: float | None = row.get(name)
+    if value is None or METRICS_BY_NAME[name].kind == "gauge":
+        return value
+    first = earlier.get(name)
+    return (value - first) / span_s if first is not None and span_s > 0 else None
