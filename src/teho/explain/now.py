@@ -14,7 +14,8 @@ from teho.observe.viewer import Received
 
 __all__ = ["nodes_now"]
 
-_NOTHING = Missing(Reason.UNRECORDED, "no sample was received")
+_NO_SAMPLE = Missing(Reason.UNRECORDED, "this node has sent no sample")
+_NOT_IN_SAMPLE = Missing(Reason.UNRECORDED, "the newest sample does not have this value")
 
 
 def nodes_now(run: Run, newest: Mapping[str, Received], now_s: float) -> tuple[NodeNow, ...]:
@@ -37,6 +38,7 @@ def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
         if sample and received and received.before
         else 0.0
     )
+    nothing = _NOT_IN_SAMPLE if sample else _NO_SAMPLE
     absences = {(one.device, one.metric): one.missing for one in node.absences}
 
     def values(scope: Scope, device: str) -> dict[str, Figure]:
@@ -47,7 +49,7 @@ def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
                 continue
             value = _value(metric.name, row, earlier, span_s)
             if value is None:
-                value = absences.get((device, metric.name), _NOTHING)
+                value = absences.get((device, metric.name), nothing)
             found[metric.name] = value
         return found
 

@@ -10,7 +10,7 @@ from teho.model.device import Device
 from teho.model.run import Node
 from teho.model.summary import Figure
 
-__all__ = ["GpuNow", "Lease", "LiveSample", "NodeNow"]
+__all__ = ["GpuNow", "Hello", "Lease", "LiveSample", "NodeNow"]
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +22,15 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """Where the viewer listens, `HOST:PORT`; empty: it only reads files."""
     token: str = ""
     """A recorder sends it first: only the user can read this file."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line that a recorder sends to a viewer."""
+
+    token: str
+    """From the lease."""
+    node: str
+    """All samples of the connection are of this node."""
 
 
 class LiveSample(msgspec.Struct, frozen=True, kw_only=True):

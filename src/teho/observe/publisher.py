@@ -1,7 +1,7 @@
 """Sends each sample of this node to the viewers that watch the run.
 
 A viewer (`teho top`) writes a lease into the run's folder and renews it. The recorder looks for
-leases when it writes its rows, so a run that nobody watches costs nothing more. The recorder opens
+leases, which is all that a run without a viewer costs. The recorder opens
 the connection to the viewer, because a compute node often accepts none. If the recorder cannot reach
 the viewer, it writes the newest sample into a file in the run's folder.
 """
@@ -17,13 +17,14 @@ from pathlib import Path
 
 import msgspec
 
-from teho.model.live import Lease, LiveSample
+from teho.model.live import Hello, Lease, LiveSample
 from teho.store.layout import lease_folder, now_file, replace_file
 
 __all__ = ["Publisher"]
 
-_LOOK_S = 5.0
-"""While a run is watched, its recorders read the leases once in this time."""
+_LONGEST_LOOK_S = 10.0
+"""Each node looks for leases at least once in this time. Few nodes look more often: all together
+look about once per second, because each look is an operation of a shared file system."""
 _EXPIRES_S = 20.0
 """A lease that was not renewed for this long has expired: its viewer was killed."""
 _CONNECT_S = 2.0
@@ -45,13 +46,14 @@ class Publisher:
     def __init__(self, run: Path, node: str, node_count: int) -> None:
         self._run = run
         self._node = node
+        self._look_s = min(float(max(node_count, 1)), _LONGEST_LOOK_S)
         self._file_period_s = node_count / _FILES_PER_S
         self._viewers: dict[str, _Viewer] = {}
         self._looked_s = self._filed_s = float("-inf")
 
     def watching(self, now_s: float) -> bool:
-        """Return whether a viewer watches the run, from the leases that were read last."""
-        if self._viewers and now_s - self._looked_s >= _LOOK_S:
+        """Return whether a viewer watches the run. Reads the leases if it is time."""
+        if now_s - self._looked_s >= self._look_s:
             self.look(now_s)
         return any(viewer.is_valid(now_s) for viewer in self._viewers.values())
 
@@ -122,7 +124,7 @@ class _Viewer:
             self._connecting.start()
 
     def _try(self, lease: Lease, node: str) -> None:
-        hello = msgspec.json.encode({"token": lease.token, "node": node}) + b"\n"
+        hello = msgspec.json.encode(Hello(token=lease.token, node=node)) + b"\n"
         for address in lease.addresses:
             host, _, port = address.rpartition(":")
             with contextlib.suppress(OSError, ValueError):

@@ -217,7 +217,6 @@ class Recorder:
                 has_new_peers = False
             if now - flushed_s >= flush_s or self._is_warned:
                 self._flush()
-                self._publisher.look(time.monotonic())
                 flushed_s = now
             # After a late sample, the next one comes a full period later.
             next_s = max(next_s + self._plan.period_s, self._elapsed())

@@ -12,15 +12,15 @@ import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from teho.model.live import Lease, LiveSample
+from teho.model.live import Hello, Lease, LiveSample
 from teho.model.run import Node
 from teho.process.json_lines import LineReader, LineTooLongError
 from teho.store.layout import lease_folder, now_file, replace_file, safe_name
-from teho.store.read import newest_samples
+from teho.store.read import samples_of_node
 
 __all__ = ["Received", "Viewer"]
 
@@ -161,16 +161,11 @@ class Viewer:
             return
         for message in connection.reader.take():
             if not connection.node:
-                token, node = message.get("token"), message.get("node")
-                if (
-                    not isinstance(token, str)
-                    or node not in self._nodes
-                    or not hmac.compare_digest(token.encode(), self._token.encode())
-                ):
+                connection.node = self._named(message)
+                if not connection.node:
                     self._drop(connection)
                     return
-                connection.node = node
-                self._connected[node] = connection
+                self._connected[connection.node] = connection
                 continue
             with contextlib.suppress(msgspec.MsgspecError):
                 sample = msgspec.convert(message, LiveSample)
@@ -178,6 +173,15 @@ class Viewer:
                     self._keep(sample, "connection")
         if connection.reader.closed:
             self._drop(connection)
+
+    def _named(self, message: dict[str, Any]) -> str:
+        """Return the node of a first line; empty if it has not our token."""
+        try:
+            hello = msgspec.convert(message, Hello)
+        except msgspec.ValidationError:
+            return ""
+        is_ours = hmac.compare_digest(hello.token.encode(), self._token.encode())
+        return hello.node if is_ours and hello.node in self._nodes else ""
 
     def _keep(self, sample: LiveSample, way: Way, age_s: float = 0.0) -> None:
         known = self.newest.get(sample.node)
@@ -187,7 +191,7 @@ class Viewer:
         self.newest[sample.node] = Received(sample, time.monotonic() - age_s, before, way)
 
     def _read_recording(self, node: Node) -> None:
-        for sample in newest_samples(self._directory, node.name):
+        for sample in samples_of_node(self._directory, node.name, 2):
             # This machine's clock may differ from the node's: an age is never negative.
             since_start = datetime.now(timezone.utc) - node.started_at
             age_s = since_start.total_seconds() - sample.elapsed_s

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = [
     "NodeRows",
     "in_order",
-    "newest_samples",
     "read_part",
     "read_run",
     "rows_of_node",
     "run_state",
+    "samples_of_node",
     "supervisor_stamp",
     "unreadable",
     "with_parts",
@@ -347,28 +347,40 @@ def rows_of_node(
     return with_places(table if paths == [sealed] else in_order(table))
 
 
-def newest_samples(directory: Path, node: str) -> list[LiveSample]:
-    """Return the last rows of a node that are on disk: of at most two moments, oldest first.
+def samples_of_node(directory: Path, node: str, count: int | None = None) -> list[LiveSample]:
+    """Return the rows of a node, those of one moment as one sample, in the order of time.
 
     A file that cannot be read has no rows here; the report names it.
-    """
-    import pyarrow as pa
 
+    Args:
+        directory: the recording.
+        node: name of the node.
+        count: only the last samples; None: all.
+    """
     sealed = sealed_file(directory, node)
-    paths = [sealed] if sealed.exists() else live_parts(directory, node)[-2:]
-    tables, _, _ = _read_parts(paths, None, None)
-    found: dict[float, LiveSample] = {}
+    paths = [sealed] if sealed.exists() else live_parts(directory, node)
+    tables, _, _ = _read_parts(paths if count is None else paths[-2:], None, None)
+    found: dict[float, list[dict[str, Any]]] = {}
     for table in tables:
-        values = table.drop_columns(["time"])
-        elapsed = table["elapsed_s"].to_pylist()
-        for moment in sorted(set(elapsed))[-2:]:
-            places = [place for place, one in enumerate(elapsed) if one == moment]
-            rows = [
-                {name: value for name, value in row.items() if value is not None}
-                for row in values.take(pa.array(places)).to_pylist()
-            ]
-            found[moment] = LiveSample(node=node, elapsed_s=moment, rows=rows)
-    return [found[moment] for moment in sorted(found)[-2:]]
+        # Not the time: its conversion would import pandas. `elapsed_s` says the same.
+        values = table.drop_columns(["time", "node"])
+        if count is not None:
+            first = sorted(set(values["elapsed_s"].to_pylist()))[-count:][:1]
+            values = values.filter(_from(values, first[0])) if first else values
+        for row in values.to_pylist():
+            known = {name: value for name, value in row.items() if value is not None}
+            found.setdefault(row["elapsed_s"], []).append(known)
+    moments = sorted(found)
+    return [
+        LiveSample(node=node, elapsed_s=moment, rows=found[moment])
+        for moment in (moments if count is None else moments[-count:])
+    ]
+
+
+def _from(table: pa.Table, first_s: float) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.greater_equal(table["elapsed_s"], first_s)
 
 
 def with_places(table: pa.Table) -> NodeRows | None:
