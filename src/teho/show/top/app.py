@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from teho.show.top.frame import Curve, Frame, worst_first
-from teho.show.top.help import help_rows
+from teho.show.top.help import help_view
 from teho.show.top.lines import Row, View, gpu_view, head, job_view, node_view
 
 __all__ = ["Source", "TopApp"]
@@ -216,7 +216,7 @@ class TopApp(App[None]):
 
     def _view(self, frame: Frame, width: int, height: int) -> View:
         if self._is_help:
-            return View(Text("Help", "bold"), help_rows(width))
+            return help_view(width)
         if not self._path:
             nodes = sorted(frame.nodes, key=lambda node: node.node.name)
             return job_view(frame, width, None if self._order == "worst" else nodes)

@@ -6,9 +6,9 @@ from rich.text import Text
 
 from teho.model.metric import METRICS
 from teho.show.text.flow import flow, words
-from teho.show.top.lines import Row
+from teho.show.top.lines import Row, View
 
-__all__ = ["help_rows"]
+__all__ = ["help_view"]
 
 _KEYS = (
     ("↑ ↓, j k", "Move."),
@@ -23,9 +23,11 @@ _CELLS = (
     ("·", "This value cannot be read; open the GPU to see why."),
     ("AGE", "Time since the sample of the node."),
 )
+_LABEL = 29
+"""Width of the column with the keys and the names."""
 
 
-def help_rows(width: int) -> list[Row]:
+def help_view(width: int) -> View:
     """Return the lines of the help."""
     rows: list[Row] = []
     for name, texts in (
@@ -36,7 +38,9 @@ def help_rows(width: int) -> list[Row]:
         rows.append(Row(Text(name, "bold")))
         for key, text in texts:
             sentence = text[:1].upper() + text[1:]
-            lead = Text(f"{key[:1].upper() + key[1:] if name == 'Values' else key:<28} ")
-            rows += [Row(line) for line in flow(words(sentence), width, lead, hang=29)]
+            label = key[:1].upper() + key[1:] if name == "Values" else key
+            lead = Text(f"{label:<{_LABEL}}" if width >= 2 * _LABEL else f"{label}: ")
+            hang = _LABEL if width >= 2 * _LABEL else 2
+            rows += [Row(line) for line in flow(words(sentence), width, lead, hang=hang)]
         rows.append(Row(Text()))
-    return rows
+    return View(Text("Help", "bold"), rows).cut(width)

@@ -54,6 +54,17 @@ class View(NamedTuple):
     title: Text
     rows: list[Row]
 
+    def cut(self, width: int) -> View:
+        """Return the view with lines of at most this many columns."""
+        return View(
+            _cut(self.title, width), [Row(_cut(row.line, width), row.key) for row in self.rows]
+        )
+
+
+def _cut(line: Text, width: int) -> Text:
+    line.truncate(width, overflow="ellipsis")
+    return line
+
 
 def head(frame: Frame, width: int) -> list[Text]:
     """Return the most important sentence, and the facts of the run in one line."""
@@ -63,9 +74,7 @@ def head(frame: Frame, width: int) -> list[Text]:
     sentence = flow(words(plain(report.verdict)), width, Text(f"{mark} ", style), hang=2)
     lines = sentence[:2]
     facts = " · ".join(_facts(frame))
-    line = Text(facts)
-    line.truncate(width, overflow="ellipsis")
-    return [*lines, line]
+    return [_cut(line, width) for line in (*lines, Text(facts))]
 
 
 def _facts(frame: Frame) -> Iterable[str]:
@@ -109,10 +118,8 @@ def job_view(frame: Frame, width: int, nodes: Sequence[NodeNow] | None = None) -
     cells = _cells(shown)
     title.append(f"  {'GPUS, TENS OF %' if gpus else 'CORES, TENS OF %':<{cells}}")
     title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'OF':>5}  {'AGE':>6}")
-    title.truncate(width)
-    return View(
-        title, [Row(_node_line(node, name, cells, width), node.node.name) for node in shown]
-    )
+    rows = [Row(_node_line(node, name, cells), node.node.name) for node in shown]
+    return View(title, rows).cut(width)
 
 
 def _cells(nodes: Sequence[NodeNow]) -> int:
@@ -122,14 +129,13 @@ def _cells(nodes: Sequence[NodeNow]) -> int:
     return max(16, gpus if gpus > 0 else min(cores, _MOST_CORES))
 
 
-def _node_line(node: NodeNow, name: int, cells: int, width: int) -> Text:
+def _node_line(node: NodeNow, name: int, cells: int) -> Text:
     line = Text(f"{plain(node.node.name)[:name]:<{name}}")
     if is_silent(node):
         said = "has sent no sample" if node.age_s is None else "has sent nothing for "
         line.append(f"  {said}", "bold yellow")
         if node.age_s is not None:
             line.append(format_duration(node.age_s), "bold yellow")
-        line.truncate(width)
         return line
     line.append("  ")
     begin = line.cell_len
@@ -146,7 +152,6 @@ def _node_line(node: NodeNow, name: int, cells: int, width: int) -> Text:
     line.append(f"  {_percent(cores):>6}")
     line.append(f"  {'–' if memory is None else format_bytes(memory):>9}  {share:>5}")
     line.append(f"  {node.age_s or 0.0:>4.0f} s", _DIM)
-    line.truncate(width)
     return line
 
 
@@ -188,21 +193,23 @@ def node_view(frame: Frame, name: str, width: int) -> View:
     """Return the GPUs of a node, its cores, memory and traffic."""
     node = frame.node(name)
     if node is None:
-        return View(Text(f"node {name}"), [Row(Text("The run has no node of this name."))])
+        missing = Row(Text("The run has no node of this name."))
+        return View(Text(f"node {name}"), [missing]).cut(width)
     title = Text(f"node {plain(name)}", "bold")
     title.append(f"  {_age(node)}", _DIM)
     rows: list[Row] = []
     if is_silent(node):
         rows.append(Row(Text("The last values of this node are too old to be shown.", "yellow")))
-        return View(title, rows)
+        return View(title, rows).cut(width)
     if node.gpus:
-        heading = Text("GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP", "bold")
-        heading.truncate(width)
+        heading = Text(
+            "GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP", "bold"
+        )
         rows.append(Row(heading))
-        rows += [Row(_gpu_line(gpu, width), str(gpu.position)) for gpu in node.gpus]
+        rows += [Row(_gpu_line(gpu), str(gpu.position)) for gpu in node.gpus]
         rows.append(Row(Text()))
     rows += _host_rows(node, width)
-    return View(title, rows)
+    return View(title, rows).cut(width)
 
 
 def _age(node: NodeNow) -> str:
@@ -212,7 +219,7 @@ def _age(node: NodeNow) -> str:
     return f"{node.age_s:.0f} s old{source}"
 
 
-def _gpu_line(gpu: GpuNow, width: int) -> Text:
+def _gpu_line(gpu: GpuNow) -> Text:
     busy = known(gpu.values, "gpu_busy_percent")
     line = Text(f"{gpu.position:>3}  ")
     line.append_text(_bar(None if busy is None else busy / 100, 14))
@@ -223,7 +230,6 @@ def _gpu_line(gpu: GpuNow, width: int) -> Text:
         line.append(f"  {_short(gpu.values.get(metric), metric):>{room}}")
     line.append(f"  {_short(gpu.values.get('gpu_temperature_c'), 'gpu_temperature_c'):>6}")
     line.append(f"  {plain(gpu.device.name)}", _DIM)
-    line.truncate(width)
     return line
 
 
@@ -270,7 +276,6 @@ def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:
             limit = node.node.allocation.memory_limit_bytes
             if metric == "job_memory_bytes" and limit:
                 text.append(f" of {format_bytes(limit)}")
-        text.truncate(width, overflow="ellipsis")
         yield Row(text)
 
 
@@ -292,7 +297,8 @@ def gpu_view(
     """
     node = frame.node(name)
     if node is None or position >= len(node.gpus):
-        return View(Text(f"GPU {position} of {name}"), [Row(Text("The run has no such GPU."))])
+        missing = Row(Text("The run has no such GPU."))
+        return View(Text(f"GPU {position} of {name}"), [missing]).cut(width)
     gpu = node.gpus[position]
     title = Text(f"GPU {position} of {plain(name)}", "bold")
     title.append(f"  {plain(gpu.device.name)}  {_age(node)}", _DIM)
@@ -317,9 +323,8 @@ def gpu_view(
                 text.append(f" of {gpu.device.power_limit_w:.0f} W")
             if metric == "gpu_memory_used_bytes" and gpu.device.memory_bytes:
                 text.append(f" of {format_bytes(gpu.device.memory_bytes)}")
-        text.truncate(width, overflow="ellipsis")
         rows.append(Row(text))
-    return View(title, rows)
+    return View(title, rows).cut(width)
 
 
 def _curve_rows(
