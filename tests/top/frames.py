@@ -99,3 +99,6 @@ class StillSource:
     def curves(self, name: str, position: int) -> Sequence[Curve]:
         times = [float(second) for second in range(60)]
         return [Curve("gpu_busy_percent", times, [second % 100 for second in range(60)])]
+
+    def close(self) -> None:
+        pass

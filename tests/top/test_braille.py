@@ -10,11 +10,11 @@ from teho.show.top.braille import braille
 
 def dots(lines: list[str]) -> list[int]:
     """Return how many dots each of the two columns of each cell has, from left to right."""
-    counts = []
-    for cell in range(len(lines[0])):
-        for bits in (0x47, 0xB8):
-            counts.append(sum(bin((ord(line[cell]) - 0x2800) & bits).count("1") for line in lines))
-    return counts
+    return [
+        sum(((ord(line[cell]) - 0x2800) & bits).bit_count() for line in lines)
+        for cell in range(len(lines[0]))
+        for bits in (0x47, 0xB8)
+    ]
 
 
 def test_a_rising_line() -> None:

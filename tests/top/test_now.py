@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from top.frames import NO_SM, frame
 from teho.model.missing import Missing, Reason
 from teho.show.top.frame import is_silent, worst_first
+from top.frames import NO_SM, frame
 
 
 def test_a_counter_is_its_increase_per_second() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("textual", reason="textual is not installed")
 
-from textual.pilot import Pilot  # noqa: E402 - only if it is installed
+from textual.pilot import Pilot
 
-from teho.show.top.app import TopApp, _Lines, _List  # noqa: E402
-from teho.show.top.frame import Frame  # noqa: E402
-from top.frames import StillSource, frame  # noqa: E402
+from teho.show.top.app import TopApp, _Lines, _List
+from teho.show.top.frame import Frame
+from top.frames import StillSource, frame
 
 SHOWN = frame({"n1": [97.0, 96.0, 95.0, 94.0], "n2": [90.0, 3.0, 90.0, 90.0]})
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from top.frames import REPORT, StillSource, frame
 from teho.show.top.frame import Frame
 from teho.show.top.help import help_view
 from teho.show.top.lines import View, gpu_view, head, job_view, node_view
+from top.frames import REPORT, StillSource, frame
 
 WIDTHS = (20, 40, 60, 80, 120, 300)
 SHOWN = frame(

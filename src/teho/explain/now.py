@@ -1,4 +1,4 @@
-"""The newest values of all devices of a run that goes on, with their age and the reasons of gaps."""
+"""The newest values of all devices of a run, with their age and the reasons of gaps."""
 
 from __future__ import annotations
 

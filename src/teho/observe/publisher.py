@@ -1,9 +1,9 @@
 """Sends each sample of this node to the viewers that watch the run.
 
 A viewer (`teho top`) writes a lease into the run's folder and renews it. The recorder looks for
-leases, which is all that a run without a viewer costs. The recorder opens
-the connection to the viewer, because a compute node often accepts none. If the recorder cannot reach
-the viewer, it writes the newest sample into a file in the run's folder.
+leases, which is all that a run without a viewer costs. The recorder opens the connection to the
+viewer, because a compute node often accepts none. If the recorder cannot reach the viewer, it
+writes the newest sample into a file in the run's folder.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _EXPIRES_S = 20.0
 """A lease that was not renewed for this long has expired: its viewer was killed."""
 _CONNECT_S = 2.0
 _FILES_PER_S = 20.0
-"""Most files that all nodes together replace in a second: each replacement is some operations of the
-file system's metadata server."""
+"""Most files that all nodes together replace in a second: each replacement needs some operations of
+the file system's metadata server."""
 _LARGEST_LEASE_BYTES = 1 << 16
 
 

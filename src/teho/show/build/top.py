@@ -1,4 +1,4 @@
-"""One frame of `teho top`: the report on the run until now, and the newest values of all devices."""
+"""One frame of `teho top`: the report until now, and the newest values of all devices."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from teho.model.document import Cell, Fact, Report, Table
+from teho.model.document import Cell, Report, Table
 from teho.model.live import GpuNow, NodeNow
 from teho.model.missing import Missing, Reason
 from teho.show.build.layout import column, table
 from teho.show.cells import BUSY_MEANS
+from teho.show.top.frame import is_silent
 
-__all__ = ["SILENT_S", "top_document"]
-
-SILENT_S = 12.0
-"""A node that sent nothing for this long is silent: recorders write at least every 10 s."""
-_SHOWN_FACTS = ("elapsed_s", "ended", "job_id", "steps_per_s", "gpu_energy_j", "cost", "unused")
+__all__ = ["top_document"]
 
 
 def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] = ()) -> Report:
@@ -56,7 +53,7 @@ def _fresh(node: NodeNow, value: Cell) -> Cell:
     """Return a value, or why it is not shown: the value of a silent node may have changed."""
     if node.age_s is None:
         return Missing(Reason.UNRECORDED, "this node has sent no sample")
-    if node.age_s > SILENT_S:
+    if is_silent(node):
         return Missing(Reason.UNRECORDED, f"this node has sent nothing for {node.age_s:.0f} s")
     return value
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol
+from collections.abc import Sequence
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -14,27 +14,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from teho.show.top.frame import Curve, Frame, worst_first
+from teho.show.top.frame import Frame, Source
 from teho.show.top.help import help_view
 from teho.show.top.lines import Row, View, gpu_view, head, job_view, node_view
 
-__all__ = ["Source", "TopApp"]
+__all__ = ["TopApp"]
 
 _TICK_S = 0.5
-_HEAD_LINES = 4
-
-
-class Source(Protocol):
-    """Where the frames come from: a run that goes on, or a recording."""
-
-    def poll(self) -> None:
-        """Take what has come, without waiting."""
-
-    def frame(self) -> Frame:
-        """Return the present state."""
-
-    def curves(self, node: str, position: int) -> Sequence[Curve]:
-        """Return the metrics of a GPU over the last minutes."""
 
 
 class _Lines(Widget):
@@ -45,12 +31,14 @@ class _Lines(Widget):
         self._texts: list[Text] = []
 
     def show(self, lines: Sequence[Text]) -> None:
+        """Show other lines."""
         before, self._texts = self._texts, list(lines)
         for place in range(max(len(before), len(self._texts))):
             if before[place : place + 1] != self._texts[place : place + 1]:
                 self.refresh(Region(0, place, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
+        """Return a line for the terminal."""
         text = self._texts[y] if y < len(self._texts) else Text()
         return _strip(text, self.size.width, self.app.console)
 
@@ -101,6 +89,7 @@ class _List(ScrollView, can_focus=True):
         self.refresh(Region(0, place - self.scroll_offset.y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
+        """Return a line for the terminal."""
         place = y + self.scroll_offset.y
         row = self._rows[place] if place < len(self._rows) else Row(Text())
         line = row.line
@@ -136,6 +125,7 @@ class _List(ScrollView, can_focus=True):
             self.post_message(self.Opened(self._key))
 
     def on_click(self, event: object) -> None:
+        """Open the row under the mouse."""
         place = getattr(event, "y", 0) + self.scroll_offset.y
         if place < len(self._rows) and self._rows[place].key:
             self._key = self._rows[place].key
@@ -183,12 +173,14 @@ class TopApp(App[None]):
         self._is_help = False
 
     def compose(self) -> ComposeResult:
+        """Yield the parts of the screen."""
         yield _Lines("head")
         yield _Lines("title")
         yield _List()
         yield _Lines("keys")
 
     def on_mount(self) -> None:
+        """Begin to show frames."""
         self._list.focus()
         self._tick()
         self.set_interval(_TICK_S, self._tick)
@@ -241,21 +233,26 @@ class TopApp(App[None]):
         return line
 
     def action_move(self, by: int) -> None:
+        """Move the cursor."""
         self._list.move(by)
 
     def action_page(self, by: int) -> None:
+        """Move by screens."""
         self._list.page(by)
 
     def action_open(self) -> None:
+        """Open the row of the cursor."""
         if not self._is_help:
             self._list.open()
 
     def on__list_opened(self, message: _List.Opened) -> None:
+        """Show what the user has opened."""
         if len(self._path) < 2:
             self._path.append(message.key)
             self._draw(first=True)
 
     def action_back(self) -> None:
+        """Go back."""
         if self._is_help:
             self._is_help = False
         elif self._path:
@@ -263,16 +260,20 @@ class TopApp(App[None]):
         self._draw(first=True)
 
     def action_sort(self) -> None:
+        """Sort the nodes by the other order."""
         self._order = "name" if self._order == "worst" else "worst"
         self._draw()
 
     def action_freeze(self) -> None:
+        """Keep the present values, or go on."""
         self._is_frozen = not self._is_frozen
         self._draw()
 
     def action_help(self) -> None:
+        """Show the help, or leave it."""
         self._is_help = not self._is_help
         self._draw(first=True)
 
     def on_resize(self) -> None:
+        """Draw for the new size."""
         self._draw()

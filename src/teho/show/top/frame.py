@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from teho.model.document import Report
 from teho.model.live import GpuNow, NodeNow
 from teho.model.missing import Missing
 from teho.model.summary import Figure
 
-__all__ = ["SILENT_S", "Curve", "Frame", "is_silent", "known", "worst_first"]
+__all__ = ["SILENT_S", "Curve", "Frame", "Source", "is_silent", "known", "worst_first"]
 
 SILENT_S = 12.0
-"""If a node sends nothing for longer, its values are not shown: recorders write at least every 10 s,
-and a shared file system may need some time."""
+"""If a node sends nothing for longer, its values are not shown: recorders write at least every
+10 s, and a shared file system may need some time."""
 
 
 class Curve(NamedTuple):
@@ -44,6 +44,22 @@ class Frame(NamedTuple):
     def node(self, name: str) -> NodeNow | None:
         """Return a node; None if the run has no node of this name."""
         return next((node for node in self.nodes if node.node.name == name), None)
+
+
+class Source(Protocol):
+    """Where the frames come from: a run that goes on, or a recording."""
+
+    def poll(self) -> None:
+        """Take what has come, without waiting."""
+
+    def frame(self) -> Frame:
+        """Return the present state."""
+
+    def curves(self, node: str, position: int) -> Sequence[Curve]:
+        """Return the metrics of a GPU over the last minutes."""
+
+    def close(self) -> None:
+        """End watching."""
 
 
 def is_silent(node: NodeNow) -> bool:

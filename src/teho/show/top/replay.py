@@ -68,7 +68,7 @@ class ReplaySource:
                 newest[name] = Received(sample, sample.elapsed_s, before, "recording")
         nodes = nodes_now(self._run, newest, at_s)
         # The verdict is about the whole run, so it is not shown before the end.
-        report = self._whole if at_s >= self._last_s else _so_far(self._whole, at_s)
+        report = self._whole if at_s >= self._last_s else _so_far(self._whole)
         return Frame(report, nodes, None, (f"replay at {self._speed:g} times the speed",))
 
     def curves(self, node: str, position: int) -> Sequence[Curve]:
@@ -93,7 +93,7 @@ class ReplaySource:
         """Do nothing."""
 
 
-def _so_far(report: Report, at_s: float) -> Report:
+def _so_far(report: Report) -> Report:
     return msgspec.structs.replace(
         report,
         verdict="The replay shows the values of the recording. The verdict follows at the end.",
