@@ -10,7 +10,6 @@ from teho.explain.where import doing_in
 from teho.explain.wording import capital, the_ranks
 from teho.model.missing import Missing
 from teho.model.program import Doing, MainProcess
-from teho.model.run import End
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
 from teho.units import format_duration
 
@@ -80,7 +79,7 @@ def judge(context: ProgramContext) -> Findings:
     computes, reads or writes.
     """
     end = context.run.end
-    if not context.mains or (end is not None and not _was_killed(end)):
+    if not context.mains or (end is not None and (end.exit_code == 0 or end.on_purpose)):
         return
     halts = [_halt(main, context) for main in context.mains]
     known = [halt for halt in halts if halt is not None]
@@ -113,10 +112,6 @@ def judge(context: ProgramContext) -> Findings:
         ),
         action=_action(first, context),
     )  # fmt: skip
-
-
-def _was_killed(end: End) -> bool:
-    return end.signal is not None or (end.exit_code is None and not end.on_purpose)
 
 
 def _halt(main: MainProcess, context: ProgramContext) -> _Halt | None:
