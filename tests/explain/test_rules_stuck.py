@@ -25,10 +25,8 @@ BEGAN_S = 100.0
 SILENT_S = 600.0
 IDLE = repeated((4.0, 50), (0.0, 10))
 """Cores used: nothing in the last ten minutes of an hour."""
-ALL_REDUCE = seen(
-    (of_library("torch/distributed/distributed_c10d.py", "all_reduce"), own("dist.all_reduce(x)", 33)),
-    60.0, State.NETWORK,
-)  # fmt: skip
+REDUCE = of_library("torch/distributed/distributed_c10d.py", "all_reduce")
+ALL_REDUCE = seen((REDUCE, own("dist.all_reduce(x)", 33)), 60.0, State.NETWORK)
 OPEN = seen((own("open(path)", 51, "read"), LOOP), 60.0, State.DISK)
 LOCKED = seen((own("with self.lock:", 52, "put"), LOOP), 60.0, State.LOCK)
 

@@ -9,9 +9,11 @@ from teho.explain.now import nodes_now
 from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.document import Report
-from teho.model.live import LiveSample
+from teho.model.live import LiveSample, ProcessNow
 from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, Absence, Node, Run
+from teho.model.watched import Frame as CodeFrame
+from teho.model.watched import Seen, State, WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.top.frame import Curve, Frame
 from teho.units import GIB
@@ -57,7 +59,14 @@ def sample(described: Node, elapsed_s: float, busy: Sequence[float | None]) -> L
         }
         for device, share in zip(described.devices, busy, strict=True)
     ]  # fmt: skip
-    return LiveSample(node=described.name, elapsed_s=elapsed_s, rows=[host, *rows])
+    processes = [
+        ProcessNow(pid=4711, parent=1, command="python train.py", cpu_percent=250.0,
+                   resident_bytes=3 * GIB, threads=9),
+        ProcessNow(pid=4712, parent=4711, command="python worker", resident_bytes=GIB, threads=1),
+    ]  # fmt: skip
+    return LiveSample(
+        node=described.name, elapsed_s=elapsed_s, rows=[host, *rows], processes=processes
+    )
 
 
 def frame(busy: dict[str, Sequence[float | None]], *, ages_s: dict[str, float] | None = None,
@@ -83,6 +92,21 @@ def frame(busy: dict[str, Sequence[float | None]], *, ages_s: dict[str, float] |
     return Frame(report, nodes_now(run, newest, 1000.0), 3600.0)
 
 
+WATCHED = WatchedProcess(
+    node="n1", pid=4711, python="3.11", began_s=0.0, until_s=100.0, stacks=(),
+    at_end=(
+        Seen(
+            frames=(CodeFrame("/home/ann/train.py", "step", 12, "loss.backward()"),),
+            state=State.NATIVE, looks=60, wall_s=45.0,
+        ),
+        Seen(
+            frames=(CodeFrame("/home/ann/train.py", "main", 30, "open(path)"),),
+            state=State.DISK, looks=20, wall_s=15.0,
+        ),
+    ),
+)  # fmt: skip
+
+
 class StillSource:
     """One frame for ever."""
 
@@ -99,6 +123,9 @@ class StillSource:
     def curves(self, name: str, position: int) -> Sequence[Curve]:
         times = [float(second) for second in range(60)]
         return [Curve("gpu_busy_percent", times, [second % 100 for second in range(60)])]
+
+    def process(self, name: str, pid: int) -> WatchedProcess | None:
+        return WATCHED if pid == 4711 else None
 
     def close(self) -> None:
         pass

@@ -48,6 +48,10 @@ def test_the_worst_node_is_first_and_opens() -> None:
     assert "node n1" not in after(["down", "enter", "escape"])
 
 
+def test_a_process_opens() -> None:
+    assert "process 4711 on n2" in after(["enter", *["down"] * 4, "enter"])
+
+
 def test_sorted_by_name() -> None:
     sorted_screen = after(["s"])
     assert sorted_screen.index("n1") < sorted_screen.index("n2")

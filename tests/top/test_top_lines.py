@@ -7,8 +7,8 @@ import pytest
 
 from teho.show.top.frame import Frame
 from teho.show.top.help import help_view
-from teho.show.top.lines import View, gpu_view, head, job_view, node_view
-from top.frames import REPORT, StillSource, frame
+from teho.show.top.lines import View, gpu_view, head, job_view, node_view, process_view
+from top.frames import REPORT, WATCHED, StillSource, frame
 
 WIDTHS = (20, 40, 60, 80, 120, 300)
 SHOWN = frame(
@@ -57,6 +57,20 @@ def test_a_gpu_shows_all_its_values() -> None:
     assert "SM activity                     not offered: not offered under MIG" in text
 
 
+def test_a_node_lists_its_processes() -> None:
+    text = text_of(node_view(SHOWN, "n1", 100))
+    assert "   4711   250 %   3.00 GiB        9  python train.py" in text
+    assert "   4712       –   1.00 GiB        1  python worker" in text
+
+
+def test_a_process_shows_the_lines_of_the_last_minute() -> None:
+    text = text_of(process_view(SHOWN, "n1", 4711, WATCHED, 100))
+    assert "75 %  ━━━━━━━━━━  computing in native code" in text
+    assert "25 %  ━━━━━━━━━━  train.py:30  open(path)" in text
+    assert "has ended" in text_of(process_view(SHOWN, "n1", 1, None, 100))
+    assert "has recorded nothing" in text_of(process_view(SHOWN, "n1", 4712, None, 100))
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_line_fits(width: int) -> None:
     curves = StillSource(SHOWN).curves("n1", 0)
@@ -66,6 +80,7 @@ def test_every_line_fits(width: int) -> None:
         node_view(SHOWN, "n3", width),
         gpu_view(SHOWN, "n1", 2, curves, width, 30),
         help_view(width),
+        process_view(SHOWN, "n1", 4711, WATCHED, width),
     ]
     lines = [line for view in shown for line in (view.title, *(row.line for row in view.rows))]
     lines += head(SHOWN, width)

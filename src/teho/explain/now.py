@@ -60,6 +60,7 @@ def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
         way=received.way if received else "",
         values=values("node", "node"),
         cores_percent=tuple(rows.get("node", {}).get("core_busy_percent", ())),
+        processes=tuple(sample.processes) if sample else (),
         gpus=tuple(
             GpuNow(
                 node=node.name,

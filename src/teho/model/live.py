@@ -10,7 +10,7 @@ from teho.model.device import Device
 from teho.model.run import Node
 from teho.model.summary import Figure
 
-__all__ = ["GpuNow", "Hello", "Lease", "LiveSample", "NodeNow"]
+__all__ = ["GpuNow", "Hello", "Lease", "LiveSample", "NodeNow", "ProcessNow"]
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +33,20 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     """All samples of the connection are of this node."""
 
 
+class ProcessNow(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of the program."""
+
+    pid: int
+    parent: int
+    """Process id of its parent."""
+    command: str
+    """Command line, secrets masked; its end may be cut off."""
+    cpu_percent: Union[float, None] = None
+    """CPU time since the sample before, as a share of one core; None in the first sample."""
+    resident_bytes: int
+    threads: int
+
+
 class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
     """One sample of all devices of a node."""
 
@@ -41,7 +55,9 @@ class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after the start of the program."""
     rows: list[dict[str, Any]]
     """A row for each device with the columns of a recording, without those that all rows share:
-    `kind`, `device`, `span_s` and the metrics. A metric without a value is not there."""
+    `kind`, `device` and the metrics. A metric without a value is not there."""
+    processes: list[ProcessNow] = []
+    """The processes with the most CPU time first; empty if the sample is from the recording."""
 
 
 class GpuNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,3 +86,5 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
     cores_percent: tuple[float, ...] = ()
     """Busy share of each of the job's cores."""
     gpus: tuple[GpuNow, ...] = ()
+    processes: tuple[ProcessNow, ...] = ()
+    """Those with the most CPU time first; empty if they are not known."""

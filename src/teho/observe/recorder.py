@@ -25,6 +25,7 @@ from teho.observe.job_processes import JobProcesses
 from teho.observe.node_leader import NodeLeader, PeerTask, PeerTasks, visible_to_any
 from teho.observe.node_sources import NodeSources, open_sources
 from teho.observe.plan import RecordingPlan
+from teho.observe.process_list import ProcessList
 from teho.observe.publisher import Publisher
 from teho.observe.recorder_end import RecorderEnd
 from teho.observe.sampler import SignalSampler
@@ -123,6 +124,7 @@ class Recorder:
         self._spool = Spool(plan.spool, probe_folder(plan.run), plan.node) if plan.spool else None
         self._stacks = StackSampling(plan.spool, len(self._cores)) if plan.spool else None
         self._publisher = Publisher(plan.run, plan.node, plan.node_count)
+        self._processes = ProcessList()
         self._uninstrumented = Uninstrumented()
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
@@ -226,8 +228,12 @@ class Recorder:
         """Send the newest sample to the viewers, if there are any."""
         now_s = time.monotonic()
         if self._publisher.watching(now_s):
-            rows = self._sampler.newest(readings)
-            sample = LiveSample(node=self._plan.node, elapsed_s=elapsed_s, rows=rows)
+            sample = LiveSample(
+                node=self._plan.node,
+                elapsed_s=elapsed_s,
+                rows=self._sampler.newest(readings),
+                processes=self._processes.read(self._tree.pids, now_s),
+            )
             self._publisher.publish(sample, now_s)
 
     def _begin_clocks(self) -> None:

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from teho.show.top.frame import Frame, Source
 from teho.show.top.help import help_view
-from teho.show.top.lines import Row, View, gpu_view, head, job_view, node_view
+from teho.show.top.lines import Row, View, gpu_view, head, job_view, node_view, process_view
 
 __all__ = ["TopApp"]
 
@@ -167,7 +167,7 @@ class TopApp(App[None]):
         self._source = source
         self._frame: Frame | None = None
         self._path: list[str] = []
-        """What is open: nothing, a node, or a node and a GPU."""
+        """What is open: nothing, a node, or a node and a GPU or process of it: `gpu 0`."""
         self._order = "worst"
         self._is_frozen = False
         self._is_help = False
@@ -212,9 +212,13 @@ class TopApp(App[None]):
         if not self._path:
             nodes = sorted(frame.nodes, key=lambda node: node.node.name)
             return job_view(frame, width, None if self._order == "worst" else nodes)
+        name = self._path[0]
         if len(self._path) == 1:
-            return node_view(frame, self._path[0], width)
-        name, position = self._path[0], int(self._path[1])
+            return node_view(frame, name, width)
+        kind, _, number = self._path[1].partition(" ")
+        position = int(number)
+        if kind == "process":
+            return process_view(frame, name, position, self._source.process(name, position), width)
         return gpu_view(frame, name, position, self._source.curves(name, position), width, height)
 
     def _key_line(self) -> Text:

@@ -9,6 +9,7 @@ from teho.model.document import Report
 from teho.model.live import GpuNow, NodeNow
 from teho.model.missing import Missing
 from teho.model.summary import Figure
+from teho.model.watched import WatchedProcess
 
 __all__ = ["SILENT_S", "Curve", "Frame", "Source", "is_silent", "known", "worst_first"]
 
@@ -57,6 +58,9 @@ class Source(Protocol):
 
     def curves(self, node: str, position: int) -> Sequence[Curve]:
         """Return the metrics of a GPU over the last minutes."""
+
+    def process(self, node: str, pid: int) -> WatchedProcess | None:
+        """Return what the probe recorded of a process; None: nothing."""
 
     def close(self) -> None:
         """End watching."""

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from teho.explain.where import doing_in
 from teho.model.document import Fact
-from teho.model.live import GpuNow, NodeNow
+from teho.model.live import GpuNow, NodeNow, ProcessNow
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing
+from teho.model.watched import WatchedProcess, is_library
 from teho.show.cells import MARKS, cell_text, plain, quantity
 from teho.show.text.document import VERDICT_STYLES
 from teho.show.text.flow import flow, words
@@ -18,7 +20,7 @@ from teho.show.top.braille import braille
 from teho.show.top.frame import Curve, Frame, is_silent, known, worst_first
 from teho.units import format_bytes, format_duration
 
-__all__ = ["Row", "View", "gpu_view", "head", "job_view", "node_view"]
+__all__ = ["Row", "View", "gpu_view", "head", "job_view", "node_view", "process_view"]
 
 _COLORS = (
     "#8c2d19", "#a63c1e", "#b65324", "#bd6d2a", "#b98833",
@@ -26,6 +28,8 @@ _COLORS = (
 )  # fmt: skip
 """From an idle GPU to a busy GPU. The digit in the cell says the same without colour."""
 _ON_COLOR = "#ffffff"
+_MOST_LINES = 8
+"""Activities and lines of a program that are shown."""
 _LABEL = 17
 """Width of the labels of curves."""
 _MOST_CORES = 64
@@ -206,10 +210,20 @@ def node_view(frame: Frame, name: str, width: int) -> View:
             "GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP", "bold"
         )
         rows.append(Row(heading))
-        rows += [Row(_gpu_line(gpu), str(gpu.position)) for gpu in node.gpus]
+        rows += [Row(_gpu_line(gpu), f"gpu {gpu.position}") for gpu in node.gpus]
         rows.append(Row(Text()))
     rows += _host_rows(node, width)
+    if node.processes:
+        rows += [Row(Text()), Row(Text("    PID     CPU     MEMORY  THREADS  COMMAND", "bold"))]
+        rows += [Row(_process_line(one), f"process {one.pid}") for one in node.processes]
     return View(title, rows).cut(width)
+
+
+def _process_line(process: ProcessNow) -> Text:
+    return Text(
+        f"{process.pid:>7}  {_percent(process.cpu_percent):>6}  "
+        f"{format_bytes(process.resident_bytes):>9}  {process.threads:>7}  {plain(process.command)}"
+    )
 
 
 def _age(node: NodeNow) -> str:
@@ -277,6 +291,65 @@ def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:
             if metric == "job_memory_bytes" and limit:
                 text.append(f" of {format_bytes(limit)}")
         yield Row(text)
+
+
+# A process
+
+
+def process_view(
+    frame: Frame, name: str, pid: int, watched: WatchedProcess | None, width: int
+) -> View:
+    """Return what a process uses, and what its main thread did in the last minute.
+
+    Args:
+        frame: what is shown.
+        name: of its node.
+        pid: its process id.
+        watched: what the probe recorded of it; None: nothing.
+        width: columns of the terminal.
+    """
+    node = frame.node(name)
+    process = next((one for one in node.processes if one.pid == pid), None) if node else None
+    title = Text(f"process {pid} on {plain(name)}", "bold")
+    if process is None:
+        return View(title, [Row(Text("This process has ended, or the node is silent."))]).cut(width)
+    rows = [
+        Row(Text(f"{label:<12}{value}"))
+        for label, value in (
+            ("Command", plain(process.command)),
+            ("Parent", str(process.parent)),
+            ("CPU", f"{_percent(process.cpu_percent)} of one core"),
+            ("Memory", format_bytes(process.resident_bytes)),
+            ("Threads", str(process.threads)),
+        )
+    ]
+    rows.append(Row(Text()))
+    if watched is None:
+        rows.append(Row(Text("The probe has recorded nothing of this process.", _DIM)))
+        return View(title, rows).cut(width)
+    stacks = watched.at_end or watched.stacks
+    whole_s = sum(seen.wall_s for seen in stacks)
+    when = "in the last minute" if watched.at_end else "until now"
+    rows.append(Row(Text(f"Main thread {when}, % of the time", "bold")))
+    doings: dict[str, float] = {}
+    lines: dict[str, float] = {}
+    for seen in stacks:
+        doing = doing_in(watched, seen).value
+        doings[doing] = doings.get(doing, 0.0) + seen.wall_s
+        frame_ = next((one for one in seen.frames if not is_library(one.file)), None)
+        if frame_ is not None:
+            place = f"{frame_.file.rpartition('/')[2]}:{frame_.line}  {frame_.text}"
+            lines[place] = lines.get(place, 0.0) + seen.wall_s
+    for sums in (doings, lines):
+        ordered = sorted(sums.items(), key=lambda pair: -pair[1])[:_MOST_LINES]
+        for text, wall_s in ordered:
+            share = wall_s / whole_s if whole_s else 0.0
+            line = Text(f"{100 * share:>4.0f} %  ")
+            line.append_text(_bar(share, 10))
+            line.append(f"  {plain(text)}")
+            rows.append(Row(line))
+        rows.append(Row(Text()))
+    return View(title, rows).cut(width)
 
 
 # A GPU

@@ -12,6 +12,7 @@ from teho.config.settings import Settings
 from teho.explain.now import nodes_now
 from teho.model.document import Report
 from teho.model.run import Run, RunState
+from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
 from teho.show.loaded import LoadedRun
 from teho.show.top.frame import Curve, Frame
@@ -41,6 +42,7 @@ class LiveSource:
         self._settings = settings
         loaded = LoadedRun(directory, settings)
         self._report: Report = loaded.view_with(plots=False)
+        self._watched = loaded.processes
         self._run: Run = loaded.run
         self._state = loaded.state
         self._reported_s = time.monotonic()
@@ -88,6 +90,11 @@ class LiveSource:
             for metric in CURVE_METRICS
         ]
 
+    def process(self, node: str, pid: int) -> WatchedProcess | None:
+        """Return what the probe recorded of a process, as far as it is in the recording."""
+        found = [one for one in self._watched if one.node == node and one.pid == pid]
+        return found[-1] if found else None
+
     def close(self) -> None:
         """End watching."""
         self._viewer.close()
@@ -96,6 +103,7 @@ class LiveSource:
         loaded = LoadedRun(self._directory, self._settings)
         report = loaded.view_with(plots=False)
         self._run, self._state, self._report = loaded.run, loaded.state, report
+        self._watched = loaded.processes
 
     def _load(self, node: str, device: str) -> None:
         """Read what the recording has of a GPU."""

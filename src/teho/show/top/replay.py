@@ -13,6 +13,7 @@ from teho.config.settings import Settings
 from teho.explain.now import nodes_now
 from teho.model.document import Report
 from teho.model.live import LiveSample
+from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.loaded import LoadedRun
 from teho.show.top.frame import Curve, Frame
@@ -88,6 +89,9 @@ class ReplaySource:
         return [
             Curve(metric, times, [row.get(metric) for _, row in rows]) for metric in CURVE_METRICS
         ]
+
+    def process(self, node: str, pid: int) -> WatchedProcess | None:
+        """Return None: a recording has no list of processes."""
 
     def close(self) -> None:
         """Do nothing."""
