@@ -96,7 +96,7 @@ class _List(ScrollView, can_focus=True):
         if row.key and row.key == self._key:
             line = Text("▶ ") + line
             line.stylize("bold")
-        elif self._keys:
+        else:
             line = Text("  ") + line
         return _strip(line, self.size.width, self.app.console)
 

@@ -12,7 +12,7 @@ __all__ = ["help_view"]
 
 _KEYS = (
     ("↑ ↓, j k", "Move."),
-    ("Enter, →", "Open a node, or a GPU of the node."),
+    ("Enter, →", "Open a node, or a GPU or a process of the node."),
     ("Esc, ←", "Go back."),
     ("s", "Sort the nodes: the worst first, or by name."),
     ("f", "Freeze the values, or go on."),
