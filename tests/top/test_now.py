@@ -37,8 +37,15 @@ def test_a_node_without_a_sample_has_no_values() -> None:
 
 def test_the_worst_nodes_are_first() -> None:
     shown = frame(
-        {"n1": [90.0, 91.0], "n2": [95.0, 3.0], "n3": [99.0, 99.0], "n4": [50.0, 50.0]},
+        {
+            "n1": [90.0, 91.0],
+            "n2": [95.0, 3.0],
+            "n3": [99.0, 99.0],
+            "n4": [50.0, 50.0],
+            "n5": [99.0, None],
+            "n6": [None, None],
+        },
         ages_s={"n3": 13.0},
     )
     order = [node.node.name for node in worst_first(shown.nodes)]
-    assert order == ["n3", "n2", "n4", "n1"]
+    assert order == ["n3", "n5", "n2", "n4", "n6", "n1"]

@@ -54,7 +54,7 @@ def test_a_gpu_shows_all_its_values() -> None:
     text = text_of(gpu_view(SHOWN, "n1", 0, curves, 100, 40))
     assert "GPU power                       600 W of 700 W" in text
     assert "GPU memory used                 40.0 GiB of 80.0 GiB" in text
-    assert "SM activity                     not offered: not offered under MIG" in text
+    assert "not offered: not offered under MIG: SM activity" in text
 
 
 def test_a_node_lists_its_processes() -> None:

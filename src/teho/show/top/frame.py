@@ -83,13 +83,19 @@ def _busy(gpu: GpuNow) -> float | None:
 
 
 def worst_first(nodes: Sequence[NodeNow]) -> list[NodeNow]:
-    """Return silent nodes, then the other nodes by their least busy GPU or by their busy cores."""
+    """Return silent nodes, nodes with a GPU that cannot be read, and then the other nodes.
+
+    The other nodes are in the order of their least busy GPU, or of their busy cores.
+    """
 
     def key(node: NodeNow) -> tuple[int, float, str]:
         if is_silent(node):
             return 0, 0.0, node.node.name
-        least = [busy for gpu in node.gpus if (busy := _busy(gpu)) is not None]
+        shares = [_busy(gpu) for gpu in node.gpus]
+        least = [share for share in shares if share is not None]
+        if 0 < len(least) < len(shares):
+            return 1, 0.0, node.node.name  # a GPU was lost
         cores = known(node.values, "cpu_busy_percent")
-        return 1, min(least, default=101.0 if cores is None else cores), node.node.name
+        return 2, min(least, default=101.0 if cores is None else cores), node.node.name
 
     return sorted(nodes, key=key)

@@ -121,6 +121,8 @@ def job_view(frame: Frame, width: int, nodes: Sequence[NodeNow] | None = None) -
     title = Text(f"{'NODE':<{name}}", "bold")
     cells = _cells(shown)
     title.append(f"  {'GPUS, TENS OF %' if gpus else 'CORES, TENS OF %':<{cells}}")
+    if gpus:
+        title.append(f"  {'GPU MEM':>7}  {'POWER':>9}")
     title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'OF':>5}  {'AGE':>6}")
     rows = [Row(_node_line(node, name, cells), node.node.name) for node in shown]
     return View(title, rows).cut(width)
@@ -153,10 +155,30 @@ def _node_line(node: NodeNow, name: int, cells: int) -> Text:
     memory = known(node.values, "job_memory_bytes")
     limit = node.node.allocation.memory_limit_bytes
     share = "" if memory is None or not limit else f"{100 * memory / limit:.0f} %"
+    if node.gpus:
+        line.append(f"  {_percent(_fullest(node)):>7}  {_total_power(node):>9}")
     line.append(f"  {_percent(cores):>6}")
     line.append(f"  {'–' if memory is None else format_bytes(memory):>9}  {share:>5}")
     line.append(f"  {node.age_s or 0.0:>4.0f} s", _DIM)
     return line
+
+
+def _fullest(node: NodeNow) -> float | None:
+    """Return the used share of the fullest GPU memory of a node, in %; None if not known."""
+    shares = [
+        100 * used / gpu.device.memory_bytes
+        for gpu in node.gpus
+        if (used := known(gpu.values, "gpu_memory_used_bytes")) is not None
+        and gpu.device.memory_bytes
+    ]
+    return max(shares, default=None)
+
+
+def _total_power(node: NodeNow) -> str:
+    """Return the power of all GPUs of a node; a dash if one is not known."""
+    powers = [known(gpu.values, "gpu_power_w") for gpu in node.gpus]
+    total = sum(power for power in powers if power is not None)
+    return "–" if None in powers else f"{total:,.0f} W"
 
 
 def _heat(gpu: GpuNow) -> Text:
@@ -382,22 +404,33 @@ def gpu_view(
         if curve is not None and any(value is not None for value in curve.values):
             rows += _curve_rows(curve, gpu, top, width, 3 if height >= 24 else 2)
     rows.append(Row(Text()))
+    missing: dict[Missing, list[str]] = {}
     for metric, value in gpu.values.items():
         about = METRICS_BY_NAME[metric]
+        label = f"{about.label[:1].upper()}{about.label[1:]}"
         if metric == "gpu_energy_j":
             continue  # per second, it is the power
-        unit = about.unit if about.kind == "gauge" else f"{about.unit or 'events'}/s"
-        text = Text(f"{about.label[:1].upper()}{about.label[1:]:<31}")
         if isinstance(value, Missing):
-            text.append(f"{value}{': ' if value.detail else ''}{plain(value.detail)}", _DIM)
-        else:
-            text.append(quantity(value, unit))
-            if metric == "gpu_power_w" and gpu.device.power_limit_w:
-                text.append(f" of {gpu.device.power_limit_w:.0f} W")
-            if metric == "gpu_memory_used_bytes" and gpu.device.memory_bytes:
-                text.append(f" of {format_bytes(gpu.device.memory_bytes)}")
+            missing.setdefault(value, []).append(label)
+            continue
+        text = Text(f"{label:<32}")
+        text.append(quantity(value, about.unit if about.kind == "gauge" else _rate(about.unit)))
+        if metric == "gpu_power_w" and gpu.device.power_limit_w:
+            text.append(f" of {gpu.device.power_limit_w:.0f} W")
+        if metric == "gpu_memory_used_bytes" and gpu.device.memory_bytes:
+            text.append(f" of {format_bytes(gpu.device.memory_bytes)}")
         rows.append(Row(text))
+    for why, labels in missing.items():
+        said = f"{why}{': ' if why.detail else ''}{why.detail}"
+        sentence = flow(
+            words(plain(", ".join(labels))), width, Text(f"{plain(said)}: ", _DIM), hang=2
+        )
+        rows += [Row(Text()), *map(Row, sentence)]
     return View(title, rows).cut(width)
+
+
+def _rate(unit: str) -> str:
+    return f"{unit or 'events'}/s"
 
 
 def _curve_rows(
