@@ -41,6 +41,11 @@ THRESHOLDS = {
         1e5, "bytes/s", "a program that reads or writes more than this makes progress"
     ),
 }
+MUTES = (
+    "waits_long", "ranks_wait_for_each_other", "workers_uneven", "cores_unused",
+    "gpu_used_only_at_first",
+)  # fmt: skip
+MUTES_BECAUSE = "the processes wait because the run is stuck"
 _WAITS = frozenset(
     (State.THREADS, State.DEVICE, State.PROCESS, State.LOCK, State.DISK, State.NETWORK,
      State.SLEEPING, State.WAITING)
