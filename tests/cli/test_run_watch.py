@@ -38,6 +38,12 @@ def test_actions_that_are_none(text: str) -> None:
         read_action(text)
 
 
+def test_telling_nobody_is_refused(teho: Teho) -> None:
+    ended = teho("run", "--if-stuck", "15m=notify", "--", "true")
+    assert ended.returncode == 2
+    assert "--if-stuck 15m=notify without --notify" in ended.stderr
+
+
 def teller(tmp_path: Path) -> tuple[str, Path]:
     """Return a command that appends event and title to a file, and this file."""
     out = tmp_path / "told"

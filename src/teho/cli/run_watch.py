@@ -61,7 +61,12 @@ def read_plan(targets: Sequence[str], if_stuck: str | None) -> WatchPlan:
         InputError: one of them is not valid.
     """
     check_targets(targets)
-    return WatchPlan(tuple(targets), read_action(if_stuck) if if_stuck is not None else None)
+    action = read_action(if_stuck) if if_stuck is not None else None
+    if action is not None and action.signal is None and not targets:
+        raise InputError(
+            f"--if-stuck {if_stuck} without --notify", "both, or an action such as 15m=end"
+        )
+    return WatchPlan(tuple(targets), action)
 
 
 def read_action(text: str) -> StuckAction:
