@@ -270,9 +270,7 @@ def exchanges_each_time() -> Made:
 def stuck_in_a_lock() -> Made:
     """A run that goes on, but whose program has waited for a lock for ten minutes."""
     locked = seen((own("with self.lock:", 52),), 60.0, State.LOCK)
-    steps = Progress(
-        steps=30_000, first_s=105.0, last_s=3100.0, between={17: Wait(29_999, 2990.0)}
-    )
+    steps = Progress(steps=30_000, first_s=105.0, last_s=3100.0, between={17: Wait(29_999, 2990.0)})
     part = NodePart(
         NODE, cores=8, cores_used=repeated((6.5, 50), (0.0, 10)),
         signals={"job_runnable_threads": 6.5},

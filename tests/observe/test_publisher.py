@@ -77,6 +77,24 @@ def test_a_sample_reaches_a_viewer_over_a_connection(run: Path) -> None:
     publisher.close()
 
 
+def test_many_nodes_are_connected_by_one_look(run: Path) -> None:
+    """A screen looks only twice per second, and must not need half a minute for 64 nodes."""
+    names = [f"n{number}" for number in range(64)]
+    viewer = Viewer(run, [node(HERE), *map(node, names)])
+    publishers = {name: Publisher(run, name, 1) for name in names}
+    for publisher in publishers.values():
+        publisher.look(time.monotonic())
+    reached = [next(iter(publisher._viewers.values())) for publisher in publishers.values()]
+    wait_for(lambda: all(one._socket is not None for one in reached))
+    for name, publisher in publishers.items():
+        publisher.publish(sample(1.0, name), time.monotonic())
+    viewer.poll(0.0)
+    assert set(viewer.newest) == set(names)
+    viewer.close()
+    for publisher in publishers.values():
+        publisher.close()
+
+
 def test_two_viewers_get_each_sample(run: Path) -> None:
     viewers, publisher = [Viewer(run, [node()]) for _ in range(2)], Publisher(run, HERE, 1)
     publisher.look(time.monotonic())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from teho.model.live import GpuNow, LiveSample, NodeNow
 from teho.model.metric import METRICS_BY_NAME, Scope, metrics_of
 from teho.model.missing import Missing, Reason
@@ -12,10 +14,33 @@ from teho.model.run import Node, Run
 from teho.model.summary import Figure
 from teho.observe.viewer import Received
 
-__all__ = ["nodes_now"]
+__all__ = ["NewestValues", "nodes_now"]
 
 _NO_SAMPLE = Missing(Reason.UNRECORDED, "this node has sent no sample")
 _NOT_IN_SAMPLE = Missing(Reason.UNRECORDED, "the newest sample does not have this value")
+
+
+class NewestValues:
+    """The newest values of a run; values of a sample are computed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[LiveSample | None, Node, NodeNow]] = {}
+
+    def nodes(self, run: Run, newest: Mapping[str, Received], now_s: float) -> tuple[NodeNow, ...]:
+        """Return the same as `nodes_now`."""
+        found = []
+        for node in run.nodes:
+            received = newest.get(node.name)
+            sample = received.sample if received else None
+            known = self._known.get(node.name)
+            if known is not None and known[0] is sample and known[1] is node:
+                age_s = now_s - received.at_s if received else None
+                now = msgspec.structs.replace(known[2], age_s=age_s)
+            else:
+                now = _node(node, received, now_s)
+                self._known[node.name] = sample, node, now
+            found.append(now)
+        return tuple(found)
 
 
 def nodes_now(run: Run, newest: Mapping[str, Received], now_s: float) -> tuple[NodeNow, ...]:

@@ -96,6 +96,8 @@ def worst_first(nodes: Sequence[NodeNow]) -> list[NodeNow]:
         if 0 < len(least) < len(shares):
             return 1, 0.0, node.node.name  # a GPU was lost
         cores = known(node.values, "cpu_busy_percent")
-        return 2, min(least, default=101.0 if cores is None else cores), node.node.name
+        worst = min(least, default=101.0 if cores is None else cores)
+        # By tens of a percent, so that nodes do not change places at each sample.
+        return 2, worst // 10, node.node.name
 
     return sorted(nodes, key=key)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from teho.config.settings import Settings
-from teho.explain.now import nodes_now
+from teho.explain.now import NewestValues
 from teho.model.document import Report
 from teho.model.run import Run, RunState
 from teho.model.watched import WatchedProcess
@@ -48,6 +48,7 @@ class LiveSource:
         self._reported_s = time.monotonic()
         self._reporting: threading.Thread | None = None
         self._viewer = Viewer(directory, loaded.run.nodes)
+        self._values = NewestValues()
         self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
             lambda: deque(maxlen=_KEPT)
         )
@@ -67,7 +68,7 @@ class LiveSource:
 
     def frame(self) -> Frame:
         """Return the present state."""
-        nodes = nodes_now(self._run, self._viewer.newest, time.monotonic())
+        nodes = self._values.nodes(self._run, self._viewer.newest, time.monotonic())
         limits = [node.allocation.time_limit_s for node in self._run.nodes]
         known = [limit for limit in limits if limit]
         notes = (self._viewer.problem,) if self._viewer.problem else ()
