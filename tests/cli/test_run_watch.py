@@ -41,7 +41,7 @@ def test_actions_that_are_none(text: str) -> None:
 def test_telling_nobody_is_refused(teho: Teho) -> None:
     ended = teho("run", "--if-stuck", "15m=notify", "--", "true")
     assert ended.returncode == 2
-    assert "--if-stuck 15m=notify without --notify" in ended.stderr
+    assert "--if-stuck 15m=notify needs --notify" in ended.stderr
 
 
 def teller(tmp_path: Path) -> tuple[str, Path]:

@@ -73,7 +73,7 @@ def test_the_rank_for_which_the_others_wait_is_the_cause():
     finding = found(run_stuck, run_of(*ranks))
     assert finding.sentence == (
         "The run is stuck: no step for 10 min. Rank 1 waits in `open(path)` (train.py:51); the "
-        "other ranks wait for it in `dist.all_reduce(x)` (train.py:33)."
+        "other ranks wait for rank 1 in `dist.all_reduce(x)` (train.py:33)."
     )
     assert "file system" in finding.action
 

@@ -58,7 +58,7 @@ def test_sorted_by_name() -> None:
 
 
 def test_the_help_explains_keys_and_values() -> None:
-    assert "Open a node, or a GPU or a process of the node." in after(["question_mark"])
+    assert "Open the selected node, GPU or process." in after(["question_mark"])
     assert "node n2" in after(["enter", "question_mark", "escape"])
 
 

@@ -45,7 +45,7 @@ def test_a_node_shows_its_gpus_cores_and_why_a_value_is_missing() -> None:
     text = text_of(node_view(SHOWN, "n1", 100))
     assert "97 %" in text
     assert "40.0 GiB    600 W" in text
-    assert "Each core, tens of %            77777777" in text
+    assert "Each core, ×10 %                77777777" in text
     assert "Memory                          50.0 GiB of 100 GiB" in text
 
 
@@ -68,7 +68,7 @@ def test_a_process_shows_the_lines_of_the_last_minute() -> None:
     assert "75 %  ━━━━━━━━━━  computing in native code" in text
     assert "25 %  ━━━━━━━━━━  train.py:30  open(path)" in text
     assert "has ended" in text_of(process_view(SHOWN, "n1", 1, None, 100))
-    assert "has recorded nothing" in text_of(process_view(SHOWN, "n1", 4712, None, 100))
+    assert "did not record" in text_of(process_view(SHOWN, "n1", 4712, None, 100))
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -79,11 +79,12 @@ _REPORT_MODULES = (
 @flag("--alone", "Record only this program, not the whole job.")
 @option("--job JOB", "Record this running Slurm job instead of COMMAND.")
 @option("--notify TARGET",
-        "Tell TARGET at the end of the run, if the run is stuck, and 10 min before the job's time "
-        "limit. TARGET is mailto:NAME@HOST, a URL for a POST, or a command; may be repeated.",
-        unset="only the report", into="targets", multiple=True)  # fmt: skip
+        "Notify TARGET when the run ends, when it is stuck, and 10 min before the job's time "
+        "limit. TARGET is mailto:NAME@HOST, a URL for an HTTP POST, or a command; may be repeated.",
+        unset="no notification", into="targets", multiple=True)  # fmt: skip
 @option("--if-stuck TIME=ACTION",
-        "If the run makes no progress for this time: notify, end, or send a signal such as USR1.",
+        "If the run makes no progress for this time: notify you, end the program, or send it a "
+        "signal such as USR1.",
         unset="notify at once")  # fmt: skip
 @option("--probe", "Measure where the time goes inside Python programs.",
         type=click.Choice(["auto", "off"]), default="auto")  # fmt: skip
@@ -404,7 +405,7 @@ def _tell(
         loaded = LoadedRun(recording.directory, wanted.settings, run)
         return notify(targets, ended_notice(loaded))
 
-    for problem in _protected(supervisor, "the user was not told", tell) or ():
+    for problem in _protected(supervisor, "the notification was not sent", tell) or ():
         say(problem)
 
 

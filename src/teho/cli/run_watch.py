@@ -64,7 +64,7 @@ def read_plan(targets: Sequence[str], if_stuck: str | None) -> WatchPlan:
     action = read_action(if_stuck) if if_stuck is not None else None
     if action is not None and action.signal is None and not targets:
         raise InputError(
-            f"--if-stuck {if_stuck} without --notify", "both, or an action such as 15m=end"
+            f"--if-stuck {if_stuck} needs --notify", "both options, or an action such as 15m=end"
         )
     return WatchPlan(tuple(targets), action)
 
@@ -138,7 +138,9 @@ def _watch(plan: WatchPlan, settings: Settings, program_pid: int, orders: int, s
         try:
             watcher.look()
         except Exception as error:  # noqa: BLE001 - the program and its report come first
-            watcher.troubles.append(f"the run could not be watched: {error!r}")
+            watcher.troubles.append(
+                f"Teho could not check whether the run is stuck or near its time limit: {error!r}"
+            )
         for trouble in dict.fromkeys(watcher.troubles):
             send(say, trouble=trouble)
         watcher.troubles.clear()

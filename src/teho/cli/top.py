@@ -1,4 +1,4 @@
-"""`teho top`: a run while it goes on."""
+"""`teho top`: a run while it is running."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIRST_S = 0.5
 """How long the first printed frame waits for samples that are newer than the recording."""
 _PERIOD_S = 1.0
 _RECENT = 100
-"""Runs that are looked at to find those that go on."""
+"""Runs that are looked at to find those that are running."""
 _SPEED = 60.0
 
 
@@ -39,21 +39,23 @@ _SPEED = 60.0
   teho top --format json | jq '.tables[0].rows'
   teho top baseline --replay --speed 600""")
 @click.argument("run", required=False, shell_complete=complete_run)
-@flag("--once", "Print the present values once, and end.")
-@option("--format", "Text prints one frame, JSON one document per line until the run ends.",
+@flag("--once", "Print the current values once, then exit.")
+@option("--format",
+        "Set the output: text prints the values once, json prints one document per line until the "
+        "run ends.",
         into="form", unset="a screen, or text if the output is not a terminal",
         type=click.Choice(["text", "json"]))  # fmt: skip
 @flag("--replay", "Play a finished run as it was.")
-@option("--speed FACTOR", "Seconds of the run in each second of --replay.", unset="60",
-        type=click.FloatRange(0, min_open=True))  # fmt: skip
+@option("--speed FACTOR", "Show this many seconds of the run in each second of --replay.",
+        unset="60", type=click.FloatRange(0, min_open=True))  # fmt: skip
 def command(
     run: str | None, once: bool, form: str | None, replay: bool, speed: float | None
 ) -> None:
-    """Show all nodes and GPUs of RUN while it goes on.
+    """Show all nodes and GPUs of RUN while it is running.
 
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
-    or last. Without RUN: the run that goes on; with --replay, the last run. The key ? explains
-    all other keys and all values.
+    or last. Without RUN: the run that is still running; with --replay, the last run. On the screen,
+    press ? for an explanation of all keys and values.
 
     Reads: the recording.
 
@@ -62,7 +64,7 @@ def command(
     Network: the recorders of the run connect to this command.
     """
     if speed is not None and not replay:
-        raise InputError(f"--speed {speed:g} without --replay", "both, or none of them")
+        raise InputError(f"--speed {speed:g} works only with --replay", "both options")
     if replay and (once or form):
         raise InputError(
             f"--replay cannot be used together with {'--once' if once else '--format'}",
@@ -78,7 +80,7 @@ def command(
         directory = find_run(run or "last", settings.home_directory)
     is_screen = form is None and not once and sys.stdout.isatty() and sys.stdin.isatty()
     if replay and not is_screen:
-        raise InputError("--replay needs a terminal", "a terminal for input and output")
+        raise InputError("--replay needs a terminal for input and output")
     if is_screen:
         _needs_textual()
     source: Source
@@ -102,35 +104,35 @@ def command(
 
 
 def _running(home: Path) -> Path:
-    """Return the run that goes on; if there are several, the one that the user chooses."""
+    """Return the run that is running; if there are several, the one that the user chooses."""
     from teho.model.run import RunState
     from teho.store.index import newest_runs
     from teho.store.read import read_run, run_state
 
-    going_on = [
+    running = [
         (directory, run)
         for directory, run in islice(newest_runs(home), _RECENT)
         if run is not None
         and run.end is None
         and run_state(read_run(directory), directory) is RunState.RUNNING
     ]
-    if len(going_on) == 1:
-        return going_on[0][0]
-    if not going_on:
+    if len(running) == 1:
+        return running[0][0]
+    if not running:
         raise RunNotFoundError(
-            "no run goes on",
-            "a run that goes on, or RUN",
+            "no run is running",
+            "",
             "`teho top last --replay` plays the last run",
         )
-    names = [f"{run.id}{f' ({run.name})' if run.name else ''}" for _, run in going_on]
+    names = [f"{run.id}{f' ({run.name})' if run.name else ''}" for _, run in running]
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise RunNotFoundError(
-            f"{len(names)} runs go on: {', '.join(names)}", "one of them as RUN", ""
+            f"{len(names)} runs are running: {', '.join(names)}", "one of them as RUN", ""
         )
     for number, name in enumerate(names, 1):
         click.echo(f"{number:>3}  {name}", err=True)
     chosen = click.prompt("Which run", type=click.IntRange(1, len(names)), default=1, err=True)
-    return going_on[int(chosen) - 1][0]
+    return running[int(chosen) - 1][0]
 
 
 def _needs_textual() -> None:

@@ -54,7 +54,7 @@ def check_targets(targets: Sequence[str]) -> None:
                 raise InputError(
                     f"--notify {target}: this machine has no sendmail command",
                     "a URL or a command",
-                    "`--mail` of `teho submit` lets the scheduler send mails",
+                    "use `teho submit --mail`: the scheduler then sends the mails",
                 )
         else:
             words = _words(target)
@@ -93,7 +93,9 @@ def _words(target: str) -> list[str]:
     except ValueError as error:
         raise InputError(f"--notify {target}: {error}", "a command with complete quotes") from error
     if not words:
-        raise InputError("--notify '': the command is empty", "a command, a mail or a URL")
+        raise InputError(
+            "--notify '': the command is empty", "a command, mailto:NAME@HOST or a URL"
+        )
     return words
 
 

@@ -222,7 +222,7 @@ class TopApp(App[None]):
         return gpu_view(frame, name, position, self._source.curves(name, position), width, height)
 
     def _key_line(self) -> Text:
-        keys = [("q", "quit"), ("?", "help"), ("f", "go on" if self._is_frozen else "freeze")]
+        keys = [("q", "quit"), ("?", "help"), ("f", "continue" if self._is_frozen else "freeze")]
         if self._path or self._is_help:
             keys.insert(0, ("Esc", "back"))
         if len(self._path) < 2 and not self._is_help:

@@ -12,16 +12,26 @@ __all__ = ["help_view"]
 
 _KEYS = (
     ("↑ ↓, j k", "Move."),
-    ("Enter, →", "Open a node, or a GPU or a process of the node."),
+    ("Enter, →", "Open the selected node, GPU or process."),
     ("Esc, ←", "Go back."),
-    ("s", "Sort the nodes: the worst first, or by name."),
-    ("f", "Freeze the values, or go on."),
-    ("q", "Quit. The run goes on."),
+    ("s", "Sort the nodes by name, or the worst nodes first."),
+    ("f", "Stop updating the values; press f again to continue."),
+    ("q", "Quit. The run continues."),
 )
 _CELLS = (
-    ("0 to 9", "A GPU that is busy for 0 to 9 tens of a percent of the time: 9 is 90 % or more."),
-    ("·", "This value cannot be read; open the GPU to see why."),
-    ("AGE", "Time since the sample of the node."),
+    (
+        "0 to 9",
+        (
+            "Busy share of a GPU, or of a core on nodes without GPUs, in steps of 10 %: 3 means "
+            "30 % to 39 %, 9 means 90 % or more. The colour says the same."
+        ),
+    ),
+    ("· or –", "This value cannot be read; open the GPU or the node to see why."),
+    ("GPU MEM", "Used share of the node's fullest GPU memory."),
+    ("POWER", "Sum of the power of all GPUs of the node."),
+    ("CORES", "Busy share of the job's cores, with the work of all programs."),
+    ("MEMORY, MEM %", "Memory of the job on this node, and its share of the limit."),
+    ("AGE", "Time since the node's newest sample."),
 )
 _LABEL = 29
 """Width of the column with the keys and the names."""

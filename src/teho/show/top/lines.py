@@ -120,10 +120,10 @@ def job_view(frame: Frame, width: int, nodes: Sequence[NodeNow] | None = None) -
     gpus = any(node.gpus for node in shown)
     title = Text(f"{'NODE':<{name}}", "bold")
     cells = _cells(shown)
-    title.append(f"  {'GPUS, TENS OF %' if gpus else 'CORES, TENS OF %':<{cells}}")
+    title.append(f"  {'GPUS, ×10 %' if gpus else 'CORES, ×10 %':<{cells}}")
     if gpus:
         title.append(f"  {'GPU MEM':>7}  {'POWER':>9}")
-    title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'OF':>5}  {'AGE':>6}")
+    title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'MEM %':>5}  {'AGE':>6}")
     rows = [Row(_node_line(node, name, cells), node.node.name) for node in shown]
     return View(title, rows).cut(width)
 
@@ -225,7 +225,14 @@ def node_view(frame: Frame, name: str, width: int) -> View:
     title.append(f"  {_age(node)}", _DIM)
     rows: list[Row] = []
     if is_silent(node):
-        rows.append(Row(Text("The last values of this node are too old to be shown.", "yellow")))
+        rows.append(
+            Row(
+                Text(
+                    "The newest sample of this node is missing or too old, so no values are shown.",
+                    "yellow",
+                )
+            )
+        )
         return View(title, rows).cut(width)
     if node.gpus:
         heading = Text(
@@ -251,7 +258,9 @@ def _process_line(process: ProcessNow) -> Text:
 def _age(node: NodeNow) -> str:
     if node.age_s is None:
         return "no sample"
-    source = {"recording": " from the recording", "file": " through a file"}.get(node.way, "")
+    source = {"recording": ", from the recording", "file": ", received through a file"}.get(
+        node.way, ""
+    )
     return f"{node.age_s:.0f} s old{source}"
 
 
@@ -296,7 +305,7 @@ def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:
     if node.cores_percent:
         room = max(8, min(64, width - 32))
         for first in range(0, len(node.cores_percent), room):
-            text = Text(f"{'' if first else 'Each core, tens of %':<32}")
+            text = Text(f"{'' if first else 'Each core, ×10 %':<32}")
             for share in node.cores_percent[first : first + room]:
                 text.append_text(_cell(share))
             yield Row(text)
@@ -334,7 +343,9 @@ def process_view(
     process = next((one for one in node.processes if one.pid == pid), None) if node else None
     title = Text(f"process {pid} on {plain(name)}", "bold")
     if process is None:
-        return View(title, [Row(Text("This process has ended, or the node is silent."))]).cut(width)
+        return View(
+            title, [Row(Text("This process has ended, or its node sends no samples."))]
+        ).cut(width)
     rows = [
         Row(Text(f"{label:<12}{value}"))
         for label, value in (
@@ -347,11 +358,11 @@ def process_view(
     ]
     rows.append(Row(Text()))
     if watched is None:
-        rows.append(Row(Text("The probe has recorded nothing of this process.", _DIM)))
+        rows.append(Row(Text("The probe did not record this process.", _DIM)))
         return View(title, rows).cut(width)
     stacks = watched.at_end or watched.stacks
     whole_s = sum(seen.wall_s for seen in stacks)
-    when = "in the last minute" if watched.at_end else "until now"
+    when = "in the last minute" if watched.at_end else "since its start"
     rows.append(Row(Text(f"Main thread {when}, % of the time", "bold")))
     doings: dict[str, float] = {}
     lines: dict[str, float] = {}

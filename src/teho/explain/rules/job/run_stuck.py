@@ -1,4 +1,4 @@
-"""A run has stopped to make progress: its processes wait for something that does not come."""
+"""A run makes no progress any more: its processes wait for something that does not come."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.where import doing_in
-from teho.explain.wording import capital, the_ranks
+from teho.explain.wording import MOST_NAMED, capital, joined, the_ranks
 from teho.model.missing import Missing
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
@@ -20,7 +20,7 @@ THRESHOLDS = {
     "silent_min_s": chosen(
         60.0, "s", "programs often pause for a shorter time, for example to write a file"
     ),
-    "usual_times": chosen(10.0, "times", "a pause of ten usual steps is not caused by a slow step"),
+    "usual_times": chosen(10.0, "times", "a pause as long as ten usual steps is not one slow step"),
     "longest_times": chosen(
         3.0,
         "times",
@@ -28,15 +28,17 @@ THRESHOLDS = {
         "next one may take longer",
     ),
     "no_steps_min_s": chosen(
-        300.0, "s", "without known steps, a pause of 5 min is longer than most pauses on purpose"
+        300.0, "s", "if steps are not known: most intended pauses are shorter than 5 min"
     ),
     "waiting_percent": chosen(
-        95.0, "%", "a process that is stuck waits all the time; the rest is for its other threads"
+        95.0,
+        "%",
+        "a process that is stuck waits all the time; up to 5 % is left for its other threads",
     ),
     "one_place_percent": chosen(
         90.0, "%", "a process that is stuck waits in one line of the program"
     ),
-    "cores_max": chosen(0.2, "cores", "less than this is used by threads that only check a clock"),
+    "cores_max": chosen(0.2, "cores", "threads that only check a clock use less than this"),
     "bytes_max_per_s": chosen(
         1e5, "bytes/s", "a program that reads or writes more than this makes progress"
     ),
@@ -97,12 +99,13 @@ def judge(context: ProgramContext) -> Findings:
     spins = any(halt.doing in _SPINS for halt in known)
     if not spins and not _is_idle(context, first.since_s):
         return
-    waiting = f"{_who(causes, known)} {_verb(causes)} in {_place(first)}"
+    waiting = f"{_who(causes, known)} {_verb(causes)} in {_places(causes)}"
     behind = ""
     if others:
         other = next(halt for halt in known if halt.doing is Doing.COMMUNICATING)
+        whom = _who(causes, known)
         behind = (
-            f"; {'the other ranks wait' if others > 1 else 'the other rank waits'} for it in "
+            f"; {'the other ranks wait' if others > 1 else 'the other rank waits'} for {whom} in "
             f"{_place(other)}"
         )
     what = "no step" if first.usual_s is not None else "no progress"
@@ -232,31 +235,37 @@ def _place(halt: _Halt) -> str:
     return f"`{text}` ({name}:{halt.frame.line})"
 
 
+def _places(causes: Sequence[_Halt]) -> str:
+    """Return the lines in which these processes wait, each line once."""
+    return joined(list(dict.fromkeys(map(_place, causes)))[:MOST_NAMED])
+
+
 _ACTIONS = {
     Doing.COMMUNICATING: (
-        "Check that all ranks call the same collective operations in the same order, also at the "
-        "end of an epoch with fewer batches. If a rank has ended, its error is in the log."
+        "Check that all ranks call the same collective operations in the same order. Also check the "
+        "end of an epoch, when a rank can have fewer batches. If a rank has ended, its error is in "
+        "the log."
     ),
     Doing.LOADING: (
-        "Look in the log for an error of a loader worker. A worker that was forked while another "
-        "thread held a lock never goes on: use "
+        "Look in the log for an error of a loader worker. If a worker was forked while another "
+        "thread held a lock, it waits forever. Use "
         '`DataLoader(..., multiprocessing_context="spawn")`, or import and use libraries with '
         "threads only in the workers."
     ),
     Doing.LOCK: (
-        "Two threads that take two locks in different orders wait for each other for ever: take "
-        "locks always in the same order. A process that was forked while another thread held a "
-        "lock waits for ever too: start processes with `spawn`."
+        "Two threads that take two locks in different orders wait for each other forever. Always "
+        "take locks in the same order. A process that was forked while another thread held a lock "
+        "waits forever too: start processes with `spawn`."
     ),
     Doing.PROCESS: (
-        "Check whether the process that this line waits for still runs, and look for its error in "
-        "the log."
+        "This line waits for another process. Check whether that process still runs, and look for "
+        "its error in the log."
     ),
     Doing.DISK: (
         "The file system does not answer. Try `ls` on this folder from another node, and tell the "
         "site's support."
     ),
-    Doing.NETWORK: "Give the request a time limit (`timeout=`), and try again after it.",
+    Doing.NETWORK: "Set a time limit for the request (`timeout=`), and retry after a timeout.",
 }
 
 
@@ -265,7 +274,7 @@ def _action(halt: _Halt, context: ProgramContext) -> str:
     stop = (
         f"End the job with `teho cancel {job_id}`: each further hour is billed."
         if job_id
-        else "End the program: it does not go on by itself."
+        else "End the program: it does not continue by itself."
     )
-    how = _ACTIONS.get(halt.doing, "Look at this line: what does it wait for?")
+    how = _ACTIONS.get(halt.doing, "Find out what this line waits for.")
     return f"{stop} {how}"
