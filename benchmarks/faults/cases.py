@@ -56,6 +56,7 @@ TIME_CAUSES = (
     "batch_tiny",
     "workers_uneven",
     "waits_long",
+    "run_stuck",
 )
 """Kinds of findings that say why a program lost time; the first of them is the top cause."""
 

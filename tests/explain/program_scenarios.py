@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from explain.program_parts import (
     NODE,
     TENSORS,
@@ -265,6 +267,20 @@ def exchanges_each_time() -> Made:
     return watched(*ranks, parts=node())
 
 
+def stuck_in_a_lock() -> Made:
+    """A run that goes on, but whose program has waited for a lock for ten minutes."""
+    locked = seen((own("with self.lock:", 52),), 60.0, State.LOCK)
+    steps = Progress(steps=30_000, first_s=105.0, last_s=3100.0, between={17: Wait(29_999, 2990.0)})
+    part = NodePart(
+        NODE, cores=8, cores_used=repeated((6.5, 50), (0.0, 10)),
+        signals={"job_runnable_threads": 6.5},
+    )  # fmt: skip
+    run, summary = watched(
+        process(wall_s=3600.0, began_s=100.0, progress=[steps], at_end=(locked,)), parts=[part]
+    )
+    return msgspec.structs.replace(run, end=None), summary
+
+
 def unknown_storage() -> Made:
     """Files are opened whose size nobody noted, and storage was not looked at."""
     return watched(process(opening(30.0), loaders=[loader()]), parts=node(rates={}))
@@ -304,6 +320,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         loops_in_python,
         doubles,
         exchanges_each_time,
+        stuck_in_a_lock,
         unknown_storage,
     )
 }

@@ -107,6 +107,7 @@ EXPECTED = {
     "loops_in_python": ["python_bound"],
     "doubles": ["double_precision"],
     "exchanges_each_time": ["gradients_exchanged_often"],
+    "stuck_in_a_lock": ["run_stuck"],
     "unknown_storage": ["input_in_main_process"],
 }
 ABSTAINING = {"missing_signals", "lost_gpu", "unknown_storage"}

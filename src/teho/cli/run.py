@@ -29,6 +29,8 @@ from teho.schedulers.task import Task, is_batch_script, is_step, read_task
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from teho.cli.run_watch import RunWatch, WatchPlan
+    from teho.config.settings import Settings
     from teho.experiment.window import Window
     from teho.observe.node_leader import NodeLeader
     from teho.observe.recording import Recording
@@ -76,6 +78,14 @@ _REPORT_MODULES = (
       "pipe, not to a terminal.")  # fmt: skip
 @flag("--alone", "Record only this program, not the whole job.")
 @option("--job JOB", "Record this running Slurm job instead of COMMAND.")
+@option("--notify TARGET",
+        "Notify TARGET when the run ends, when it is stuck, and 10 min before the job's time "
+        "limit. TARGET is mailto:NAME@HOST, a URL for an HTTP POST, or a command; may be repeated.",
+        unset="no notification", into="targets", multiple=True)  # fmt: skip
+@option("--if-stuck TIME=ACTION",
+        "If the run makes no progress for this time: notify you, end the program, or send it a "
+        "signal such as USR1.",
+        unset="notify at once")  # fmt: skip
 @option("--probe", "Measure where the time goes inside Python programs.",
         type=click.Choice(["auto", "off"]), default="auto")  # fmt: skip
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
@@ -90,6 +100,8 @@ def command(
     keep_output: bool,
     alone: bool,
     job: str | None,
+    targets: tuple[str, ...],
+    if_stuck: str | None,
     probe: str,
     argv: tuple[str, ...],
 ) -> None:
@@ -118,6 +130,14 @@ def command(
             raise click.UsageError(f"{what} has no effect with {given}.")
     if keep_output and job is not None:
         raise click.UsageError("--keep-output has no effect with --job.")
+    for given, is_given in (("--notify", targets), ("--if-stuck", if_stuck)):
+        if is_given and job is not None:
+            raise click.UsageError(f"{given} has no effect with --job.")
+    plan = None
+    if targets or if_stuck is not None:
+        from teho.cli.run_watch import read_plan
+
+        plan = read_plan(targets, if_stuck)
     window_s = limit_s = None
     if window is not None or for_ is not None:
         from teho.cli.repeated_runs import read_window
@@ -140,7 +160,7 @@ def command(
 
         attach(job, wanted, shown)
     else:
-        manner = _Manner(probe == "auto", alone, keep_output, window_s, limit_s)
+        manner = _Manner(probe == "auto", alone, keep_output, window_s, limit_s, plan)
         _run(wanted, shown, manner, quiet=quiet)
 
 
@@ -154,6 +174,8 @@ class _Manner(NamedTuple):
     """Whether to store its output."""
     window_s: float | None
     limit_s: float | None
+    watch: WatchPlan | None
+    """What to tell the user, and what to do if the run is stuck."""
 
     @property
     def no_window(self) -> str:
@@ -175,13 +197,25 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
         window = _protected(supervisor, manner.no_window, opening)
         # The recorder must know its process, which is not a part of the program.
         supervisor.others = (window.pid,) if window else ()
+    watch = None
+    if manner.watch:
+        opening_watch = partial(_open_watch, manner.watch, wanted.settings, supervisor.program_pid)
+        watch = _protected(supervisor, "the run is not watched", opening_watch)
+        supervisor.others += (watch.pid,) if watch else ()
     recording, remote = _record_it(supervisor, wanted, task, mark)
     is_first = recording is not None and recording.began
+    if watch and recording and is_first:
+        watch.begin(recording.directory)
     if recording and is_first and not quiet and sys.stderr.isatty():
         say(f"recording {recording.run.id}, a sample every {wanted.period_s:g} s")
     outcome = supervisor.wait(remote)
     if window:
         outcome.on_purpose = _protected(supervisor, manner.no_window, window.leave) or ""
+    if watch:
+        outcome.troubles.extend(
+            (outcome.elapsed_s, trouble)
+            for trouble in _protected(supervisor, "the run was not watched", watch.leave) or ()
+        )
     reports = shown != "none" and (is_first or not is_step(task))
     supervisor.finish_recording(
         ProgressLine(quiet=quiet), remote, _load_report if reports else lambda: None
@@ -194,6 +228,7 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
         lambda: _end(supervisor, wanted, recording, task, outcome, kept),
     )
     if not reports:
+        _tell(supervisor, recording, wanted, outcome, manner)
         die_like(outcome)
     shown_whole = _protected(
         supervisor,
@@ -204,6 +239,7 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
         for _, trouble in outcome.troubles:
             with contextlib.suppress(OSError):
                 say(trouble)
+    _tell(supervisor, recording, wanted, outcome, manner)
     die_like(outcome)
 
 
@@ -339,6 +375,38 @@ def _open_window(spool: str, manner: _Manner, task: Task) -> Window:
 
     window_s = None if is_step(task) else manner.window_s
     return Window(spool, window_s, manner.limit_s, shared=is_step(task))
+
+
+def _open_watch(plan: WatchPlan, settings: Settings, program_pid: int) -> RunWatch:
+    from teho.cli.run_watch import RunWatch
+
+    return RunWatch(plan, settings, program_pid)
+
+
+def _tell(
+    supervisor: Supervisor,
+    recording: Recording | None,
+    wanted: Wanted,
+    outcome: Outcome,
+    manner: _Manner,
+) -> None:
+    """Tell the user that the run has ended; a failure is a line on stderr."""
+    targets = manner.watch.targets if manner.watch else ()
+    if not targets or recording is None or not recording.began:
+        return
+
+    def tell() -> list[str]:
+        from teho.cli.run_watch import ended_notice
+        from teho.observe.notify import notify
+        from teho.observe.recording import ended
+        from teho.show.loaded import LoadedRun
+
+        run = recording.run if recording.run.has_tasks else ended(recording.run, outcome)
+        loaded = LoadedRun(recording.directory, wanted.settings, run)
+        return notify(targets, ended_notice(loaded))
+
+    for problem in _protected(supervisor, "the notification was not sent", tell) or ():
+        say(problem)
 
 
 def _end(

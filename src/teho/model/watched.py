@@ -190,6 +190,8 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Stacks from before its first step."""
     parts: tuple[tuple[Seen, ...], ...] = ()
     """The same stacks for consecutive equal parts of its time; empty if it was short."""
+    at_end: tuple[Seen, ...] = ()
+    """Stacks of its last minute; empty if it ran for less time."""
     independent_looks: float = 0.0
     """Number of samples with equal weights that would be as exact: later samples are rarer."""
     from_outside: bool = True

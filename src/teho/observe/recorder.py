@@ -17,6 +17,7 @@ import msgspec
 from teho.config.privacy import readable
 from teho.devices.host.proctree import ProcessTree
 from teho.model.device import Readings
+from teho.model.live import LiveSample
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Clock, Trouble
 from teho.observe.clock import ClockServer, compare_clocks
@@ -24,6 +25,8 @@ from teho.observe.job_processes import JobProcesses
 from teho.observe.node_leader import NodeLeader, PeerTask, PeerTasks, visible_to_any
 from teho.observe.node_sources import NodeSources, open_sources
 from teho.observe.plan import RecordingPlan
+from teho.observe.process_list import ProcessList
+from teho.observe.publisher import Publisher
 from teho.observe.recorder_end import RecorderEnd
 from teho.observe.sampler import SignalSampler
 from teho.observe.spool import Spool
@@ -120,6 +123,8 @@ class Recorder:
         self._node = self._sources.node
         self._spool = Spool(plan.spool, probe_folder(plan.run), plan.node) if plan.spool else None
         self._stacks = StackSampling(plan.spool, len(self._cores)) if plan.spool else None
+        self._publisher = Publisher(plan.run, plan.node, plan.node_count)
+        self._processes = ProcessList()
         self._uninstrumented = Uninstrumented()
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
@@ -208,6 +213,7 @@ class Recorder:
                 continue
             readings = self._read()
             self._journal.append(self._sampler.add(readings, now, self._elapsed() - now))
+            self._publish(readings, now)
             if has_new_peers:
                 self._reopen_sources()
                 has_new_peers = False
@@ -217,6 +223,18 @@ class Recorder:
             # After a late sample, the next one comes a full period later.
             next_s = max(next_s + self._plan.period_s, self._elapsed())
         self._finish()
+
+    def _publish(self, readings: Readings, elapsed_s: float) -> None:
+        """Send the newest sample to the viewers, if there are any."""
+        now_s = time.monotonic()
+        if self._publisher.watching(now_s):
+            sample = LiveSample(
+                node=self._plan.node,
+                elapsed_s=elapsed_s,
+                rows=self._sampler.newest(readings),
+                processes=self._processes.read(self._tree.pids, now_s),
+            )
+            self._publisher.publish(sample, now_s)
 
     def _begin_clocks(self) -> None:
         """Offer the time to the other nodes, or compare this clock with the first node's."""
@@ -258,6 +276,7 @@ class Recorder:
         self._sources.close()
         if self._clock_server:
             self._clock_server.close()
+        self._publisher.close()
         if self._journal.problem is None:
             try:
                 problem = Child(partial(seal, self._plan.run, self._plan.node)).join()

@@ -137,6 +137,24 @@ class SignalSampler:
         """Device and metric -> the newest reason why it could not be read."""
         self.absences_changed = False
 
+    def newest(self, readings: Readings) -> list[dict[str, Any]]:
+        """Return a row for each device with only the newest sample, whatever the rows contain.
+
+        Args:
+            readings: that `add` got last.
+        """
+        rows = []
+        for id_, values in readings.items():
+            row: dict[str, Any] = {"kind": "node" if id_ == NODE else "gpu", "device": id_}
+            totals = self._devices[id_].totals
+            for name, value in values.items():
+                if isinstance(value, list):
+                    row[name] = [min(100, round(share)) for share in value]
+                elif isinstance(value, (int, float)):
+                    row[name] = totals[name] if name in _COUNTERS else _kept(name, value)
+            rows.append(row)
+        return rows
+
     def begin(self, readings: Readings, elapsed_s: float) -> None:
         """Take the first values of the counters. They are not a row."""
         self._take(readings, elapsed_s, baseline=True)

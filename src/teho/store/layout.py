@@ -5,6 +5,8 @@
     RUN/live/NODE.0000.arrows  rows of the run while it goes on; NODE.0000.parquet once rotated
     RUN/samples/NODE.parquet   all rows of that node, once sealed
     RUN/probe/NODE-PID-STAMP.jsonl  what the probe recorded of a Python process
+    RUN/leases/VIEWER.json     written by each viewer that watches the run
+    RUN/now/NODE.json          the node's newest sample, while a viewer cannot be connected
     RUN/tasks/RANK.json        written by the supervisor of each task of a step, at its end
     RUN/stdout                 the first part of the program's output, with `--keep-output`; for a
                                step, the output of rank 0
@@ -25,10 +27,12 @@ __all__ = [
     "TASKS",
     "create_run_directory",
     "is_ours",
+    "lease_folder",
     "live_file",
     "live_parts",
     "new_run_id",
     "node_file",
+    "now_file",
     "open_private",
     "output_file",
     "overview_file",
@@ -44,6 +48,7 @@ __all__ = [
 NODES, TASKS = "nodes", "tasks"
 """Folders of a run with one description for each node, and for each task."""
 _LIVE, _SAMPLES, _PROBE, _RUN, _OUTPUT = "live", "samples", "probe", "run.json", "stdout"
+_LEASES, _NOW = "leases", "now"
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without i, l, o, 0, 1, which look alike
 
@@ -82,7 +87,7 @@ def create_run_directory(home: Path, run_id: str, description: bytes) -> Path:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     runs_directory(home).mkdir(mode=0o700, exist_ok=True)
     temporary = runs_directory(home) / f".{run_id}"
-    for folder in (temporary, *(temporary / name for name in (NODES, _LIVE, _SAMPLES))):
+    for folder in (temporary, *(temporary / name for name in (NODES, _LIVE, _SAMPLES, _LEASES))):
         folder.mkdir(mode=0o700)
     replace_file(run_file(temporary), description)
     return temporary.rename(runs_directory(home) / run_id)
@@ -123,6 +128,16 @@ def probe_folder(run: Path) -> Path:
     return run / _PROBE
 
 
+def lease_folder(run: Path) -> Path:
+    """Return the folder with a file of each viewer that watches the run."""
+    return run / _LEASES
+
+
+def now_file(run: Path, node: str) -> Path:
+    """Return the path of a node's newest sample."""
+    return run / _NOW / f"{node}.json"
+
+
 def live_file(run: Path, node: str, number: int) -> Path:
     """Return the path of one part of a node's live rows."""
     return run / _LIVE / f"{node}.{number:04d}.arrows"
@@ -144,7 +159,7 @@ def is_ours(name: str) -> bool:
 
     The temporary files of `replace_file` are included: a killed process may leave one.
     """
-    if name in {NODES, TASKS, _LIVE, _SAMPLES, _PROBE}:
+    if name in {NODES, TASKS, _LIVE, _SAMPLES, _PROBE, _LEASES, _NOW}:
         return True
     return any(name == file or name.startswith(f".{file}.") for file in (_RUN, _OUTPUT))
 

@@ -12,7 +12,7 @@ import msgspec
 from teho.config.privacy import masked_text
 from teho.model.watched import Frame, Loader, Progress, Raised, Seen, State, WatchedProcess
 from teho.store.layout import probe_folder
-from teho.store.slices import Slice, before, in_parts, independent_looks, totals
+from teho.store.slices import Slice, at_end, before, in_parts, independent_looks, totals
 from teho.store.stacks import OutsideStacks, is_stack_file, lines_of, read_stacks
 
 __all__ = ["processes_in", "watched_processes"]
@@ -123,6 +123,7 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         stacks=totals(slices),
         set_up=before(slices, _first_step_s(progress)),
         parts=in_parts(slices, began_s, until_s),
+        at_end=at_end(slices, began_s, until_s),
         independent_looks=independent_looks(slices),
         from_outside=outside is not None and bool(outside.slices),
         why_inside=outside.failure if outside is not None else "",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from teho.errors import DamagedError, NewerFormatError, UnreadableError
+from teho.model.live import LiveSample
 from teho.model.run import FORMAT_VERSION, End, Node, Run, RunState, Task
 from teho.store.layout import NODES, TASKS, live_parts, run_file, sealed_file
 
@@ -29,6 +30,7 @@ __all__ = [
     "read_run",
     "rows_of_node",
     "run_state",
+    "samples_of_node",
     "supervisor_stamp",
     "unreadable",
     "with_parts",
@@ -345,6 +347,42 @@ def rows_of_node(
     return with_places(table if paths == [sealed] else in_order(table))
 
 
+def samples_of_node(directory: Path, node: str, count: int | None = None) -> list[LiveSample]:
+    """Return the rows of a node, those of one moment as one sample, in the order of time.
+
+    A file that cannot be read has no rows here; the report names it.
+
+    Args:
+        directory: the recording.
+        node: name of the node.
+        count: only the last samples; None: all.
+    """
+    sealed = sealed_file(directory, node)
+    paths = [sealed] if sealed.exists() else live_parts(directory, node)
+    tables, _, _ = _read_parts(paths if count is None else paths[-2:], None, None)
+    found: dict[float, list[dict[str, Any]]] = {}
+    for table in tables:
+        # Not the time: its conversion would import pandas. `elapsed_s` says the same.
+        values = table.drop_columns(["time", "node"])
+        if count is not None:
+            first = sorted(set(values["elapsed_s"].to_pylist()))[-count:][:1]
+            values = values.filter(_from(values, first[0])) if first else values
+        for row in values.to_pylist():
+            known = {name: value for name, value in row.items() if value is not None}
+            found.setdefault(row["elapsed_s"], []).append(known)
+    moments = sorted(found)
+    return [
+        LiveSample(node=node, elapsed_s=moment, rows=found[moment])
+        for moment in (moments if count is None else moments[-count:])
+    ]
+
+
+def _from(table: pa.Table, first_s: float) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.greater_equal(table["elapsed_s"], first_s)
+
+
 def with_places(table: pa.Table) -> NodeRows | None:
     """Return ordered rows with the place of each device; None without rows."""
     import pyarrow.compute as pc
@@ -359,7 +397,7 @@ def with_places(table: pa.Table) -> NodeRows | None:
 
 
 def _read_parts(
-    paths: Sequence[Path], columns: Sequence[str], kind: str
+    paths: Sequence[Path], columns: Sequence[str] | None, kind: str | None
 ) -> tuple[list[pa.Table], list[str], bool]:
     """Read files of rows: `(tables, problems, whether a file has disappeared)`."""
     tables, problems, vanished = [], [], False

@@ -13,6 +13,7 @@ from teho.model.watched import Frame, Seen, State
 
 __all__ = [
     "Slice",
+    "at_end",
     "before",
     "changed",
     "entries",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 _PARTS = 4
+_END_S = 60.0
 _SHORTEST_S = 20.0
 """A process that ran for less time is not divided into parts."""
 
@@ -69,6 +71,11 @@ def totals(slices: Sequence[Slice]) -> tuple[Seen, ...]:
 def before(slices: Sequence[Slice], moment_s: float | None) -> tuple[Seen, ...]:
     """Return the entries before a moment; empty if the moment is not known."""
     return _between(slices, -inf, moment_s) if moment_s is not None else ()
+
+
+def at_end(slices: Sequence[Slice], began_s: float, until_s: float) -> tuple[Seen, ...]:
+    """Return the entries of the last minute; empty if the time is shorter."""
+    return _between(slices, until_s - _END_S, inf) if until_s - began_s >= _END_S else ()
 
 
 def independent_looks(slices: Sequence[Slice]) -> float:

@@ -73,7 +73,7 @@ def create_step_directory(home: Path, run_id: str) -> Path:
     return run
 
 
-_PARTS = ("nodes", "live", "samples", "tasks")
+_PARTS = ("nodes", "live", "samples", "leases", "tasks")
 
 
 def write_missing_description(run: Path, description: bytes) -> None:

@@ -26,12 +26,12 @@ from teho.show.text.flow import dotted, flow, printed, words
 from teho.show.text.table import table_lines
 from teho.units import counted
 
-__all__ = ["Detail", "render_text"]
+__all__ = ["VERDICT_STYLES", "Detail", "render_text"]
 
 Detail = Literal["short", "brief", "default", "why"]
 """How much of a document is printed. `teho run` prints `brief` at its end."""
 
-_STYLES = {
+VERDICT_STYLES = {
     "critical": "bold red",
     "warning": "bold yellow",
     "remark": "bold cyan",
@@ -224,7 +224,7 @@ def _verdict(document: Document, width: int) -> list[Text]:
 def _marked(sentence: str, severity: str, width: int, *, style: str = "") -> list[Text]:
     """Lay out a sentence behind the mark of its severity."""
     lines = flow(words(sentence), width, Text(f"{MARKS[severity]} "), style=style)
-    lines[0].stylize(_STYLES[severity], 0, 1)
+    lines[0].stylize(VERDICT_STYLES[severity], 0, 1)
     return lines
 
 
@@ -318,7 +318,7 @@ def _listing(listing: Listing, width: int, *, is_full: bool) -> list[Text]:
 def _item(item: Item, width: int, *, arrow: str, is_full: bool) -> list[Text]:
     lead = Text("  ")
     if item.severity:
-        lead.append(MARKS[item.severity], _STYLES[item.severity]).append(" ")
+        lead.append(MARKS[item.severity], VERDICT_STYLES[item.severity]).append(" ")
     if item.lead:
         lead.append(plain(item.lead), "bold").append(": " if item.text else "")
     if lead.cell_len > width // 2 and item.text:  # a long name is on a line of its own

@@ -1,0 +1,212 @@
+"""The live view: `teho top` with 64 nodes, and a recorder that is watched.
+
+One process plays the recorders of 64 nodes with 8 GPUs each. `teho top` runs in a terminal of 120
+columns and 40 lines. The host memory in each sample is the time at which the sample was taken, so
+the age of a value on the screen is the difference to the time of the screenshot. The screen shows
+the nodes that fit. The traffic is the number of bytes that `teho top` writes to the terminal.
+nvitop shows one node with eight GPUs in a terminal of the same size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from common import SCRIPTS, Figures, Row, installed, say, stub_environment
+from recorder import cpu_s, memory_bytes, recorder_pid, running
+
+_HERE = Path(__file__).parent
+_COLUMNS, _LINES = 120, 40
+_NODES, _GPUS = 64, 8
+_MEMORY = re.compile(r"^[▶ ] (127\.0\.\S+).*?([\d,.]+) (MiB|GiB|TiB)\s+\d+ %")
+_TO_S = {"MiB": 1 / 1024, "GiB": 1.0, "TiB": 1024.0}
+_MB = 1e6
+
+
+class Terminal:
+    """A program in a terminal; counts the bytes that it writes.
+
+    Args:
+        argv: the program.
+        env: its environment.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        self.written = 0
+        self.first_s: float | None = None
+        """Time from the start to the first frame: to the first write of more than a line."""
+        began_s = time.monotonic()
+        self.pid, self._descriptor = pty.fork()
+        if self.pid == 0:
+            os.execvpe(argv[0], list(argv), {**env, "TERM": "xterm-256color"})
+        size = struct.pack("HHHH", _LINES, _COLUMNS, 0, 0)
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, size)
+
+        def read() -> None:
+            with contextlib.suppress(OSError):
+                while data := os.read(self._descriptor, 1 << 16):
+                    self.written += len(data)
+                    if self.first_s is None and self.written > 10 * _COLUMNS:
+                        self.first_s = time.monotonic() - began_s
+
+        threading.Thread(target=read, daemon=True).start()
+
+    def end(self) -> None:
+        """End the program."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+        os.waitpid(self.pid, 0)
+
+
+@contextlib.contextmanager
+def recorders(home: Path, nodes: int, gpus: int, seconds: float) -> Iterator[float]:
+    """Play the recorders of many nodes; yield the monotonic time of their start."""
+    run = home / "runs" / "20261126-080000-live-aaaa"
+    argv = [
+        sys.executable, str(_HERE / "live_recorders.py"), str(run), str(nodes), str(gpus),
+        str(seconds),
+    ]  # fmt: skip
+    with running(argv, os.environ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield float((run / "began").read_text())
+
+
+def ages_on_screen(env: Mapping[str, str], began_s: float, seconds: float) -> list[float]:
+    """Return the ages [s] of the values on a screen of `teho top`, four times per second."""
+    tmux = ["tmux", "-L", f"teho-bench-{os.getpid()}"]
+    size = ["-x", str(_COLUMNS), "-y", str(_LINES)]
+    subprocess.run(
+        [*tmux, "new-session", "-d", *size, f"{SCRIPTS / 'teho'} top"], env=dict(env), check=True
+    )
+    ages: list[float] = []
+    try:
+        time.sleep(15)  # the recorders find the lease within 10 s
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            screen = subprocess.run(
+                [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
+            ).stdout
+            now_s = time.monotonic() - began_s
+            for line in screen.splitlines():
+                if found := _MEMORY.match(line):
+                    at_s = float(found[2].replace(",", "")) * _TO_S[found[3]]
+                    ages.append(now_s - at_s)
+            time.sleep(0.25)
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+    return ages
+
+
+def measure(*, quick: bool) -> list[Row]:
+    seconds = 20.0 if quick else 60.0
+    rows: list[Row] = []
+    say(f"{_NODES} nodes with {_GPUS} GPUs each")
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "TEHO_HOME": folder}
+        with recorders(Path(folder), _NODES, _GPUS, 3 * seconds + 120) as began_s:
+            rows += _viewer(env, seconds)
+            if shutil.which("tmux"):
+                ages = sorted(ages_on_screen(env, began_s, seconds))
+                if ages:
+                    rows.append(
+                        Row(
+                            what="age of a value on the screen, 95 % are younger",
+                            unit="s",
+                            ours=Figures.of(ages[int(0.95 * len(ages))]),
+                            budget=2,
+                        )
+                    )
+    rows += _watched_recorder(seconds)
+    return rows
+
+
+def _viewer(env: Mapping[str, str], seconds: float) -> list[Row]:
+    ours = _in_terminal([str(SCRIPTS / "teho"), "top"], env, seconds)
+    theirs = None
+    if installed("nvitop"):
+        say("nvitop")
+        with stub_environment() as stub:
+            theirs = _in_terminal([str(SCRIPTS / "nvitop")], stub, seconds)
+    rows = []
+    for key, what, unit, budget in (
+        ("first_s", "time until the first frame", "s", 1),
+        ("percent", "CPU time of the viewer, share of one core", "%", 5),
+        ("bytes", "memory of the viewer, proportional set size (PSS)", "MB", 120),
+        ("traffic", "bytes to the terminal per second", "kB/s", 20),
+    ):
+        rows.append(
+            Row(
+                what=f"`teho top`, {_NODES} nodes: {what}",
+                unit=unit,
+                ours=ours[key],
+                peer="nvitop, one node" if theirs else "",
+                theirs=theirs[key] if theirs else None,
+                budget=budget,
+            )
+        )
+    return rows
+
+
+def _in_terminal(argv: Sequence[str], env: Mapping[str, str], seconds: float) -> dict[str, Figures]:
+    terminal = Terminal(argv, env)
+    try:
+        time.sleep(15)  # until all recorders are connected
+        used_s, written, began_s = cpu_s(terminal.pid), terminal.written, time.monotonic()
+        time.sleep(seconds)
+        span_s = time.monotonic() - began_s
+        percent = 100 * (cpu_s(terminal.pid) - used_s) / span_s
+        traffic = (terminal.written - written) / span_s / 1000
+        size = memory_bytes(terminal.pid)["Pss"]
+        first_s = terminal.first_s or float("nan")
+    finally:
+        terminal.end()
+    return {
+        "first_s": Figures.of(first_s),
+        "percent": Figures.of(percent),
+        "bytes": Figures.of(size / _MB),
+        "traffic": Figures.of(traffic),
+    }
+
+
+def _watched_recorder(seconds: float) -> list[Row]:
+    """Measure the recorder of one node with eight stub GPUs, without and with a viewer."""
+    say("a recorder without and with a viewer")
+    teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--", "sleep", "86400"]
+    percent: dict[str, float] = {}
+    with stub_environment() as env, running(teho, env):
+        pid = recorder_pid(Path(env["TEHO_HOME"]))
+        time.sleep(12)
+        for name in ("alone", "watched"):
+            with contextlib.ExitStack() as stack:
+                if name == "watched":
+                    viewer = Terminal([str(SCRIPTS / "teho"), "top"], env)
+                    stack.callback(viewer.end)
+                    time.sleep(15)
+                used_s, began_s = cpu_s(pid), time.monotonic()
+                time.sleep(seconds)
+                percent[name] = 100 * (cpu_s(pid) - used_s) / (time.monotonic() - began_s)
+    return [
+        Row(
+            what="recorder with eight GPUs while it is watched: CPU time, share of one core",
+            unit="%",
+            ours=Figures.of(percent["watched"]),
+            peer="without a viewer",
+            theirs=Figures.of(percent["alone"]),
+            budget=0.3,
+        )
+    ]

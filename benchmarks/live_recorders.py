@@ -1,0 +1,110 @@
+"""Plays the recorders of many nodes: `live_recorders.py RUN NODES GPUS SECONDS`.
+
+It writes the description of a run with these nodes into the folder RUN, prints `ready`, and then
+publishes a sample of each node per second, as a recorder does. The host memory of each sample is
+the time of the sample: 1 GiB for each second of the monotonic clock since the start.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import msgspec
+
+from teho.model.allocation import Allocation
+from teho.model.device import Device
+from teho.model.live import LiveSample, ProcessNow
+from teho.model.metric import metrics_of
+from teho.model.run import FORMAT_VERSION, Node, Run
+from teho.observe.publisher import Publisher
+from teho.store.layout import NODES, lease_folder, node_file, replace_file, run_file
+
+GIB = 1 << 30
+
+
+def describe(run: Path, nodes: int, gpus: int) -> list[Node]:
+    """Write the description of a run that began now; return its nodes."""
+    for folder in (run / NODES, run / "live", run / "samples", lease_folder(run)):
+        folder.mkdir(parents=True, exist_ok=True)
+    started_at = datetime.now(timezone.utc) - timedelta(seconds=1)
+    made = [
+        Node(
+            name=f"127.0.{number // 250}.{number % 250 + 1}",
+            started_at=started_at,
+            period_s=1.0,
+            cores=tuple(range(64)),
+            devices=tuple(
+                Device(
+                    id=f"GPU-{number}-{gpu}",
+                    index=gpu,
+                    name="NVIDIA H100 80GB HBM3",
+                    vendor="nvidia",
+                    memory_bytes=80 * GIB,
+                    power_limit_w=700.0,
+                )
+                for gpu in range(gpus)
+            ),
+            allocation=Allocation(memory_limit_bytes=100_000 * GIB, time_limit_s=86400.0),
+        )
+        for number in range(nodes)
+    ]
+    description = Run(
+        format=FORMAT_VERSION,
+        id=run.name,
+        name="live",
+        command=("python", "train.py"),
+        started_at=started_at,
+        host=os.uname().nodename,
+        supervisor_pid=os.getpid(),
+        supervisor_stamp=Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19],
+    )
+    for node in made:
+        replace_file(node_file(run, node.name), msgspec.json.encode(node))
+    replace_file(run_file(run), msgspec.json.encode(description))
+    return made
+
+
+def sample(node: Node, elapsed_s: float) -> LiveSample:
+    """Return a sample with a value for every metric."""
+    host = {metric.name: 1.0 + 3.0 * elapsed_s for metric in metrics_of("node")}
+    host |= {"cpu_busy_percent": 75.0, "job_memory_bytes": elapsed_s * GIB}
+    rows = [{"kind": "node", "device": "node", **host, "core_busy_percent": [75] * len(node.cores)}]
+    for device in node.devices:
+        row = {metric.name: 50.0 for metric in metrics_of("gpu")}
+        row |= {"gpu_busy_percent": random.gauss(85, 5), "gpu_power_w": random.gauss(600, 20)}
+        rows.append({"kind": "gpu", "device": device.id, **row})
+    processes = [
+        ProcessNow(pid=1000 + number, parent=1, command="python train.py --epochs 90",
+                   cpu_percent=99.0, resident_bytes=GIB, threads=12)
+        for number in range(len(node.devices))
+    ]  # fmt: skip
+    return LiveSample(node=node.name, elapsed_s=elapsed_s, rows=rows, processes=processes)
+
+
+def main(run: Path, nodes: int, gpus: int, seconds: float) -> None:
+    made = describe(run, nodes, gpus)
+    publishers = [Publisher(run, node.name, nodes) for node in made]
+    began_s = time.monotonic()
+    (run / "began").write_text(repr(began_s))
+    print("ready", flush=True)
+    second = 0
+    while (now_s := time.monotonic()) < began_s + seconds:
+        # Recorders of different nodes do not sample at the same moment.
+        for number, (node, publisher) in enumerate(zip(made, publishers, strict=True)):
+            due_s = began_s + second + number / nodes
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            now_s = time.monotonic()
+            if publisher.watching(now_s):
+                publisher.publish(sample(node, now_s - began_s), now_s)
+        second += 1
+    for publisher in publishers:
+        publisher.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))

@@ -1,0 +1,222 @@
+"""A process beside a run that tells the user if the run is stuck or nears its time limit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from teho.errors import InputError
+from teho.observe.notify import Event, Notice, check_targets, notify
+from teho.process.child import detach_streams, fork_child
+from teho.process.json_lines import LineReader, send, wait_for
+from teho.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from teho.config.settings import Settings
+    from teho.model.finding import Finding
+    from teho.show.loaded import LoadedRun
+
+__all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
+
+_LOOK_S = 20.0
+_NICE = 19
+"""It must not slow the program down, which may use all cores."""
+_BEFORE_LIMIT_S = 600.0
+_PATIENCE_S = 30.0
+_AGAIN_S = 3600.0
+"""A run that is stuck again is told again after this time at the earliest."""
+_STUCK = "run_stuck"
+
+
+class StuckAction(NamedTuple):
+    """What to do with a run that is stuck."""
+
+    after_s: float
+    """How long it must be stuck."""
+    signal: int | None
+    """Sent to the program; None: only the user is told."""
+
+
+class WatchPlan(NamedTuple):
+    """What to watch for, and whom to tell."""
+
+    targets: tuple[str, ...]
+    action: StuckAction | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.targets and self.action is None
+
+
+def read_plan(targets: Sequence[str], if_stuck: str | None) -> WatchPlan:
+    """Read the options `--notify` and `--if-stuck`.
+
+    Raises:
+        InputError: one of them is not valid.
+    """
+    check_targets(targets)
+    action = read_action(if_stuck) if if_stuck is not None else None
+    if action is not None and action.signal is None and not targets:
+        raise InputError(
+            f"--if-stuck {if_stuck} needs --notify", "both options, or an action such as 15m=end"
+        )
+    return WatchPlan(tuple(targets), action)
+
+
+def read_action(text: str) -> StuckAction:
+    """Read `15m=notify`, `15m=end` or `15m=USR1`.
+
+    Raises:
+        InputError: the text is not valid.
+    """
+    time_text, _, what = text.partition("=")
+    after_s = parse_duration(time_text, "--if-stuck")
+    if what == "notify":
+        return StuckAction(after_s, None)
+    if what == "end":
+        return StuckAction(after_s, signal.SIGTERM)
+    name = what.upper().removeprefix("SIG")
+    number = getattr(signal, f"SIG{name}", None) if name else None
+    if not isinstance(number, signal.Signals):
+        raise InputError(
+            f"--if-stuck {text}", "TIME=notify, TIME=end, or TIME=SIGNAL such as 15m=USR1"
+        )
+    return StuckAction(after_s, number)
+
+
+class RunWatch:
+    """The process that watches a run. It ends when `leave` is called or its parent ends.
+
+    Args:
+        plan: what to watch for.
+        settings: the user's settings.
+        program_pid: the program's process.
+
+    Raises:
+        OSError: no process can be started.
+    """
+
+    def __init__(self, plan: WatchPlan, settings: Settings, program_pid: int) -> None:
+        orders, self._orders = os.pipe()
+        self._said, say = os.pipe()
+        self.pid = fork_child(partial(_watch, plan, settings, program_pid, orders, say))
+        os.close(orders)
+        os.close(say)
+
+    def begin(self, directory: Path) -> None:
+        """Tell the process which recording to watch."""
+        send(self._orders, directory=str(directory))
+
+    def leave(self) -> list[str]:
+        """End the process, and return its sentences for the report."""
+        os.close(self._orders)
+        reader = LineReader(self._said)
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while not reader.closed and time.monotonic() < deadline_s:
+            wait_for([self._said], deadline_s - time.monotonic())
+            reader.read()
+        return [str(message["trouble"]) for message in reader.take() if "trouble" in message]
+
+
+def _watch(plan: WatchPlan, settings: Settings, program_pid: int, orders: int, say: int) -> None:
+    detach_streams(keep=(orders, say))
+    os.nice(_NICE)
+    reader = LineReader(orders)
+    reader.wait()
+    messages = list(reader.messages())
+    if not messages:
+        return
+    directory = Path(str(messages[0]["directory"]))
+    watcher = _Watcher(plan, settings, directory, program_pid)
+    while not wait_for([orders], _LOOK_S):
+        try:
+            watcher.look()
+        except Exception as error:  # noqa: BLE001 - the program and its report come first
+            watcher.troubles.append(
+                f"Teho could not check whether the run is stuck or near its time limit: {error!r}"
+            )
+        for trouble in dict.fromkeys(watcher.troubles):
+            send(say, trouble=trouble)
+        watcher.troubles.clear()
+
+
+class _Watcher:
+    def __init__(
+        self, plan: WatchPlan, settings: Settings, directory: Path, program_pid: int
+    ) -> None:
+        self.troubles: list[str] = []
+        self._plan = plan
+        self._settings = settings
+        self._directory = directory
+        self._program_pid = program_pid
+        self._stuck_s: float | None = None
+        """Monotonic time since which the run is stuck."""
+        self._told_stuck_s = float("-inf")
+        self._told_limit = False
+        self._acted = False
+
+    def look(self) -> None:
+        """Look at the recording once."""
+        from teho.show.loaded import LoadedRun
+
+        loaded = LoadedRun(self._directory, self._settings)
+        self._look_for_limit(loaded)
+        finding = next((one for one in loaded.findings if one.kind == _STUCK), None)
+        now_s = time.monotonic()
+        if finding is None:
+            self._stuck_s = None
+            return
+        if self._stuck_s is None:
+            self._stuck_s = now_s - _silent_s(finding)
+        stuck_for_s = now_s - self._stuck_s
+        action = self._plan.action
+        least_s = action.after_s if action else 0.0
+        if stuck_for_s >= least_s and now_s - self._told_stuck_s >= _AGAIN_S:
+            self._told_stuck_s = now_s
+            self._tell(loaded, "stuck", finding.sentence, f"{finding.sentence}\n\n{finding.action}")
+        if action and action.signal and stuck_for_s >= action.after_s and not self._acted:
+            self._acted = True
+            name = signal.Signals(action.signal).name
+            os.kill(self._program_pid, action.signal)
+            self.troubles.append(
+                f"the run was stuck for {format_duration(stuck_for_s)}, so Teho sent {name} to the "
+                "program (--if-stuck)"
+            )
+
+    def _look_for_limit(self, loaded: LoadedRun) -> None:
+        limits = [node.allocation.time_limit_s for node in loaded.run.nodes]
+        known = [limit_s for limit_s in limits if limit_s]
+        if not known or self._told_limit:
+            return
+        left_s = min(known) - loaded.summary.elapsed_s
+        if left_s <= _BEFORE_LIMIT_S < min(known):
+            self._told_limit = True
+            sentence = f"The job reaches its time limit in {format_duration(left_s)}."
+            self._tell(loaded, "time_limit", sentence, f"{sentence}\n\n{loaded.view.verdict}")
+
+    def _tell(self, loaded: LoadedRun, event: Event, title: str, text: str) -> None:
+        run = loaded.run
+        notice = Notice(event, run.id, f"{run.name or run.id}: {title}", f"{text}\n\n{run.id}\n")
+        self.troubles += notify(self._plan.targets, notice)
+
+
+def _silent_s(finding: Finding) -> float:
+    """Return how long the run was stuck when it was found."""
+    value = finding.evidence[0].value if finding.evidence else 0.0
+    return value if isinstance(value, float) else 0.0
+
+
+def ended_notice(loaded: LoadedRun) -> Notice:
+    """Return what is told at the end of a run: its verdict, and the short report."""
+    from teho.show.text.document import render_text
+
+    report = loaded.view_with(plots=False)
+    text = render_text(report, width=78, color=False, detail="brief")
+    name = loaded.run.name or loaded.run.id
+    return Notice("ended", loaded.run.id, f"{name}: {report.verdict}", text)

@@ -1,0 +1,174 @@
+"""`teho top`: a run while it is running."""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from teho.cli.complete import complete_run
+from teho.cli.declare import flag, option, plain_command
+from teho.config.settings import load_settings
+from teho.errors import InputError, RunNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from teho.model.document import Report
+    from teho.show.top.frame import Source
+
+__all__ = ["command"]
+
+_FIRST_S = 0.5
+"""How long the first printed frame waits for samples that are newer than the recording."""
+_PERIOD_S = 1.0
+_RECENT = 100
+"""Runs that are looked at to find those that are running."""
+_SPEED = 60.0
+
+
+@plain_command("""\
+  teho top
+  teho top baseline
+  teho top 4711 --once
+  teho top --format json | jq '.tables[0].rows'
+  teho top baseline --replay --speed 600""")
+@click.argument("run", required=False, shell_complete=complete_run)
+@flag("--once", "Print the current values once, then exit.")
+@option("--format",
+        "Set the output: text prints the values once, json prints one document per line until the "
+        "run ends.",
+        into="form", unset="a screen, or text if the output is not a terminal",
+        type=click.Choice(["text", "json"]))  # fmt: skip
+@flag("--replay", "Play a finished run as it was.")
+@option("--speed FACTOR", "Show this many seconds of the run in each second of --replay.",
+        unset="60", type=click.FloatRange(0, min_open=True))  # fmt: skip
+def command(
+    run: str | None, once: bool, form: str | None, replay: bool, speed: float | None
+) -> None:
+    """Show all nodes and GPUs of RUN while it is running.
+
+    RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
+    or last. Without RUN: the run that is still running; with --replay, the last run. On the screen,
+    press ? for an explanation of all keys and values.
+
+    Reads: the recording.
+
+    Writes: a small file in the recording, so that its recorders send their samples.
+
+    Network: the recorders of the run connect to this command.
+    """
+    if speed is not None and not replay:
+        raise InputError(f"--speed {speed:g} works only with --replay", "both options")
+    if replay and (once or form):
+        raise InputError(
+            f"--replay cannot be used together with {'--once' if once else '--format'}",
+            "one of them",
+            f"`teho report {run or 'last'}` reports on a finished run",
+        )
+    settings = load_settings()
+    from teho.store.index import find_run
+
+    if run is None and not replay:
+        directory = _running(settings.home_directory)
+    else:
+        directory = find_run(run or "last", settings.home_directory)
+    is_screen = form is None and not once and sys.stdout.isatty() and sys.stdin.isatty()
+    if replay and not is_screen:
+        raise InputError("--replay needs a terminal for input and output")
+    if is_screen:
+        _needs_textual()
+    source: Source
+    if replay:
+        from teho.show.top.replay import ReplaySource
+
+        source = ReplaySource(directory, settings, speed or _SPEED)
+    else:
+        from teho.show.top.live import LiveSource
+
+        source = LiveSource(directory, settings)
+    try:
+        if is_screen:
+            from teho.show.top.app import TopApp
+
+            TopApp(source).run()
+        else:
+            _print(_documents(source, once=once or form != "json"), form or "text")
+    finally:
+        source.close()
+
+
+def _running(home: Path) -> Path:
+    """Return the run that is running; if there are several, the one that the user chooses."""
+    from teho.model.run import RunState
+    from teho.store.index import newest_runs
+    from teho.store.read import read_run, run_state
+
+    running = [
+        (directory, run)
+        for directory, run in islice(newest_runs(home), _RECENT)
+        if run is not None
+        and run.end is None
+        and run_state(read_run(directory), directory) is RunState.RUNNING
+    ]
+    if len(running) == 1:
+        return running[0][0]
+    if not running:
+        raise RunNotFoundError(
+            "no run is running",
+            "",
+            "`teho top last --replay` plays the last run",
+        )
+    names = [f"{run.id}{f' ({run.name})' if run.name else ''}" for _, run in running]
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise RunNotFoundError(
+            f"{len(names)} runs are running: {', '.join(names)}", "one of them as RUN", ""
+        )
+    for number, name in enumerate(names, 1):
+        click.echo(f"{number:>3}  {name}", err=True)
+    chosen = click.prompt("Which run", type=click.IntRange(1, len(names)), default=1, err=True)
+    return running[int(chosen) - 1][0]
+
+
+def _needs_textual() -> None:
+    if find_spec("textual") is None:
+        raise InputError(
+            "the package textual is not installed",
+            "`pip install 'teho[top]'`",
+            "`teho top --once` prints the values without this package",
+        )
+
+
+def _documents(source: Source, *, once: bool) -> Iterator[Report]:
+    """Yield the document of each frame, until the run has ended."""
+    from teho.show.build.top import top_document
+
+    end_s = time.monotonic() + _FIRST_S
+    while True:
+        while (left_s := end_s - time.monotonic()) > 0:
+            source.poll()
+            time.sleep(min(0.05, left_s))
+        frame = source.frame()
+        yield top_document(frame.report, frame.nodes, frame.notes)
+        if once or frame.report.state != "running":
+            return
+        end_s = time.monotonic() + _PERIOD_S
+
+
+def _print(documents: Iterator[Report], form: str) -> None:
+    import json
+
+    from teho.cli.output import Output
+    from teho.show.json.report import render_json
+
+    for document in documents:
+        if form == "json":
+            click.echo(json.dumps(json.loads(render_json(document)), ensure_ascii=False))
+            sys.stdout.flush()
+        else:
+            Output("text", None, "default").show(document)

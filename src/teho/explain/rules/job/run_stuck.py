@@ -1,0 +1,280 @@
+"""A run makes no progress any more: its processes wait for something that does not come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.where import doing_in
+from teho.explain.wording import MOST_NAMED, capital, joined, the_ranks
+from teho.model.missing import Missing
+from teho.model.program import Doing, MainProcess
+from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
+from teho.units import format_duration
+
+RANK = 5
+SEVERITY = "critical"
+THRESHOLDS = {
+    "steps_min": chosen(10.0, "steps", "fewer steps do not show how long a step usually takes"),
+    "silent_min_s": chosen(
+        60.0, "s", "programs often pause for a shorter time, for example to write a file"
+    ),
+    "usual_times": chosen(10.0, "times", "a pause as long as ten usual steps is not one slow step"),
+    "longest_times": chosen(
+        3.0,
+        "times",
+        "the longest step of the run so far may have been an evaluation or a checkpoint, and the "
+        "next one may take longer",
+    ),
+    "no_steps_min_s": chosen(
+        300.0, "s", "if steps are not known: most intended pauses are shorter than 5 min"
+    ),
+    "waiting_percent": chosen(
+        95.0,
+        "%",
+        "a process that is stuck waits all the time; up to 5 % is left for its other threads",
+    ),
+    "one_place_percent": chosen(
+        90.0, "%", "a process that is stuck waits in one line of the program"
+    ),
+    "cores_max": chosen(0.2, "cores", "threads that only check a clock use less than this"),
+    "bytes_max_per_s": chosen(
+        1e5, "bytes/s", "a program that reads or writes more than this makes progress"
+    ),
+}
+MUTES = (
+    "waits_long", "ranks_wait_for_each_other", "workers_uneven", "cores_unused",
+    "gpu_used_only_at_first",
+)  # fmt: skip
+MUTES_BECAUSE = "the processes wait because the run is stuck"
+_WAITS = frozenset(
+    (State.THREADS, State.DEVICE, State.PROCESS, State.LOCK, State.DISK, State.NETWORK,
+     State.SLEEPING, State.WAITING)
+)  # fmt: skip
+_SPINS = frozenset((Doing.COMMUNICATING, Doing.DEVICE))
+"""Activities in which a thread may wait in a loop, so that its core looks busy."""
+_TRAFFIC = (
+    "job_read_calls_bytes", "job_write_calls_bytes", "net_receive_bytes",
+)  # fmt: skip
+_ASKS = ("input(", "breakpoint(", "pdb.", "getpass(", "sys.stdin")
+"""Calls that wait for a person."""
+_SLEEPS = ("sleep(",)
+
+
+class _Halt(NamedTuple):
+    """A process that waits in one place."""
+
+    main: MainProcess
+    since_s: float
+    """How long it has not gone on."""
+    usual_s: float | None
+    """Usual time of a step; None: it has no known steps."""
+    doing: Doing
+    frame: Frame | None
+    """Line of the program; None if the program itself is not on the stack."""
+    call: str
+    """Function in which it waits."""
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find out whether every process of a run has waited in one place for too long.
+
+    The time since the last step is compared with the usual step and the longest step. Without known
+    steps, the whole last minute must be one wait, and the cores and GPUs must be idle for 5 min. A
+    process that waits for a person or sleeps on purpose is not stuck, and neither is a process that
+    computes, reads or writes.
+    """
+    end = context.run.end
+    if not context.mains or (end is not None and (end.exit_code == 0 or end.on_purpose)):
+        return
+    halts = [_halt(main, context) for main in context.mains]
+    known = [halt for halt in halts if halt is not None]
+    if len(known) < len(halts) or _moves_data(context, known):
+        return
+    # Ranks wait for a rank that does something else: that rank is the cause.
+    causes = [halt for halt in known if halt.doing is not Doing.COMMUNICATING] or known
+    others = len(known) - len(causes)
+    first = max(causes, key=lambda halt: halt.since_s)
+    spins = any(halt.doing in _SPINS for halt in known)
+    if not spins and not _is_idle(context, first.since_s):
+        return
+    waiting = f"{_who(causes, known)} {_verb(causes)} in {_places(causes)}"
+    behind = ""
+    if others:
+        other = next(halt for halt in known if halt.doing is Doing.COMMUNICATING)
+        whom = _who(causes, known)
+        behind = (
+            f"; {'the other ranks wait' if others > 1 else 'the other rank waits'} for {whom} in "
+            f"{_place(other)}"
+        )
+    what = "no step" if first.usual_s is not None else "no progress"
+    yield context.finding(
+        Severity.CRITICAL,
+        f"The run is stuck: {what} for {format_duration(first.since_s)}. {capital(waiting)}"
+        f"{behind}.",
+        evidence=(
+            Evidence("time since the last step" if first.usual_s else "time without progress",
+                     first.since_s, "s"),
+            *([Evidence("usual time of a step", first.usual_s, "s")] if first.usual_s else []),
+        ),
+        action=_action(first, context),
+    )  # fmt: skip
+
+
+def _halt(main: MainProcess, context: ProgramContext) -> _Halt | None:
+    """Return where a process waits; None if it goes on, or if this is not known."""
+    process = main.process
+    whole_s = sum(seen.wall_s for seen in process.at_end)
+    if not whole_s:
+        return None
+    waits = [seen for seen in process.at_end if _waits(process, seen)]
+    if 100 * sum(seen.wall_s for seen in waits) < context.limit("waiting_percent") * whole_s:
+        return None
+    place, wall_s = _most(waits)
+    if 100 * wall_s < context.limit("one_place_percent") * whole_s:
+        return None
+    frame = next((one for one in place.frames if not is_library(one.file)), None)
+    if frame is not None and any(word in frame.text for word in (*_ASKS, *_SLEEPS)):
+        return None
+    since_s, usual_s = _silence(process, context)
+    if since_s is None:
+        return None
+    call = place.frames[0].function if place.frames else ""
+    return _Halt(main, since_s, usual_s, doing_in(process, place), frame, call)
+
+
+def _waits(process: WatchedProcess, seen: Seen) -> bool:
+    return seen.state in _WAITS or doing_in(process, seen) in _SPINS
+
+
+def _most(waits: Sequence[Seen]) -> tuple[Seen, float]:
+    """Return the wait of the line with the most time, and the time of all waits in this line."""
+    sums: dict[tuple[str, int], float] = {}
+    longest: dict[tuple[str, int], Seen] = {}
+    for seen in waits:
+        frame = next((one for one in seen.frames if not is_library(one.file)), None)
+        key = (frame.file, frame.line) if frame else ("", 0)
+        sums[key] = sums.get(key, 0.0) + seen.wall_s
+        longest.setdefault(key, seen)
+    key = max(sums, key=lambda one: sums[one])
+    return longest[key], sums[key]
+
+
+def _silence(process: WatchedProcess, context: ProgramContext) -> tuple[float | None, float | None]:
+    """Return the time without a step, if it is too long, and the usual time of a step."""
+    progress = process.progress[-1] if process.progress else None
+    if progress is None or progress.steps < 2:
+        return context.limit("no_steps_min_s"), None
+    since_s = process.until_s - progress.last_s
+    pace = progress.steps_per_s
+    if progress.steps < context.limit("steps_min") or not pace:
+        return None, None
+    longest_s = 2 ** max(progress.between, default=0) / 1e6
+    least_s = max(
+        context.limit("silent_min_s"),
+        context.limit("usual_times") / pace,
+        context.limit("longest_times") * longest_s,
+    )
+    return (since_s if since_s >= least_s else None), 1 / pace
+
+
+def _tail(series: Sequence[float | None], bin_s: float, tail_s: float) -> list[float]:
+    count = max(1, int(tail_s / bin_s)) if bin_s > 0 else 1
+    return [value for value in series[-count:] if value is not None]
+
+
+def _moves_data(context: ProgramContext, halts: Sequence[_Halt]) -> bool:
+    """Return whether the run has read or written since the last step."""
+    tail_s = min((halt.since_s for halt in halts), default=0.0) / 2
+    limit = context.limit("bytes_max_per_s")
+    for node in context.summary.nodes:
+        for metric in _TRAFFIC:
+            values = _tail(node.series.get(metric, []), context.summary.bin_s, tail_s)
+            if values and min(values) > limit:
+                return True
+    return False
+
+
+def _is_idle(context: ProgramContext, since_s: float) -> bool:
+    """Return whether the cores and GPUs of the run were idle for this time."""
+    for node in context.summary.nodes:
+        cpu = node.series.get("job_cpu_s")
+        used = _tail(cpu, context.summary.bin_s, since_s / 2) if cpu else []
+        if not used or max(used) > context.limit("cores_max"):
+            return False
+        for gpu in node.gpus:
+            busy = gpu.series.get("gpu_busy_percent")
+            stat = gpu.stats.get("gpu_busy_percent")
+            if busy and not isinstance(stat, Missing):
+                values = _tail(busy, context.summary.bin_s, since_s / 2)
+                if values and max(values) > 1.0:
+                    return False
+    return True
+
+
+def _who(causes: Sequence[_Halt], known: Sequence[_Halt]) -> str:
+    if len(known) == 1:
+        return "the program"
+    ranks = [halt.main.library.get("rank") for halt in causes]
+    numbers = [rank for rank in ranks if isinstance(rank, int)]
+    if len(numbers) == len(causes):
+        return the_ranks(numbers)
+    return "a process" if len(causes) == 1 else f"{len(causes)} processes"
+
+
+def _verb(causes: Iterable[_Halt]) -> str:
+    return "waits" if len(list(causes)) == 1 else "wait"
+
+
+def _place(halt: _Halt) -> str:
+    if halt.frame is None:
+        return f"`{halt.call}`" if halt.call else "code outside Python"
+    name = halt.frame.file.rpartition("/")[2]
+    text = halt.frame.text or halt.frame.function
+    return f"`{text}` ({name}:{halt.frame.line})"
+
+
+def _places(causes: Sequence[_Halt]) -> str:
+    """Return the lines in which these processes wait, each line once."""
+    return joined(list(dict.fromkeys(map(_place, causes)))[:MOST_NAMED])
+
+
+_ACTIONS = {
+    Doing.COMMUNICATING: (
+        "Check that all ranks call the same collective operations in the same order. Also check "
+        "the end of an epoch, when a rank can have fewer batches. If a rank has ended, its error "
+        "is in the log."
+    ),
+    Doing.LOADING: (
+        "Look in the log for an error of a loader worker. If a worker was forked while another "
+        "thread held a lock, it waits forever. Use "
+        '`DataLoader(..., multiprocessing_context="spawn")`, or import and use libraries with '
+        "threads only in the workers."
+    ),
+    Doing.LOCK: (
+        "Two threads that take two locks in different orders wait for each other forever. Always "
+        "take locks in the same order. A process that was forked while another thread held a lock "
+        "waits forever too: start processes with `spawn`."
+    ),
+    Doing.PROCESS: (
+        "This line waits for another process. Check whether that process still runs, and look for "
+        "its error in the log."
+    ),
+    Doing.DISK: (
+        "The file system does not answer. Try `ls` on this folder from another node, and tell the "
+        "site's support."
+    ),
+    Doing.NETWORK: "Set a time limit for the request (`timeout=`), and retry after a timeout.",
+}
+
+
+def _action(halt: _Halt, context: ProgramContext) -> str:
+    job_id = context.run.allocation(halt.main.process.node).job_id
+    stop = (
+        f"End the job with `teho cancel {job_id}`: each further hour is billed."
+        if job_id
+        else "End the program: it does not continue by itself."
+    )
+    how = _ACTIONS.get(halt.doing, "Find out what this line waits for.")
+    return f"{stop} {how}"

@@ -1,0 +1,90 @@
+"""The newest sample of a node, which its recorder sends to viewers while the run goes on."""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+import msgspec
+
+from teho.model.device import Device
+from teho.model.run import Node
+from teho.model.summary import Figure
+
+__all__ = ["GpuNow", "Hello", "Lease", "LiveSample", "NodeNow", "ProcessNow"]
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of a viewer that watches a run. Recorders send samples while it is renewed."""
+
+    number: int
+    """Counts the renewals. A lease whose number stays the same has expired."""
+    addresses: tuple[str, ...] = ()
+    """Where the viewer listens, `HOST:PORT`; empty: it only reads files."""
+    token: str = ""
+    """A recorder sends it first: only the user can read this file."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line that a recorder sends to a viewer."""
+
+    token: str
+    """From the lease."""
+    node: str
+    """All samples of the connection are of this node."""
+
+
+class ProcessNow(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of the program."""
+
+    pid: int
+    parent: int
+    """Process id of its parent."""
+    command: str
+    """Command line, secrets masked; its end may be cut off."""
+    cpu_percent: Union[float, None] = None
+    """CPU time since the sample before, as a share of one core; None in the first sample."""
+    resident_bytes: int
+    threads: int
+
+
+class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
+    """One sample of all devices of a node."""
+
+    node: str
+    elapsed_s: float
+    """Seconds after the start of the program."""
+    rows: list[dict[str, Any]]
+    """A row for each device with the columns of a recording, without those that all rows share:
+    `kind`, `device` and the metrics. A metric without a value is not there."""
+    processes: list[ProcessNow] = []
+    """The processes with the most CPU time first; empty if the sample is from the recording."""
+
+
+class GpuNow(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU at its newest sample."""
+
+    node: str
+    device: Device
+    position: int
+    """Number of this GPU among the job's GPUs on the node."""
+    values: dict[str, Figure]
+    """Metric -> its value. A counter is its increase per second since the sample before."""
+
+
+class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
+    """One node at its newest sample."""
+
+    node: Node
+    elapsed_s: Union[float, None] = None
+    """Time of the sample after the start of the program; None: there is no sample."""
+    age_s: Union[float, None] = None
+    """Time since the sample."""
+    way: str = ""
+    """How it came: `connection`, `file`, or `recording`."""
+    values: dict[str, Figure] = {}
+    """As for a GPU."""
+    cores_percent: tuple[float, ...] = ()
+    """Busy share of each of the job's cores."""
+    gpus: tuple[GpuNow, ...] = ()
+    processes: tuple[ProcessNow, ...] = ()
+    """Those with the most CPU time first; empty if they are not known."""

@@ -1,0 +1,172 @@
+"""Tells the user about a run: by a command, a mail, or a POST to a URL."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from email.message import EmailMessage
+from typing import Literal, NamedTuple
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from teho.errors import InputError
+
+__all__ = ["Event", "Notice", "check_targets", "notify"]
+
+Event = Literal["ended", "stuck", "time_limit"]
+_TIMEOUT_S = 20.0
+_MAIL = "mailto:"
+_SENDMAIL_FOLDERS = "/usr/sbin:/usr/lib"
+"""Where sendmail is if it is not on the PATH of a user."""
+_LARGEST_ANSWER = 200
+
+
+class Notice(NamedTuple):
+    """What the user is told."""
+
+    event: Event
+    run: str
+    """Id of the run."""
+    title: str
+    """One line."""
+    text: str
+
+
+def check_targets(targets: Sequence[str]) -> None:
+    """Check the targets of `--notify` before the program starts.
+
+    Raises:
+        InputError: a target cannot be used.
+    """
+    for target in targets:
+        if _is_url(target):
+            if not urlsplit(target).hostname:
+                raise InputError(f"--notify {target}: the URL has no host", "https://HOST/PATH")
+        elif target.startswith(_MAIL):
+            if "@" not in target:
+                raise InputError(f"--notify {target}", "mailto:NAME@HOST")
+            if _sendmail() is None:
+                raise InputError(
+                    f"--notify {target}: this machine has no sendmail command",
+                    "a URL or a command",
+                    "use `teho submit --mail`: the scheduler then sends the mails",
+                )
+        else:
+            words = _words(target)
+            if shutil.which(words[0]) is None:
+                raise InputError(
+                    f"--notify {target}: {words[0]} is not a command that can be executed",
+                    "a command, mailto:NAME@HOST, or a URL that begins with https://",
+                )
+
+
+def notify(targets: Sequence[str], notice: Notice) -> list[str]:
+    """Tell each target, and return a sentence for each target that could not be told."""
+    problems = []
+    for target in targets:
+        try:
+            if _is_url(target):
+                _post(target, notice)
+            elif target.startswith(_MAIL):
+                _mail(target.removeprefix(_MAIL), notice)
+            else:
+                _command(target, notice)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            # A URL may be a secret, so only its host is named.
+            name = urlsplit(target).hostname if _is_url(target) else target.partition(" ")[0]
+            problems.append(f"--notify {name} did not work: {_words_of(error)}")
+    return problems
+
+
+def _is_url(target: str) -> bool:
+    return target.startswith(("https://", "http://"))
+
+
+def _words(target: str) -> list[str]:
+    try:
+        words = shlex.split(target)
+    except ValueError as error:
+        raise InputError(f"--notify {target}: {error}", "a command with complete quotes") from error
+    if not words:
+        raise InputError(
+            "--notify '': the command is empty", "a command, mailto:NAME@HOST or a URL"
+        )
+    return words
+
+
+def _words_of(error: Exception) -> str:
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"no answer within {_TIMEOUT_S:g} s"
+    if isinstance(error, subprocess.CalledProcessError):
+        said = (error.stderr or b"").decode(errors="replace").strip().splitlines()
+        return f"exit code {error.returncode}{f': {said[-1]}' if said else ''}"
+    if isinstance(error, URLError):
+        return str(error.reason)[:_LARGEST_ANSWER]
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error)[:_LARGEST_ANSWER]
+
+
+def _command(target: str, notice: Notice) -> None:
+    """Run a command: the text is its input, the rest is in variables."""
+    variables = {
+        "TEHO_EVENT": notice.event,
+        "TEHO_RUN": notice.run,
+        "TEHO_TITLE": notice.title,
+    }
+    subprocess.run(
+        _words(target),
+        input=notice.text.encode(),
+        env={**os.environ, **variables},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=_TIMEOUT_S,
+        check=True,
+        start_new_session=True,
+    )
+
+
+def _sendmail() -> str | None:
+    return shutil.which("sendmail") or shutil.which("sendmail", path=_SENDMAIL_FOLDERS)
+
+
+def _mail(address: str, notice: Notice) -> None:
+    message = EmailMessage()
+    message["To"] = address
+    message["Subject"] = notice.title
+    message.set_content(notice.text)
+    subprocess.run(
+        [_sendmail() or "sendmail", "-t", "-oi"],
+        input=message.as_bytes(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=_TIMEOUT_S,
+        check=True,
+    )
+
+
+def _post(url: str, notice: Notice) -> None:
+    host = urlsplit(url).hostname or ""
+    headers = {"Content-Type": "application/json", "User-Agent": "teho"}
+    if _is_host(host, "hooks.slack.com", "webhook.office.com", "logic.azure.com"):
+        # Slack's and Teams' incoming webhooks take a text.
+        content = json.dumps({"text": f"{notice.title}\n\n{notice.text}"}).encode()
+    elif host.startswith("ntfy"):
+        # ntfy shows the body; HTTP headers have only ASCII.
+        title = notice.title.encode("ascii", "replace").decode()
+        headers |= {"Content-Type": "text/plain; charset=utf-8", "Title": title}
+        content = notice.text.encode()
+    else:
+        content = json.dumps(notice._asdict()).encode()
+    request = Request(url, data=content, headers=headers, method="POST")  # noqa: S310 - checked
+    with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - only http and https
+        answer.read(_LARGEST_ANSWER)
+
+
+def _is_host(host: str, *known: str) -> bool:
+    return any(host == one or host.endswith(f".{one}") for one in known)

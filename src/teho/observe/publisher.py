@@ -1,0 +1,172 @@
+"""Sends each sample of this node to the viewers that watch the run.
+
+A viewer (`teho top`) writes a lease into the run's folder and renews it. The recorder looks for
+leases, which is all that a run without a viewer costs. The recorder opens the connection to the
+viewer, because a compute node often accepts none. If the recorder cannot reach the viewer, it
+writes the newest sample into a file in the run's folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from teho.model.live import Hello, Lease, LiveSample
+from teho.store.layout import lease_folder, now_file, replace_file
+
+__all__ = ["Publisher"]
+
+_LONGEST_LOOK_S = 10.0
+"""Each node looks for leases at least once in this time. Few nodes look more often: all together
+look about once per second, because each look is an operation of a shared file system."""
+_EXPIRES_S = 20.0
+"""A lease that was not renewed for this long has expired: its viewer was killed."""
+_CONNECT_S = 2.0
+_FILES_PER_S = 20.0
+"""Most files that all nodes together replace in a second: each replacement needs some operations of
+the file system's metadata server."""
+_LARGEST_LEASE_BYTES = 1 << 16
+
+
+class Publisher:
+    """Sends samples while a viewer renews its lease.
+
+    Args:
+        run: the run's directory.
+        node: this node's name.
+        node_count: number of nodes of the recording.
+    """
+
+    def __init__(self, run: Path, node: str, node_count: int) -> None:
+        self._run = run
+        self._node = node
+        self._look_s = min(float(max(node_count, 1)), _LONGEST_LOOK_S)
+        self._file_period_s = node_count / _FILES_PER_S
+        self._viewers: dict[str, _Viewer] = {}
+        self._looked_s = self._filed_s = float("-inf")
+
+    def watching(self, now_s: float) -> bool:
+        """Return whether a viewer watches the run. Reads the leases if it is time."""
+        if now_s - self._looked_s >= self._look_s:
+            self.look(now_s)
+        return any(viewer.is_valid(now_s) for viewer in self._viewers.values())
+
+    def look(self, now_s: float) -> None:
+        """Read the leases, and connect to new viewers.
+
+        Args:
+            now_s: monotonic time. The clock of the viewer's machine may be another.
+        """
+        self._looked_s = now_s
+        known, self._viewers = self._viewers, {}
+        for name, lease in _leases(lease_folder(self._run)):
+            viewer = self._viewers[name] = known.pop(name, None) or _Viewer()
+            viewer.renew(lease, now_s)
+            if viewer.is_valid(now_s):
+                viewer.connect(lease, self._node)
+            else:
+                viewer.close()
+        for viewer in known.values():
+            viewer.close()
+
+    def publish(self, sample: LiveSample, now_s: float) -> None:
+        """Send a sample to each viewer. If a viewer is too slow, it does not get this sample."""
+        line = msgspec.json.encode(sample) + b"\n"
+        valid = [viewer for viewer in self._viewers.values() if viewer.is_valid(now_s)]
+        # Not all(): each viewer gets the line.
+        reached = [viewer.send(line) for viewer in valid]
+        if not all(reached) and now_s - self._filed_s >= self._file_period_s:
+            self._filed_s = now_s
+            path = now_file(self._run, self._node)
+            with contextlib.suppress(OSError):
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                replace_file(path, line)
+
+    def close(self) -> None:
+        """Close all connections, and delete the file: the recording has its sample now."""
+        for viewer in self._viewers.values():
+            viewer.close()
+        self._viewers = {}
+        with contextlib.suppress(OSError):
+            now_file(self._run, self._node).unlink(missing_ok=True)
+
+
+class _Viewer:
+    """One viewer, and the connection to it."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._renewed_s = float("-inf")
+        self._socket: socket.socket | None = None
+        self._rest = b""
+        self._connecting: threading.Thread | None = None
+
+    def renew(self, lease: Lease, now_s: float) -> None:
+        """Note whether the viewer has renewed its lease since the last time."""
+        if lease.number != self._number:
+            self._number, self._renewed_s = lease.number, now_s
+
+    def is_valid(self, now_s: float) -> bool:
+        return now_s - self._renewed_s < _EXPIRES_S
+
+    def connect(self, lease: Lease, node: str) -> None:
+        """Connect in a thread, unless there is a connection: a firewall may not answer at all."""
+        if self._socket is None and not (self._connecting and self._connecting.is_alive()):
+            self._connecting = threading.Thread(
+                target=self._try, args=(lease, node), name="viewer", daemon=True
+            )
+            self._connecting.start()
+
+    def _try(self, lease: Lease, node: str) -> None:
+        hello = msgspec.json.encode(Hello(token=lease.token, node=node)) + b"\n"
+        for address in lease.addresses:
+            host, _, port = address.rpartition(":")
+            with contextlib.suppress(OSError, ValueError):
+                connection = socket.create_connection((host, int(port)), timeout=_CONNECT_S)
+                connection.sendall(hello)
+                connection.setblocking(False)
+                self._rest, self._socket = b"", connection
+                return
+
+    def send(self, line: bytes) -> bool:
+        """Send a line, or drop it if the one before is not sent yet; return whether connected."""
+        if self._socket is None:
+            return False
+        try:
+            if self._rest:
+                self._rest = self._rest[self._socket.send(self._rest) :]
+            if not self._rest:
+                self._rest = line[self._socket.send(line) :]
+        except BlockingIOError:
+            return True
+        except OSError:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        connection, self._socket = self._socket, None
+        if connection is not None:
+            connection.close()
+
+
+def _leases(folder: Path) -> Iterator[tuple[str, Lease]]:
+    """Yield the name and the content of each lease of this user."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - one system call less for each name
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(".") or not name.endswith(".json"):
+            continue
+        with contextlib.suppress(OSError, msgspec.MsgspecError), (folder / name).open("rb") as file:
+            # Samples go only to the user who owns the recording.
+            if os.fstat(file.fileno()).st_uid == os.getuid():
+                content = file.read(_LARGEST_LEASE_BYTES)
+                yield name, msgspec.json.decode(content, type=Lease)

@@ -1,0 +1,249 @@
+"""Watches a run that goes on: renews a lease, and receives the samples of all its nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import secrets
+import selectors
+import socket
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from teho.model.live import Hello, Lease, LiveSample
+from teho.model.run import Node
+from teho.process.json_lines import LineReader, LineTooLongError
+from teho.store.layout import lease_folder, now_file, replace_file, safe_name
+from teho.store.read import samples_of_node
+
+__all__ = ["Received", "Viewer"]
+
+_RENEW_S = 5.0
+_HELLO_S = 5.0
+"""A connection that does not send its token in this time is closed."""
+_LONGEST_BYTES = 4 << 20
+_HOSTS_TRIED = 3
+"""To find the addresses of this machine that the nodes may reach."""
+_LONGEST_S = 0.2
+"""Longest time for reading what has come."""
+_FILE_S = 1.0
+_SILENT_S = 12.0
+"""The recording has a node's rows after 10 s at most, and a file system may show them later."""
+
+Way = Literal["connection", "file", "recording"]
+
+
+class Received(NamedTuple):
+    """The newest sample of a node."""
+
+    sample: LiveSample
+    at_s: float
+    """Monotonic time at which it was received; from the recording: at which it was taken."""
+    before: LiveSample | None
+    """The sample before it: the increase of a counter needs two."""
+    way: Way
+
+
+class Viewer:
+    """Receives the samples of a run until it is closed.
+
+    Args:
+        directory: the recording.
+        nodes: its nodes.
+
+    Attributes:
+        newest: node -> its newest sample; a node that never sent one is not there.
+        problem: why no recorder can know of this viewer; empty if all can.
+    """
+
+    def __init__(self, directory: Path, nodes: Sequence[Node]) -> None:
+        self.newest: dict[str, Received] = {}
+        self.problem = ""
+        self._directory = directory
+        self._nodes = {node.name: node for node in nodes}
+        self._token = secrets.token_hex(16)
+        self._number = 0
+        self._renewed_s = self._filed_s = float("-inf")
+        self._selector = selectors.DefaultSelector()
+        self._listener: socket.socket | None = None
+        self._connected: dict[str, _Connection] = {}
+        self._open: set[_Connection] = set()
+        self._read_s = dict.fromkeys(self._nodes, float("-inf"))
+        host = safe_name(os.uname().nodename) or "viewer"
+        self._lease = lease_folder(directory) / f"{host}-{os.getpid()}-{self._token[:8]}.json"
+        self._remove_dead(host)
+        with contextlib.suppress(OSError):
+            self._listener = socket.create_server(("", 0), backlog=1024)
+            self._listener.setblocking(False)
+            self._selector.register(self._listener, selectors.EVENT_READ)
+        self._addresses = tuple(self._own_addresses()) if self._listener else ()
+        self._renew()
+        for node in nodes:
+            self._read_recording(node)
+
+    def poll(self, wait_s: float) -> None:
+        """Receive what has come, and wait for at most this time if there is nothing."""
+        now_s = time.monotonic()
+        if now_s - self._renewed_s >= _RENEW_S:
+            self._renew()
+        deadline_s = now_s + wait_s
+        while True:
+            ready = self._selector.select(max(0.0, deadline_s - time.monotonic()))
+            for key, _ in ready:
+                if key.fileobj is self._listener:
+                    self._accept()
+                else:
+                    self._receive(key.data)
+            # Without waiting, everything that has come is taken, but not for ever.
+            now_s = time.monotonic()
+            if now_s >= deadline_s and (not ready or now_s >= deadline_s + _LONGEST_S):
+                break
+        self._close_silent()
+        if time.monotonic() - self._filed_s >= _FILE_S:
+            self._read_files()
+
+    def close(self) -> None:
+        """Give the lease back, and close all connections."""
+        with contextlib.suppress(OSError):
+            self._lease.unlink(missing_ok=True)
+        for connection in list(self._open):
+            self._drop(connection)
+        if self._listener is not None:
+            self._listener.close()
+        self._selector.close()
+
+    def _renew(self) -> None:
+        self._renewed_s = time.monotonic()
+        self._number += 1
+        lease = Lease(number=self._number, addresses=self._addresses, token=self._token)
+        try:
+            replace_file(self._lease, msgspec.json.encode(lease))
+            self.problem = ""
+        except OSError as error:
+            self.problem = f"{self._lease.parent}: {error.strerror}"
+
+    def _remove_dead(self, host: str) -> None:
+        """Delete the leases of viewers on this machine that were killed."""
+        for path in self._lease.parent.glob(f"{host}-*-*.json"):
+            pid = path.stem.rsplit("-", 2)[1]
+            if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def _own_addresses(self) -> list[str]:
+        """Return where the nodes may reach this viewer: the address on the route to them."""
+        port = self._listener.getsockname()[1] if self._listener else 0
+        found: dict[str, None] = {}
+        for node in list(self._nodes)[:_HOSTS_TRIED]:
+            with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
+                probe.connect((node, 9))  # sends nothing: the kernel only chooses the route
+                found[probe.getsockname()[0]] = None
+        return [f"{host}:{port}" for host in found]
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # until no connection waits
+            while self._listener is not None:
+                accepted, _ = self._listener.accept()
+                if len(self._open) > 2 * len(self._nodes) + 16:
+                    accepted.close()
+                    continue
+                connection = _Connection(accepted)
+                self._open.add(connection)
+                self._selector.register(accepted, selectors.EVENT_READ, connection)
+
+    def _receive(self, connection: _Connection) -> None:
+        try:
+            connection.reader.read()
+        except (LineTooLongError, ValueError, OSError):
+            self._drop(connection)
+            return
+        for message in connection.reader.take():
+            if not connection.node:
+                connection.node = self._named(message)
+                if not connection.node:
+                    self._drop(connection)
+                    return
+                self._connected[connection.node] = connection
+                continue
+            with contextlib.suppress(msgspec.MsgspecError):
+                sample = msgspec.convert(message, LiveSample)
+                if sample.node == connection.node:
+                    self._keep(sample, "connection")
+        if connection.reader.closed:
+            self._drop(connection)
+
+    def _named(self, message: dict[str, Any]) -> str:
+        """Return the node of a first line; empty if it has not our token."""
+        try:
+            hello = msgspec.convert(message, Hello)
+        except msgspec.ValidationError:
+            return ""
+        is_ours = hmac.compare_digest(hello.token.encode(), self._token.encode())
+        return hello.node if is_ours and hello.node in self._nodes else ""
+
+    def _keep(self, sample: LiveSample, way: Way, age_s: float = 0.0) -> None:
+        known = self.newest.get(sample.node)
+        if known is not None and sample.elapsed_s <= known.sample.elapsed_s:
+            return
+        before = known.sample if known else None
+        self.newest[sample.node] = Received(sample, time.monotonic() - age_s, before, way)
+
+    def _read_recording(self, node: Node) -> None:
+        for sample in samples_of_node(self._directory, node.name, 2):
+            # This machine's clock may differ from the node's: an age is never negative.
+            since_start = datetime.now(timezone.utc) - node.started_at
+            age_s = since_start.total_seconds() - sample.elapsed_s
+            self._keep(sample, "recording", max(0.0, age_s))
+
+    def _drop(self, connection: _Connection) -> None:
+        self._open.discard(connection)
+        if self._connected.get(connection.node) is connection:
+            del self._connected[connection.node]
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(connection.socket)
+        connection.socket.close()
+
+    def _close_silent(self) -> None:
+        now_s = time.monotonic()
+        for connection in [one for one in self._open if not one.node]:
+            if now_s - connection.opened_s > _HELLO_S:
+                self._drop(connection)
+
+    def _read_files(self) -> None:
+        """Read the newest samples of the nodes that have no connection."""
+        now_s = self._filed_s = time.monotonic()
+        for name, node in self._nodes.items():
+            if name in self._connected:
+                continue
+            known = self.newest.get(name)
+            if known is None or now_s - max(known.at_s, self._read_s[name]) > _SILENT_S:
+                self._read_s[name] = now_s
+                self._read_recording(node)
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                content = now_file(self._directory, name).read_bytes()
+                self._keep(msgspec.json.decode(content, type=LiveSample), "file")
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    """Read a line; msgspec is faster than the standard library.
+
+    Raises:
+        ValueError: it is not a JSON object.
+    """
+    return msgspec.json.decode(line, type=dict[str, Any])
+
+
+class _Connection:
+    """A connection that a recorder opened; without a node until its token was right."""
+
+    def __init__(self, accepted: socket.socket) -> None:
+        self.socket = accepted
+        self.reader = LineReader(accepted.fileno(), _parsed, longest_bytes=_LONGEST_BYTES)
+        self.opened_s = time.monotonic()
+        self.node = ""

@@ -1,0 +1,93 @@
+"""One frame of `teho top`: the report until now, and the newest values of all devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from teho.model.document import Cell, Report, Table
+from teho.model.live import GpuNow, NodeNow
+from teho.model.missing import Missing, Reason
+from teho.show.build.layout import column, table
+from teho.show.cells import BUSY_MEANS
+from teho.show.top.frame import is_silent
+
+__all__ = ["top_document"]
+
+
+def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] = ()) -> Report:
+    """Return the document of one frame.
+
+    Args:
+        report: on the run until now.
+        nodes: the newest values.
+        notes: remarks on how the values came.
+    """
+    gpus = [(node, gpu) for node in nodes for gpu in node.gpus]
+    tables = [_nodes(nodes)]
+    if gpus:
+        tables.insert(0, _gpus(gpus))
+    return msgspec.structs.replace(
+        report,
+        facts=tuple(fact for fact in report.facts if not fact.aside),
+        tables=tuple(tables),
+        findings=report.findings,
+        abstentions=(),
+        notes=tuple(notes),
+        plots=(),
+        heat_map=None,
+        rooflines=(),
+    )
+
+
+def _of(metric: str) -> Callable[[NodeNow], Cell]:
+    return lambda node: _fresh(node, node.values.get(metric))
+
+
+def _of_gpu(metric: str) -> Callable[[tuple[NodeNow, GpuNow]], Cell]:
+    return lambda pair: _fresh(pair[0], pair[1].values.get(metric))
+
+
+def _fresh(node: NodeNow, value: Cell) -> Cell:
+    """Return a value, or why it is not shown: the value of a silent node may have changed."""
+    if node.age_s is None:
+        return Missing(Reason.UNRECORDED, "this node has sent no sample")
+    if is_silent(node):
+        return Missing(Reason.UNRECORDED, f"this node has sent nothing for {node.age_s:.0f} s")
+    return value
+
+
+def _gpus(gpus: Sequence[tuple[NodeNow, GpuNow]]) -> Table:
+    return table(
+        "gpus_now",
+        "GPUs now",
+        gpus,
+        column("node", "Node", lambda pair: pair[0].node.name),
+        column("gpu", "GPU", lambda pair: pair[1].position),
+        column("busy", "Busy", _of_gpu("gpu_busy_percent"), unit="%", decimals=0),
+        column("sm_active", "SM active", _of_gpu("gpu_sm_active_percent"), unit="%", decimals=0),
+        column("tensor", "Tensor", _of_gpu("gpu_tensor_percent"), unit="%", decimals=0),
+        column("memory", "Memory", _of_gpu("gpu_memory_used_bytes"), unit="bytes"),
+        column("power", "Power", _of_gpu("gpu_power_w"), unit="W", decimals=0),
+        column("temperature", "Temperature", _of_gpu("gpu_temperature_c"), unit="°C", decimals=0),
+        note=BUSY_MEANS,
+        only_known=True,
+    )
+
+
+def _nodes(nodes: Sequence[NodeNow]) -> Table:
+    return table(
+        "nodes_now",
+        "Nodes now",
+        nodes,
+        column("node", "Node", lambda node: node.node.name),
+        column("age", "Age", lambda node: node.age_s, unit="s"),
+        column("cpu", "Cores busy", _of("cpu_busy_percent"), unit="%", decimals=0),
+        column("used", "Used by program", _of("job_cpu_s"), decimals=2),
+        column("memory", "Memory", _of("job_memory_bytes"), unit="bytes"),
+        column("read", "Read", _of("job_read_bytes"), unit="bytes/s"),
+        column("written", "Written", _of("job_write_bytes"), unit="bytes/s"),
+        column("received", "In", _of("net_receive_bytes"), unit="bytes/s"),
+        note="Age is the time since the sample.",
+    )

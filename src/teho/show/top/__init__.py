@@ -1,0 +1,1 @@
+"""`teho top`: a run that goes on, in the terminal."""

@@ -1,0 +1,283 @@
+"""The screen of `teho top`: keys, mouse, and one tick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from teho.show.top.frame import Frame, Source
+from teho.show.top.help import help_view
+from teho.show.top.lines import Row, View, gpu_view, head, job_view, node_view, process_view
+
+__all__ = ["TopApp"]
+
+_TICK_S = 0.5
+
+
+class _Lines(Widget):
+    """Some lines of text. Only lines that changed are written to the terminal."""
+
+    def __init__(self, id_: str) -> None:
+        super().__init__(id=id_)
+        self._texts: list[Text] = []
+
+    def show(self, lines: Sequence[Text]) -> None:
+        """Show other lines."""
+        before, self._texts = self._texts, list(lines)
+        for place in range(max(len(before), len(self._texts))):
+            if before[place : place + 1] != self._texts[place : place + 1]:
+                self.refresh(Region(0, place, self.size.width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line for the terminal."""
+        text = self._texts[y] if y < len(self._texts) else Text()
+        return _strip(text, self.size.width, self.app.console)
+
+
+class _List(ScrollView, can_focus=True):
+    """Rows of which one can be chosen."""
+
+    class Opened(Message):
+        """The user has opened a row."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self) -> None:
+        super().__init__(id="list")
+        self._rows: list[Row] = []
+        self._key = ""
+
+    @property
+    def _keys(self) -> list[str]:
+        return [row.key for row in self._rows if row.key]
+
+    def show(self, rows: Sequence[Row], *, first: bool = False) -> None:
+        """Show rows; the cursor stays on its row.
+
+        Args:
+            rows: all rows.
+            first: whether the cursor moves to the first row.
+        """
+        before, self._rows = self._rows, list(rows)
+        old_key = self._key
+        if first or self._key not in self._keys:
+            self._key = next(iter(self._keys), "")
+        if len(before) != len(self._rows):
+            self.virtual_size = Size(self.size.width, len(self._rows))
+        for place in range(max(len(before), len(self._rows))):
+            old, new = before[place : place + 1], self._rows[place : place + 1]
+            moved = old_key != self._key and any(
+                row.key and row.key in {old_key, self._key} for row in (*old, *new)
+            )
+            if old != new or moved:
+                self._refresh_row(place)
+        if first:
+            self.scroll_to(0, 0, animate=False)
+
+    def _refresh_row(self, place: int) -> None:
+        self.refresh(Region(0, place - self.scroll_offset.y, self.size.width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line for the terminal."""
+        place = y + self.scroll_offset.y
+        row = self._rows[place] if place < len(self._rows) else Row(Text())
+        line = row.line
+        if row.key and row.key == self._key:
+            line = Text("▶ ") + line
+            line.stylize("bold")
+        else:
+            line = Text("  ") + line
+        return _strip(line, self.size.width, self.app.console)
+
+    def move(self, by: int) -> None:
+        """Move the cursor, or scroll if no row can be chosen."""
+        keys = self._keys
+        if not keys:
+            self.scroll_relative(y=by, animate=False)
+            return
+        place = keys.index(self._key) if self._key in keys else 0
+        place = max(0, min(len(keys) - 1, place + by))
+        old, self._key = self._key, keys[place]
+        for number, row in enumerate(self._rows):
+            if row.key in {old, self._key}:
+                self._refresh_row(number)
+                if row.key == self._key:
+                    self.scroll_to_region(Region(0, number, 1, 1), animate=False)
+
+    def page(self, by: int) -> None:
+        """Move by whole screens."""
+        self.move(by * max(1, self.size.height - 1))
+
+    def open(self) -> None:
+        """Open the row of the cursor."""
+        if self._key:
+            self.post_message(self.Opened(self._key))
+
+    def on_click(self, event: object) -> None:
+        """Open the row under the mouse."""
+        place = getattr(event, "y", 0) + self.scroll_offset.y
+        if place < len(self._rows) and self._rows[place].key:
+            self._key = self._rows[place].key
+            self.open()
+
+
+def _strip(text: Text, width: int, console: object) -> Strip:
+    shown = text.copy()
+    shown.truncate(width, pad=True)
+    return Strip(list(shown.render(console)), width)  # type: ignore[arg-type]
+
+
+class TopApp(App[None]):
+    """Shows the frames of a source until the user ends it."""
+
+    CSS = """
+    Screen { background: ansi_default; color: ansi_default; }
+    #head, #title, #keys { width: 100%; height: auto; }
+    #head { height: 3; }
+    #title, #keys { height: 1; }
+    #list { height: 1fr; scrollbar-size-vertical: 1; background: ansi_default; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,f10", "quit"),
+        Binding("up,k", "move(-1)"),
+        Binding("down,j", "move(1)"),
+        Binding("pageup", "page(-1)"),
+        Binding("pagedown,space", "page(1)"),
+        Binding("enter,right,l", "open"),
+        Binding("escape,left,h,backspace", "back"),
+        Binding("s", "sort"),
+        Binding("f,p", "freeze"),
+        Binding("question_mark,f1", "help"),
+    ]
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(ansi_color=True)
+        self._source = source
+        self._frame: Frame | None = None
+        self._path: list[str] = []
+        """What is open: nothing, a node, or a node and a GPU or process of it: `gpu 0`."""
+        self._order = "worst"
+        self._is_frozen = False
+        self._is_help = False
+
+    def compose(self) -> ComposeResult:
+        """Yield the parts of the screen."""
+        yield _Lines("head")
+        yield _Lines("title")
+        yield _List()
+        yield _Lines("keys")
+
+    def on_mount(self) -> None:
+        """Begin to show frames."""
+        self._list.focus()
+        self._tick()
+        self.set_interval(_TICK_S, self._tick)
+
+    @property
+    def _list(self) -> _List:
+        return self.query_one("#list", _List)
+
+    def _tick(self) -> None:
+        self._source.poll()
+        if not self._is_frozen or self._frame is None:
+            self._frame = self._source.frame()
+        self._draw()
+
+    def _draw(self, *, first: bool = False) -> None:
+        frame = self._frame
+        if frame is None:
+            return
+        width, height = self.size.width, self._list.size.height
+        self.query_one("#head", _Lines).show(head(frame, width))
+        view = self._view(frame, width - 2, height)
+        self.query_one("#title", _Lines).show([Text("  ") + view.title])
+        self._list.show(view.rows, first=first)
+        self.query_one("#keys", _Lines).show([self._key_line()])
+
+    def _view(self, frame: Frame, width: int, height: int) -> View:
+        if self._is_help:
+            return help_view(width)
+        if not self._path:
+            nodes = sorted(frame.nodes, key=lambda node: node.node.name)
+            return job_view(frame, width, None if self._order == "worst" else nodes)
+        name = self._path[0]
+        if len(self._path) == 1:
+            return node_view(frame, name, width)
+        kind, _, number = self._path[1].partition(" ")
+        position = int(number)
+        if kind == "process":
+            return process_view(frame, name, position, self._source.process(name, position), width)
+        return gpu_view(frame, name, position, self._source.curves(name, position), width, height)
+
+    def _key_line(self) -> Text:
+        keys = [("q", "quit"), ("?", "help"), ("f", "continue" if self._is_frozen else "freeze")]
+        if self._path or self._is_help:
+            keys.insert(0, ("Esc", "back"))
+        if len(self._path) < 2 and not self._is_help:
+            keys.insert(0, ("Enter", "open"))
+        if not self._path and not self._is_help:
+            keys.append(("s", "sort by name" if self._order == "worst" else "worst first"))
+        line = Text("  ")
+        for key, what in keys:
+            line.append(key, "bold").append(f" {what}   ", "dim")
+        if self._is_frozen:
+            line.append("FROZEN", "bold yellow")
+        return line
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        self._list.move(by)
+
+    def action_page(self, by: int) -> None:
+        """Move by screens."""
+        self._list.page(by)
+
+    def action_open(self) -> None:
+        """Open the row of the cursor."""
+        if not self._is_help:
+            self._list.open()
+
+    def on__list_opened(self, message: _List.Opened) -> None:
+        """Show what the user has opened."""
+        if len(self._path) < 2:
+            self._path.append(message.key)
+            self._draw(first=True)
+
+    def action_back(self) -> None:
+        """Go back."""
+        if self._is_help:
+            self._is_help = False
+        elif self._path:
+            self._path.pop()
+        self._draw(first=True)
+
+    def action_sort(self) -> None:
+        """Sort the nodes by the other order."""
+        self._order = "name" if self._order == "worst" else "worst"
+        self._draw()
+
+    def action_freeze(self) -> None:
+        """Keep the present values, or go on."""
+        self._is_frozen = not self._is_frozen
+        self._draw()
+
+    def action_help(self) -> None:
+        """Show the help, or leave it."""
+        self._is_help = not self._is_help
+        self._draw(first=True)
+
+    def on_resize(self) -> None:
+        """Draw for the new size."""
+        self._draw()

@@ -1,0 +1,56 @@
+"""The help of `teho top`: its keys, and what each value means."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from teho.model.metric import METRICS
+from teho.show.text.flow import flow, words
+from teho.show.top.lines import Row, View
+
+__all__ = ["help_view"]
+
+_KEYS = (
+    ("↑ ↓, j k", "Move."),
+    ("Enter, →", "Open the selected node, GPU or process."),
+    ("Esc, ←", "Go back."),
+    ("s", "Sort the nodes by name, or the worst nodes first."),
+    ("f", "Stop updating the values; press f again to continue."),
+    ("q", "Quit. The run continues."),
+)
+_CELLS = (
+    (
+        "0 to 9",
+        (
+            "Busy share of a GPU, or of a core on nodes without GPUs, in steps of 10 %: 3 means "
+            "30 % to 39 %, 9 means 90 % or more. The colour says the same."
+        ),
+    ),
+    ("· or –", "This value cannot be read; open the GPU or the node to see why."),
+    ("GPU MEM", "Used share of the node's fullest GPU memory."),
+    ("POWER", "Sum of the power of all GPUs of the node."),
+    ("CORES", "Busy share of the job's cores, with the work of all programs."),
+    ("MEMORY, MEM %", "Memory of the job on this node, and its share of the limit."),
+    ("AGE", "Time since the node's newest sample."),
+)
+_LABEL = 29
+"""Width of the column with the keys and the names."""
+
+
+def help_view(width: int) -> View:
+    """Return the lines of the help."""
+    rows: list[Row] = []
+    for name, texts in (
+        ("Keys", _KEYS),
+        ("Cells", _CELLS),
+        ("Values", [(metric.label, f"{metric.meaning}.") for metric in METRICS]),
+    ):
+        rows.append(Row(Text(name, "bold")))
+        for key, text in texts:
+            sentence = text[:1].upper() + text[1:]
+            label = key[:1].upper() + key[1:] if name == "Values" else key
+            lead = Text(f"{label:<{_LABEL}}" if width >= 2 * _LABEL else f"{label}: ")
+            hang = _LABEL if width >= 2 * _LABEL else 2
+            rows += [Row(line) for line in flow(words(sentence), width, lead, hang=hang)]
+        rows.append(Row(Text()))
+    return View(Text("Help", "bold"), rows).cut(width)

@@ -1,0 +1,468 @@
+"""The lines of `teho top`: a job, a node of it, or a GPU of this node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich.text import Text
+
+from teho.explain.where import doing_in
+from teho.model.document import Fact
+from teho.model.live import GpuNow, NodeNow, ProcessNow
+from teho.model.metric import METRICS_BY_NAME
+from teho.model.missing import Missing
+from teho.model.watched import WatchedProcess, is_library
+from teho.show.cells import MARKS, cell_text, plain, quantity
+from teho.show.text.document import VERDICT_STYLES
+from teho.show.text.flow import flow, words
+from teho.show.top.braille import braille
+from teho.show.top.frame import Curve, Frame, is_silent, known, worst_first
+from teho.units import format_bytes, format_duration
+
+__all__ = ["Row", "View", "gpu_view", "head", "job_view", "node_view", "process_view"]
+
+_COLORS = (
+    "#8c2d19", "#a63c1e", "#b65324", "#bd6d2a", "#b98833",
+    "#a0953f", "#7f9a4f", "#579a62", "#2f9476", "#118a86",
+)  # fmt: skip
+"""From an idle GPU to a busy GPU. The digit in the cell says the same without colour."""
+_ON_COLOR = "#ffffff"
+_MOST_LINES = 8
+"""Activities and lines of a program that are shown."""
+_LABEL = 17
+"""Width of the labels of curves."""
+_MOST_CORES = 64
+"""Largest number of cores that the line of a node shows."""
+_DIM = "dim"
+_CURVES = (
+    ("gpu_busy_percent", 100.0),
+    ("gpu_sm_active_percent", 100.0),
+    ("gpu_memory_used_bytes", None),
+    ("gpu_power_w", None),
+)
+_HEAD_FACTS = ("job_id", "steps_per_s", "gpu_energy_j", "cost", "cost_unused")
+
+
+class Row(NamedTuple):
+    """One line of a list that can be chosen."""
+
+    line: Text
+    key: str = ""
+    """What Enter opens; empty: the line cannot be chosen."""
+
+
+class View(NamedTuple):
+    """What is below the head."""
+
+    title: Text
+    rows: list[Row]
+
+    def cut(self, width: int) -> View:
+        """Return the view with lines of at most this many columns."""
+        return View(
+            _cut(self.title, width), [Row(_cut(row.line, width), row.key) for row in self.rows]
+        )
+
+
+def _cut(line: Text, width: int) -> Text:
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def head(frame: Frame, width: int) -> list[Text]:
+    """Return the most important sentence, and the facts of the run in one line."""
+    report = frame.report
+    mark = MARKS[report.verdict_severity]
+    style = VERDICT_STYLES[report.verdict_severity]
+    sentence = flow(words(plain(report.verdict)), width, Text(f"{mark} ", style), hang=2)
+    lines = sentence[:2]
+    facts = " · ".join(_facts(frame))
+    return [_cut(line, width) for line in (*lines, Text(facts))]
+
+
+def _facts(frame: Frame) -> Iterable[str]:
+    elapsed_s, limit_s = frame.elapsed_s, frame.time_limit_s
+    running = frame.report.state == "running"
+    yield frame.report.state
+    if running and limit_s:
+        left_s = max(0.0, limit_s - elapsed_s)
+        yield f"{format_duration(elapsed_s)} of {format_duration(limit_s)}"
+        yield f"{format_duration(left_s)} left"
+    else:
+        yield format_duration(elapsed_s)
+    by_key = {fact.key: fact for fact in frame.report.facts}
+    for key in _HEAD_FACTS:
+        fact = by_key.get(key)
+        if fact is not None and not isinstance(fact.value, Missing):
+            yield _fact_text(fact)
+    yield from frame.notes
+
+
+def _fact_text(fact: Fact) -> str:
+    return f"{fact.label} {cell_text(fact.value, fact.unit)}"
+
+
+# A job
+
+
+def job_view(frame: Frame, width: int, nodes: Sequence[NodeNow] | None = None) -> View:
+    """Return a line for each node.
+
+    Args:
+        frame: what is shown.
+        width: columns of the terminal.
+        nodes: in the order in which they are shown; None: the worst first.
+    """
+    shown = worst_first(frame.nodes) if nodes is None else list(nodes)
+    longest = max((len(node.node.name) for node in shown), default=4)
+    name = max(4, min(longest, 24))
+    gpus = any(node.gpus for node in shown)
+    title = Text(f"{'NODE':<{name}}", "bold")
+    cells = _cells(shown)
+    title.append(f"  {'GPUS, ×10 %' if gpus else 'CORES, ×10 %':<{cells}}")
+    if gpus:
+        title.append(f"  {'GPU MEM':>7}  {'POWER':>9}")
+    title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'MEM %':>5}  {'AGE':>6}")
+    rows = [Row(_node_line(node, name, cells), node.node.name) for node in shown]
+    return View(title, rows).cut(width)
+
+
+def _cells(nodes: Sequence[NodeNow]) -> int:
+    """Return the width of the column with a cell for each GPU, or for each core without GPUs."""
+    gpus = max((2 * len(node.gpus) - 1 for node in nodes), default=0)
+    cores = max((len(node.cores_percent) for node in nodes), default=0)
+    return max(16, gpus if gpus > 0 else min(cores, _MOST_CORES))
+
+
+def _node_line(node: NodeNow, name: int, cells: int) -> Text:
+    line = Text(f"{plain(node.node.name)[:name]:<{name}}")
+    if is_silent(node):
+        said = "has sent no sample" if node.age_s is None else "has sent nothing for "
+        line.append(f"  {said}", "bold yellow")
+        if node.age_s is not None:
+            line.append(format_duration(node.age_s), "bold yellow")
+        return line
+    line.append("  ")
+    begin = line.cell_len
+    if node.gpus:
+        line.append_text(Text(" ").join(map(_heat, node.gpus)))
+    else:
+        for share in node.cores_percent[:_MOST_CORES]:
+            line.append_text(_cell(share))
+    line.append(" " * (begin + cells - line.cell_len))
+    cores = known(node.values, "cpu_busy_percent")
+    memory = known(node.values, "job_memory_bytes")
+    limit = node.node.allocation.memory_limit_bytes
+    share = "" if memory is None or not limit else f"{100 * memory / limit:.0f} %"
+    if node.gpus:
+        line.append(f"  {_percent(_fullest(node)):>7}  {_total_power(node):>9}")
+    line.append(f"  {_percent(cores):>6}")
+    line.append(f"  {'–' if memory is None else format_bytes(memory):>9}  {share:>5}")
+    line.append(f"  {node.age_s or 0.0:>4.0f} s", _DIM)
+    return line
+
+
+def _fullest(node: NodeNow) -> float | None:
+    """Return the used share of the fullest GPU memory of a node, in %; None if not known."""
+    shares = [
+        100 * used / gpu.device.memory_bytes
+        for gpu in node.gpus
+        if (used := known(gpu.values, "gpu_memory_used_bytes")) is not None
+        and gpu.device.memory_bytes
+    ]
+    return max(shares, default=None)
+
+
+def _total_power(node: NodeNow) -> str:
+    """Return the power of all GPUs of a node; a dash if one is not known."""
+    powers = [known(gpu.values, "gpu_power_w") for gpu in node.gpus]
+    total = sum(power for power in powers if power is not None)
+    return "–" if None in powers else f"{total:,.0f} W"
+
+
+def _heat(gpu: GpuNow) -> Text:
+    """Return a cell: the tens of the busy share, on a colour; a dot if the value is missing."""
+    busy = known(gpu.values, "gpu_busy_percent")
+    if busy is None:
+        busy = known(gpu.values, "gpu_sm_active_percent")
+    if busy is None:
+        return Text("·", _DIM)
+    return _cell(busy)
+
+
+def _cell(share: float) -> Text:
+    """Return the tens of a share in %, on a colour."""
+    place = min(9, max(0, int(share // 10)))
+    return Text(str(place), f"bold {_ON_COLOR} on {_COLORS[place]}")
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f} %"
+
+
+def _bar(share: float | None, width: int) -> Text:
+    """Return a bar; a missing value has a dash."""
+    if share is None:
+        return Text(f"{'–':<{width}}", _DIM)
+    filled = round(max(0.0, min(1.0, share)) * width)
+    place = min(9, max(0, int(share * 10)))
+    bar = Text("━" * filled, _COLORS[place])
+    bar.append("━" * (width - filled), "#5b6470")
+    return bar
+
+
+# A node
+
+
+def node_view(frame: Frame, name: str, width: int) -> View:
+    """Return the GPUs of a node, its cores, memory and traffic."""
+    node = frame.node(name)
+    if node is None:
+        missing = Row(Text("The run has no node of this name."))
+        return View(Text(f"node {name}"), [missing]).cut(width)
+    title = Text(f"node {plain(name)}", "bold")
+    title.append(f"  {_age(node)}", _DIM)
+    rows: list[Row] = []
+    if is_silent(node):
+        rows.append(
+            Row(
+                Text(
+                    "The newest sample of this node is missing or too old, so no values are shown.",
+                    "yellow",
+                )
+            )
+        )
+        return View(title, rows).cut(width)
+    if node.gpus:
+        heading = Text(
+            "GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP", "bold"
+        )
+        rows.append(Row(heading))
+        rows += [Row(_gpu_line(gpu), f"gpu {gpu.position}") for gpu in node.gpus]
+        rows.append(Row(Text()))
+    rows += _host_rows(node, width)
+    if node.processes:
+        rows += [Row(Text()), Row(Text("    PID     CPU     MEMORY  THREADS  COMMAND", "bold"))]
+        rows += [Row(_process_line(one), f"process {one.pid}") for one in node.processes]
+    return View(title, rows).cut(width)
+
+
+def _process_line(process: ProcessNow) -> Text:
+    return Text(
+        f"{process.pid:>7}  {_percent(process.cpu_percent):>6}  "
+        f"{format_bytes(process.resident_bytes):>9}  {process.threads:>7}  {plain(process.command)}"
+    )
+
+
+def _age(node: NodeNow) -> str:
+    if node.age_s is None:
+        return "no sample"
+    source = {"recording": ", from the recording", "file": ", received through a file"}.get(
+        node.way, ""
+    )
+    return f"{node.age_s:.0f} s old{source}"
+
+
+def _gpu_line(gpu: GpuNow) -> Text:
+    busy = known(gpu.values, "gpu_busy_percent")
+    line = Text(f"{gpu.position:>3}  ")
+    line.append_text(_bar(None if busy is None else busy / 100, 14))
+    line.append(f" {_percent(busy):>5}")
+    line.append(f"  {_percent(known(gpu.values, 'gpu_sm_active_percent')):>5}")
+    line.append(f"  {_percent(known(gpu.values, 'gpu_tensor_percent')):>6}")
+    for metric, room in (("gpu_memory_used_bytes", 9), ("gpu_power_w", 7)):
+        line.append(f"  {_short(gpu.values.get(metric), metric):>{room}}")
+    line.append(f"  {_short(gpu.values.get('gpu_temperature_c'), 'gpu_temperature_c'):>6}")
+    line.append(f"  {plain(gpu.device.name)}", _DIM)
+    return line
+
+
+def _short(value: object, metric: str) -> str:
+    if not isinstance(value, (int, float)):
+        return "–"
+    unit = METRICS_BY_NAME[metric].unit
+    if unit == "bytes":
+        return format_bytes(value)
+    return f"{value:.0f} {unit}"
+
+
+_HOST = (
+    ("cpu_busy_percent", "Cores busy", ""),
+    ("job_cpu_s", "Cores used by the program", "cores"),
+    ("cpu_iowait_percent", "I/O wait", ""),
+    ("job_memory_bytes", "Memory", ""),
+    ("job_threads", "Threads", ""),
+    ("job_read_bytes", "Read by the program", "bytes/s"),
+    ("job_write_bytes", "Written by the program", "bytes/s"),
+    ("netfs_read_bytes", "Read from network file systems", "bytes/s"),
+    ("net_receive_bytes", "Network in", "bytes/s"),
+    ("net_send_bytes", "Network out", "bytes/s"),
+)
+
+
+def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:
+    if node.cores_percent:
+        room = max(8, min(64, width - 32))
+        for first in range(0, len(node.cores_percent), room):
+            text = Text(f"{'' if first else 'Each core, ×10 %':<32}")
+            for share in node.cores_percent[first : first + room]:
+                text.append_text(_cell(share))
+            yield Row(text)
+    for metric, label, unit in _HOST:
+        value = node.values.get(metric)
+        if value is None:
+            continue
+        text = Text(f"{label:<32}")
+        if isinstance(value, Missing):
+            text.append(f"{value}{': ' if value.detail else ''}{plain(value.detail)}", _DIM)
+        else:
+            text.append(quantity(value, unit or METRICS_BY_NAME[metric].unit))
+            limit = node.node.allocation.memory_limit_bytes
+            if metric == "job_memory_bytes" and limit:
+                text.append(f" of {format_bytes(limit)}")
+        yield Row(text)
+
+
+# A process
+
+
+def process_view(
+    frame: Frame, name: str, pid: int, watched: WatchedProcess | None, width: int
+) -> View:
+    """Return what a process uses, and what its main thread did in the last minute.
+
+    Args:
+        frame: what is shown.
+        name: of its node.
+        pid: its process id.
+        watched: what the probe recorded of it; None: nothing.
+        width: columns of the terminal.
+    """
+    node = frame.node(name)
+    process = next((one for one in node.processes if one.pid == pid), None) if node else None
+    title = Text(f"process {pid} on {plain(name)}", "bold")
+    if process is None:
+        return View(
+            title, [Row(Text("This process has ended, or its node sends no samples."))]
+        ).cut(width)
+    rows = [
+        Row(Text(f"{label:<12}{value}"))
+        for label, value in (
+            ("Command", plain(process.command)),
+            ("Parent", str(process.parent)),
+            ("CPU", f"{_percent(process.cpu_percent)} of one core"),
+            ("Memory", format_bytes(process.resident_bytes)),
+            ("Threads", str(process.threads)),
+        )
+    ]
+    rows.append(Row(Text()))
+    if watched is None:
+        rows.append(Row(Text("The probe did not record this process.", _DIM)))
+        return View(title, rows).cut(width)
+    stacks = watched.at_end or watched.stacks
+    whole_s = sum(seen.wall_s for seen in stacks)
+    when = "in the last minute" if watched.at_end else "since its start"
+    rows.append(Row(Text(f"Main thread {when}, % of the time", "bold")))
+    doings: dict[str, float] = {}
+    lines: dict[str, float] = {}
+    for seen in stacks:
+        doing = doing_in(watched, seen).value
+        doings[doing] = doings.get(doing, 0.0) + seen.wall_s
+        frame_ = next((one for one in seen.frames if not is_library(one.file)), None)
+        if frame_ is not None:
+            place = f"{frame_.file.rpartition('/')[2]}:{frame_.line}  {frame_.text}"
+            lines[place] = lines.get(place, 0.0) + seen.wall_s
+    for sums in (doings, lines):
+        ordered = sorted(sums.items(), key=lambda pair: -pair[1])[:_MOST_LINES]
+        for text, wall_s in ordered:
+            share = wall_s / whole_s if whole_s else 0.0
+            line = Text(f"{100 * share:>4.0f} %  ")
+            line.append_text(_bar(share, 10))
+            line.append(f"  {plain(text)}")
+            rows.append(Row(line))
+        rows.append(Row(Text()))
+    return View(title, rows).cut(width)
+
+
+# A GPU
+
+
+def gpu_view(
+    frame: Frame, name: str, position: int, curves: Sequence[Curve], width: int, height: int
+) -> View:
+    """Return the curves of a GPU, and all its values.
+
+    Args:
+        frame: what is shown.
+        name: of its node.
+        position: its number among the job's GPUs on the node.
+        curves: its metrics over the last minutes.
+        width: columns of the terminal.
+        height: lines below the title.
+    """
+    node = frame.node(name)
+    if node is None or position >= len(node.gpus):
+        missing = Row(Text("The run has no such GPU."))
+        return View(Text(f"GPU {position} of {name}"), [missing]).cut(width)
+    gpu = node.gpus[position]
+    title = Text(f"GPU {position} of {plain(name)}", "bold")
+    title.append(f"  {plain(gpu.device.name)}  {_age(node)}", _DIM)
+    rows: list[Row] = []
+    by_metric = {curve.metric: curve for curve in curves}
+    for metric, top in _CURVES:
+        curve = by_metric.get(metric)
+        if curve is not None and any(value is not None for value in curve.values):
+            rows += _curve_rows(curve, gpu, top, width, 3 if height >= 24 else 2)
+    rows.append(Row(Text()))
+    missing: dict[Missing, list[str]] = {}
+    for metric, value in gpu.values.items():
+        about = METRICS_BY_NAME[metric]
+        label = f"{about.label[:1].upper()}{about.label[1:]}"
+        if metric == "gpu_energy_j":
+            continue  # per second, it is the power
+        if isinstance(value, Missing):
+            missing.setdefault(value, []).append(label)
+            continue
+        text = Text(f"{label:<32}")
+        text.append(quantity(value, about.unit if about.kind == "gauge" else _rate(about.unit)))
+        if metric == "gpu_power_w" and gpu.device.power_limit_w:
+            text.append(f" of {gpu.device.power_limit_w:.0f} W")
+        if metric == "gpu_memory_used_bytes" and gpu.device.memory_bytes:
+            text.append(f" of {format_bytes(gpu.device.memory_bytes)}")
+        rows.append(Row(text))
+    for why, labels in missing.items():
+        said = f"{why}{': ' if why.detail else ''}{why.detail}"
+        sentence = flow(
+            words(plain(", ".join(labels))), width, Text(f"{plain(said)}: ", _DIM), hang=2
+        )
+        rows += [Row(Text()), *map(Row, sentence)]
+    return View(title, rows).cut(width)
+
+
+def _rate(unit: str) -> str:
+    return f"{unit or 'events'}/s"
+
+
+def _curve_rows(
+    curve: Curve, gpu: GpuNow, top: float | None, width: int, height: int
+) -> Iterable[Row]:
+    values = [value for value in curve.values if value is not None]
+    limit = {
+        "gpu_memory_used_bytes": gpu.device.memory_bytes,
+        "gpu_power_w": gpu.device.power_limit_w,
+    }.get(curve.metric)
+    high = top or limit or max(values)
+    metric = METRICS_BY_NAME[curve.metric]
+    room = max(10, width - _LABEL)
+    lines = braille(curve.values, room, height, 0.0, float(high))
+    label = f"{metric.label[:1].upper()}{metric.label[1:]}"
+    for number, line in enumerate(lines):
+        said = (
+            label[: _LABEL - 1] if number == 0
+            else quantity(values[-1], metric.unit) if number == 1
+            else ""
+        )  # fmt: skip
+        text = Text(f"{said:<{_LABEL}}", "" if number else "bold")
+        text.append(line, "#2f9476")
+        yield Row(text)

@@ -1,0 +1,130 @@
+"""Frames of a run that goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from teho.config.settings import Settings
+from teho.explain.now import NewestValues
+from teho.model.document import Report
+from teho.model.run import Run, RunState
+from teho.model.watched import WatchedProcess
+from teho.observe.viewer import Viewer
+from teho.show.loaded import LoadedRun
+from teho.show.top.frame import Curve, Frame
+from teho.store.read import rows_of_node
+
+__all__ = ["CURVE_METRICS", "LiveSource"]
+
+CURVE_METRICS = (
+    "gpu_busy_percent", "gpu_sm_active_percent", "gpu_memory_used_bytes", "gpu_power_w",
+)  # fmt: skip
+_REPORT_S = 10.0
+"""The recording has new rows after this time."""
+_KEPT = 600
+"""Samples of the GPU whose curves are shown."""
+
+
+class LiveSource:
+    """Watches a run: its samples at once, its report when the recording has new rows.
+
+    Args:
+        directory: the recording.
+        settings: the user's settings.
+    """
+
+    def __init__(self, directory: Path, settings: Settings) -> None:
+        self._directory = directory
+        self._settings = settings
+        loaded = LoadedRun(directory, settings)
+        self._report: Report = loaded.view_with(plots=False)
+        self._watched = loaded.processes
+        self._run: Run = loaded.run
+        self._state = loaded.state
+        self._reported_s = time.monotonic()
+        self._reporting: threading.Thread | None = None
+        self._viewer = Viewer(directory, loaded.run.nodes)
+        self._values = NewestValues()
+        self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
+            lambda: deque(maxlen=_KEPT)
+        )
+        self._curves_of: tuple[str, str] | None = None
+
+    def poll(self) -> None:
+        """Take the samples that have come; begin a new report if it is time."""
+        self._viewer.poll(0.0)
+        if self._curves_of is not None:
+            self._keep(*self._curves_of)
+        is_over = self._state is not RunState.RUNNING
+        is_due = time.monotonic() - self._reported_s >= _REPORT_S
+        if is_due and not is_over and not (self._reporting and self._reporting.is_alive()):
+            self._reported_s = time.monotonic()
+            self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
+            self._reporting.start()
+
+    def frame(self) -> Frame:
+        """Return the present state."""
+        nodes = self._values.nodes(self._run, self._viewer.newest, time.monotonic())
+        limits = [node.allocation.time_limit_s for node in self._run.nodes]
+        known = [limit for limit in limits if limit]
+        notes = (self._viewer.problem,) if self._viewer.problem else ()
+        return Frame(self._report, nodes, min(known, default=None), notes)
+
+    def curves(self, node: str, position: int) -> Sequence[Curve]:
+        """Return the metrics of a GPU over the last minutes."""
+        described = self._run.node(node)
+        if described is None or position >= len(described.devices):
+            return ()
+        place = (node, described.devices[position].id)
+        if self._curves_of != place:
+            self._curves_of = place
+            self._load(*place)
+            self._keep(*place)
+        samples = list(self._seen[place])
+        times = [elapsed_s for elapsed_s, _ in samples]
+        return [
+            Curve(metric, times, [values.get(metric) for _, values in samples])
+            for metric in CURVE_METRICS
+        ]
+
+    def process(self, node: str, pid: int) -> WatchedProcess | None:
+        """Return what the probe recorded of a process, as far as it is in the recording."""
+        found = [one for one in self._watched if one.node == node and one.pid == pid]
+        return found[-1] if found else None
+
+    def close(self) -> None:
+        """End watching."""
+        self._viewer.close()
+
+    def _renew(self) -> None:
+        loaded = LoadedRun(self._directory, self._settings)
+        report = loaded.view_with(plots=False)
+        self._run, self._state, self._report = loaded.run, loaded.state, report
+        self._watched = loaded.processes
+
+    def _load(self, node: str, device: str) -> None:
+        """Read what the recording has of a GPU."""
+        kept = self._seen[node, device]
+        kept.clear()
+        rows = rows_of_node(self._directory, node, "gpu", ["elapsed_s", *CURVE_METRICS], [])
+        if rows is None or device not in rows.places:
+            return
+        for row in rows.of(device).slice(max(0, len(rows.of(device)) - _KEPT)).to_pylist():
+            values = {metric: row[metric] for metric in CURVE_METRICS if row[metric] is not None}
+            kept.append((row["elapsed_s"], values))
+
+    def _keep(self, node: str, device: str) -> None:
+        received = self._viewer.newest.get(node)
+        if received is None:
+            return
+        kept = self._seen[node, device]
+        if kept and received.sample.elapsed_s <= kept[-1][0] + 0.01:
+            return
+        for row in received.sample.rows:
+            if row["device"] == device:
+                values = {metric: row[metric] for metric in CURVE_METRICS if metric in row}
+                kept.append((received.sample.elapsed_s, values))

@@ -1,0 +1,146 @@
+"""`teho run --notify` and `--if-stuck`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from teho.cli.run_watch import RunWatch, StuckAction, WatchPlan, _Watcher, read_action
+from teho.config.settings import Settings
+from teho.errors import InputError, UnitError
+from teho.model.finding import Evidence, Severity
+from teho.show.loaded import LoadedRun
+
+Teho = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("15m=notify", StuckAction(900.0, None)),
+        ("2h=end", StuckAction(7200.0, signal.SIGTERM)),
+        ("90s=USR1", StuckAction(90.0, signal.SIGUSR1)),
+        ("90s=sigusr2", StuckAction(90.0, signal.SIGUSR2)),
+    ],
+)
+def test_actions(text: str, expected: StuckAction) -> None:
+    assert read_action(text) == expected
+
+
+@pytest.mark.parametrize("text", ["15m", "15m=", "15m=halt", "=end", "soon=end", "15=end"])
+def test_actions_that_are_none(text: str) -> None:
+    with pytest.raises((InputError, UnitError)):
+        read_action(text)
+
+
+def test_telling_nobody_is_refused(teho: Teho) -> None:
+    ended = teho("run", "--if-stuck", "15m=notify", "--", "true")
+    assert ended.returncode == 2
+    assert "--if-stuck 15m=notify needs --notify" in ended.stderr
+
+
+def teller(tmp_path: Path) -> tuple[str, Path]:
+    """Return a command that appends event and title to a file, and this file."""
+    out = tmp_path / "told"
+    command = tmp_path / "tell"
+    command.write_text(f'#!/bin/sh\necho "$TEHO_EVENT: $TEHO_TITLE" >> {out}\ncat >> {out}\n')
+    command.chmod(0o700)
+    return str(command), out
+
+
+def test_the_end_of_a_run_is_told_with_its_report(teho: Teho, tmp_path: Path) -> None:
+    command, out = teller(tmp_path)
+    ended = teho(
+        "run", "--name", "short", "--notify", command, "--quiet", "--", "sh", "-c", "exit 3"
+    )
+    assert ended.returncode == 3
+    assert ended.stderr == ""
+    first, *rest = out.read_text().splitlines()
+    assert first.startswith("ended: short: ")
+    assert any("exit code 3" in line for line in rest)
+
+
+def test_a_failure_to_tell_changes_neither_the_exit_code_nor_the_output(teho: Teho) -> None:
+    ended = teho("run", "--quiet", "--notify", "false", "--", "echo", "done")
+    assert (ended.returncode, ended.stdout) == (0, "done\n")
+    assert ended.stderr == "teho: --notify false did not work: exit code 1\n"
+
+
+def test_a_target_that_cannot_work_is_refused_before_the_program_starts(teho: Teho) -> None:
+    ended = teho("run", "--notify", "no-such-command", "--", "echo", "done")
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert "no-such-command is not a command that can be executed" in ended.stderr
+
+
+def test_the_watching_process_does_not_belong_to_the_program(teho: Teho) -> None:
+    siblings = (
+        "import os, time; time.sleep(1); "
+        "stats = [open(f'/proc/{pid}/stat').read().split() for pid in os.listdir('/proc') "
+        "if pid.isdigit()]; print(sum(stat[3] == str(os.getppid()) for stat in stats))"
+    )
+    options = ("--if-stuck", "15m=end", "--every", "200ms")
+    ended = teho("run", *options, "--", sys.executable, "-c", siblings)
+    assert ended.returncode == 0, ended.stderr
+    loaded = LoadedRun.open("last")
+    stat = loaded.summary.nodes[0].stats["job_processes"]
+    assert stat.max == 1
+
+
+def test_a_process_that_never_gets_a_recording_ends() -> None:
+    watch = RunWatch(WatchPlan((), None), Settings(), 1)
+    assert watch.leave() == []
+
+
+class _Finding:
+    kind = "run_stuck"
+    sentence = "The run is stuck: no step for 10 min."
+    action = "End the program."
+    evidence = (Evidence("time since the last step", 600.0, "s"),)
+    severity = Severity.CRITICAL
+
+
+def test_a_run_that_is_stuck_is_told_once_and_ended_after_the_time(
+    teho: Teho, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    teho("run", "--quiet", "--name", "stuck", "--", "true")
+    directory = LoadedRun.open("last").directory
+    command, out = teller(tmp_path)
+    sleeper = subprocess.Popen(["sleep", "60"])
+    plan = WatchPlan((command,), StuckAction(900.0, signal.SIGTERM))
+    watcher = _Watcher(plan, Settings(), directory, sleeper.pid)
+    clock = [1000.0]
+    monkeypatch.setattr("teho.cli.run_watch.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(LoadedRun, "findings", property(lambda _: [_Finding()]))
+    watcher.look()
+    assert not out.exists()  # stuck for 10 min; the user gave 15
+    assert sleeper.poll() is None
+    clock[0] += 301.0
+    watcher.look()
+    assert sleeper.wait(10) == -signal.SIGTERM
+    assert out.read_text().splitlines()[0] == f"stuck: stuck: {_Finding.sentence}"
+    assert watcher.troubles == [
+        "the run was stuck for 15 min 1 s, so Teho sent SIGTERM to the program (--if-stuck)"
+    ]
+    clock[0] += 60.0
+    watcher.look()
+    assert out.read_text().count("stuck: stuck:") == 1
+
+
+def test_a_run_that_goes_on_again_is_forgotten(teho: Teho, monkeypatch: pytest.MonkeyPatch) -> None:
+    teho("run", "--quiet", "--", "true")
+    watcher = _Watcher(
+        WatchPlan((), StuckAction(60.0, None)), Settings(), LoadedRun.open("last").directory, 1
+    )
+    found = [_Finding()]
+    monkeypatch.setattr(LoadedRun, "findings", property(lambda _: found))
+    watcher.look()
+    assert watcher._stuck_s is not None
+    found.clear()
+    watcher.look()
+    assert watcher._stuck_s is None

@@ -1,0 +1,154 @@
+"""A run that is stuck, and pauses that only look like it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from explain.program_parts import (
+    LOOP,
+    NODE,
+    awaiting,
+    of_library,
+    own,
+    process,
+    seen,
+    watched,
+)
+from explain.scenario_parts import NodePart, found, gpu, judged, repeated
+from teho.explain.rules.job import run_stuck
+from teho.model.finding import Severity
+from teho.model.watched import Progress, State, Wait
+
+WALL_S = 3600.0
+BEGAN_S = 100.0
+SILENT_S = 600.0
+IDLE = repeated((4.0, 50), (0.0, 10))
+"""Cores used: nothing in the last ten minutes of an hour."""
+REDUCE = of_library("torch/distributed/distributed_c10d.py", "all_reduce")
+ALL_REDUCE = seen((REDUCE, own("dist.all_reduce(x)", 33)), 60.0, State.NETWORK)
+OPEN = seen((own("open(path)", 51, "read"), LOOP), 60.0, State.DISK)
+LOCKED = seen((own("with self.lock:", 52, "put"), LOOP), 60.0, State.LOCK)
+
+
+def steps(count=30_000, silent_s=SILENT_S, longest=20):
+    """Return progress that ended a while ago; the longest step took 2^longest µs."""
+    last_s = BEGAN_S + WALL_S - silent_s
+    between = {14: Wait(count - 1, 0.1 * count), longest: Wait(1, 2**longest / 1e6)}
+    return [Progress(steps=count, first_s=105.0, last_s=last_s, between=between)]
+
+
+def stuck(*at_end, progress=None, rank=None, pid=10, **facts):
+    torch = {"rank": rank, "world_size": 3} if rank is not None else None
+    return process(
+        wall_s=WALL_S, began_s=BEGAN_S, pid=pid, at_end=at_end, torch=torch,
+        progress=steps() if progress is None else progress, **facts,
+    )  # fmt: skip
+
+
+def run_of(*processes, cores_used=IDLE, rates=None, gpus=(), exit_code=None):
+    part = NodePart(NODE, cores=8, cores_used=cores_used, rates=rates, gpus=gpus)
+    run, summary = watched(*processes, parts=[part])
+    end = run.end and msgspec.structs.replace(run.end, exit_code=exit_code, signal=15)
+    return msgspec.structs.replace(run, end=end if exit_code is None else run.end), summary
+
+
+def test_a_thread_that_waits_for_a_lock_is_named_with_its_line():
+    finding = found(run_stuck, run_of(stuck(LOCKED)))
+    assert finding.severity is Severity.CRITICAL
+    assert finding.sentence == (
+        "The run is stuck: no step for 10 min. The program waits in `with self.lock:` "
+        "(train.py:52)."
+    )
+    assert "`teho cancel 4711`" in finding.action
+    assert "in different orders" in finding.action
+
+
+def test_the_rank_for_which_the_others_wait_is_the_cause():
+    ranks = [
+        stuck(ALL_REDUCE, rank=0),
+        stuck(OPEN, rank=1, pid=11),
+        stuck(ALL_REDUCE, rank=2, pid=12),
+    ]
+    finding = found(run_stuck, run_of(*ranks))
+    assert finding.sentence == (
+        "The run is stuck: no step for 10 min. Rank 1 waits in `open(path)` (train.py:51); the "
+        "other ranks wait for rank 1 in `dist.all_reduce(x)` (train.py:33)."
+    )
+    assert "file system" in finding.action
+
+
+def test_if_all_ranks_communicate_all_are_named():
+    ranks = [stuck(ALL_REDUCE, rank=0), stuck(ALL_REDUCE, rank=1, pid=11)]
+    finding = found(run_stuck, run_of(*ranks))
+    assert "Ranks 0 and 1 wait in `dist.all_reduce(x)` (train.py:33)." in finding.sentence
+    assert "same collective operations" in finding.action
+
+
+def test_a_spinning_exchange_looks_busy_and_is_stuck_all_the_same():
+    spinning = msgspec.structs.replace(ALL_REDUCE, state=State.NATIVE)
+    ranks = [stuck(spinning, rank=0), stuck(spinning, rank=1, pid=11)]
+    assert found(run_stuck, run_of(*ranks, cores_used=2.0, gpus=[gpu(100.0)]))
+
+
+def test_a_worker_that_does_not_answer():
+    finding = found(run_stuck, run_of(stuck(awaiting(60.0))))
+    assert "loader worker" in finding.action
+
+
+def test_without_steps_everything_must_be_idle_for_minutes():
+    made = run_of(stuck(LOCKED, progress=()))
+    assert found(run_stuck, made).sentence.startswith("The run is stuck: no progress for 5 min.")
+    assert judged(run_stuck, run_of(stuck(LOCKED, progress=()), cores_used=1.0)) == []
+
+
+def test_a_busy_gpu_is_progress():
+    assert judged(run_stuck, run_of(stuck(LOCKED), gpus=[gpu(40.0)])) == []
+
+
+@pytest.mark.parametrize("metric", ["job_read_calls_bytes", "job_write_calls_bytes"])
+def test_a_program_that_reads_or_writes_goes_on(metric):
+    assert judged(run_stuck, run_of(stuck(OPEN), rates={metric: 2e6})) == []
+    assert found(run_stuck, run_of(stuck(OPEN), rates={metric: 2e3}))
+
+
+@pytest.mark.parametrize(
+    "text", ["input('go on? ')", "time.sleep(3600)", "breakpoint()", "getpass('password')"]
+)
+def test_who_waits_on_purpose_is_not_stuck(text):
+    waits = seen((own(text, 60), LOOP), 60.0, State.SLEEPING)
+    assert judged(run_stuck, run_of(stuck(waits))) == []
+
+
+def test_a_long_evaluation_computes():
+    evaluating = seen((own("evaluate(model)", 61), LOOP), 60.0)
+    assert judged(run_stuck, run_of(stuck(evaluating))) == []
+
+
+def test_one_process_that_goes_on_is_progress():
+    ranks = [stuck(ALL_REDUCE, rank=0), process(wall_s=WALL_S, pid=11)]
+    assert judged(run_stuck, run_of(*ranks)) == []
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        steps(silent_s=50.0),
+        steps(count=5),
+        steps(silent_s=900.0, longest=29),  # the longest step took 9 min
+        steps(count=100),  # a step usually takes 30 s, so ten take 5 min
+    ],
+)
+def test_a_pause_that_is_not_unusual(progress):
+    made = run_of(stuck(LOCKED, progress=progress))
+    expected = progress[-1].steps == 100
+    assert bool(judged(run_stuck, made)) is expected
+
+
+def test_a_run_that_ended_well_was_not_stuck():
+    assert judged(run_stuck, run_of(stuck(LOCKED), exit_code=0)) == []
+
+
+def test_a_process_that_moves_from_line_to_line_is_not_stuck():
+    places = [seen((own(f"queue.get({line})", line), LOOP), 20.0, State.LOCK) for line in (1, 2, 3)]
+    assert judged(run_stuck, run_of(stuck(*places))) == []

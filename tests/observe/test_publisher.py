@@ -1,0 +1,286 @@
+"""Samples on their way from the recorder to viewers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from support import wait_for
+from teho.model.live import Lease, LiveSample
+from teho.model.run import Node
+from teho.observe import publisher as publisher_module
+from teho.observe.publisher import Publisher
+from teho.observe.viewer import Viewer
+from teho.store.layout import lease_folder, now_file, replace_file
+
+HERE = "localhost"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    directory = tmp_path / "run"
+    lease_folder(directory).mkdir(parents=True)
+    return directory
+
+
+def node(name: str = HERE) -> Node:
+    return Node(name=name, started_at=datetime.now(timezone.utc), period_s=1.0)
+
+
+def sample(elapsed_s: float, name: str = HERE, **values: float) -> LiveSample:
+    row = {"kind": "node", "device": "node", "cpu_busy_percent": 50.0, **values}
+    return LiveSample(node=name, elapsed_s=elapsed_s, rows=[row])
+
+
+def lease(run: Path, name: str = "v.json", **values: object) -> Path:
+    path = lease_folder(run) / name
+    replace_file(path, msgspec.json.encode(Lease(**{"number": 1, **values})))
+    return path
+
+
+def publish_until_received(publisher: Publisher, viewer: Viewer, way: str) -> None:
+    """Publish samples until the viewer has one that came in this way."""
+    elapsed_s = 0.0
+
+    def received() -> bool:
+        nonlocal elapsed_s
+        elapsed_s += 1.0
+        publisher.publish(sample(elapsed_s), time.monotonic())
+        viewer.poll(0.05)
+        newest = viewer.newest.get(HERE)
+        return newest is not None and newest.way == way and newest.before is not None
+
+    wait_for(received)
+
+
+def test_a_sample_reaches_a_viewer_over_a_connection(run: Path) -> None:
+    viewer, publisher = Viewer(run, [node()]), Publisher(run, HERE, 1)
+    publisher.look(time.monotonic())
+    assert publisher.watching(time.monotonic())
+    publish_until_received(publisher, viewer, "connection")
+    received = viewer.newest[HERE]
+    assert received.sample.rows[0]["cpu_busy_percent"] == 50.0
+    assert received.before is not None
+    assert received.before.elapsed_s < received.sample.elapsed_s
+    viewer.close()
+    assert list(lease_folder(run).iterdir()) == []
+    publisher.look(time.monotonic())
+    assert not publisher.watching(time.monotonic())
+    publisher.close()
+
+
+def test_many_nodes_are_connected_by_one_look(run: Path) -> None:
+    """A screen looks only twice per second, and must not need half a minute for 64 nodes."""
+    names = [f"n{number}" for number in range(64)]
+    viewer = Viewer(run, [node(HERE), *map(node, names)])
+    publishers = {name: Publisher(run, name, 1) for name in names}
+    for publisher in publishers.values():
+        publisher.look(time.monotonic())
+    reached = [next(iter(publisher._viewers.values())) for publisher in publishers.values()]
+    wait_for(lambda: all(one._socket is not None for one in reached))
+    for name, publisher in publishers.items():
+        publisher.publish(sample(1.0, name), time.monotonic())
+    viewer.poll(0.0)
+    assert set(viewer.newest) == set(names)
+    viewer.close()
+    for publisher in publishers.values():
+        publisher.close()
+
+
+def test_two_viewers_get_each_sample(run: Path) -> None:
+    viewers, publisher = [Viewer(run, [node()]) for _ in range(2)], Publisher(run, HERE, 1)
+    publisher.look(time.monotonic())
+    for viewer in viewers:
+        publish_until_received(publisher, viewer, "connection")
+        viewer.close()
+    publisher.close()
+
+
+def test_if_the_viewer_cannot_be_reached_the_sample_is_a_file(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Viewer, "_own_addresses", lambda _: ["127.0.0.1:9"])  # nobody listens
+    viewer, publisher = Viewer(run, [node()]), Publisher(run, HERE, 1)
+    monkeypatch.setattr("teho.observe.viewer._FILE_S", 0.0)
+    publisher.look(time.monotonic())
+    publish_until_received(publisher, viewer, "file")
+    publisher.close()
+    assert not now_file(run, HERE).exists()
+    viewer.close()
+
+
+def test_many_nodes_write_their_files_less_often(run: Path) -> None:
+    lease(run)
+    publisher = Publisher(run, HERE, 1000)
+    publisher.look(100.0)
+    written = []
+    for second in range(100):
+        publisher.publish(sample(float(second)), 100.0 + second)
+        written.append(now_file(run, HERE).stat().st_ino)
+        # The lease is renewed: it would expire after 20 s.
+        lease(run, number=second)
+        publisher.look(100.0 + second)
+    assert len(set(written)) == 2  # 1,000 nodes replace 20 files per second: one each in 50 s
+
+
+def test_a_lease_that_is_not_renewed_expires(run: Path) -> None:
+    lease(run)
+    publisher = Publisher(run, HERE, 1)
+    assert publisher.watching(100.0)
+    assert publisher.watching(119.0)
+    assert not publisher.watching(121.0)
+    # The file of a viewer that was killed is still there.
+    assert not publisher.watching(500.0)
+    lease(run, number=2)
+    assert publisher.watching(505.0)
+    publisher.close()
+
+
+@pytest.mark.parametrize(("node_count", "looks"), [(1, 100), (5, 20), (10, 10), (1000, 10)])
+def test_many_nodes_look_for_leases_less_often(
+    run: Path, node_count: int, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = []
+    real = os.listdir
+    monkeypatch.setattr(
+        publisher_module.os, "listdir", lambda path: (counted.append(path), real(path))[1]
+    )
+    publisher = Publisher(run, HERE, node_count)
+    for second in range(100):
+        publisher.watching(float(second))
+    assert len(counted) == looks
+
+
+def test_the_lease_of_another_user_is_ignored(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease(run)
+    monkeypatch.setattr(publisher_module.os, "getuid", lambda: os.geteuid() + 1)
+    publisher = Publisher(run, HERE, 1)
+    publisher.look(0.0)
+    assert not publisher.watching(0.0)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"number": "x"}', b"\xff" * 70_000])
+def test_a_damaged_lease_is_ignored(run: Path, content: bytes) -> None:
+    (lease_folder(run) / "v.json").write_bytes(content)
+    publisher = Publisher(run, HERE, 1)
+    publisher.look(0.0)
+    assert not publisher.watching(0.0)
+
+
+def test_an_address_that_is_no_address_does_no_harm(run: Path) -> None:
+    lease(run, addresses=("nonsense", "127.0.0.1:x", ":", "127.0.0.1:99999"))
+    publisher = Publisher(run, HERE, 1)
+    publisher.look(0.0)
+    publisher.publish(sample(1.0), 0.0)
+    assert msgspec.json.decode(now_file(run, HERE).read_bytes())["elapsed_s"] == 1.0
+    publisher.close()
+
+
+def test_a_viewer_that_does_not_read_stops_nothing(run: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        lease(run, addresses=(f"127.0.0.1:{listener.getsockname()[1]}",), token="t")
+        publisher = Publisher(run, HERE, 1)
+        publisher.look(time.monotonic())
+        peer, _ = listener.accept()
+        large = {f"metric{number}": 1.0 for number in range(20_000)}
+        began_s = time.monotonic()
+        for second in range(100):  # 30 MB: more than the buffers of a connection
+            publisher.publish(sample(float(second), **large), time.monotonic())
+        assert time.monotonic() - began_s < 20
+        # What arrives are whole lines: a line that was begun is completed before the next.
+        peer.settimeout(0.2)
+        data = bytearray()
+        for _ in range(1000):
+            try:
+                data += peer.recv(1 << 20)
+            except TimeoutError:
+                publisher.publish(sample(1000.0), time.monotonic())
+                if b'"elapsed_s":1000.0' in data[-200_000:] and data.endswith(b"\n"):
+                    break
+        lines = bytes(data).splitlines()
+        assert msgspec.json.decode(lines[0])["token"] == "t"
+        seen = [msgspec.json.decode(line, type=LiveSample).elapsed_s for line in lines[1:]]
+        assert seen == sorted(seen)
+        assert len(seen) < 101  # the others were dropped
+        peer.close()
+        publisher.close()
+
+
+def hello(viewer: Viewer, *lines: bytes) -> socket.socket:
+    address = msgspec.json.decode(next(lease_folder(viewer._directory).iterdir()).read_bytes())
+    host, _, port = address["addresses"][0].rpartition(":")
+    connection = socket.create_connection((host, int(port)), timeout=5)
+    for line in lines:
+        connection.sendall(line + b"\n")
+    return connection
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"token": "wrong", "node": "localhost"}',
+        b'{"token": 5, "node": "localhost"}',
+        b'{"node": "localhost"}',
+        b'{"token": "RIGHT", "node": "another"}',
+        b'{"token": "RIGHT", "node": ["localhost"]}',
+        b"GET / HTTP/1.1",
+        b"x" * (5 << 20),
+    ],
+)
+def test_a_stranger_is_not_listened_to(run: Path, line: bytes) -> None:
+    viewer = Viewer(run, [node()])
+    token = viewer._token.encode()
+    forged = msgspec.json.encode(sample(1.0))
+    with hello(viewer) as connection:
+
+        def send() -> None:
+            with contextlib.suppress(OSError):  # it is closed while the long line is sent
+                connection.sendall(line.replace(b"RIGHT", token) + b"\n" + forged + b"\n")
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        wait_for(lambda: (viewer.poll(0.02), not sender.is_alive() and not viewer._open)[1])
+        sender.join()
+    assert viewer.newest == {}
+    viewer.close()
+
+
+def test_a_node_speaks_only_for_itself(run: Path) -> None:
+    viewer = Viewer(run, [node(), node("other")])
+    first = msgspec.json.encode({"token": viewer._token, "node": HERE})
+    forged, own = (msgspec.json.encode(sample(1.0, name)) for name in ("other", HERE))
+    with hello(viewer, first, forged, own):
+        wait_for(lambda: (viewer.poll(0.05), HERE in viewer.newest)[1])
+    assert "other" not in viewer.newest
+    viewer.close()
+
+
+def test_an_older_sample_does_not_replace_a_newer_one(run: Path) -> None:
+    viewer = Viewer(run, [node()])
+    viewer._keep(sample(5.0), "connection")
+    viewer._keep(sample(4.0), "file")
+    assert viewer.newest[HERE].sample.elapsed_s == 5.0
+    viewer.close()
+
+
+def test_the_lease_of_a_killed_viewer_is_deleted(run: Path) -> None:
+    host = os.uname().nodename
+    dead, other = lease(run, f"{host}-4194305-aa.json"), lease(run, "elsewhere-4194305-aa.json")
+    viewer = Viewer(run, [node()])
+    assert not dead.exists()
+    assert other.exists()
+    viewer.close()
+
+
+def test_without_a_folder_for_leases_the_viewer_says_so(tmp_path: Path) -> None:
+    viewer = Viewer(tmp_path / "old", [node()])
+    assert "No such file" in viewer.problem
+    viewer.close()

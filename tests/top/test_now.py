@@ -1,0 +1,51 @@
+"""The newest values: rates, ages, and why a value is missing."""
+
+from __future__ import annotations
+
+from teho.model.missing import Missing, Reason
+from teho.show.top.frame import is_silent, worst_first
+from top.frames import NO_SM, frame
+
+
+def test_a_counter_is_its_increase_per_second() -> None:
+    (node,) = frame({"n1": [90.0]}).nodes
+    assert node.values["job_cpu_s"] == 6.0
+    assert node.values["cpu_busy_percent"] == 75.0
+    assert node.age_s == 1.0
+
+
+def test_a_missing_value_has_the_reason_of_the_recorder() -> None:
+    (node,) = frame({"n1": [90.0]}).nodes
+    assert node.gpus[0].values["gpu_sm_active_percent"] == NO_SM
+
+
+def test_a_value_that_the_sample_lacks_is_not_an_old_one() -> None:
+    (node,) = frame({"n1": [None]}).nodes
+    lost = node.gpus[0].values["gpu_busy_percent"]
+    assert isinstance(lost, Missing)
+    assert lost.reason is Reason.UNRECORDED
+
+
+def test_a_node_without_a_sample_has_no_values() -> None:
+    shown = frame({"n1": [90.0]}, missing=["n2"])
+    node = shown.node("n2")
+    assert node is not None
+    assert node.age_s is None
+    assert all(isinstance(value, Missing) for value in node.values.values())
+    assert is_silent(node)
+
+
+def test_the_worst_nodes_are_first() -> None:
+    shown = frame(
+        {
+            "n1": [90.0, 91.0],
+            "n2": [95.0, 3.0],
+            "n3": [99.0, 99.0],
+            "n4": [50.0, 50.0],
+            "n5": [99.0, None],
+            "n6": [None, None],
+        },
+        ages_s={"n3": 13.0},
+    )
+    order = [node.node.name for node in worst_first(shown.nodes)]
+    assert order == ["n3", "n5", "n2", "n4", "n6", "n1"]

@@ -1,0 +1,102 @@
+"""The screen as a user drives it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+pytest.importorskip("textual", reason="textual is not installed")
+
+from textual.pilot import Pilot
+
+from teho.show.top.app import TopApp, _Lines, _List
+from teho.show.top.frame import Frame
+from top.frames import StillSource, frame
+
+SHOWN = frame({"n1": [97.0, 96.0, 95.0, 94.0], "n2": [90.0, 3.0, 90.0, 90.0]})
+
+
+def screen(app: TopApp) -> str:
+    """Return the text on the screen."""
+    head, title, keys = (app.query_one(f"#{name}", _Lines) for name in ("head", "title", "keys"))
+    rows = app.query_one("#list", _List)._rows
+    parts = [*head._texts, *title._texts, *(row.line for row in rows), *keys._texts]
+    return "\n".join(part.plain for part in parts)
+
+
+def after(keys: Sequence[str], shown: Frame = SHOWN, size: tuple[int, int] = (100, 30)) -> str:
+    """Return the screen after some keys."""
+
+    async def drive() -> str:
+        app = TopApp(StillSource(shown))
+        async with app.run_test(size=size) as pilot:
+            await pilot.press(*keys)
+            await pilot.pause()
+            return screen(app)
+
+    return asyncio.run(drive())
+
+
+def test_the_worst_node_is_first_and_opens() -> None:
+    first = after([])
+    assert first.index("n2") < first.index("n1")
+    assert "node n2" in after(["enter"])
+    assert "GPU 0 of n2" in after(["enter", "enter"])
+    assert "GPU 2 of n1" in after(["down", "enter", "down", "down", "enter"])
+    assert "node n1" not in after(["down", "enter", "escape"])
+
+
+def test_a_process_opens() -> None:
+    assert "process 4711 on n2" in after(["enter", *["down"] * 4, "enter"])
+
+
+def test_sorted_by_name() -> None:
+    sorted_screen = after(["s"])
+    assert sorted_screen.index("n1") < sorted_screen.index("n2")
+
+
+def test_the_help_explains_keys_and_values() -> None:
+    assert "Open the selected node, GPU or process." in after(["question_mark"])
+    assert "node n2" in after(["enter", "question_mark", "escape"])
+
+
+@pytest.mark.parametrize("size", [(20, 5), (40, 10), (80, 24), (300, 100)])
+@pytest.mark.parametrize("keys", [[], ["enter"], ["enter", "enter"], ["question_mark"]])
+def test_every_size(size: tuple[int, int], keys: list[str]) -> None:
+    assert "quit" in after(keys, size=size) or size[0] < 40
+
+
+def test_frozen_values_stay() -> None:
+    async def drive() -> tuple[str, str, str]:
+        source = StillSource(SHOWN)
+        app = TopApp(source)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await pilot.press("f")
+            source.shown = frame({"n9": [10.0]})
+            app._tick()
+            await pilot.pause()
+            frozen = screen(app)
+            await pilot.press("f")
+            app._tick()
+            await pilot.pause()
+            return frozen, screen(app), str(source.polls)
+
+    frozen, later, _ = asyncio.run(drive())
+    assert "n2" in frozen
+    assert "FROZEN" in frozen
+    assert "n9" in later
+    assert "FROZEN" not in later
+
+
+def test_a_click_opens_a_node() -> None:
+    async def drive() -> str:
+        app = TopApp(StillSource(SHOWN))
+        async with app.run_test(size=(100, 30)) as pilot:
+            pilot_click: Pilot[None] = pilot
+            await pilot_click.click("#list", offset=(5, 1))
+            await pilot.pause()
+            return screen(app)
+
+    assert "node n1" in asyncio.run(drive())
