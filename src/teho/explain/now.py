@@ -73,9 +73,8 @@ def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
             if metric.per_core:
                 continue
             value = _value(metric.name, row, earlier, span_s)
-            if value is None:
-                value = absences.get((device, metric.name), nothing)
-            found[metric.name] = value
+            missing = absences.get((device, metric.name), nothing)
+            found[metric.name] = missing if value is None else value
         return found
 
     return NodeNow(

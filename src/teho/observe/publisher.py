@@ -66,7 +66,7 @@ class Publisher:
         self._looked_s = now_s
         known, self._viewers = self._viewers, {}
         for name, lease in _leases(lease_folder(self._run)):
-            viewer = self._viewers[name] = known.pop(name, None) or _Viewer()
+            viewer = self._viewers[name] = known.pop(name) if name in known else _Viewer()
             viewer.renew(lease, now_s)
             if viewer.is_valid(now_s):
                 viewer.connect(lease, self._node)

@@ -156,7 +156,7 @@ class TopApp(App[None]):
         Binding("pageup", "page(-1)"),
         Binding("pagedown,space", "page(1)"),
         Binding("enter,right,l", "open"),
-        Binding("escape,left,h,backspace", "back"),
+        Binding("escape,left,h,backspace", "leave"),
         Binding("s", "sort"),
         Binding("f,p", "freeze"),
         Binding("question_mark,f1", "help"),
@@ -255,7 +255,7 @@ class TopApp(App[None]):
             self._path.append(message.key)
             self._draw(first=True)
 
-    def action_back(self) -> None:
+    def action_leave(self) -> None:
         """Go back."""
         if self._is_help:
             self._is_help = False

@@ -148,8 +148,8 @@ def _node_line(node: NodeNow, name: int, cells: int) -> Text:
     if node.gpus:
         line.append_text(Text(" ").join(map(_heat, node.gpus)))
     else:
-        for share in node.cores_percent[:_MOST_CORES]:
-            line.append_text(_cell(share))
+        for core in node.cores_percent[:_MOST_CORES]:
+            line.append_text(_cell(core))
     line.append(" " * (begin + cells - line.cell_len))
     cores = known(node.values, "cpu_busy_percent")
     memory = known(node.values, "job_memory_bytes")
@@ -219,8 +219,8 @@ def node_view(frame: Frame, name: str, width: int) -> View:
     """Return the GPUs of a node, its cores, memory and traffic."""
     node = frame.node(name)
     if node is None:
-        missing = Row(Text("The run has no node of this name."))
-        return View(Text(f"node {name}"), [missing]).cut(width)
+        said = Row(Text("The run has no node of this name."))
+        return View(Text(f"node {name}"), [said]).cut(width)
     title = Text(f"node {plain(name)}", "bold")
     title.append(f"  {_age(node)}", _DIM)
     rows: list[Row] = []
@@ -403,8 +403,8 @@ def gpu_view(
     """
     node = frame.node(name)
     if node is None or position >= len(node.gpus):
-        missing = Row(Text("The run has no such GPU."))
-        return View(Text(f"GPU {position} of {name}"), [missing]).cut(width)
+        said = Row(Text("The run has no such GPU."))
+        return View(Text(f"GPU {position} of {name}"), [said]).cut(width)
     gpu = node.gpus[position]
     title = Text(f"GPU {position} of {plain(name)}", "bold")
     title.append(f"  {plain(gpu.device.name)}  {_age(node)}", _DIM)
