@@ -432,10 +432,8 @@ def gpu_view(
             text.append(f" of {format_bytes(gpu.device.memory_bytes)}")
         rows.append(Row(text))
     for why, labels in missing.items():
-        said = f"{why}{': ' if why.detail else ''}{why.detail}"
-        sentence = flow(
-            words(plain(", ".join(labels))), width, Text(f"{plain(said)}: ", _DIM), hang=2
-        )
+        lead = Text(f"{why}{': ' if why.detail else ''}{plain(why.detail)}: ", _DIM)
+        sentence = flow(words(", ".join(labels)), width, lead, hang=2)
         rows += [Row(Text()), *map(Row, sentence)]
     return View(title, rows).cut(width)
 
