@@ -27,6 +27,7 @@ note ip iproute2
 note unshare util-linux
 note envml environment-modules
 note rsync rsync
+note tmux tmux
 note sshd openssh-server
 [ -e /usr/share/lmod/lmod/init/bash ] || lacking="$lacking lmod"
 if [ -z "$lacking" ]; then exit 0; fi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from importlib.util import find_spec
@@ -92,6 +93,9 @@ def command(
         from teho.show.top.live import LiveSource
 
         source = LiveSource(directory, settings)
+    # A terminal that is closed sends SIGHUP: the lease must be given back then too.
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, _end)
     try:
         if is_screen:
             from teho.show.top.app import TopApp
@@ -101,6 +105,10 @@ def command(
             _print(_documents(source, once=once or form != "json"), form or "text")
     finally:
         source.close()
+
+
+def _end(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _running(home: Path) -> Path:

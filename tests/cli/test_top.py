@@ -1,0 +1,195 @@
+"""`teho top` as a user calls it, also in a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nvml_stub
+import pytest
+from nvml_stub import Scenario
+
+from support import TEHO, wait_for
+
+Teho = Callable[..., subprocess.CompletedProcess[str]]
+STEADY = Scenario(("gpus 2", "processes 0 parent", "0 * 50 1000 400", "0 1 50 1000 250"))
+LONG_ENOUGH = ["sleep", "120"]
+
+
+@contextmanager
+def recorded(
+    home: Path, *options: str, environment: dict[str, str] | None = None
+) -> Iterator[None]:
+    """Record a program that waits, from its first rows on disk until the block ends."""
+    command = [*TEHO, "run", "-q", "--every", "200ms", *options, "--", *LONG_ENOUGH]
+    known = set(home.glob("runs/[!.]*"))
+    process = subprocess.Popen(command, env={**os.environ, **(environment or {})})
+    try:
+        wait_for(
+            lambda: any(list(run.glob("live/*")) for run in set(home.glob("runs/[!.]*")) - known)
+        )
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def rows_of(document: dict, key: str) -> list[dict]:
+    return next(table["rows"] for table in document["tables"] if table["key"] == key)
+
+
+def test_once_prints_the_nodes_of_the_run_that_is_running(teho: Teho, home: Path) -> None:
+    with recorded(home, "--name", "watched"):
+        shown = teho("top")
+        assert shown.returncode == 0, shown.stderr
+        assert "Nodes now" in shown.stdout
+        assert "still running" in shown.stdout
+        assert teho("top", "watched", "--once").returncode == 0
+    leases = [path for run in home.glob("runs/*") for path in (run / "leases").iterdir()]
+    assert leases == []
+
+
+def test_json_is_one_document_per_line_until_the_run_ends(home: Path, tmp_path: Path) -> None:
+    try:
+        library = nvml_stub.build(tmp_path)
+    except nvml_stub.NoCompilerError as reason:
+        pytest.skip(str(reason))
+    gpus = nvml_stub.environment(library, STEADY.write(tmp_path / "scenario.txt"))
+    with recorded(home, environment=gpus):
+        top = subprocess.Popen(
+            [*TEHO, "top", "--format", "json"], stdout=subprocess.PIPE, text=True
+        )
+        assert top.stdout is not None
+        documents = []
+        while len(documents) < 30:
+            documents.append(json.loads(top.stdout.readline()))
+            if len(documents) > 1 and rows_of(documents[-1], "nodes_now")[0]["age"] < 2:
+                break
+    last = documents[-1]
+    assert last["state"] == "running"
+    gpu = rows_of(last, "gpus_now")
+    assert [(row["gpu"], row["busy"], row["power"]) for row in gpu] == [
+        (0, 50.0, 400.0), (1, 50.0, 250.0)
+    ]  # fmt: skip
+    # The run has ended: the last document says so, and the command ends.
+    rest = top.communicate(timeout=60)[0].splitlines()
+    assert json.loads(rest[-1])["state"] == "finished"
+    assert top.returncode == 0
+
+
+def test_if_no_run_is_running_the_error_says_what_to_do(teho: Teho) -> None:
+    teho("run", "-q", "--", "true")
+    shown = teho("top")
+    assert shown.returncode == 2
+    assert shown.stderr == (
+        "teho: no run is running. Next: `teho top last --replay` plays the last run\n"
+    )
+    # A run that is named is shown as it was at its end.
+    assert teho("top", "last").returncode == 0
+
+
+def test_if_several_runs_are_running_the_user_has_to_choose(teho: Teho, home: Path) -> None:
+    with recorded(home, "--name", "one"), recorded(home, "--name", "two"):
+        shown = teho("top")
+        assert shown.returncode == 2
+        assert "2 runs are running: " in shown.stderr
+        assert "(one)" in shown.stderr
+        assert "(two)" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nonexistent"], "nonexistent"),
+        (["--speed", "10"], "--speed 10 works only with --replay"),
+        (["--replay", "--once"], "--replay cannot be used together with --once"),
+        (["last", "--replay"], "--replay needs a terminal for input and output"),
+        (["--replay", "--speed", "0"], "0"),
+    ],
+)
+def test_a_mistake_is_one_line(teho: Teho, arguments: list[str], message: str) -> None:
+    teho("run", "-q", "--", "true")
+    shown = teho("top", *arguments)
+    assert shown.returncode == 2
+    assert message in shown.stderr
+    assert shown.stderr.count("\n") == 1
+    assert "Traceback" not in shown.stderr
+
+
+@contextmanager
+def terminal(command: str, columns: int, lines: int) -> Iterator[list[str]]:
+    """Run a command in a terminal of tmux; yield the words that begin each command of tmux."""
+    if not shutil.which("tmux"):
+        pytest.skip("tmux is not installed: tests/debian-packages.sh installs it")
+    pytest.importorskip("textual", reason="textual is not installed")
+    tmux = ["tmux", "-L", f"teho-test-{os.getpid()}"]
+    size = ["-x", str(columns), "-y", str(lines)]
+    # The server would give the terminal the environment of its own start.
+    subprocess.run([*tmux, "new-session", "-d", *size, f"{command}; sleep 60"], check=True)
+    try:
+        yield tmux
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def screen(tmux: list[str]) -> str:
+    return subprocess.run(
+        [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def keys(tmux: list[str], *names: str) -> None:
+    subprocess.run([*tmux, "send-keys", *names], check=True)
+
+
+def test_a_run_is_watched_in_a_terminal(home: Path) -> None:
+    top = " ".join([*TEHO, "top"])
+    with recorded(home), terminal(top, 100, 30) as tmux:
+        wait_for(lambda: "NODE" in screen(tmux))
+        assert f"▶ {os.uname().nodename}" in screen(tmux)
+        keys(tmux, "Enter")
+        wait_for(lambda: f"node {os.uname().nodename}" in screen(tmux))
+        wait_for(lambda: "sleep 120" in screen(tmux))  # the list of processes
+        keys(tmux, "Enter")
+        wait_for(lambda: "of one core" in screen(tmux))
+        keys(tmux, "?")
+        wait_for(lambda: "Open the selected node, GPU or process." in screen(tmux))
+        keys(tmux, "Escape")
+        wait_for(lambda: "of one core" in screen(tmux))
+        keys(tmux, "q")
+        wait_for(lambda: "of one core" not in screen(tmux))
+        (run,) = home.glob("runs/[!.]*")
+        wait_for(lambda: not list((run / "leases").iterdir()))
+
+
+def test_a_killed_viewer_and_a_closed_terminal_do_not_harm_the_run(home: Path) -> None:
+    with recorded(home):
+        with terminal(" ".join([*TEHO, "top"]), 80, 24) as tmux:
+            wait_for(lambda: "NODE" in screen(tmux))
+        # The terminal has gone away: the viewer got SIGHUP, and has given its lease back.
+        (run,) = home.glob("runs/[!.]*")
+        wait_for(lambda: not list((run / "leases").iterdir()))
+        command = [*TEHO, "top", "--format", "json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as top:
+            assert top.stdout is not None
+            top.stdout.readline()
+            top.kill()
+        assert len(list((run / "leases").iterdir())) == 1
+        again = subprocess.run(
+            [*TEHO, "top", "--once"], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert again.returncode == 0, again.stderr
+        assert list((run / "leases").iterdir()) == []
+
+
+def test_a_finished_run_is_played_in_a_terminal() -> None:
+    example = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+    command = " ".join([*TEHO, "top", str(example), "--replay", "--speed", "1000"])
+    with terminal(command, 90, 24) as tmux:
+        wait_for(lambda: "GPU 3 on g1 was never used." in screen(tmux))
+        assert "▶ g1" in screen(tmux)
