@@ -94,7 +94,7 @@ def test_a_known_cluster_is_compared(teho: Teho, slurm: Path) -> None:
     assert "  partition gputest, name: catalogue gputest, here none" in lines
     assert "CSC batch-job-partitions.md 2026-08-05, deprecated section" in result.stdout
     both = teho("clusters", "discover", "--name", "puhti", "--output", "-")
-    assert both.stdout.startswith("# oak, as its scheduler")
+    assert both.stdout.startswith("# Facts from the scheduler of oak, ")
     assert 'name = "puhti"\n' in both.stdout
     assert "max_nodes" in both.stderr
 

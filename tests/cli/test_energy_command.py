@@ -214,7 +214,11 @@ def test_mig_instances_have_no_energy(teho: Teho, under) -> None:
 
 @pytest.mark.parametrize("way", ["--save", "--diff"])
 def test_without_a_gpu(teho: Teho, under, way: str) -> None:
-    refused(teho("energy", way, env=under(Scenario.load("no_driver"))), "no GPU", "teho devices")
+    refused(
+        teho("energy", way, env=under(Scenario.load("no_driver"))),
+        "Teho cannot read the energy of any GPU: ",
+        "teho devices",
+    )
 
 
 @pytest.mark.parametrize("words", [[], ["--save", "--diff"], ["--save", "--", "true"]])
@@ -299,7 +303,7 @@ def test_a_part_that_is_not_known_leaves_no_total(teho: Teho, under) -> None:
 def test_without_a_gpu_the_program_runs_all_the_same(teho: Teho, under) -> None:
     done = teho("energy", "--", "sh", "-c", "exit 3", env=under(Scenario.load("no_driver")))
     assert done.returncode == 3
-    assert done.stderr.startswith("teho: no energy: no GPU")
+    assert done.stderr.startswith("teho: no energy: Teho cannot read the energy of any GPU: ")
 
 
 @pytest.fixture

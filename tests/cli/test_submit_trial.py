@@ -87,7 +87,9 @@ def test_what_a_trial_cannot_have_is_one_line(
     done = teho("submit", "--cluster", "puhti", "--trial", *DRY[:-1], *options, "--", "true")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"teho: --trial together with {named}; expected one of them. Next: ")
+    assert line.startswith(
+        f"teho: --trial cannot be used together with {named}; expected one of them. Next: "
+    )
     assert instead in line
 
 

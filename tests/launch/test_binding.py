@@ -234,7 +234,7 @@ FORTY = frozenset(range(40))
         (1, "Slurm", {"SLURM_CPUS_ON_NODE": "40"}, FORTY, "the only task", False, 40),
         # Where nothing keeps a job to its own cores.
         (1, "Slurm", {"SLURM_CPUS_ON_NODE": "10"}, FORTY, "the only task", False, 10),
-        (4, "Slurm", {"SLURM_CPUS_ON_NODE": "20"}, FORTY, "20 cores but may run on 40", True, 5),
+        (4, "Slurm", {"SLURM_CPUS_ON_NODE": "20"}, FORTY, "the system lets it run on 40", True, 5),
         (4, "Open MPI", {"JOB_ID": "7", "NSLOTS": "8"}, FORTY, "the job has 8 cores", True, 2),
         (1, "", {"JOB_ID": "7", "NSLOTS": "4"}, FORTY, "the only task", False, 4),
         # NSLOTS is another's variable outside of Grid Engine.

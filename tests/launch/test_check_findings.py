@@ -105,7 +105,7 @@ def test_a_long_table_keeps_the_slowest():
     rows = [line for line in text.splitlines() if line.startswith("n") and line[1].isdigit()]
     assert len(rows) == 32
     assert rows[-1].startswith("n40   80–81  1 each  501 MB/s")
-    assert "slowest link 2.00 MB/s, from rank 81 on n40 to rank 82 on n41." in text
+    assert "The slowest link, from rank 81 on n40 to rank 82 on n41, reaches 2.00 MB/s." in text
     shown = "The table shows only the 32 nodes with the slowest links, of 50 nodes in total."
     assert f"{shown} --json prints all nodes." in text
 

@@ -114,7 +114,7 @@ def test_a_laptop(show: Show, tmp_path: Path):
 def test_a_shared_node_is_left_alone(show: Show, tmp_path: Path):
     text = show({**UNEVEN, "SLURM_CPUS_ON_NODE": "6"}, frozenset(range(12)), tmp_path)
     assert "0–11 (shared)" in text
-    assert "on this node, the job has 6 cores but may run on 12" in text
+    assert "on this node, the job has 6 cores, but the system lets it run on 12" in text
     silent = show(UNEVEN, frozenset(range(12)), tmp_path, bind_to="none")
     assert "Note" not in silent
 

@@ -46,7 +46,10 @@ def check_targets(targets: Sequence[str]) -> None:
     for target in targets:
         if _is_url(target):
             if not urlsplit(target).hostname:
-                raise InputError(f"--notify {target}: the URL has no host", "https://HOST/PATH")
+                raise InputError(
+                    f"--notify {target}: the URL has no host",
+                    "a URL with a host, such as that of a Slack webhook",
+                )
         elif target.startswith(_MAIL):
             if "@" not in target:
                 raise InputError(f"--notify {target}", "mailto:NAME@HOST")

@@ -45,7 +45,7 @@ def test_errors_that_ecc_could_not_put_right_are_said_once(mi210: AmdTree) -> No
     mi210.gpus[0].write_errors(corrected=15, uncorrected=3)
     assert errors(mi210, source, reads=60) == (15, 3)
     (alert,) = source.alerts()
-    assert alert.startswith(f"{source.devices[0].id}: 2 memory errors")
+    assert alert.startswith(f"{source.devices[0].id}: ECC could not correct 2 memory errors")
     errors(mi210, source, reads=60)
     assert source.alerts() == []
 

@@ -44,7 +44,7 @@ def test_a_lost_gpu_fails_and_the_others_go_on(bench):
 def test_a_gpu_of_another_job_is_left_out_with_a_note(bench):
     source = bench.open("h100x4_two_forbidden")
     assert [device.index for device in source.devices] == [1, 3]
-    assert source.notes == ("Teho does not record GPU 0, 2, because this user has no permission",)
+    assert source.notes == ("Teho does not record GPUs 0, 2, because this user has no permission",)
     # CUDA counts what it can open.
     other = bench.open("h100x4_two_forbidden", CUDA_VISIBLE_DEVICES="1")
     assert [device.id for device in other.devices] == [gpu_uuid(3)]
@@ -159,7 +159,7 @@ def test_the_layout_of_a_field_is_the_bindings(kind):
         (
             Scenario(("gpus 2", "fail nvmlDeviceGetHandleByIndex_v2 * NO_PERMISSION")),
             {},
-            "shows no GPU to this user (Teho does not record GPU 0, because this user",
+            "shows no GPU to this user (Teho does not record GPUs 0, 1, because this user",
         ),
         (ONE, {"CUDA_VISIBLE_DEVICES": ""}, "none of the 1 NVIDIA GPUs here belongs to this job"),
         (ONE, {"CUDA_VISIBLE_DEVICES": "3"}, "CUDA_VISIBLE_DEVICES is '3'"),

@@ -133,7 +133,8 @@ def find_gpus(root: Path) -> Found:
             _add_instances(found, gpu, handle)
     if closed:
         numbers = ", ".join(map(str, closed))
-        notes.append(f"Teho does not record GPU {numbers}, because this user has no permission")
+        gpus = f"GPU {numbers}" if len(closed) == 1 else f"GPUs {numbers}"
+        notes.append(f"Teho does not record {gpus}, because this user has no permission")
     return found._replace(notes=tuple(notes))
 
 
