@@ -191,6 +191,18 @@ class TestStepsSlowDown:
         made = watched(process(progress=self.paced(100.0, last)))
         assert len(judged(steps_slow_down, made)) == count
 
+    @pytest.mark.parametrize(("core_s", "count"), [(0.0, 1), (20.0, 1), (60.0, 0)])
+    def test_other_programs_that_take_the_core_are_no_growth(self, core_s, count):
+        parts = tuple(
+            (
+                seen((own("loss.backward()"),), 100.0 - waited_s),
+                seen((own("loss.backward()"),), waited_s, State.CORE),
+            )
+            for waited_s in (0.0, 0.0, core_s / 2, core_s)
+        )
+        made = watched(process(progress=self.paced(100.0, 40.0), parts=parts))
+        assert len(judged(steps_slow_down, made)) == count
+
     @staticmethod
     def quarters(*shares):
         line = own("scores = auc(all_labels, all_scores)", 60, "log")

@@ -8,7 +8,7 @@ from itertools import pairwise
 from teho.explain.lines import own_lines
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, Progress
+from teho.model.watched import Frame, Progress, State, WatchedProcess
 
 RANK = 285
 SEVERITY = "critical, warning"
@@ -32,6 +32,8 @@ THRESHOLDS = {
     ),
 }
 _MOST_OF_THE_RISE = 0.75
+_LEAST = 0.01
+"""Smallest share of time with a core that is used as a divisor."""
 _TIMES_LONGER = "time of a step at the end, divided by the time of a step at the beginning"
 MUTES = ("steps_uneven",)
 MUTES_BECAUSE = "the steps become longer and longer, so the long steps are not exceptions"
@@ -44,7 +46,7 @@ def judge(context: ProgramContext) -> Findings:
     line must grow from each quarter to the next, and take most of the time at the end.
     """
     for main in context.mains:
-        growth = _growth(main.process.progress)
+        growth = _growth(main.process)
         line = _grown(main, context)
         if growth is not None:
             if growth < context.limit("times_longer"):
@@ -89,8 +91,12 @@ def judge(context: ProgramContext) -> Findings:
         return
 
 
-def _growth(progress: Sequence[Progress]) -> float | None:
-    """Return the step time in the last quarter, in step times of the first; None: not known."""
+def _growth(process: WatchedProcess) -> float | None:
+    """Return the step time in the last quarter, in step times of the first; None: not known.
+
+    The time in which the process waited for a core does not count: other programs took the core.
+    """
+    progress = process.progress
     if len(progress) < 4 or progress[-1].steps < 20:
         return None
     begin_s, end_s = progress[0].last_s, progress[-1].last_s
@@ -103,7 +109,17 @@ def _growth(progress: Sequence[Progress]) -> float | None:
     if None in times or len(early) < 2 or len(late) < 2:
         return None
     first_s, last_s = times
-    return last_s / first_s if first_s and last_s else None
+    if not first_s or not last_s:
+        return None
+    return last_s / first_s * _with_core(process, -1) / max(_with_core(process, 0), _LEAST)
+
+
+def _with_core(process: WatchedProcess, part: int) -> float:
+    """Return the share of a quarter of the run in which the process did not wait for a core."""
+    seen = process.parts[part] if process.parts else ()
+    whole_s = sum(one.wall_s for one in seen)
+    waited_s = sum(one.wall_s for one in seen if one.state is State.CORE)
+    return 1 - waited_s / whole_s if whole_s else 1.0
 
 
 def _step_s(progress: Sequence[Progress]) -> float | None:
