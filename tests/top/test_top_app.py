@@ -90,6 +90,16 @@ def test_frozen_values_stay() -> None:
     assert "FROZEN" not in later
 
 
+def test_a_tick_while_the_screen_is_taken_down_draws_nothing() -> None:
+    async def drive() -> None:
+        app = TopApp(StillSource(SHOWN))
+        async with app.run_test(size=(100, 30)):
+            await app.query_one("#list").remove()
+            app._tick()
+
+    asyncio.run(drive())
+
+
 def test_a_click_opens_a_node() -> None:
     async def drive() -> str:
         app = TopApp(StillSource(SHOWN))

@@ -197,8 +197,8 @@ class TopApp(App[None]):
 
     def _draw(self, *, first: bool = False) -> None:
         frame = self._frame
-        if frame is None:
-            return
+        if frame is None or not self.query("#list"):
+            return  # the screen is being taken down
         width, height = self.size.width, self._list.size.height
         self.query_one("#head", _Lines).show(head(frame, width))
         view = self._view(frame, width - 2, height)
