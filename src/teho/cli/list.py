@@ -216,13 +216,16 @@ def _is_shown(head: str, cells: list[str]) -> bool:
 
 def _verdicts(runs: list[tuple[Path, Run | None]]) -> list[str]:
     from teho.config.settings import load_settings
+    from teho.store.index import verdicts_of
 
     settings = load_settings()
+    described = dict(runs)
 
-    def verdict(path: Path, run: Run | None) -> str:
+    def verdict(path: Path) -> str:
         """Return the kind of the first finding in words, `good`, or "" without a verdict."""
         from teho.show.loaded import LoadedRun
 
+        run = described[path]
         if run is None or run.end is None or _size_bytes(path) > _MOST_BYTES:
             return ""
         try:
@@ -233,7 +236,24 @@ def _verdicts(runs: list[tuple[Path, Run | None]]) -> list[str]:
             return "good" if report.verdict_severity == "good" else "not judged"
         return report.findings[0].kind.replace("_", " ") if report.findings else "failed"
 
-    return [verdict(path, run) for path, run in runs]
+    return verdicts_of(settings.home_directory, described, _judge(settings.thresholds), verdict)
+
+
+def _judge(thresholds: str) -> str:
+    """Identify the rules and thresholds: another version may have another verdict."""
+    import teho.explain
+    from teho.config.settings import expanded
+    from teho.version import __version__
+
+    folder = Path(teho.explain.__file__).parent
+    files = [*folder.glob("*"), *folder.glob("rules/*/*.py")]
+    if thresholds:
+        files.append(expanded(thresholds))
+    newest = 0
+    for file in files:
+        with contextlib.suppress(OSError):
+            newest = max(newest, file.stat().st_mtime_ns)
+    return f"{__version__} {newest} {thresholds}"
 
 
 def _size_bytes(path: Path) -> int:

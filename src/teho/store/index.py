@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ __all__ = [
     "remove_run",
     "runs_of_job",
     "runs_of_job_id",
+    "verdicts_of",
 ]
 
 _LAYOUT = 1
@@ -227,7 +228,7 @@ def _stamp(directory: Path) -> int:
 
 
 class _Cache:
-    """The descriptions of finished runs, by id and time of their `run.json`."""
+    """The descriptions and verdicts of finished runs, by id and time of their files."""
 
     def __init__(self, connection: sqlite3.Connection, runs: str) -> None:
         self._connection = connection
@@ -255,7 +256,13 @@ class _Cache:
                 "create table if not exists run"
                 " (home text, id text, stamp integer, description blob, primary key (home, id))"
             )
+            connection.execute(
+                "create table if not exists verdict"
+                " (home text, id text, stamp integer, judge text, words text,"
+                " primary key (home, id))"
+            )
             connection.execute("select id from run limit 1").fetchall()
+            connection.execute("select judge from verdict limit 1").fetchall()
         except sqlite3.Error:
             connection.close()
             raise
@@ -291,9 +298,59 @@ class _Cache:
                 [(self._runs, run_id) for run_id in gone],
             )
 
+    def verdicts(self, judge: str) -> dict[str, tuple[int, str]]:
+        """Return the stamp and verdict of each run that this judge has judged."""
+        query = "select id, stamp, words from verdict where home = ? and judge = ?"
+        return {run_id: (stamp, words) for run_id, stamp, words in self._rows(query, judge)}
+
+    def save_verdicts(self, judge: str, found: Mapping[str, tuple[int, str]]) -> None:
+        """Save the stamp and verdict of runs."""
+        with contextlib.suppress(sqlite3.Error), self._connection:
+            self._connection.executemany(
+                "insert or replace into verdict values (?, ?, ?, ?, ?)",
+                [(self._runs, run_id, *row[:1], judge, row[1]) for run_id, row in found.items()],
+            )
+
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+def verdicts_of(
+    home: Path, directories: Iterable[Path], judge: str, find: Callable[[Path], str]
+) -> list[str]:
+    """Return the verdict of each run; a verdict is computed again only if the run has changed.
+
+    Args:
+        home: the directory of all recordings.
+        directories: the runs. A run that is not in `home` is not cached.
+        judge: identifies what judges: another judge may have another verdict.
+        find: computes the verdict of a run.
+    """
+    runs = runs_directory(home)
+    cache = _Cache.open(runs)
+    known = cache.verdicts(judge)
+    fresh: dict[str, tuple[int, str]] = {}
+    found: list[str] = []
+    try:
+        for directory in directories:
+            stamp = max(map(_modified_ns, (run_file(directory), *directory.glob("[!.]*"))))
+            cached = known.get(directory.name) if directory.parent == runs else None
+            words = cached[1] if cached and cached[0] == stamp else find(directory)
+            if directory.parent == runs and cached != (stamp, words):
+                fresh[directory.name] = stamp, words
+            found.append(words)
+    finally:
+        cache.save_verdicts(judge, fresh)
+        cache.close()
+    return found
+
+
+def _modified_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def remove_run(directory: Path) -> None:

@@ -1,0 +1,71 @@
+"""The verdicts of `teho list`: computed once for each run, and again if something has changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from teho.cli.list import command
+from teho.show.loaded import LoadedRun
+
+EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+
+
+@pytest.fixture
+def counted(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Make two runs; return the list of the runs whose reports were computed."""
+    for name in ("20261123-094500-one-aaaa", "20261123-094600-two-bbbb"):
+        shutil.copytree(EXAMPLE, home / "runs" / name)
+    computed: list[Path] = []
+    real = LoadedRun.view_with
+
+    def view_with(self: LoadedRun, *, plots: bool) -> object:
+        computed.append(self.directory)
+        return real(self, plots=plots)
+
+    monkeypatch.setattr(LoadedRun, "view_with", view_with)
+    return computed
+
+
+def listed() -> list[str]:
+    result = CliRunner().invoke(command, [])
+    assert result.exit_code == 0, result.output
+    return [line for line in result.output.splitlines() if "gpu never used" in line]
+
+
+def test_a_verdict_is_computed_once(counted: list[Path]) -> None:
+    first = listed()
+    assert len(first) == len(counted) == 2
+    assert listed() == first
+    assert len(counted) == 2
+
+
+def test_a_run_that_has_changed_is_judged_again(counted: list[Path], home: Path) -> None:
+    listed()
+    changed = home / "runs" / "20261123-094500-one-aaaa"
+    os.utime(changed / "run.json", (2e9, 2e9))
+    listed()
+    assert counted[2:] == [changed]
+
+
+def test_other_thresholds_judge_again(
+    counted: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed()
+    limits = tmp_path / "limits.toml"
+    limits.write_text("[gpu_low_use]\nbusy_percent = 40.0\n")
+    monkeypatch.setenv("TEHO_THRESHOLDS", str(limits))
+    CliRunner().invoke(command, [])
+    assert len(counted) == 4
+
+
+def test_a_cache_that_is_damaged_is_made_again(counted: list[Path], tmp_path: Path) -> None:
+    listed()
+    (file,) = (tmp_path / "cache").rglob("*.sqlite")
+    file.write_bytes(b"not a database" * 100)
+    assert len(listed()) == 2
+    assert len(counted) == 4
