@@ -1,7 +1,8 @@
 """Finds runs by id, beginning of an id, name or directory, and lists them.
 
-The list is cached in SQLite in the user's cache folder. The cache has only data that the
-recordings have too. If it is damaged, it is deleted and made again.
+The list is cached in SQLite in the user's cache folder, with the verdict of each finished run. All
+data in the cache can be computed from the recordings. If it is damaged, it is deleted and made
+again.
 """
 
 from __future__ import annotations
