@@ -85,6 +85,17 @@ def test_if_all_ranks_communicate_all_are_named():
     assert "same collective operations" in finding.action
 
 
+def test_a_rank_that_has_ended_is_named():
+    killed = process(wall_s=WALL_S - SILENT_S, began_s=BEGAN_S, pid=12, torch={"rank": 2})
+    ranks = [stuck(ALL_REDUCE, rank=0), stuck(ALL_REDUCE, rank=1, pid=11), killed]
+    finding = found(run_stuck, run_of(*ranks))
+    assert finding.sentence == (
+        "The run is stuck: no step for 10 min. Rank 2 has ended, but ranks 0 and 1 wait in "
+        "`dist.all_reduce(x)` (train.py:33)."
+    )
+    assert "its error is in the log" in finding.action
+
+
 def test_a_spinning_exchange_looks_busy_and_is_stuck_all_the_same():
     spinning = msgspec.structs.replace(ALL_REDUCE, state=State.NATIVE)
     ranks = [stuck(spinning, rank=0), stuck(spinning, rank=1, pid=11)]

@@ -21,6 +21,8 @@ from teho.model.summary import NodeSummary, Summary
 __all__ = ["judge_all", "judge_by"]
 
 _SEVERITIES = tuple(Severity)
+_FIRST = ("run_stuck", "run_failed")
+"""Kinds of findings that come before all others: a run that was stuck was ended because of this."""
 
 
 def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Located] | Abstention:
@@ -41,8 +43,8 @@ def judge_all(
     """Judge a run by every rule.
 
     Returns:
-        The findings: first how a failed run ended, then by severity, by the time that could be
-        saved, and by rank; a general cause comes after a specific one of similar size. The
+        The findings: first that a run is stuck, and how a failed run ended; then by severity, by
+        the time that could be saved, and by rank; a general cause comes after a specific one of similar size. The
         abstentions, by rank. Muted rules make neither.
     """
     findings: list[Located] = []
@@ -72,7 +74,7 @@ def judge_all(
     general = _general(findings)
     findings.sort(
         key=lambda found: (
-            found.kind != "run_failed",
+            _FIRST.index(found.kind) if found.kind in _FIRST else len(_FIRST),
             _grade(found, general),
             -_middle(found, general),
             BY_KIND[found.kind].RANK,

@@ -88,9 +88,10 @@ def judge(context: ProgramContext) -> Findings:
     end = context.run.end
     if not context.mains or (end is not None and (end.exit_code == 0 or end.on_purpose)):
         return
-    halts = [_halt(main, context) for main in context.mains]
+    gone = _ended_before(context)
+    halts = [_halt(main, context) for main in context.mains if main not in gone]
     known = [halt for halt in halts if halt is not None]
-    if len(known) < len(halts) or _moves_data(context, known):
+    if not known or len(known) < len(halts) or _moves_data(context, known):
         return
     # Ranks wait for a rank that does something else: that rank is the cause.
     causes = [halt for halt in known if halt.doing is not Doing.COMMUNICATING] or known
@@ -108,6 +109,8 @@ def judge(context: ProgramContext) -> Findings:
             f"; {'the other ranks wait' if others > 1 else 'the other rank waits'} for {whom} in "
             f"{_place(other)}"
         )
+    if gone and len(causes) == len(known):
+        waiting = f"{_named(gone)} {'has' if len(gone) == 1 else 'have'} ended, but {waiting}"
     what = "no step" if first.usual_s is not None else "no progress"
     yield context.finding(
         Severity.CRITICAL,
@@ -120,6 +123,18 @@ def judge(context: ProgramContext) -> Findings:
         ),
         action=_action(first, context),
     )  # fmt: skip
+
+
+def _ended_before(context: ProgramContext) -> list[MainProcess]:
+    """Return the main processes that ended long before the others, such as a rank that failed."""
+
+    def end_s(main: MainProcess) -> float:
+        # Processes of different nodes have different monotonic clocks.
+        node = context.run.node(main.process.node)
+        return main.process.until_s - ((node.started_s if node else None) or 0.0)
+
+    last_s = max(map(end_s, context.mains))
+    return [one for one in context.mains if last_s - end_s(one) >= context.limit("silent_min_s")]
 
 
 def _halt(main: MainProcess, context: ProgramContext) -> _Halt | None:
@@ -214,13 +229,17 @@ def _is_idle(context: ProgramContext, since_s: float) -> bool:
 
 
 def _who(causes: Sequence[_Halt], known: Sequence[_Halt]) -> str:
-    if len(known) == 1:
+    if len(known) == 1 and not isinstance(known[0].main.library.get("rank"), int):
         return "the program"
-    ranks = [halt.main.library.get("rank") for halt in causes]
+    return _named([halt.main for halt in causes])
+
+
+def _named(mains: Sequence[MainProcess]) -> str:
+    ranks = [main.library.get("rank") for main in mains]
     numbers = [rank for rank in ranks if isinstance(rank, int)]
-    if len(numbers) == len(causes):
+    if len(numbers) == len(mains):
         return the_ranks(numbers)
-    return "a process" if len(causes) == 1 else f"{len(causes)} processes"
+    return "a process" if len(mains) == 1 else f"{len(mains)} processes"
 
 
 def _verb(causes: Iterable[_Halt]) -> str:
