@@ -131,6 +131,22 @@ def test_who_waits_on_purpose_is_not_stuck(text):
     assert judged(run_stuck, run_of(stuck(waits))) == []
 
 
+@pytest.mark.parametrize(
+    ("is_terminal", "progress", "count"),
+    [(False, None, 1), (True, None, 0), (None, None, 0), (False, (), 0)],
+)
+def test_a_question_that_nobody_can_answer(is_terminal, progress, count):
+    waits = seen((own("input('go on? ')", 60), LOOP), 60.0, State.PROCESS)
+    asking = stuck(waits, progress=progress, stdin_is_terminal=is_terminal)
+    assert len(judged(run_stuck, run_of(asking))) == count
+
+
+def test_a_server_waits_for_requests():
+    accept = of_library("uvicorn/server.py", "Server.main_loop")
+    waits = seen((accept, own("server.run()", 60)), 60.0, State.NETWORK)
+    assert judged(run_stuck, run_of(stuck(waits, progress=()))) == []
+
+
 def test_a_long_evaluation_computes():
     evaluating = seen((own("evaluate(model)", 61), LOOP), 60.0)
     assert judged(run_stuck, run_of(stuck(evaluating))) == []

@@ -47,7 +47,12 @@ class Probed:
         self.environment: dict[str, str] = {}
 
     def run(
-        self, code: str, *options: str, python: str = sys.executable, probe: bool = True
+        self,
+        code: str,
+        *options: str,
+        python: str = sys.executable,
+        probe: bool = True,
+        stdin: int = subprocess.DEVNULL,
     ) -> subprocess.CompletedProcess[bytes]:
         self.script.write_text(SPIN + textwrap.dedent(code))
         environment = {**os.environ, "PYTHONPATH": self.path, **self.environment}
@@ -61,6 +66,7 @@ class Probed:
         return subprocess.run(
             [python, *options, str(self.script)],
             env=environment,
+            stdin=stdin,
             capture_output=True,
             timeout=600,
             check=False,

@@ -91,6 +91,17 @@ def test_the_time_adds_up_and_stands_where_it_was_spent(probed: Probed, python: 
     assert python != sys.executable or any(called in text for text in texts)
 
 
+def test_whether_a_person_can_answer(probed: Probed) -> None:
+    leader, terminal = os.openpty()
+    try:
+        assert probed.run("print(os.isatty(0))", stdin=terminal).stdout == b"True\n"
+        assert probed.run("print(os.isatty(0))").stdout == b"False\n"
+    finally:
+        os.close(leader)
+        os.close(terminal)
+    assert [process.stdin_is_terminal for process in probed.watched()] == [True, False]
+
+
 @pytest.mark.parametrize("python", pythons())
 def test_forked_children_are_seen_and_nobody_is_warned(probed: Probed, python: str) -> None:
     code = """

@@ -44,8 +44,8 @@ def judge_all(
 
     Returns:
         The findings: first that a run is stuck, and how a failed run ended; then by severity, by
-        the time that could be saved, and by rank; a general cause comes after a specific one of similar size. The
-        abstentions, by rank. Muted rules make neither.
+        the time that could be saved, and by rank; a general cause comes after a specific one of
+        similar size. The abstentions, by rank. Muted rules make neither.
     """
     findings: list[Located] = []
     abstentions: list[Abstention] = []

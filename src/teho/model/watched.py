@@ -206,6 +206,8 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Largest number of threads seen."""
     wait_for_core_s: Union[float, None] = None
     """Time in which its main thread waited for a core."""
+    stdin_is_terminal: Union[bool, None] = None
+    """Whether its standard input is a terminal, so that a person can answer. None: unknown."""
     variables: dict[str, str] = {}
     """Environment variables for the number and place of threads."""
     libraries: dict[str, dict[str, Any]] = {}

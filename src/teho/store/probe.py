@@ -130,6 +130,7 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         cores=tuple(process["cores"]) if "cores" in process else None,
         threads=process.get("threads"),
         wait_for_core_s=process.get("wait_for_core_s"),
+        stdin_is_terminal=process.get("stdin_is_terminal"),
         variables=process.get("variables", {}),
         libraries=libraries,
         loaders=tuple(loaders[number] for number in sorted(loaders)),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
-from teho.explain.where import doing_in
+from teho.explain.where import doing_in, place_of
 from teho.explain.wording import MOST_NAMED, capital, joined, the_ranks
 from teho.model.missing import Missing
 from teho.model.program import Doing, MainProcess
@@ -58,8 +59,13 @@ _TRAFFIC = (
     "job_read_calls_bytes", "job_write_calls_bytes", "net_receive_bytes",
 )  # fmt: skip
 _ASKS = ("input(", "breakpoint(", "pdb.", "getpass(", "sys.stdin")
-"""Calls that wait for a person."""
-_SLEEPS = ("sleep(",)
+"""Calls that wait for a person, or for the next line of a pipe."""
+_SLEEPS = "sleep("
+_SERVES = re.compile(
+    r"/(socketserver|http/server|asyncio/base_events|asyncio/runners|wsgiref/simple_server)\.py:"
+    r"|/(uvicorn|gunicorn|flask|werkzeug|tornado|aiohttp|grpc|zmq)/"
+)
+"""Functions that wait for requests, as a server does for hours."""
 
 
 class _Halt(NamedTuple):
@@ -82,8 +88,9 @@ def judge(context: ProgramContext) -> Findings:
 
     The time since the last step is compared with the usual step and the longest step. Without known
     steps, the whole last minute must be one wait, and the cores and GPUs must be idle for 5 min. A
-    process that waits for a person or sleeps on purpose is not stuck, and neither is a process that
-    computes, reads or writes.
+    process that waits for a person or for requests or sleeps on purpose is not stuck, and neither
+    is a process that computes, reads or writes. If the input is not a terminal, no person can
+    answer a question between two steps.
     """
     end = context.run.end
     if not context.mains or (end is not None and (end.exit_code == 0 or end.on_purpose)):
@@ -150,10 +157,14 @@ def _halt(main: MainProcess, context: ProgramContext) -> _Halt | None:
     if 100 * wall_s < context.limit("one_place_percent") * whole_s:
         return None
     frame = next((one for one in place.frames if not is_library(one.file)), None)
-    if frame is not None and any(word in frame.text for word in (*_ASKS, *_SLEEPS)):
-        return None
     since_s, usual_s = _silence(process, context)
-    if since_s is None:
+    if since_s is None or (frame is not None and _SLEEPS in frame.text):
+        return None
+    asks = frame is not None and any(word in frame.text for word in _ASKS)
+    serves = any(_SERVES.search(place_of(one)) for one in place.frames)
+    if usual_s is None and (asks or serves):
+        return None
+    if asks and process.stdin_is_terminal is not False:
         return None
     call = place.frames[0].function if place.frames else ""
     return _Halt(main, since_s, usual_s, doing_in(process, place), frame, call)

@@ -264,6 +264,7 @@ class Notes:
         return {
             "cores": sorted(os.sched_getaffinity(self._thread)),
             "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+            "stdin_is_terminal": os.isatty(0),
         }
 
     def _moved(self) -> Facts:
