@@ -4,8 +4,8 @@
 
 A person who does not know the rule wrote the programs and `cases.toml`. A program that hangs runs
 until its hang has lasted for 100 s (without steps: until the rule's 5 min are over), and is then
-ended with SIGTERM, as a scheduler does at a time limit. Each control runs to its end, and its report
-is made again and again while it runs: the report of a run that ended well never says stuck.
+ended with SIGTERM, as a scheduler does at a time limit. Each control runs to its end, and its
+report is made again and again while it runs: the report of a run that ended well never says stuck.
 `--at-once` programs run at the same time. The result is one line for each case.
 """
 
