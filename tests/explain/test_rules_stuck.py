@@ -113,6 +113,17 @@ def test_without_steps_everything_must_be_idle_for_minutes():
     assert judged(run_stuck, run_of(stuck(LOCKED, progress=()), cores_used=1.0)) == []
 
 
+def test_a_short_run_without_steps_is_not_judged():
+    short = process(wall_s=299.0, began_s=BEGAN_S, progress=(), at_end=(LOCKED,))
+    assert judged(run_stuck, run_of(short)) == []
+
+
+def test_without_steps_the_whole_time_must_be_idle():
+    # In an hour of 60 bins, the cores were in use 4 min ago.
+    used = repeated((4.0, 56), (0.0, 4))
+    assert judged(run_stuck, run_of(stuck(LOCKED, progress=()), cores_used=used)) == []
+
+
 def test_a_busy_gpu_is_progress():
     assert judged(run_stuck, run_of(stuck(LOCKED), gpus=[gpu(40.0)])) == []
 

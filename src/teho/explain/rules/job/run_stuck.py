@@ -105,7 +105,9 @@ def judge(context: ProgramContext) -> Findings:
     others = len(known) - len(causes)
     first = max(causes, key=lambda halt: halt.since_s)
     spins = any(halt.doing in _SPINS for halt in known)
-    if not spins and not _is_idle(context, first.since_s):
+    # The last step may have ended at any moment of its time bin. Without steps, all bins count.
+    idle_s = first.since_s if first.usual_s is None else first.since_s / 2
+    if not spins and not _is_idle(context, idle_s):
         return
     waiting = f"{_who(causes, known)} {_verb(causes)} in {_places(causes)}"
     behind = ""
@@ -191,7 +193,8 @@ def _silence(process: WatchedProcess, context: ProgramContext) -> tuple[float | 
     """Return the time without a step, if it is too long, and the usual time of a step."""
     progress = process.progress[-1] if process.progress else None
     if progress is None or progress.steps < 2:
-        return context.limit("no_steps_min_s"), None
+        least_s = context.limit("no_steps_min_s")
+        return (least_s if process.wall_s >= least_s else None), None
     since_s = process.until_s - progress.last_s
     pace = progress.steps_per_s
     if progress.steps < context.limit("steps_min") or not pace:
@@ -222,18 +225,18 @@ def _moves_data(context: ProgramContext, halts: Sequence[_Halt]) -> bool:
     return False
 
 
-def _is_idle(context: ProgramContext, since_s: float) -> bool:
+def _is_idle(context: ProgramContext, tail_s: float) -> bool:
     """Return whether the cores and GPUs of the run were idle for this time."""
     for node in context.summary.nodes:
         cpu = node.series.get("job_cpu_s")
-        used = _tail(cpu, context.summary.bin_s, since_s / 2) if cpu else []
+        used = _tail(cpu, context.summary.bin_s, tail_s) if cpu else []
         if not used or max(used) > context.limit("cores_max"):
             return False
         for gpu in node.gpus:
             busy = gpu.series.get("gpu_busy_percent")
             stat = gpu.stats.get("gpu_busy_percent")
             if busy and not isinstance(stat, Missing):
-                values = _tail(busy, context.summary.bin_s, since_s / 2)
+                values = _tail(busy, context.summary.bin_s, tail_s)
                 if values and max(values) > 1.0:
                     return False
     return True
