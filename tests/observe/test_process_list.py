@@ -50,9 +50,13 @@ def test_secrets_are_masked() -> None:
         [sys.executable, "-c", "import time; time.sleep(60)", "--token", "hunter2"]
     )
     try:
-        (found,) = ProcessList().read([process.pid], 1.0)
-        assert "--token" in found.command
-        assert "hunter2" not in found.command
+
+        def command() -> str:
+            (found,) = ProcessList().read([process.pid], 1.0)
+            return found.command
+
+        wait_for(lambda: "--token" in command())  # until it has executed Python
+        assert "hunter2" not in command()
     finally:
         process.kill()
         process.wait()

@@ -29,7 +29,6 @@ class ProcessList:
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._ticks: dict[tuple[int, bytes], int] = {}
-        self._commands: dict[tuple[int, bytes], str] = {}
         self._read_s = 0.0
 
     def read(self, pids: Iterable[int], now_s: float) -> list[ProcessNow]:
@@ -41,7 +40,6 @@ class ProcessList:
         """
         span_s, self._read_s = now_s - self._read_s, now_s
         before, self._ticks = self._ticks, {}
-        commands, self._commands = self._commands, {}
         found: list[ProcessNow] = []
         for pid in pids:
             directory = f"{self._proc}/{pid}"
@@ -51,12 +49,13 @@ class ProcessList:
                     continue
                 pages = slurp(directory + "/statm").split(None, 2)
                 key = pid, stat.start
-                command = commands.get(key) or _command(slurp(directory + "/cmdline"))
+                # Read again each time: a shell may have become another program.
+                command = _command(slurp(directory + "/cmdline"))
             except OSError as error:
                 if error.errno in GONE:
                     continue
                 raise
-            self._ticks[key], self._commands[key] = stat.own_ticks, command
+            self._ticks[key] = stat.own_ticks
             ticks = stat.own_ticks - before[key] if key in before else None
             found.append(
                 ProcessNow(
