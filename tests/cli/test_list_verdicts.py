@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,19 @@ def test_a_run_that_has_changed_is_judged_again(counted: list[Path], home: Path)
     os.utime(changed / "run.json", (2e9, 2e9))
     listed()
     assert counted[2:] == [changed]
+
+
+def test_the_verdict_of_a_deleted_run_is_forgotten(
+    counted: list[Path], home: Path, tmp_path: Path
+) -> None:
+    listed()
+    shutil.rmtree(home / "runs" / "20261123-094500-one-aaaa")
+    listed()
+    (file,) = (tmp_path / "cache").rglob("*.sqlite")
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("select id from verdict").fetchall() == [
+            ("20261123-094600-two-bbbb",)
+        ]
 
 
 def test_other_thresholds_judge_again(

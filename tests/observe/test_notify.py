@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from email import message_from_bytes
 from email.policy import default
+from http.client import BadStatusLine
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,6 +121,15 @@ def test_a_server_that_refuses_is_a_sentence_without_the_secret(server: _Server)
     url = f"http://127.0.0.1:{server.server_port}/hook?secret=1"
     (problem,) = notify([url], NOTICE)
     assert problem == "--notify 127.0.0.1 did not work: Forbidden"
+
+
+def test_an_answer_that_is_not_http_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def urlopen(request: object, timeout: float) -> None:
+        raise BadStatusLine("SSH-2.0")
+
+    monkeypatch.setattr(notify_module, "urlopen", urlopen)
+    (problem,) = notify(["https://example.org/"], NOTICE)
+    assert problem == "--notify example.org did not work: SSH-2.0"
 
 
 @pytest.mark.parametrize(

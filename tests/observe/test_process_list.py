@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import time
 
+import pytest
+
 from support import wait_for
+from teho.observe import process_list
 from teho.observe.process_list import ProcessList
 
 
@@ -60,3 +64,20 @@ def test_secrets_are_masked() -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_thousands_of_processes_are_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(process_list, "read_stat", read.append)
+    processes, pids = ProcessList(), range(1, 2561)
+    for second in range(20):
+        processes.read(pids, float(second))
+    assert len(read) == 2 * len(pids)  # once in 10 s
+
+
+def test_what_cannot_be_read_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(process_list, "read_stat", refuse)
+    assert ProcessList().read([1], 0.0) == []

@@ -95,6 +95,38 @@ def test_many_nodes_are_connected_by_one_look(run: Path) -> None:
         publisher.close()
 
 
+def test_a_node_that_starts_later_is_watched_too(run: Path) -> None:
+    viewer, publisher = Viewer(run, []), Publisher(run, HERE, 1)
+    publisher.look(time.monotonic())
+    viewer.add([node()])
+    viewer._renew()  # the address on the route to the node is known only now
+
+    def look_and_publish() -> bool:
+        publisher.look(time.monotonic())
+        publisher.publish(sample(time.monotonic()), time.monotonic())
+        viewer.poll(0.05)
+        return HERE in viewer.newest and viewer.newest[HERE].way == "connection"
+
+    wait_for(look_and_publish)
+    viewer.close()
+    publisher.close()
+
+
+def test_without_more_threads_the_sample_is_a_file(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    lease(run, addresses=("127.0.0.1:9",))
+    publisher = Publisher(run, HERE, 1)
+    publisher.look(0.0)
+    publisher.publish(sample(1.0), 0.0)
+    assert now_file(run, HERE).exists()
+    publisher.close()
+
+
 def test_two_viewers_get_each_sample(run: Path) -> None:
     viewers, publisher = [Viewer(run, [node()]) for _ in range(2)], Publisher(run, HERE, 1)
     publisher.look(time.monotonic())

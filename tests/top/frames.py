@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from teho.explain.now import nodes_now
+from teho.explain.now import NewestValues
 from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.document import Report
@@ -89,7 +89,7 @@ def frame(busy: dict[str, Sequence[float | None]], *, ages_s: dict[str, float] |
         )
         for one in nodes
     }  # fmt: skip
-    return Frame(report, nodes_now(run, newest, 1000.0), 3600.0)
+    return Frame(report, NewestValues().nodes(run, newest, 1000.0), 3600.0)
 
 
 WATCHED = WatchedProcess(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.model.missing import Missing, Reason
-from teho.show.top.frame import is_silent, worst_first
+from teho.show.top.frame import worst_first
 from top.frames import NO_SM, frame
 
 
@@ -32,7 +32,7 @@ def test_a_node_without_a_sample_has_no_values() -> None:
     assert node is not None
     assert node.age_s is None
     assert all(isinstance(value, Missing) for value in node.values.values())
-    assert is_silent(node)
+    assert node.is_silent
 
 
 def test_the_worst_nodes_are_first() -> None:

@@ -48,11 +48,6 @@ class WatchPlan(NamedTuple):
     targets: tuple[str, ...]
     action: StuckAction | None
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
-        return not self.targets and self.action is None
-
 
 def read_plan(targets: Sequence[str], if_stuck: str | None) -> WatchPlan:
     """Read the options `--notify` and `--if-stuck`.

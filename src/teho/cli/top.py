@@ -169,14 +169,14 @@ def _documents(source: Source, *, once: bool) -> Iterator[Report]:
 
 
 def _print(documents: Iterator[Report], form: str) -> None:
-    import json
+    import msgspec
 
     from teho.cli.output import Output
     from teho.show.json.report import render_json
 
     for document in documents:
         if form == "json":
-            click.echo(json.dumps(json.loads(render_json(document)), ensure_ascii=False))
+            click.echo(msgspec.json.format(render_json(document), indent=-1))
             sys.stdout.flush()
         else:
             Output("text", None, "default").show(document)

@@ -14,7 +14,7 @@ from teho.model.run import Node, Run
 from teho.model.summary import Figure
 from teho.observe.viewer import Received
 
-__all__ = ["NewestValues", "nodes_now"]
+__all__ = ["NewestValues"]
 
 _NO_SAMPLE = Missing(Reason.UNRECORDED, "this node has sent no sample")
 _NOT_IN_SAMPLE = Missing(Reason.UNRECORDED, "the newest sample does not have this value")
@@ -27,7 +27,13 @@ class NewestValues:
         self._known: dict[str, tuple[LiveSample | None, Node, NodeNow]] = {}
 
     def nodes(self, run: Run, newest: Mapping[str, Received], now_s: float) -> tuple[NodeNow, ...]:
-        """Return the same as `nodes_now`."""
+        """Return each node of a run with its newest values.
+
+        Args:
+            run: the description of the recording.
+            newest: node -> its newest sample.
+            now_s: monotonic time.
+        """
         found = []
         for node in run.nodes:
             received = newest.get(node.name)
@@ -41,17 +47,6 @@ class NewestValues:
                 self._known[node.name] = sample, node, now
             found.append(now)
         return tuple(found)
-
-
-def nodes_now(run: Run, newest: Mapping[str, Received], now_s: float) -> tuple[NodeNow, ...]:
-    """Return each node of a run with its newest values.
-
-    Args:
-        run: the description of the recording.
-        newest: node -> its newest sample.
-        now_s: monotonic time.
-    """
-    return tuple(_node(node, newest.get(node.name), now_s) for node in run.nodes)
 
 
 def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:

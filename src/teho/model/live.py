@@ -10,7 +10,11 @@ from teho.model.device import Device
 from teho.model.run import Node
 from teho.model.summary import Figure
 
-__all__ = ["GpuNow", "Hello", "Lease", "LiveSample", "NodeNow", "ProcessNow"]
+__all__ = ["SILENT_S", "GpuNow", "Hello", "Lease", "LiveSample", "NodeNow", "ProcessNow"]
+
+SILENT_S = 12.0
+"""If a node sends nothing for longer, its values are not shown: recorders write at least every
+10 s, and a shared file system may need some time."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,3 +92,8 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuNow, ...] = ()
     processes: tuple[ProcessNow, ...] = ()
     """Those with the most CPU time first; empty if they are not known."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether its values are too old to be shown."""
+        return self.age_s is None or self.age_s > SILENT_S

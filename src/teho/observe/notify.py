@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from email.message import EmailMessage
+from http.client import HTTPException
 from typing import Literal, NamedTuple
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -79,7 +80,7 @@ def notify(targets: Sequence[str], notice: Notice) -> list[str]:
                 _mail(target.removeprefix(_MAIL), notice)
             else:
                 _command(target, notice)
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
+        except (OSError, ValueError, HTTPException, subprocess.SubprocessError) as error:
             # A URL may be a secret, so only its host is named.
             name = urlsplit(target).hostname if _is_url(target) else target.partition(" ")[0]
             problems.append(f"--notify {name} did not work: {_words_of(error)}")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from teho.config.privacy import masked_command, readable
-from teho.devices.host.procstat import GONE, read_stat, slurp
+from teho.devices.host.procstat import read_stat, slurp
 from teho.model.live import ProcessNow
 
 __all__ = ["ProcessList"]
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MOST_PER_S = 256
+"""Most processes that are read in a second: a recorder must not become slow if it is watched."""
 _MOST = 64
 """Processes that are sent; those with the most CPU time come first."""
 _LONGEST_COMMAND = 160
@@ -29,16 +31,22 @@ class ProcessList:
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._ticks: dict[tuple[int, bytes], int] = {}
-        self._read_s = 0.0
+        self._read_s = float("-inf")
+        self._newest: list[ProcessNow] = []
 
-    def read(self, pids: Iterable[int], now_s: float) -> list[ProcessNow]:
+    def read(self, pids: Collection[int], now_s: float) -> list[ProcessNow]:
         """Return the processes that exist, those with the most CPU time first.
+
+        If there are very many processes, most calls return the list of an earlier call.
 
         Args:
             pids: the program's processes.
             now_s: monotonic time.
         """
-        span_s, self._read_s = now_s - self._read_s, now_s
+        span_s = now_s - self._read_s
+        if span_s < len(pids) / _MOST_PER_S:
+            return self._newest
+        self._read_s = now_s
         before, self._ticks = self._ticks, {}
         found: list[ProcessNow] = []
         for pid in pids:
@@ -51,10 +59,8 @@ class ProcessList:
                 key = pid, stat.start
                 # Read again each time: a shell may have become another program.
                 command = _command(slurp(directory + "/cmdline"))
-            except OSError as error:
-                if error.errno in GONE:
-                    continue
-                raise
+            except (OSError, ValueError):
+                continue  # it has ended, or it cannot be read
             self._ticks[key] = stat.own_ticks
             ticks = stat.own_ticks - before[key] if key in before else None
             found.append(
@@ -62,15 +68,14 @@ class ProcessList:
                     pid=pid,
                     parent=int(stat.parent),
                     command=command,
-                    cpu_percent=None
-                    if ticks is None or span_s <= 0
-                    else 100 * ticks / _TICKS_PER_S / span_s,
+                    cpu_percent=None if ticks is None else 100 * ticks / _TICKS_PER_S / span_s,
                     resident_bytes=int(pages[1]) * _PAGE_BYTES,
                     threads=stat.threads,
                 )
             )
         found.sort(key=lambda one: (-(one.cpu_percent or 0.0), one.pid))
-        return found[:_MOST]
+        self._newest = found[:_MOST]
+        return self._newest
 
 
 def _command(content: bytes) -> str:

@@ -121,7 +121,8 @@ class _Viewer:
             self._connecting = threading.Thread(
                 target=self._try, args=(lease, node), name="viewer", daemon=True
             )
-            self._connecting.start()
+            with contextlib.suppress(RuntimeError):  # no more threads: the sample is a file
+                self._connecting.start()
 
     def _try(self, lease: Lease, node: str) -> None:
         hello = msgspec.json.encode(Hello(token=lease.token, node=node)) + b"\n"

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from teho.model.live import Hello, Lease, LiveSample
+from teho.model.live import SILENT_S, Hello, Lease, LiveSample
 from teho.model.run import Node
 from teho.process.json_lines import LineReader, LineTooLongError
 from teho.store.layout import lease_folder, now_file, replace_file, safe_name
@@ -33,9 +33,6 @@ _HOSTS_TRIED = 3
 _LONGEST_S = 0.2
 """Longest time for reading what has come."""
 _FILE_S = 1.0
-_SILENT_S = 12.0
-"""The recording has a node's rows after 10 s at most, and a file system may show them later."""
-
 Way = Literal["connection", "file", "recording"]
 
 
@@ -66,7 +63,7 @@ class Viewer:
         self.newest: dict[str, Received] = {}
         self.problem = ""
         self._directory = directory
-        self._nodes = {node.name: node for node in nodes}
+        self._nodes: dict[str, Node] = {}
         self._token = secrets.token_hex(16)
         self._number = 0
         self._renewed_s = self._filed_s = float("-inf")
@@ -74,7 +71,7 @@ class Viewer:
         self._listener: socket.socket | None = None
         self._connected: dict[str, _Connection] = {}
         self._open: set[_Connection] = set()
-        self._read_s = dict.fromkeys(self._nodes, float("-inf"))
+        self._read_s: dict[str, float] = {}
         host = safe_name(os.uname().nodename) or "viewer"
         self._lease = lease_folder(directory) / f"{host}-{os.getpid()}-{self._token[:8]}.json"
         self._remove_dead(host)
@@ -82,10 +79,19 @@ class Viewer:
             self._listener = socket.create_server(("", 0), backlog=1024)
             self._listener.setblocking(False)
             self._selector.register(self._listener, selectors.EVENT_READ)
-        self._addresses = tuple(self._own_addresses()) if self._listener else ()
+        self._addresses: tuple[str, ...] = ()
+        self.add(nodes)
         self._renew()
-        for node in nodes:
+
+    def add(self, nodes: Sequence[Node]) -> None:
+        """Watch these nodes too: the recorders of a job do not all start at the same moment."""
+        new = [node for node in nodes if node.name not in self._nodes]
+        for node in new:
+            self._nodes[node.name] = node
+            self._read_s[node.name] = float("-inf")
             self._read_recording(node)
+        if new and self._listener and len(self._addresses) < _HOSTS_TRIED:
+            self._addresses = tuple(self._own_addresses())
 
     def poll(self, wait_s: float) -> None:
         """Receive what has come, and wait for at most this time if there is nothing."""
@@ -222,7 +228,7 @@ class Viewer:
             if name in self._connected:
                 continue
             known = self.newest.get(name)
-            if known is None or now_s - max(known.at_s, self._read_s[name]) > _SILENT_S:
+            if known is None or now_s - max(known.at_s, self._read_s[name]) > SILENT_S:
                 self._read_s[name] = now_s
                 self._read_recording(node)
             with contextlib.suppress(OSError, msgspec.MsgspecError):

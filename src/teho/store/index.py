@@ -294,10 +294,11 @@ class _Cache:
                 "insert or replace into run values (?, ?, ?, ?)",
                 [(self._runs, *row) for row in fresh],
             )
-            self._connection.executemany(
-                "delete from run where home = ? and id = ?",
-                [(self._runs, run_id) for run_id in gone],
-            )
+            for table in ("run", "verdict"):
+                self._connection.executemany(
+                    f"delete from {table} where home = ? and id = ?",  # noqa: S608 - our own names
+                    [(self._runs, run_id) for run_id in gone],
+                )
 
     def verdicts(self, judge: str) -> dict[str, tuple[int, str]]:
         """Return the stamp and verdict of each run that this judge has judged."""
@@ -309,7 +310,10 @@ class _Cache:
         with contextlib.suppress(sqlite3.Error), self._connection:
             self._connection.executemany(
                 "insert or replace into verdict values (?, ?, ?, ?, ?)",
-                [(self._runs, run_id, *row[:1], judge, row[1]) for run_id, row in found.items()],
+                [
+                    (self._runs, run_id, stamp, judge, words)
+                    for run_id, (stamp, words) in found.items()
+                ],
             )
 
     def close(self) -> None:

@@ -11,7 +11,6 @@ from teho.model.live import GpuNow, NodeNow
 from teho.model.missing import Missing, Reason
 from teho.show.build.layout import column, table
 from teho.show.cells import BUSY_MEANS
-from teho.show.top.frame import is_silent
 
 __all__ = ["top_document"]
 
@@ -53,7 +52,7 @@ def _fresh(node: NodeNow, value: Cell) -> Cell:
     """Return a value, or why it is not shown: the value of a silent node may have changed."""
     if node.age_s is None:
         return Missing(Reason.UNRECORDED, "this node has sent no sample")
-    if is_silent(node):
+    if node.is_silent:
         return Missing(Reason.UNRECORDED, f"this node has sent nothing for {node.age_s:.0f} s")
     return value
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.console import Console
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Click
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -124,18 +126,18 @@ class _List(ScrollView, can_focus=True):
         if self._key:
             self.post_message(self.Opened(self._key))
 
-    def on_click(self, event: object) -> None:
+    def on_click(self, event: Click) -> None:
         """Open the row under the mouse."""
-        place = getattr(event, "y", 0) + self.scroll_offset.y
+        place = event.y + self.scroll_offset.y
         if place < len(self._rows) and self._rows[place].key:
             self._key = self._rows[place].key
             self.open()
 
 
-def _strip(text: Text, width: int, console: object) -> Strip:
+def _strip(text: Text, width: int, console: Console) -> Strip:
     shown = text.copy()
     shown.truncate(width, pad=True)
-    return Strip(list(shown.render(console)), width)  # type: ignore[arg-type]
+    return Strip(list(shown.render(console)), width)
 
 
 class TopApp(App[None]):

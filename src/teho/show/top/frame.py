@@ -11,11 +11,17 @@ from teho.model.missing import Missing
 from teho.model.summary import Figure
 from teho.model.watched import WatchedProcess
 
-__all__ = ["SILENT_S", "Curve", "Frame", "Source", "is_silent", "known", "worst_first"]
+__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source", "known", "worst_first"]
 
-SILENT_S = 12.0
-"""If a node sends nothing for longer, its values are not shown: recorders write at least every
-10 s, and a shared file system may need some time."""
+CURVES = {
+    "gpu_busy_percent": 100.0,
+    "gpu_sm_active_percent": 100.0,
+    "gpu_memory_used_bytes": None,
+    "gpu_power_w": None,
+}
+"""Metric of a curve -> its largest value; None: the limit of the device."""
+KEPT = 600
+"""Samples of a curve."""
 
 
 class Curve(NamedTuple):
@@ -66,11 +72,6 @@ class Source(Protocol):
         """End watching."""
 
 
-def is_silent(node: NodeNow) -> bool:
-    """Return whether the values of a node are too old to be shown."""
-    return node.age_s is None or node.age_s > SILENT_S
-
-
 def known(values: Mapping[str, Figure], metric: str) -> float | None:
     """Return the value of a metric; None if it is missing."""
     value = values.get(metric)
@@ -89,7 +90,7 @@ def worst_first(nodes: Sequence[NodeNow]) -> list[NodeNow]:
     """
 
     def key(node: NodeNow) -> tuple[int, float, str]:
-        if is_silent(node):
+        if node.is_silent:
             return 0, 0.0, node.node.name
         shares = [_busy(gpu) for gpu in node.gpus]
         least = [share for share in shares if share is not None]

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
 from rich.text import Text
 
-from teho.explain.where import doing_in
+from teho.explain.where import spent_by
 from teho.model.document import Fact
 from teho.model.live import GpuNow, NodeNow, ProcessNow
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing
-from teho.model.watched import WatchedProcess, is_library
+from teho.model.watched import WatchedProcess
 from teho.show.cells import MARKS, cell_text, plain, quantity
 from teho.show.text.document import VERDICT_STYLES
 from teho.show.text.flow import flow, words
 from teho.show.top.braille import braille
-from teho.show.top.frame import Curve, Frame, is_silent, known, worst_first
+from teho.show.top.frame import CURVES, Curve, Frame, known, worst_first
 from teho.units import format_bytes, format_duration
 
 __all__ = ["Row", "View", "gpu_view", "head", "job_view", "node_view", "process_view"]
@@ -35,12 +36,6 @@ _LABEL = 17
 _MOST_CORES = 64
 """Largest number of cores that the line of a node shows."""
 _DIM = "dim"
-_CURVES = (
-    ("gpu_busy_percent", 100.0),
-    ("gpu_sm_active_percent", 100.0),
-    ("gpu_memory_used_bytes", None),
-    ("gpu_power_w", None),
-)
 _HEAD_FACTS = ("job_id", "steps_per_s", "gpu_energy_j", "cost", "cost_unused")
 
 
@@ -137,7 +132,7 @@ def _cells(nodes: Sequence[NodeNow]) -> int:
 
 def _node_line(node: NodeNow, name: int, cells: int) -> Text:
     line = Text(f"{plain(node.node.name)[:name]:<{name}}")
-    if is_silent(node):
+    if node.is_silent:
         said = "has sent no sample" if node.age_s is None else "has sent nothing for "
         line.append(f"  {said}", "bold yellow")
         if node.age_s is not None:
@@ -224,7 +219,7 @@ def node_view(frame: Frame, name: str, width: int) -> View:
     title = Text(f"node {plain(name)}", "bold")
     title.append(f"  {_age(node)}", _DIM)
     rows: list[Row] = []
-    if is_silent(node):
+    if node.is_silent:
         rows.append(
             Row(
                 Text(
@@ -360,19 +355,19 @@ def process_view(
     if watched is None:
         rows.append(Row(Text("The probe did not record this process.", _DIM)))
         return View(title, rows).cut(width)
-    stacks = watched.at_end or watched.stacks
-    whole_s = sum(seen.wall_s for seen in stacks)
+    recent = watched
+    if watched.at_end:
+        recent = msgspec.structs.replace(watched, stacks=watched.at_end)
+    spent = spent_by(recent)
+    whole_s = sum(one.wall_s for one in spent)
     when = "in the last minute" if watched.at_end else "since its start"
     rows.append(Row(Text(f"Main thread {when}, % of the time", "bold")))
-    doings: dict[str, float] = {}
+    doings = {one.doing.value: one.wall_s for one in spent}
     lines: dict[str, float] = {}
-    for seen in stacks:
-        doing = doing_in(watched, seen).value
-        doings[doing] = doings.get(doing, 0.0) + seen.wall_s
-        frame_ = next((one for one in seen.frames if not is_library(one.file)), None)
-        if frame_ is not None:
-            place = f"{frame_.file.rpartition('/')[2]}:{frame_.line}  {frame_.text}"
-            lines[place] = lines.get(place, 0.0) + seen.wall_s
+    for one in spent:
+        for at, wall_s in one.lines:
+            place = f"{at.file.rpartition('/')[2]}:{at.line}  {at.text}"
+            lines[place] = lines.get(place, 0.0) + wall_s
     for sums in (doings, lines):
         ordered = sorted(sums.items(), key=lambda pair: -pair[1])[:_MOST_LINES]
         for text, wall_s in ordered:
@@ -410,7 +405,7 @@ def gpu_view(
     title.append(f"  {plain(gpu.device.name)}  {_age(node)}", _DIM)
     rows: list[Row] = []
     by_metric = {curve.metric: curve for curve in curves}
-    for metric, top in _CURVES:
+    for metric, top in CURVES.items():
         curve = by_metric.get(metric)
         if curve is not None and any(value is not None for value in curve.values):
             rows += _curve_rows(curve, gpu, top, width, 3 if height >= 24 else 2)

@@ -9,24 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from teho.config.settings import Settings
+from teho.errors import RecordingError
 from teho.explain.now import NewestValues
 from teho.model.document import Report
 from teho.model.run import Run, RunState
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
 from teho.show.loaded import LoadedRun
-from teho.show.top.frame import Curve, Frame
+from teho.show.top.frame import CURVES, KEPT, Curve, Frame
 from teho.store.read import rows_of_node
 
-__all__ = ["CURVE_METRICS", "LiveSource"]
+__all__ = ["LiveSource"]
 
-CURVE_METRICS = (
-    "gpu_busy_percent", "gpu_sm_active_percent", "gpu_memory_used_bytes", "gpu_power_w",
-)  # fmt: skip
 _REPORT_S = 10.0
 """The recording has new rows after this time."""
-_KEPT = 600
-"""Samples of the GPU whose curves are shown."""
 
 
 class LiveSource:
@@ -47,15 +43,18 @@ class LiveSource:
         self._state = loaded.state
         self._reported_s = time.monotonic()
         self._reporting: threading.Thread | None = None
+        self._problem = ""
+        """Why the report is not renewed."""
         self._viewer = Viewer(directory, loaded.run.nodes)
         self._values = NewestValues()
         self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
-            lambda: deque(maxlen=_KEPT)
+            lambda: deque(maxlen=KEPT)
         )
         self._curves_of: tuple[str, str] | None = None
 
     def poll(self) -> None:
         """Take the samples that have come; begin a new report if it is time."""
+        self._viewer.add(self._run.nodes)
         self._viewer.poll(0.0)
         if self._curves_of is not None:
             self._keep(*self._curves_of)
@@ -71,8 +70,8 @@ class LiveSource:
         nodes = self._values.nodes(self._run, self._viewer.newest, time.monotonic())
         limits = [node.allocation.time_limit_s for node in self._run.nodes]
         known = [limit for limit in limits if limit]
-        notes = (self._viewer.problem,) if self._viewer.problem else ()
-        return Frame(self._report, nodes, min(known, default=None), notes)
+        notes = filter(None, (self._problem, self._viewer.problem))
+        return Frame(self._report, nodes, min(known, default=None), tuple(notes))
 
     def curves(self, node: str, position: int) -> Sequence[Curve]:
         """Return the metrics of a GPU over the last minutes."""
@@ -87,8 +86,7 @@ class LiveSource:
         samples = list(self._seen[place])
         times = [elapsed_s for elapsed_s, _ in samples]
         return [
-            Curve(metric, times, [values.get(metric) for _, values in samples])
-            for metric in CURVE_METRICS
+            Curve(metric, times, [values.get(metric) for _, values in samples]) for metric in CURVES
         ]
 
     def process(self, node: str, pid: int) -> WatchedProcess | None:
@@ -101,8 +99,13 @@ class LiveSource:
         self._viewer.close()
 
     def _renew(self) -> None:
-        loaded = LoadedRun(self._directory, self._settings)
-        report = loaded.view_with(plots=False)
+        try:
+            loaded = LoadedRun(self._directory, self._settings)
+            report = loaded.view_with(plots=False)
+        except RecordingError as error:  # somebody has deleted or moved the recording
+            self._problem = error.found
+            return
+        self._problem = ""
         self._run, self._state, self._report = loaded.run, loaded.state, report
         self._watched = loaded.processes
 
@@ -110,11 +113,11 @@ class LiveSource:
         """Read what the recording has of a GPU."""
         kept = self._seen[node, device]
         kept.clear()
-        rows = rows_of_node(self._directory, node, "gpu", ["elapsed_s", *CURVE_METRICS], [])
+        rows = rows_of_node(self._directory, node, "gpu", ["elapsed_s", *CURVES], [])
         if rows is None or device not in rows.places:
             return
-        for row in rows.of(device).slice(max(0, len(rows.of(device)) - _KEPT)).to_pylist():
-            values = {metric: row[metric] for metric in CURVE_METRICS if row[metric] is not None}
+        for row in rows.of(device).slice(max(0, len(rows.of(device)) - KEPT)).to_pylist():
+            values = {metric: row[metric] for metric in CURVES if row[metric] is not None}
             kept.append((row["elapsed_s"], values))
 
     def _keep(self, node: str, device: str) -> None:
@@ -126,5 +129,5 @@ class LiveSource:
             return
         for row in received.sample.rows:
             if row["device"] == device:
-                values = {metric: row[metric] for metric in CURVE_METRICS if metric in row}
+                values = {metric: row[metric] for metric in CURVES if metric in row}
                 kept.append((received.sample.elapsed_s, values))

@@ -10,19 +10,16 @@ from pathlib import Path
 import msgspec
 
 from teho.config.settings import Settings
-from teho.explain.now import nodes_now
+from teho.explain.now import NewestValues
 from teho.model.document import Report
 from teho.model.live import LiveSample
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.loaded import LoadedRun
-from teho.show.top.frame import Curve, Frame
-from teho.show.top.live import CURVE_METRICS
+from teho.show.top.frame import CURVES, KEPT, Curve, Frame
 from teho.store.read import samples_of_node
 
 __all__ = ["ReplaySource"]
-
-_KEPT = 600
 
 
 class ReplaySource:
@@ -47,6 +44,7 @@ class ReplaySource:
             for name, samples in self._samples.items()
         }
         self._last_s = max((times[-1] for times in self._times.values() if times), default=0.0)
+        self._values = NewestValues()
         self._began_s = time.monotonic()
 
     @property
@@ -67,7 +65,7 @@ class ReplaySource:
                 before = samples[count - 2] if count > 1 else None
                 sample = samples[count - 1]
                 newest[name] = Received(sample, sample.elapsed_s, before, "recording")
-        nodes = nodes_now(self._run, newest, at_s)
+        nodes = self._values.nodes(self._run, newest, at_s)
         # The verdict is about the whole run, so it is not shown before the end.
         report = self._whole if at_s >= self._last_s else _so_far(self._whole)
         return Frame(report, nodes, None, (f"replay at {self._speed:g} times the speed",))
@@ -81,14 +79,12 @@ class ReplaySource:
         shown: list[LiveSample] = self._samples[node][: bisect_right(self._times[node], self.at_s)]
         rows = [
             (sample.elapsed_s, row)
-            for sample in shown[-_KEPT:]
+            for sample in shown[-KEPT:]
             for row in sample.rows
             if row["device"] == device
         ]
         times = [elapsed_s for elapsed_s, _ in rows]
-        return [
-            Curve(metric, times, [row.get(metric) for _, row in rows]) for metric in CURVE_METRICS
-        ]
+        return [Curve(metric, times, [row.get(metric) for _, row in rows]) for metric in CURVES]
 
     def process(self, node: str, pid: int) -> WatchedProcess | None:
         """Return None: a recording has no list of processes."""

@@ -40,6 +40,7 @@ THRESHOLDS = {
         90.0, "%", "a process that is stuck waits in one line of the program"
     ),
     "cores_max": chosen(0.2, "cores", "threads that only check a clock use less than this"),
+    "gpu_busy_max_percent": chosen(1.0, "%", "a GPU that is busier than this makes progress"),
     "bytes_max_per_s": chosen(
         1e5, "bytes/s", "a program that reads or writes more than this makes progress"
     ),
@@ -237,7 +238,7 @@ def _is_idle(context: ProgramContext, tail_s: float) -> bool:
             stat = gpu.stats.get("gpu_busy_percent")
             if busy and not isinstance(stat, Missing):
                 values = _tail(busy, context.summary.bin_s, tail_s)
-                if values and max(values) > 1.0:
+                if values and max(values) > context.limit("gpu_busy_max_percent"):
                     return False
     return True
 
