@@ -59,6 +59,9 @@ class Gpus:
             for device, (own, used) in zip(self.devices, self.readings, strict=True)
         }
 
+    def processes(self) -> dict:
+        return {}
+
     def alerts(self) -> list[str]:
         return []
 

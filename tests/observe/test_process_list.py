@@ -21,16 +21,16 @@ def test_a_process_that_computes_is_first() -> None:
     try:
         processes = ProcessList()
         pids = [idle.pid, busy.pid]
-        first = processes.read(pids, time.monotonic())
+        first = processes.read(pids, time.monotonic(), {})
         assert [one.cpu_percent for one in first] == [None, None]
 
         def shares() -> list[tuple[int, float]]:
             time.sleep(0.1)
-            found = processes.read(pids, time.monotonic())
+            found = processes.read(pids, time.monotonic(), {})
             return [(one.pid, one.cpu_percent or 0.0) for one in found]
 
         wait_for(lambda: (shares() or [(0, 0.0)])[0][1] > 0)
-        busiest = processes.read(pids, time.monotonic())
+        busiest = processes.read(pids, time.monotonic(), {})
         assert {one.pid for one in busiest} == set(pids)
         by_pid = {one.pid: one for one in busiest}
         assert by_pid[idle.pid].command == "sleep 60"
@@ -46,7 +46,7 @@ def test_a_process_that_computes_is_first() -> None:
 def test_a_process_that_has_ended_is_left_out() -> None:
     ended = subprocess.Popen(["true"])
     wait_for(lambda: ended.poll() is not None)
-    assert ProcessList().read([ended.pid], 1.0) == []
+    assert ProcessList().read([ended.pid], 1.0, {}) == []
 
 
 def test_secrets_are_masked() -> None:
@@ -56,7 +56,7 @@ def test_secrets_are_masked() -> None:
     try:
 
         def command() -> str:
-            (found,) = ProcessList().read([process.pid], 1.0)
+            (found,) = ProcessList().read([process.pid], 1.0, {})
             return found.command
 
         wait_for(lambda: "--token" in command())  # until it has executed Python
@@ -71,7 +71,7 @@ def test_thousands_of_processes_are_read_less_often(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(process_list, "read_stat", read.append)
     processes, pids = ProcessList(), range(1, 2561)
     for second in range(20):
-        processes.read(pids, float(second))
+        processes.read(pids, float(second), {})
     assert len(read) == 2 * len(pids)  # once in 10 s
 
 
@@ -80,4 +80,38 @@ def test_what_cannot_be_read_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
         raise OSError(errno.EMFILE, "too many open files")
 
     monkeypatch.setattr(process_list, "read_stat", refuse)
-    assert ProcessList().read([1], 0.0) == []
+    assert ProcessList().read([1], 0.0, {}) == []
+
+
+def test_each_process_has_its_rank_and_its_memory_on_each_gpu() -> None:
+    torchrun = {"TORCHELASTIC_RUN_ID": "x", "RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}
+    torchrun |= {"LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "1", "MASTER_ADDR": "a", "MASTER_PORT": "1"}
+    long = {f"VARIABLE_{number}": "x" * 100 for number in range(100)}
+    ranked = subprocess.Popen(["sleep", "60"], env={**long, **os.environ, **torchrun})
+    alone = subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"]})
+    pids = [ranked.pid, alone.pid]
+    try:
+        wait_for(lambda: [one.command for one in ProcessList().read(pids, 1.0, {})] == 2 * ["sleep 60"])
+        memory = {"GPU-0": {ranked.pid: 7e9, 1: 1e9}, "GPU-1": {ranked.pid: None}, "GPU-2": {}}
+        found = {one.pid: one for one in ProcessList().read(pids, 1.0, memory)}
+        assert found[ranked.pid].rank == 3
+        assert found[ranked.pid].gpu_memory_bytes == {"GPU-0": 7e9, "GPU-1": None}
+        assert found[alone.pid].rank is None
+        assert found[alone.pid].gpu_memory_bytes == {}
+    finally:
+        for process in (ranked, alone):
+            process.kill()
+            process.wait()
+
+
+def test_processes_on_a_gpu_are_always_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_list, "_MOST", 1)
+    others = [subprocess.Popen(["sleep", "60"]) for _ in range(3)]
+    try:
+        pids = [process.pid for process in others]
+        (found,) = ProcessList().read(pids, 1.0, {"GPU-0": {pids[2]: 1e9}})
+        assert found.pid == pids[2]
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()

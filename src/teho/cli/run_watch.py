@@ -185,12 +185,11 @@ class _Watcher:
             )
 
     def _look_for_limit(self, loaded: LoadedRun) -> None:
-        limits = [node.allocation.time_limit_s for node in loaded.run.nodes]
-        known = [limit_s for limit_s in limits if limit_s]
-        if not known or self._told_limit:
+        limit_s = loaded.run.limit_s
+        if limit_s is None or self._told_limit:
             return
-        left_s = min(known) - loaded.summary.elapsed_s
-        if left_s <= _BEFORE_LIMIT_S < min(known):
+        left_s = limit_s - loaded.summary.elapsed_s
+        if left_s <= _BEFORE_LIMIT_S < limit_s:
             self._told_limit = True
             sentence = f"The job reaches its time limit in {format_duration(left_s)}."
             self._tell(loaded, "time_limit", sentence, f"{sentence}\n\n{loaded.view.verdict}")

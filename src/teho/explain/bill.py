@@ -51,6 +51,8 @@ class RunBill(msgspec.Struct, frozen=True, kw_only=True):
     """Units for the time in which the GPUs, or else the cores, were not used."""
     unused_is_of: str = ""
     """`GPUs` or `cores`."""
+    at_limit: Figure | None = None
+    """Units if the run goes on until the time limit of its job; None: no limit is known."""
     notes: tuple[str, ...] = ()
 
 
@@ -96,6 +98,7 @@ def bill_of(run: Run, summary: Summary) -> RunBill | None:
         cost=cost,
         unused=unused,
         unused_is_of=of,
+        at_limit=used.cost(run.limit_s).amount if run.limit_s else None,
         notes=tuple(used.notes()),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,11 +12,26 @@ from teho.model.metric import METRICS_BY_NAME, Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.run import Node, Run
 from teho.model.summary import Figure
+from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 
-__all__ = ["NewestValues"]
+__all__ = [
+    "NewestValues",
+    "busy_percent",
+    "fullest_percent",
+    "known",
+    "recent_pace",
+    "total_power_w",
+    "worst_first_key",
+]
 
+_RECENT_S = 60.0
 _NO_SAMPLE = Missing(Reason.UNRECORDED, "this node has sent no sample")
+_NAMES: Mapping[Scope, Mapping[str, None]] = {
+    scope: {metric.name: None for metric in metrics_of(scope) if not metric.per_core}
+    for scope in ("node", "gpu")
+}
+"""The metrics of a device that have one value, in their order."""
 _NOT_IN_SAMPLE = Missing(Reason.UNRECORDED, "the newest sample does not have this value")
 
 
@@ -61,16 +76,13 @@ def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
     nothing = _NOT_IN_SAMPLE if sample else _NO_SAMPLE
     absences = {(one.device, one.metric): one.missing for one in node.absences}
 
-    def values(scope: Scope, device: str) -> dict[str, Figure]:
-        row, earlier = rows.get(device, {}), before.get(device, {})
-        found: dict[str, Figure] = {}
-        for metric in metrics_of(scope):
-            if metric.per_core:
-                continue
-            value = _value(metric.name, row, earlier, span_s)
-            missing = absences.get((device, metric.name), nothing)
-            found[metric.name] = missing if value is None else value
-        return found
+    def values(scope: Scope, device: str) -> Mapping[str, Figure]:
+        missing = {
+            metric: why for (of, metric), why in absences.items() if of == device
+        }
+        return _Values(
+            scope, rows.get(device, {}), before.get(device, {}), span_s, missing, nothing
+        )
 
     return NodeNow(
         node=node,
@@ -92,6 +104,38 @@ def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
     )
 
 
+class _Values(Mapping[str, Figure]):
+    """Metric -> its newest value. Of many GPUs only a few values are shown, and computed."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        row: Mapping[str, Any],
+        earlier: Mapping[str, Any],
+        span_s: float,
+        absences: Mapping[str, Missing],
+        nothing: Missing,
+    ) -> None:
+        self._names = _NAMES[scope]
+        self._row = row
+        self._earlier = earlier
+        self._span_s = span_s
+        self._absences = absences
+        self._nothing = nothing
+
+    def __getitem__(self, name: str) -> Figure:
+        if name not in self._names:
+            raise KeyError(name)
+        value = _value(name, self._row, self._earlier, self._span_s)
+        return self._absences.get(name, self._nothing) if value is None else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 def _rows(sample: LiveSample) -> dict[str, dict[str, Any]]:
     return {row["device"]: row for row in sample.rows}
 
@@ -105,3 +149,65 @@ def _value(
         return value
     first = earlier.get(name)
     return (value - first) / span_s if first is not None and span_s > 0 else None
+
+
+def known(values: Mapping[str, Figure], metric: str) -> float | None:
+    """Return the value of a metric; None if it is missing."""
+    value = values.get(metric)
+    return None if value is None or isinstance(value, Missing) else value
+
+
+def busy_percent(gpu: GpuNow) -> float | None:
+    """Return the busy share of a GPU; in MIG mode, the share of its active SMs."""
+    busy = known(gpu.values, "gpu_busy_percent")
+    return known(gpu.values, "gpu_sm_active_percent") if busy is None else busy
+
+
+def fullest_percent(node: NodeNow) -> float | None:
+    """Return the used share of the fullest GPU memory of a node; None if it is not known."""
+    shares = [
+        100 * used / gpu.device.memory_bytes
+        for gpu in node.gpus
+        if (used := known(gpu.values, "gpu_memory_used_bytes")) is not None
+        and gpu.device.memory_bytes
+    ]
+    return max(shares, default=None)
+
+
+def total_power_w(node: NodeNow) -> float | None:
+    """Return the power of all GPUs of a node; None if the power of one is not known."""
+    powers = [known(gpu.values, "gpu_power_w") for gpu in node.gpus]
+    given = [power for power in powers if power is not None]
+    return sum(given) if given and len(given) == len(powers) else None
+
+
+def worst_first_key(node: NodeNow) -> tuple[int, float, str]:
+    """Return a key that sorts silent nodes first, then nodes with a GPU that cannot be read.
+
+    The other nodes are in the order of their least busy GPU, or of their busy cores.
+    """
+    if node.is_silent:
+        return 0, 0.0, node.node.name
+    shares = [busy_percent(gpu) for gpu in node.gpus]
+    least = [share for share in shares if share is not None]
+    if 0 < len(least) < len(shares):
+        return 1, 0.0, node.node.name  # a GPU was lost
+    cores = known(node.values, "cpu_busy_percent")
+    worst = min(least, default=101.0 if cores is None else cores)
+    # By tens of a percent, so that nodes do not change places at each sample.
+    return 2, float(int(worst // 10)), node.node.name
+
+
+def recent_pace(process: WatchedProcess) -> float | None:
+    """Return the step rate of the last minute; None: the process has made steps for less time.
+
+    If no step ended in the last minute, it is 0, unless steps take longer than that.
+    """
+    *earlier, last = process.progress
+    begin_s = process.until_s - _RECENT_S
+    before = [one for one in earlier if one.last_s <= begin_s]
+    if not before:
+        return None
+    if last.last_s <= begin_s:
+        return 0.0 if (last.steps_per_s or 0.0) * _RECENT_S >= 1 else None
+    return (last.steps - before[-1].steps) / (last.last_s - before[-1].last_s)

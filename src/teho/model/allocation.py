@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Union
+
 import msgspec
 
 from teho.model.node import Automatic
@@ -36,4 +39,6 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     with_gpus: tuple[Automatic, ...] = ()
     """What came with the GPUs, so a request must not name it."""
     time_limit_s: float | None = None
+    ends_at: Union[datetime, None] = None
+    """When the scheduler ends the job."""
     notes: tuple[str, ...] = ()

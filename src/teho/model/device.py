@@ -8,13 +8,16 @@ import msgspec
 
 from teho.model.missing import Missing
 
-__all__ = ["Device", "DeviceSource", "Reading", "Readings"]
+__all__ = ["Device", "DeviceSource", "ProcessMemory", "Reading", "Readings"]
 
 Reading = Union[float, int, list[float], Missing]
 """One value of one metric, or why it is missing."""
 
 Readings = dict[str, dict[str, Reading]]
 """Device id -> metric name -> reading."""
+
+ProcessMemory = dict[str, dict[int, Union[float, None]]]
+"""Device id -> process id -> memory on this device in bytes; None: it is not reported."""
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,6 +72,10 @@ class DeviceSource(Protocol):
             pids: the program's live processes, for per-process readings.
             ends: whether a run begins or ends now: then every counter is read.
         """
+        ...
+
+    def processes(self) -> ProcessMemory:
+        """Return the program's processes on each GPU at the last read, as far as they are known."""
         ...
 
     def alerts(self) -> list[str]:

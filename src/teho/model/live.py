@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Union
 
 import msgspec
@@ -49,6 +50,17 @@ class ProcessNow(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time since the sample before, as a share of one core; None in the first sample."""
     resident_bytes: int
     threads: int
+    rank: Union[int, None] = None
+    """Of the task that it belongs to; None: not known, or there is only one task."""
+    gpu_memory_bytes: dict[str, Union[float, None]] = {}
+    """Id of each GPU that it uses -> memory there; None: the driver does not report it."""
+
+    @property
+    def gpu_total_bytes(self) -> float | None:
+        """Its memory on all GPUs; None if it uses none, or the driver does not report it."""
+        amounts = list(self.gpu_memory_bytes.values())
+        given = [amount for amount in amounts if amount is not None]
+        return sum(given) if given and len(given) == len(amounts) else None
 
 
 class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +83,7 @@ class GpuNow(msgspec.Struct, frozen=True, kw_only=True):
     device: Device
     position: int
     """Number of this GPU among the job's GPUs on the node."""
-    values: dict[str, Figure]
+    values: Mapping[str, Figure]
     """Metric -> its value. A counter is its increase per second since the sample before."""
 
 
@@ -85,7 +97,7 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
     """Time since the sample."""
     way: str = ""
     """How it came: `connection`, `file`, or `recording`."""
-    values: dict[str, Figure] = {}
+    values: Mapping[str, Figure] = {}
     """As for a GPU."""
     cores_percent: tuple[float, ...] = ()
     """Busy share of each of the job's cores."""

@@ -224,6 +224,21 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (at - self.started_at).total_seconds() - ahead_s
 
     @property
+    def limit_s(self) -> float | None:
+        """Seconds from the start of the program until the scheduler ends the job.
+
+        If the scheduler does not say when it ends the job, the limit counts from the start of the
+        program, although the job may have started earlier. None: no limit is known.
+        """
+        limits = [
+            (node.allocation.ends_at - node.started_at).total_seconds()
+            if node.allocation.ends_at
+            else node.allocation.time_limit_s
+            for node in self.nodes
+        ]
+        return min((limit_s for limit_s in limits if limit_s), default=None)
+
+    @property
     def has_tasks(self) -> bool:
         """Whether its end is computed from the ends of several tasks."""
         return self.step is not None and self.step.task_count > 1

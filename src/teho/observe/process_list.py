@@ -8,7 +8,10 @@ from collections.abc import Collection
 
 from teho.config.privacy import masked_command, readable
 from teho.devices.host.procstat import read_stat, slurp
+from teho.errors import InputError
+from teho.model.device import ProcessMemory
 from teho.model.live import ProcessNow
+from teho.schedulers.task import read_task
 
 __all__ = ["ProcessList"]
 
@@ -17,8 +20,9 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MOST_PER_S = 256
 """Most processes that are read in a second: a recorder must not become slow if it is watched."""
 _MOST = 64
-"""Processes that are sent; those with the most CPU time come first."""
+"""Processes that are sent, at most: those on a GPU, and those with the most CPU time."""
 _LONGEST_COMMAND = 160
+_LARGEST_ENVIRONMENT = 1 << 20
 
 
 class ProcessList:
@@ -31,10 +35,13 @@ class ProcessList:
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._ticks: dict[tuple[int, bytes], int] = {}
+        self._ranks: dict[tuple[int, bytes], int | None] = {}
         self._read_s = float("-inf")
         self._newest: list[ProcessNow] = []
 
-    def read(self, pids: Collection[int], now_s: float) -> list[ProcessNow]:
+    def read(
+        self, pids: Collection[int], now_s: float, gpu_memory: ProcessMemory
+    ) -> list[ProcessNow]:
         """Return the processes that exist, those with the most CPU time first.
 
         If there are very many processes, most calls return the list of an earlier call.
@@ -42,12 +49,14 @@ class ProcessList:
         Args:
             pids: the program's processes.
             now_s: monotonic time.
+            gpu_memory: what they use of each GPU.
         """
         span_s = now_s - self._read_s
         if span_s < len(pids) / _MOST_PER_S:
             return self._newest
         self._read_s = now_s
         before, self._ticks = self._ticks, {}
+        ranks, self._ranks = self._ranks, {}
         found: list[ProcessNow] = []
         for pid in pids:
             directory = f"{self._proc}/{pid}"
@@ -62,6 +71,7 @@ class ProcessList:
             except (OSError, ValueError):
                 continue  # it has ended, or it cannot be read
             self._ticks[key] = stat.own_ticks
+            self._ranks[key] = ranks[key] if key in ranks else _rank(directory)
             ticks = stat.own_ticks - before[key] if key in before else None
             found.append(
                 ProcessNow(
@@ -71,11 +81,31 @@ class ProcessList:
                     cpu_percent=None if ticks is None else 100 * ticks / _TICKS_PER_S / span_s,
                     resident_bytes=int(pages[1]) * _PAGE_BYTES,
                     threads=stat.threads,
+                    rank=self._ranks[key],
+                    gpu_memory_bytes={
+                        device: memory[pid] for device, memory in gpu_memory.items() if pid in memory
+                    },
                 )
             )
-        found.sort(key=lambda one: (-(one.cpu_percent or 0.0), one.pid))
-        self._newest = found[:_MOST]
+        found.sort(key=lambda one: (not one.gpu_memory_bytes, *_by_cpu(one)))
+        self._newest = sorted(found[:_MOST], key=_by_cpu)
         return self._newest
+
+
+def _by_cpu(process: ProcessNow) -> tuple[float, int]:
+    return -(process.cpu_percent or 0.0), process.pid
+
+
+def _rank(directory: str) -> int | None:
+    """Return the rank of a process from its environment; None without several tasks."""
+    try:
+        with open(directory + "/environ", "rb") as file:  # noqa: PTH123 - thousands of processes
+            content = file.read(_LARGEST_ENVIRONMENT)
+        pairs = (entry.partition("=") for entry in os.fsdecode(content).split("\0"))
+        task = read_task({name: value for name, _, value in pairs}, "")
+    except (OSError, InputError):
+        return None
+    return task.rank if task.size > 1 else None
 
 
 def _command(content: bytes) -> str:

@@ -28,6 +28,7 @@ def test_only_the_programs_processes_count(bench: Bench):
     values = bench.read(source, 1, 101, 102, 103)[gpu_uuid(0)]
     assert values["gpu_job_processes"] == 2
     assert values["gpu_job_memory_bytes"] == 1024 * MIB
+    assert source.processes() == {gpu_uuid(0): {101: 1000 * MIB, 102: 24 * MIB}}
     values = bench.read(source, 2, 7)[gpu_uuid(0)]
     assert (values["gpu_job_processes"], values["gpu_job_memory_bytes"]) == (0, 0)
 
@@ -37,6 +38,7 @@ def test_memory_that_the_driver_does_not_tell_by_process_is_missing(bench: Bench
     values = bench.read(source, 1, 101, 102)[gpu_uuid(0)]
     assert values["gpu_job_processes"] == 2
     assert values["gpu_job_memory_bytes"].reason is Reason.UNSUPPORTED
+    assert source.processes()[gpu_uuid(0)] == {101: 1000 * MIB, 102: None}
     assert bench.read(source, 2, 101)[gpu_uuid(0)]["gpu_job_memory_bytes"] == 1000 * MIB
 
 

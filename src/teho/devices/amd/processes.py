@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from teho.devices.amd.files import why_missing
 from teho.devices.procfile import has_host_pids, number_in
-from teho.model.device import Reading
+from teho.model.device import ProcessMemory, Reading
 from teho.model.missing import Missing, Reason
 
 __all__ = ["METRICS", "NO_KFD", "GpuOfJob", "Processes", "of_job"]
@@ -63,10 +63,13 @@ class Processes:
         self._directory = f"{top}/sys/class/kfd/kfd/proc"
         # KFD has the host's process numbers.
         self._foreign = has_host_pids(top) is False
+        self.memory: ProcessMemory = {}
+        """The program's processes on each GPU at the last reading."""
 
     def read(self, pids: frozenset[int], gpus: Iterable[GpuOfJob]) -> dict[str, dict[str, Reading]]:
         """Return number, memory and occupancy of those `pids` that use a GPU, by device id."""
         alive = self._alive(pids)
+        self.memory = {}
         if isinstance(alive, Missing):
             return {gpu.id: of_job(alive, alive, alive) for gpu in gpus}
         tallies = {gpu.id: self._tally(gpu, alive) for gpu in gpus}
@@ -109,6 +112,7 @@ class Processes:
         if not tally.sizes:
             return {}
         # KFD has a file for each GPU that a process may use. The memory shows whether it does.
+        self.memory[gpu.id] = {pid: size for pid, size in tally.sizes.items() if size > 0}
         return of_job(
             sum(size > 0 for size in tally.sizes.values()),
             sum(tally.sizes.values()),

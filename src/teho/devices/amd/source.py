@@ -21,7 +21,7 @@ from teho.devices.amd.topology import AmdGpu, amd_cards, find_amd_gpus
 from teho.devices.amd.visible import visible_rocm
 from teho.devices.procfile import KeptFile, number_in, parse_number, read_text
 from teho.errors import DeviceError
-from teho.model.device import Device, Reading, Readings
+from teho.model.device import Device, ProcessMemory, Reading, Readings
 from teho.model.missing import Missing, Reason
 
 __all__ = ["AmdEnergy", "AmdSource"]
@@ -147,6 +147,10 @@ class AmdSource:
     def read_energy(self) -> list[Reading]:
         """Read only the energy counters, in J, in the order of `devices`."""
         return [gpu.read_energy() for gpu in self._gpus]
+
+    def processes(self) -> ProcessMemory:
+        """Return the program's processes on each GPU; see `DeviceSource.processes`."""
+        return self._processes.memory
 
     def alerts(self) -> list[str]:
         """Return sentences about events since the last call; see `DeviceSource.alerts`."""

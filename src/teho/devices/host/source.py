@@ -18,7 +18,7 @@ from teho.devices.host.part import FilePart, Part
 from teho.devices.host.proctree import METRICS as JOB_METRICS
 from teho.devices.host.proctree import ProcessTree
 from teho.devices.procfile import read_text, words_of
-from teho.model.device import Device, Reading, Readings
+from teho.model.device import Device, ProcessMemory, Reading, Readings
 from teho.model.missing import Missing, Reason
 
 __all__ = ["HostFacts", "HostSource", "describe_host"]
@@ -117,6 +117,10 @@ class HostSource:
                 missing = Missing(Reason.FAILED, f"{type(part).__name__}: {error}")
                 readings.update(dict.fromkeys(part.metrics, missing))
         return {"node": readings}
+
+    def processes(self) -> ProcessMemory:
+        """Return an empty dictionary, because a host is no GPU."""
+        return {}
 
     def alerts(self) -> list[str]:
         """Return an empty list, because a host has no alerts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -12,7 +13,7 @@ import pynvml
 from teho.devices.nvidia.devices import Handle, ask, number
 from teho.devices.nvidia.signals import Out, Signal, pace
 from teho.devices.procfile import has_host_pids
-from teho.model.device import Device
+from teho.model.device import Device, ProcessMemory
 from teho.model.missing import Missing, Reason
 
 __all__ = ["JOB_BUSY", "JobBusy", "Pids", "accounting_note"]
@@ -44,11 +45,17 @@ class Pids:
         self.comparable = has_host_pids(str(root)) is True
         self.own: frozenset[int] = frozenset()
         """The program's live processes."""
+        self.memory: ProcessMemory = {}
+        """The program's processes on each GPU at the last reading."""
 
-    def signal(self) -> Signal:
-        """Return the signal for the program's processes on a GPU, and their memory."""
+    def signal(self, device: str) -> Signal:
+        """Return the signal for the program's processes on a GPU, and their memory.
+
+        Args:
+            device: id of the GPU.
+        """
         # On old drivers, the binding's call without a version raises errors of another type.
-        return Signal(_PROCESS_METRICS, self._read, self._read_old)
+        return Signal(_PROCESS_METRICS, partial(self._read, device), partial(self._read_old, device))
 
     def own_of(self, processes: Iterable[Any]) -> list[Any] | None:
         """Return the program's processes; None if the ids cannot be compared."""
@@ -56,14 +63,15 @@ class Pids:
         self.comparable = self.comparable or bool(own)
         return own if self.comparable else None
 
-    def _read(self, handle: Handle, out: Out) -> None:
-        self._count(pynvml.nvmlDeviceGetComputeRunningProcesses_v3(handle), out)
+    def _read(self, device: str, handle: Handle, out: Out) -> None:
+        self._count(device, pynvml.nvmlDeviceGetComputeRunningProcesses_v3(handle), out)
 
-    def _read_old(self, handle: Handle, out: Out) -> None:
-        self._count(pynvml.nvmlDeviceGetComputeRunningProcesses_v2(handle), out)
+    def _read_old(self, device: str, handle: Handle, out: Out) -> None:
+        self._count(device, pynvml.nvmlDeviceGetComputeRunningProcesses_v2(handle), out)
 
-    def _count(self, processes: list[Any], out: Out) -> None:
+    def _count(self, device: str, processes: list[Any], out: Out) -> None:
         own = self.own_of(processes)
+        self.memory[device] = {process.pid: process.usedGpuMemory for process in own or ()}
         if own is None:
             out.update(dict.fromkeys(_PROCESS_METRICS, _OTHER_PIDS))
             return

@@ -28,7 +28,7 @@ from teho.devices.nvidia.signals import (
     power_signals,
 )
 from teho.errors import DeviceError
-from teho.model.device import Device, Readings
+from teho.model.device import Device, ProcessMemory, Readings
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing, Reason
 
@@ -70,7 +70,7 @@ class _Gpu:
         self._turn = 0
         self._position = position
         self._gpm: Gpm | None = None
-        self._signals = [*plain_signals(), pids.signal()]
+        self._signals = [*plain_signals(), pids.signal(device.id)]
         whole = instance.gpu if instance else handle
         links = link_count(whole)
         self.no_gpm = self._open_gpm(whole, instance, has_nvlink=links != 0)
@@ -206,7 +206,7 @@ class NvidiaSource:
         """Read all metrics that are due; see `DeviceSource.read`."""
         if self._xids is None:  # closed
             return {}
-        self._pids.own = pids
+        self._pids.own, self._pids.memory = pids, {}
         figures = self._dcgm.read() if self._dcgm else {}
         otherwise = _NOT_IN_DCGM if self._dcgm else {}
         readings = {
@@ -217,6 +217,10 @@ class NvidiaSource:
         for id_, count in self._xids.read().items():
             readings[id_][XID_ERRORS] = count
         return readings
+
+    def processes(self) -> ProcessMemory:
+        """Return the program's processes on each GPU; see `DeviceSource.processes`."""
+        return self._pids.memory
 
     def alerts(self) -> list[str]:
         """Return the errors that the driver has reported since the last call."""

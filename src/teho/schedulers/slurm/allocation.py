@@ -5,6 +5,8 @@ sbatch(1) and srun(1) document them as output environment variables.
 
 from __future__ import annotations
 
+import contextlib
+from datetime import datetime, timezone
 from typing import Any
 
 from teho.schedulers.task import job_id
@@ -28,6 +30,7 @@ def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
     gpus = listed if listed is not None else variables.count("SLURM_GPUS_ON_NODE")
     if gpus is None:
         gpus = variables.items("SLURM_STEP_GPUS")
+    limit_s = _time_limit_s(variables)
     facts = {
         "scheduler": "slurm",
         "job_id": job_id(variables.environment),
@@ -40,7 +43,8 @@ def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
         "node_list": variables.text("SLURM_JOB_NODELIST", "SLURM_NODELIST"),
         "cores_asked": cores,
         "gpus_held": gpus,
-        "time_limit_s": _time_limit_s(variables),
+        "time_limit_s": limit_s,
+        "ends_at": _ends_at(variables) if limit_s else None,
     }
     return facts, _memory_bytes(variables, cores, gpus)
 
@@ -68,3 +72,10 @@ def _time_limit_s(variables: Variables) -> float | None:
         variables.notes.append("SLURM_JOB_END_TIME is not after SLURM_JOB_START_TIME.")
         return None
     return float(end - start) if end - start < _UNLIMITED_S else None
+
+
+def _ends_at(variables: Variables) -> datetime | None:
+    end = variables.count("SLURM_JOB_END_TIME")
+    with contextlib.suppress(ValueError, OverflowError, OSError):  # a year that no calendar has
+        return None if end is None else datetime.fromtimestamp(end, timezone.utc)
+    return None

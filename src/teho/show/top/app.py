@@ -15,14 +15,31 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import Input
 
 from teho.show.top.frame import Frame, Source
 from teho.show.top.help import help_view
-from teho.show.top.lines import Row, View, gpu_view, head, job_view, node_view, process_view
+from teho.show.top.lines import (
+    NODE_ORDERS,
+    PROCESS_ORDERS,
+    Row,
+    View,
+    gpu_view,
+    head,
+    job_view,
+    node_view,
+    process_view,
+)
 
 __all__ = ["TopApp"]
 
 _TICK_S = 0.5
+_NEAR = 8
+"""If fewer columns are between two changes, they are written too: to move the cursor costs about as
+many bytes."""
+_ORDERS = (NODE_ORDERS, PROCESS_ORDERS)
+_EMPTY = Text()
+_NO_ROW = Row(Text())
 
 
 class _Lines(Widget):
@@ -36,13 +53,17 @@ class _Lines(Widget):
         """Show other lines."""
         before, self._texts = self._texts, list(lines)
         for place in range(max(len(before), len(self._texts))):
-            if before[place : place + 1] != self._texts[place : place + 1]:
-                self.refresh(Region(0, place, self.size.width, 1))
+            old, new = before[place : place + 1], self._texts[place : place + 1]
+            if old != new:
+                strips = [self._strip(*texts) for texts in (old, new)]
+                self.refresh(*(Region(x, place, width, 1) for x, width in _changes(*strips)))
+
+    def _strip(self, text: Text = _EMPTY) -> Strip:
+        return _strip(text, self.size.width, self.app.console)
 
     def render_line(self, y: int) -> Strip:
         """Return a line for the terminal."""
-        text = self._texts[y] if y < len(self._texts) else Text()
-        return _strip(text, self.size.width, self.app.console)
+        return self._strip(*self._texts[y : y + 1])
 
 
 class _List(ScrollView, can_focus=True):
@@ -82,18 +103,24 @@ class _List(ScrollView, can_focus=True):
             moved = old_key != self._key and any(
                 row.key and row.key in {old_key, self._key} for row in (*old, *new)
             )
-            if old != new or moved:
+            if moved:
                 self._refresh_row(place)
+            elif old != new:
+                self._refresh_changes(place, old, new)
         if first:
             self.scroll_to(0, 0, animate=False)
 
     def _refresh_row(self, place: int) -> None:
         self.refresh(Region(0, place - self.scroll_offset.y, self.size.width, 1))
 
-    def render_line(self, y: int) -> Strip:
-        """Return a line for the terminal."""
-        place = y + self.scroll_offset.y
-        row = self._rows[place] if place < len(self._rows) else Row(Text())
+    def _refresh_changes(self, place: int, old: Sequence[Row], new: Sequence[Row]) -> None:
+        """Write only the columns that have changed: a terminal may be behind a slow network."""
+        y = place - self.scroll_offset.y
+        if 0 <= y < self.size.height:
+            strips = [self._strip(*rows) for rows in (old, new)]
+            self.refresh(*(Region(x, y, width, 1) for x, width in _changes(*strips)))
+
+    def _strip(self, row: Row = _NO_ROW) -> Strip:
         line = row.line
         if row.key and row.key == self._key:
             line = Text("▶ ") + line
@@ -101,6 +128,11 @@ class _List(ScrollView, can_focus=True):
         else:
             line = Text("  ") + line
         return _strip(line, self.size.width, self.app.console)
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line for the terminal."""
+        place = y + self.scroll_offset.y
+        return self._strip(*self._rows[place : place + 1])
 
     def move(self, by: int) -> None:
         """Move the cursor, or scroll if no row can be chosen."""
@@ -134,6 +166,26 @@ class _List(ScrollView, can_focus=True):
             self.open()
 
 
+def _changes(old: Strip, new: Strip) -> list[tuple[int, int]]:
+    """Return the columns in which two lines differ: the first column and the width of each part."""
+    if old.cell_length != new.cell_length:
+        return [(0, max(old.cell_length, new.cell_length))]
+    columns = [
+        [(sign, style) for text, style, _ in strip for sign in text] for strip in (old, new)
+    ]
+    if any(len(line) != new.cell_length for line in columns):
+        return [(0, new.cell_length)]  # a character has two columns or none
+    parts: list[tuple[int, int]] = []
+    for x, (before, after) in enumerate(zip(*columns)):
+        if before == after:
+            continue
+        if parts and x - sum(parts[-1]) < _NEAR:
+            parts[-1] = parts[-1][0], x + 1 - parts[-1][0]
+        else:
+            parts.append((x, 1))
+    return parts
+
+
 def _strip(text: Text, width: int, console: Console) -> Strip:
     shown = text.copy()
     shown.truncate(width, pad=True)
@@ -147,7 +199,8 @@ class TopApp(App[None]):
     Screen { background: ansi_default; color: ansi_default; }
     #head, #title, #keys { width: 100%; height: auto; }
     #head { height: 3; }
-    #title, #keys { height: 1; }
+    #title, #keys, #filter { height: 1; }
+    #filter { border: none; padding: 0 2; background: ansi_default; display: none; }
     #list { height: 1fr; scrollbar-size-vertical: 1; background: ansi_default; }
     """
     ENABLE_COMMAND_PALETTE = False
@@ -160,6 +213,7 @@ class TopApp(App[None]):
         Binding("enter,right,l", "open"),
         Binding("escape,left,h,backspace", "leave"),
         Binding("s", "sort"),
+        Binding("slash", "filter"),
         Binding("f,p", "freeze"),
         Binding("question_mark,f1", "help"),
     ]
@@ -170,7 +224,10 @@ class TopApp(App[None]):
         self._frame: Frame | None = None
         self._path: list[str] = []
         """What is open: nothing, a node, or a node and a GPU or process of it: `gpu 0`."""
-        self._order = "worst"
+        self._orders = [next(iter(orders)) for orders in _ORDERS]
+        """Of the nodes, and of the processes of a node."""
+        self._patterns = ["", ""]
+        """Text in the names of the nodes, and in the commands of the processes, that are shown."""
         self._is_frozen = False
         self._is_help = False
 
@@ -180,6 +237,7 @@ class TopApp(App[None]):
         yield _Lines("title")
         yield _List()
         yield _Lines("keys")
+        yield Input(id="filter", placeholder="only rows with this text")
 
     def on_mount(self) -> None:
         """Begin to show frames."""
@@ -212,11 +270,10 @@ class TopApp(App[None]):
         if self._is_help:
             return help_view(width)
         if not self._path:
-            nodes = sorted(frame.nodes, key=lambda node: node.node.name)
-            return job_view(frame, width, None if self._order == "worst" else nodes)
+            return job_view(frame, width, self._orders[0], self._patterns[0])
         name = self._path[0]
         if len(self._path) == 1:
-            return node_view(frame, name, width)
+            return node_view(frame, name, width, self._orders[1], self._patterns[1])
         kind, _, number = self._path[1].partition(" ")
         position = int(number)
         if kind == "process":
@@ -229,14 +286,22 @@ class TopApp(App[None]):
             keys.insert(0, ("Esc", "back"))
         if len(self._path) < 2 and not self._is_help:
             keys.insert(0, ("Enter", "open"))
-        if not self._path and not self._is_help:
-            keys.append(("s", "sort by name" if self._order == "worst" else "worst first"))
+        if self._has_rows:
+            order = _ORDERS[len(self._path)][self._orders[len(self._path)]].title
+            keys += [("s", f"sort: {order}"), ("/", "filter")]
         line = Text("  ")
         for key, what in keys:
             line.append(key, "bold").append(f" {what}   ", "dim")
         if self._is_frozen:
-            line.append("FROZEN", "bold yellow")
+            line.append("FROZEN ", "bold yellow")
+        if self._has_rows and self._patterns[len(self._path)]:
+            line.append(f"ONLY {self._patterns[len(self._path)]}", "bold yellow")
         return line
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether the screen shows rows that can be sorted and filtered."""
+        return len(self._path) < len(_ORDERS) and not self._is_help
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -258,16 +323,49 @@ class TopApp(App[None]):
             self._draw(first=True)
 
     def action_leave(self) -> None:
-        """Go back."""
-        if self._is_help:
+        """Go back, or remove the filter."""
+        if self.query_one("#filter", Input).display:
+            self._patterns[len(self._path)] = ""
+            self.on_input_submitted()
+        elif self._is_help:
             self._is_help = False
+        elif self._has_rows and self._patterns[len(self._path)]:
+            self._patterns[len(self._path)] = ""
         elif self._path:
             self._path.pop()
         self._draw(first=True)
 
     def action_sort(self) -> None:
-        """Sort the nodes by the other order."""
-        self._order = "name" if self._order == "worst" else "worst"
+        """Sort the nodes, or the processes, by the next order."""
+        if self._has_rows:
+            level = len(self._path)
+            orders = list(_ORDERS[level])
+            place = orders.index(self._orders[level])
+            self._orders[level] = orders[(place + 1) % len(orders)]
+            self._draw()
+
+    def action_filter(self) -> None:
+        """Ask for a text; only rows with this text are shown."""
+        if self._has_rows:
+            entry = self.query_one("#filter", Input)
+            entry.value = self._patterns[len(self._path)]
+            self._show_entry(True)
+            entry.focus()
+
+    def _show_entry(self, shown: bool) -> None:
+        self.query_one("#filter", Input).display = shown
+        self.query_one("#keys", _Lines).display = not shown
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while the user types."""
+        if self._has_rows and event.input.display:
+            self._patterns[len(self._path)] = event.value
+            self._draw(first=True)
+
+    def on_input_submitted(self) -> None:
+        """Go back to the rows."""
+        self._show_entry(False)
+        self._list.focus()
         self._draw()
 
     def action_freeze(self) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from teho.model.document import Report
-from teho.model.live import GpuNow, NodeNow
-from teho.model.missing import Missing
-from teho.model.summary import Figure
+from teho.model.live import NodeNow
 from teho.model.watched import WatchedProcess
 
-__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source", "known", "worst_first"]
+__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source"]
 
 CURVES = {
     "gpu_busy_percent": 100.0,
@@ -39,7 +37,8 @@ class Frame(NamedTuple):
     report: Report
     """On the run until now."""
     nodes: tuple[NodeNow, ...]
-    time_limit_s: float | None = None
+    limit_s: float | None = None
+    """Seconds from the start of the program until the scheduler ends the job."""
     notes: tuple[str, ...] = ()
     """How the values came, if they are old or incomplete."""
 
@@ -70,35 +69,3 @@ class Source(Protocol):
 
     def close(self) -> None:
         """End watching."""
-
-
-def known(values: Mapping[str, Figure], metric: str) -> float | None:
-    """Return the value of a metric; None if it is missing."""
-    value = values.get(metric)
-    return None if value is None or isinstance(value, Missing) else value
-
-
-def _busy(gpu: GpuNow) -> float | None:
-    busy = known(gpu.values, "gpu_busy_percent")
-    return known(gpu.values, "gpu_sm_active_percent") if busy is None else busy
-
-
-def worst_first(nodes: Sequence[NodeNow]) -> list[NodeNow]:
-    """Return silent nodes, nodes with a GPU that cannot be read, and then the other nodes.
-
-    The other nodes are in the order of their least busy GPU, or of their busy cores.
-    """
-
-    def key(node: NodeNow) -> tuple[int, float, str]:
-        if node.is_silent:
-            return 0, 0.0, node.node.name
-        shares = [_busy(gpu) for gpu in node.gpus]
-        least = [share for share in shares if share is not None]
-        if 0 < len(least) < len(shares):
-            return 1, 0.0, node.node.name  # a GPU was lost
-        cores = known(node.values, "cpu_busy_percent")
-        worst = min(least, default=101.0 if cores is None else cores)
-        # By tens of a percent, so that nodes do not change places at each sample.
-        return 2, worst // 10, node.node.name
-
-    return sorted(nodes, key=key)

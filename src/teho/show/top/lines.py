@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from rich.text import Text
@@ -18,17 +18,28 @@ from teho.show.cells import MARKS, cell_text, plain, quantity
 from teho.show.text.document import VERDICT_STYLES
 from teho.show.text.flow import flow, words
 from teho.show.top.braille import braille
-from teho.show.top.frame import CURVES, Curve, Frame, known, worst_first
+from teho.explain.now import busy_percent, fullest_percent, known, total_power_w, worst_first_key
+from teho.show.top.frame import CURVES, Curve, Frame
 from teho.units import format_bytes, format_duration
 
-__all__ = ["Row", "View", "gpu_view", "head", "job_view", "node_view", "process_view"]
+__all__ = [
+    "NODE_ORDERS",
+    "PROCESS_ORDERS",
+    "Row",
+    "View",
+    "gpu_view",
+    "head",
+    "job_view",
+    "node_view",
+    "process_view",
+]
 
-_COLORS = (
-    "#8c2d19", "#a63c1e", "#b65324", "#bd6d2a", "#b98833",
-    "#a0953f", "#7f9a4f", "#579a62", "#2f9476", "#118a86",
-)  # fmt: skip
-"""From an idle GPU to a busy GPU. The digit in the cell says the same without colour."""
-_ON_COLOR = "#ffffff"
+T = TypeVar("T")
+
+_COLORS = tuple(f"color({number})" for number in (88, 124, 130, 94, 100, 64, 28, 29, 30, 24))
+"""From an idle GPU to a busy GPU. The digit in the cell says the same without colour. Colours of
+the table of 256 need half as many bytes as any colour, and white can be read on all of these."""
+_ON_COLOR = "color(231)"
 _MOST_LINES = 8
 """Activities and lines of a program that are shown."""
 _LABEL = 17
@@ -36,7 +47,45 @@ _LABEL = 17
 _MOST_CORES = 64
 """Largest number of cores that the line of a node shows."""
 _DIM = "dim"
-_HEAD_FACTS = ("job_id", "steps_per_s", "gpu_energy_j", "cost", "cost_unused")
+_HEAD_FACTS = (
+    "job_id", "steps_per_s", "steps_per_s_now", "cost", "cost_at_limit", "cost_unused",
+    "gpu_energy_j",
+)  # fmt: skip
+
+
+class Order(NamedTuple):
+    """An order of rows."""
+
+    title: str
+    """As the line with the keys names it."""
+    key: Callable[[Any], Any]
+
+    def sorted(self, rows: Iterable[T]) -> list[T]:
+        """Return the rows in this order."""
+        return sorted(rows, key=self.key)
+
+
+def _down(value: float | None) -> float:
+    """Return a key that sorts large values first, and missing values last."""
+    return 1.0 if value is None else -value
+
+
+NODE_ORDERS = {
+    "worst": Order("worst first", worst_first_key),
+    "name": Order("name", lambda node: node.node.name),
+    "gpu_memory": Order("GPU memory", lambda node: _down(fullest_percent(node))),
+    "power": Order("power", lambda node: _down(total_power_w(node))),
+    "cores": Order("cores", lambda node: _down(known(node.values, "cpu_busy_percent"))),
+    "memory": Order("memory", lambda node: _down(known(node.values, "job_memory_bytes"))),
+}
+"""Orders of the nodes. The key `s` selects the next one."""
+PROCESS_ORDERS = {
+    "cpu": Order("CPU", lambda one: (_down(one.cpu_percent), one.pid)),
+    "memory": Order("memory", lambda one: (_down(one.resident_bytes), one.pid)),
+    "gpu_memory": Order("GPU memory", lambda one: (_down(one.gpu_total_bytes), one.pid)),
+    "rank": Order("rank", lambda one: (one.rank is None, one.rank or 0, one.pid)),
+}
+"""Orders of the processes of a node."""
 
 
 class Row(NamedTuple):
@@ -77,15 +126,11 @@ def head(frame: Frame, width: int) -> list[Text]:
 
 
 def _facts(frame: Frame) -> Iterable[str]:
-    elapsed_s, limit_s = frame.elapsed_s, frame.time_limit_s
-    running = frame.report.state == "running"
     yield frame.report.state
-    if running and limit_s:
-        left_s = max(0.0, limit_s - elapsed_s)
-        yield f"{format_duration(elapsed_s)} of {format_duration(limit_s)}"
-        yield f"{format_duration(left_s)} left"
-    else:
-        yield format_duration(elapsed_s)
+    yield format_duration(frame.elapsed_s)
+    if frame.report.state == "running" and frame.limit_s:
+        left_s = max(0.0, frame.limit_s - frame.elapsed_s)
+        yield f"{format_duration(left_s)} until the time limit"
     by_key = {fact.key: fact for fact in frame.report.facts}
     for key in _HEAD_FACTS:
         fact = by_key.get(key)
@@ -101,15 +146,18 @@ def _fact_text(fact: Fact) -> str:
 # A job
 
 
-def job_view(frame: Frame, width: int, nodes: Sequence[NodeNow] | None = None) -> View:
+def job_view(frame: Frame, width: int, order: str = "worst", pattern: str = "") -> View:
     """Return a line for each node.
 
     Args:
         frame: what is shown.
         width: columns of the terminal.
-        nodes: in the order in which they are shown; None: the worst first.
+        order: a key of `NODE_ORDERS`.
+        pattern: only nodes with this text in their name are shown.
     """
-    shown = worst_first(frame.nodes) if nodes is None else list(nodes)
+    shown = NODE_ORDERS[order].sorted(
+        node for node in frame.nodes if pattern.lower() in node.node.name.lower()
+    )
     longest = max((len(node.node.name) for node in shown), default=4)
     name = max(4, min(longest, 24))
     gpus = any(node.gpus for node in shown)
@@ -151,39 +199,19 @@ def _node_line(node: NodeNow, name: int, cells: int) -> Text:
     limit = node.node.allocation.memory_limit_bytes
     share = "" if memory is None or not limit else f"{100 * memory / limit:.0f} %"
     if node.gpus:
-        line.append(f"  {_percent(_fullest(node)):>7}  {_total_power(node):>9}")
+        power_w = total_power_w(node)
+        power = "–" if power_w is None else f"{power_w:,.0f} W"
+        line.append(f"  {_percent(fullest_percent(node)):>7}  {power:>9}")
     line.append(f"  {_percent(cores):>6}")
     line.append(f"  {'–' if memory is None else format_bytes(memory):>9}  {share:>5}")
     line.append(f"  {node.age_s or 0.0:>4.0f} s", _DIM)
     return line
 
 
-def _fullest(node: NodeNow) -> float | None:
-    """Return the used share of the fullest GPU memory of a node, in %; None if not known."""
-    shares = [
-        100 * used / gpu.device.memory_bytes
-        for gpu in node.gpus
-        if (used := known(gpu.values, "gpu_memory_used_bytes")) is not None
-        and gpu.device.memory_bytes
-    ]
-    return max(shares, default=None)
-
-
-def _total_power(node: NodeNow) -> str:
-    """Return the power of all GPUs of a node; a dash if one is not known."""
-    powers = [known(gpu.values, "gpu_power_w") for gpu in node.gpus]
-    total = sum(power for power in powers if power is not None)
-    return "–" if None in powers else f"{total:,.0f} W"
-
-
 def _heat(gpu: GpuNow) -> Text:
     """Return a cell: the tens of the busy share, on a colour; a dot if the value is missing."""
-    busy = known(gpu.values, "gpu_busy_percent")
-    if busy is None:
-        busy = known(gpu.values, "gpu_sm_active_percent")
-    if busy is None:
-        return Text("·", _DIM)
-    return _cell(busy)
+    busy = busy_percent(gpu)
+    return Text("·", _DIM) if busy is None else _cell(busy)
 
 
 def _cell(share: float) -> Text:
@@ -203,15 +231,25 @@ def _bar(share: float | None, width: int) -> Text:
     filled = round(max(0.0, min(1.0, share)) * width)
     place = min(9, max(0, int(share * 10)))
     bar = Text("━" * filled, _COLORS[place])
-    bar.append("━" * (width - filled), "#5b6470")
+    bar.append("━" * (width - filled), "color(240)")
     return bar
 
 
 # A node
 
 
-def node_view(frame: Frame, name: str, width: int) -> View:
-    """Return the GPUs of a node, its cores, memory and traffic."""
+def node_view(
+    frame: Frame, name: str, width: int, order: str = "cpu", pattern: str = ""
+) -> View:
+    """Return the GPUs of a node, its cores, memory and traffic, and its processes.
+
+    Args:
+        frame: what is shown.
+        name: of the node.
+        width: columns of the terminal.
+        order: of the processes; a key of `PROCESS_ORDERS`.
+        pattern: only processes with this text in their command are shown.
+    """
     node = frame.node(name)
     if node is None:
         said = Row(Text("The run has no node of this name."))
@@ -238,16 +276,33 @@ def node_view(frame: Frame, name: str, width: int) -> View:
         rows.append(Row(Text()))
     rows += _host_rows(node, width)
     if node.processes:
-        rows += [Row(Text()), Row(Text("    PID     CPU     MEMORY  THREADS  COMMAND", "bold"))]
-        rows += [Row(_process_line(one), f"process {one.pid}") for one in node.processes]
+        shown = [one for one in node.processes if pattern.lower() in one.command.lower()]
+        rows += [Row(Text()), *_process_rows(node, PROCESS_ORDERS[order].sorted(shown))]
     return View(title, rows).cut(width)
 
 
-def _process_line(process: ProcessNow) -> Text:
-    return Text(
-        f"{process.pid:>7}  {_percent(process.cpu_percent):>6}  "
-        f"{format_bytes(process.resident_bytes):>9}  {process.threads:>7}  {plain(process.command)}"
-    )
+def _process_rows(node: NodeNow, processes: Sequence[ProcessNow]) -> Iterable[Row]:
+    ranks = any(one.rank is not None for one in processes)
+    gpus = any(one.gpu_memory_bytes for one in processes)
+    title = f"{'PID':>7}  {'RANK  ' if ranks else ''}{'CPU':>6}  {'MEMORY':>9}  "
+    title += f"{'GPU':>5}  {'GPU MEM':>9}  " if gpus else ""
+    yield Row(Text(f"{title}{'THREADS':>7}  COMMAND", "bold"))
+    for one in processes:
+        rank = "–" if one.rank is None else str(one.rank)
+        line = f"{one.pid:>7}  {f'{rank:>4}  ' if ranks else ''}{_percent(one.cpu_percent):>6}  "
+        line += f"{format_bytes(one.resident_bytes):>9}  "
+        if gpus:
+            numbers, memory = _gpus_of(node, one)
+            line += f"{numbers:>5}  {memory:>9}  "
+        yield Row(Text(f"{line}{one.threads:>7}  {plain(one.command)}"), f"process {one.pid}")
+
+
+def _gpus_of(node: NodeNow, process: ProcessNow) -> tuple[str, str]:
+    """Return the numbers of the GPUs that a process uses, and its memory on them."""
+    used = [str(gpu.position) for gpu in node.gpus if gpu.device.id in process.gpu_memory_bytes]
+    total_bytes = process.gpu_total_bytes
+    unknown = "–" if used else ""
+    return ",".join(used), unknown if total_bytes is None else format_bytes(total_bytes)
 
 
 def _age(node: NodeNow) -> str:
@@ -346,11 +401,15 @@ def process_view(
         for label, value in (
             ("Command", plain(process.command)),
             ("Parent", str(process.parent)),
+            *([] if process.rank is None else [("Rank", str(process.rank))]),
             ("CPU", f"{_percent(process.cpu_percent)} of one core"),
             ("Memory", format_bytes(process.resident_bytes)),
             ("Threads", str(process.threads)),
         )
     ]
+    if node is not None and process.gpu_memory_bytes:
+        numbers, memory = _gpus_of(node, process)
+        rows.append(Row(Text(f"{'GPUs':<12}{numbers}, memory {memory}")))
     rows.append(Row(Text()))
     if watched is None:
         rows.append(Row(Text("The probe did not record this process.", _DIM)))
@@ -457,5 +516,5 @@ def _curve_rows(
             else ""
         )  # fmt: skip
         text = Text(f"{said:<{_LABEL}}", "" if number else "bold")
-        text.append(line, "#2f9476")
+        text.append(line, "color(30)")
         yield Row(text)

@@ -68,10 +68,8 @@ class LiveSource:
     def frame(self) -> Frame:
         """Return the present state."""
         nodes = self._values.nodes(self._run, self._viewer.newest, time.monotonic())
-        limits = [node.allocation.time_limit_s for node in self._run.nodes]
-        known = [limit for limit in limits if limit]
         notes = filter(None, (self._problem, self._viewer.problem))
-        return Frame(self._report, nodes, min(known, default=None), tuple(notes))
+        return Frame(self._report, nodes, self._run.limit_s, tuple(notes))
 
     def curves(self, node: str, position: int) -> Sequence[Curve]:
         """Return the metrics of a GPU over the last minutes."""

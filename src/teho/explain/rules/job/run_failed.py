@@ -124,14 +124,14 @@ def _known(
     texts = {exceptions[rank].text if rank in exceptions else None for rank in ranks}
     raised = exceptions.get(ranks[0]) if len(texts) == 1 and number_of(end) is None else None
     allocations = [node.allocation for node in context.run.nodes]
-    limits = [one.time_limit_s for one in allocations if one.time_limit_s]
+    limit_s = context.run.limit_s
     job = next((one for one in allocations if one.job_id), None)
     kills = [node.totals.get("oom_kills") for node in context.summary.nodes]
     share = context.limit("time_limit_percent") / 100
     return EndEvidence(
         end=end,
         after_s=after_s,
-        at_time_limit=bool(limits) and after_s >= share * min(limits),
+        at_time_limit=limit_s is not None and after_s >= share * limit_s,
         out_of_memory=any(isinstance(one, (int, float)) and one > 0 for one in kills),
         exception=raised.text if raised else "",
         place=f"{Path(raised.at.file).name}:{raised.at.line}" if raised and raised.at else "",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from teho.model.document import Fact
 from teho.model.missing import Missing
-from teho.model.run import Run
+from teho.model.run import Run, RunState
 from teho.model.summary import Summary
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def bill_if_job(run: Run, summary: Summary) -> RunBill | None:
     return bill_of(run, summary)
 
 
-def bill_facts(billed: RunBill | None) -> Iterator[Fact]:
+def bill_facts(billed: RunBill | None, state: RunState) -> Iterator[Fact]:
     """Yield the cost of a run, and the cost of what was not used."""
     if billed is None:
         return
@@ -45,5 +45,7 @@ def bill_facts(billed: RunBill | None) -> Iterator[Fact]:
     else:
         # The last part of the sum is the amount itself.
         yield Fact("cost", "Cost", cost.amount, cost.unit, cost.sum.rpartition(" = ")[0])
+        if state is RunState.RUNNING and billed.at_limit is not None:
+            yield Fact("cost_at_limit", "Cost at the time limit", billed.at_limit, cost.unit)
         note = "" if isinstance(billed.unused, Missing) else _NOT_USED[billed.unused_is_of]
         yield Fact("cost_unused", "Not used", billed.unused, cost.unit, note)

@@ -13,6 +13,7 @@ from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
+from teho.explain.now import recent_pace
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import counted, listed
@@ -78,7 +79,7 @@ def build_report(
         verdict_severity=severity,
         facts=(
             *_facts(run, state, summary, electricity or Electricity()),
-            *bill_facts(billed),
+            *bill_facts(billed, state),
         ),
         tables=(
             *time_tables(summary.program, len(processes)),
@@ -104,6 +105,8 @@ def build_report(
     )
 
 
+_PACE_CHANGE_PERCENT = 5
+"""Smaller changes of the pace are not shown: steps are never all equally long."""
 _IN_FACTS = frozenset({"cpus", "memory", "io"})
 """Tables that say little more than the facts if they have one row."""
 _IN_DETAIL = frozenset({"gpu_energy", "node_energy"})
@@ -222,7 +225,7 @@ def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity
     peak, limit = _memory(summary)
     note = "" if isinstance(limit, Missing) else f"of {format_bytes(limit)}"
     yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
-    yield from _pace_facts(summary)
+    yield from _pace_facts(state, summary)
     if summary.gpus:
         yield Fact("gpu_count", "GPUs", len(summary.gpus))
         yield from _gpu_facts(run, state, summary, electricity)
@@ -241,12 +244,20 @@ def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure
     yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
 
 
-def _pace_facts(summary: Summary) -> Iterable[Fact]:
+def _pace_facts(state: RunState, summary: Summary) -> Iterable[Fact]:
     """Yield the step rate of the process that ran longest, if it made steps."""
-    progress = summary.program.mains[0].process.progress if summary.program else ()
-    if progress and progress[-1].steps_per_s:
-        note = f"over {progress[-1].steps:,} steps"
-        yield Fact("steps_per_s", "Pace", progress[-1].steps_per_s, "step/s", note)
+    if not summary.program:
+        return
+    process = summary.program.mains[0].process
+    progress = process.progress
+    if not progress or not (pace := progress[-1].steps_per_s):
+        return
+    yield Fact("steps_per_s", "Pace", pace, "step/s", f"over {progress[-1].steps:,} steps")
+    recent = recent_pace(process)
+    if state is RunState.RUNNING and recent is not None:
+        change = 100 * (recent / pace - 1)
+        note = f"{change:+.0f} %" if abs(change) >= _PACE_CHANGE_PERCENT else ""
+        yield Fact("steps_per_s_now", "Pace of the last minute", recent, "step/s", note)
 
 
 def _gpu_facts(
