@@ -64,7 +64,7 @@ def test_a_module_counter_is_explained_and_not_called_wrong(
 ) -> None:
     report = reported(teho, nvml_library, tmp_path, Scenario.load("gh200x2"))
     (table,) = [table for table in report["tables"] if table["key"] == "gpu_energy"]
-    assert "for the whole module, with its CPU cores" in table["note"]
+    assert "measures the whole module, with its CPU cores" in table["note"]
     for row in table["rows"]:
         assert row["gross"] == pytest.approx(row["integrated"] * 710 / 560, rel=0.1)
         assert row["apart"]["reason"] == row["net"]["reason"] == "unsupported"

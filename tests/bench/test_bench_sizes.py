@@ -214,7 +214,7 @@ def test_a_batch_size_that_only_a_gpu_can_have_is_left_out_on_cpus() -> None:
     assert changed.left_out == (
         "On CPUs, batches of 4,096 images are not measured: an epoch has only 8,192 images.",
     )
-    with pytest.raises(InputError, match="--batch 4096: an epoch has only 2 batches"):
+    with pytest.raises(InputError, match="with --batch 4096, an epoch has only 2 batches"):
         with_sizes(CNN, AskedSizes(batches=(256, 4096)), ["full"])
 
 

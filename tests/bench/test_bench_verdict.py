@@ -165,7 +165,7 @@ def test_phases_are_compared_in_tables_of_their_own() -> None:
     feeds = (crossing(), crossing(group="64 × 64"), crossing("never", phase="end to end"))
     changed = msgspec.structs.replace(measured, crossovers=feeds, pay_offs=())
     kernel, whole = tables_of(changed)[-2:]
-    assert kernel.title == "Kernel: which of the two is faster, and from which number of systems"
+    assert kernel.title == "Kernel: which placement was faster, and from which number of systems"
     assert [row["from"] for row in kernel.rows] == ["100", "100"]
     assert [(row["from"], row["times"]) for row in whole.rows] == [("never", "1.8")]
 

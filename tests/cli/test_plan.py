@@ -272,7 +272,7 @@ def test_a_limit_keeps_its_subject_after_a_sentence_with_another(teho: Teho) -> 
         (["--cluster", "Lumi"], "did you mean 'lumi'?"),
         (["--gpus", "a100:2"], "`--gpus 2 --gpu-type a100`"),
         (["--time", "90"], "expected a unit, such as 90min"),
-        (["--time", "12:00", "--cluster", "roihu"], "--time 12:00 is minutes and seconds: 12 min"),
+        (["--time", "12:00", "--cluster", "roihu"], "--time 12:00 as minutes and seconds: 12 min"),
     ],
 )
 def test_a_slip_names_what_was_meant(teho, arguments: list[str], words: str) -> None:

@@ -107,8 +107,8 @@ def test_a_long_job_without_a_recorded_run_suggests_a_trial(
     trial.say_if_untried(long, tmp_path)
     said = capsys.readouterr().err
     assert said == (
-        "teho: this job requests 16 GPU-hours, and no run of train.py is recorded: "
-        "the same command with `--trial` tries the program for two minutes\n"
+        "teho: this job requests 16 GPU-hours, and no run of train.py is recorded. "
+        "To try the program for two minutes, add `--trial` to this command\n"
     )
     trial.say_if_untried(planned(gpus=4, time_s=3 * 3600.0), tmp_path)
     trial.say_if_untried(planned(gpus=0, time_s=48 * 3600.0), tmp_path)

@@ -61,7 +61,7 @@ MISTAKES = [
      "partition 'gputest': unknown node kind 'gpus', did you mean 'gpu'?"),
     ('billing = "gpu"', 'billing = "gpuu"', "billing 'gpuu'; expected a table [billing.NAME]"),
     ('max_time = "3d"', 'max_time = "3 moons"', "max_time: '3 moons' is not a length of time"),
-    ('gpu = "v100"', 'gpu = "v10"', "for the unknown GPU type 'v10', did you mean 'v100'?"),
+    ('gpu = "v100"', 'gpu = "v10"', "names the unknown GPU type 'v10', did you mean 'v100'?"),
     ('name = "gputest"', 'name = ""', "neither name nor label; expected a label"),
     ('purpose = "test"', 'purpose = "test"\nunknown = ["max_job"]', "did you mean 'max_jobs'?"),
     ('purpose = "test"', 'purpose = "test"\nunknown = ["max_cores"]',

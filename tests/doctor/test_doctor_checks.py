@@ -282,7 +282,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "The home folder is on nfs4, and contains 6 caches"),
     ("scratch-unused",
      changed(folders={"scratch": folder("/local/1"), "temporary": folder("/tmp", "tmpfs")}),
-     REMARK, False, "500 GiB free on its own disk in /local/1, but /tmp is on tmpfs"),
+     REMARK, False, "disk in /local/1, but the folder /tmp is on another file system (tmpfs)"),
     ("small-files", data(4096), WARNING, False,
      "5,000 files or more, with a median size of 4.00 KiB, on lustre"),
     ("small-files", data(MIB - 1, count=1000), WARNING, False, "1,000 files"),
@@ -409,7 +409,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
      "intends for each GPU are not known"),
     ("share",
      changed(cluster=ARC4, survey=survey(nvidia(gpu(name="Tesla V100-SXM2-32GB")))),
-     "not_applicable", "come with the GPU"),
+     "not_applicable", "automatically with each GPU"),
     ("active-environment", SOUND, "fine", "without an environment"),
     ("active-environment", with_environment(VIRTUAL_ENV="/home/ada/env"), "fine", "belongs to"),
     ("active-environment",
@@ -444,7 +444,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("quota", changed(quotas=GONE), "abstained", "did not answer"),
     ("home-caches", SOUND, "fine", "of this node"),
     ("home-caches", with_folder("home", GONE), "abstained", "did not answer"),
-    ("scratch-unused", SOUND, "not_applicable", "no variable"),
+    ("scratch-unused", SOUND, "not_applicable", "no environment variable"),
     ("scratch-unused", with_folder("scratch", GONE), "abstained", "did not answer"),
     ("scratch-unused", with_folder("scratch", folder("/l", mounted_on="/tmp")), "fine", "/tmp"),
     ("small-files", data(MIB), "fine", "1.00 MiB"),
@@ -519,7 +519,7 @@ def test_the_commands_for_conda_name_the_file() -> None:
     )
     locked = action(conda(*both, path="/etc/conda/condarc", is_writable=False))
     assert "`conda config --add channels conda-forge`" in locked
-    assert "you cannot change /etc/conda/condarc" in locked
+    assert "/etc/conda/condarc is read-only for you" in locked
     named = changed(conda(*both, path="/x/rc"), environment={"CONDARC": "/x/rc", "HOME": "/home/a"})
     assert "`conda config --remove channels defaults`" in action(named)
 

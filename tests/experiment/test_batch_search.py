@@ -91,7 +91,7 @@ def test_the_size_is_doubled_and_then_the_gap_is_halved() -> None:
     assert (fastest.file, fastest.line, fastest.set_to) == (
         "/home/me/train.py", 31, "batch_size=512",
     )  # fmt: skip
-    assert (largest.set_to, largest.remark) == ("batch_size=1536", "the largest that fits")
+    assert (largest.set_to, largest.remark) == ("batch_size=1536", "the largest batch that fits")
     assert "changes the training" in found.notes[0]
     assert [one.ended for one in found.tries if one.batch_size > 1590] == ["out_of_memory"] * 3
     assert all(one.samples_per_s is None for one in found.tries if one.why)
@@ -327,7 +327,7 @@ def test_the_memory_that_was_measured_is_named(memory: MemoryUse, said: str) -> 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"batch_sampler": "Mine"}, "the DataLoader at /home/me/train.py:31 has a batch_sampler"),
+        ({"batch_sampler": "Mine"}, "the DataLoader at /home/me/train.py:31 gets its batches from"),
         ({"batch_size": None}, "train.py:31 has batch_size=None"),
     ],
 )

@@ -222,7 +222,9 @@ class TestWithoutGpu:
     def test_jax_on_cpus(self):
         finding = found(framework_without_gpu, self.computed_by_jax("cpu", "cpu"))
         assert finding.severity is Severity.CRITICAL
-        assert finding.sentence == "The job has a GPU, but its JAX 0.10.2 computes on CPUs."
+        assert finding.sentence == (
+            "The job has a GPU, but the program's JAX 0.10.2 computes on CPUs."
+        )
         assert figures(finding) == {"JAX": "0.10.2", "GPUs": 1.0}
         assert "`pip install 'jax[cuda12]'`" in finding.action
         assert "`JAX_PLATFORMS` does not say `cpu`" in finding.action

@@ -128,7 +128,8 @@ def test_a_slice_has_its_part(name, sevenths, eighths):
     assert part.fp32_tflops == pytest.approx(whole.fp32_tflops * sevenths / 7)
     assert part.memory_gb_per_s == pytest.approx(whole.memory_gb_per_s * eighths / 8)
     assert part.part == (
-        f"it has {sevenths}/7 of the multiprocessors and {eighths}/8 of the memory's bandwidth"
+        f"the slice has {sevenths}/7 of the multiprocessors and {eighths}/8 of the memory "
+        "bandwidth of the whole GPU"
     )
     assert part.pcie_bytes_per_s is None
     assert "pcie_generation" in part.lacks

@@ -42,7 +42,7 @@ class TestRankImbalance:
         evidence = figures(finding)
         label = "time in which the GPU differed much from the others, GPU 5 on r01g02"
         assert evidence[label] == 100
-        assert evidence["GPU power, median of the others"] == 575
+        assert evidence["GPU power, median of the other GPUs"] == 575
         # Its busy share is the highest of all: that alone would have hidden it.
         assert evidence["GPU busy, mean, GPU 5 on r01g02"] == 99
         assert evidence["rank that probably uses GPU 5 on r01g02"] == "13"

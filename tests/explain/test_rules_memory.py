@@ -33,7 +33,8 @@ class TestMemoryOverasked:
             "On r01c01 the job used 12.0 GiB of the 64.0 GiB of memory that it requested."
         )
         assert finding.severity is Severity.WARNING
-        assert figures(finding)["share of the requested memory, r01c01"] == 18.75
+        share = figures(finding)["share of the requested memory that the job used, r01c01"]
+        assert share == 18.75
         assert "`--mem=15G`: the measured peak plus 20 %" in finding.action
         assert "Page cache (here up to 20.0 GiB)" in finding.action
 
@@ -136,7 +137,7 @@ class TestMemoryNearLimit:
         part = NodePart(memory_peak=47.0 * GIB, memory_limit=48.0 * GIB, allocation=WITH_GPUS)
         action = found(memory_near_limit, scenario(part)).action
         assert action.startswith(
-            "Request one more GPU (on this cluster, memory comes with the GPUs), "
+            "Request one more GPU (on this cluster, each GPU adds memory of the node to the job), "
         )
 
     def test_without_a_scheduler(self):

@@ -35,7 +35,7 @@ class TestTimeOverasked:
         finding = found(time_overasked, scenarios.time_overasked())
         assert finding.sentence == "The job took 1 h of the 8 h that it requested."
         assert finding.severity is Severity.REMARK
-        assert figures(finding)["share of the requested time"] == 12.5
+        assert figures(finding)["share of the requested time that the job used"] == 12.5
         assert "request `--time=01:15:00`, which is 1.25 times" in finding.action
 
     def test_the_option_is_the_schedulers(self):

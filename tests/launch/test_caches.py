@@ -163,20 +163,20 @@ def test_a_folder_that_everybody_may_write_is_not_used(tmp_path: Path):
     root = tmp_path / "teho-cache-maija"
     root.mkdir()
     root.chmod(0o777)
-    assert refused(tmp_path) == "all users may write to it"
+    assert refused(tmp_path) == "all users may write to the folder"
     assert list(root.iterdir()) == []
 
 
 def test_a_link_is_no_folder(tmp_path: Path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "teho-cache-maija").symlink_to(tmp_path / "mine")
-    assert refused(tmp_path) == "it is not a folder"
+    assert refused(tmp_path) == "the path is not a folder"
     assert list((tmp_path / "mine").iterdir()) == []
 
 
 def test_a_file_is_no_folder(tmp_path: Path):
     (tmp_path / "teho-cache-maija").write_text("")
-    assert refused(tmp_path) == "it is not a folder"
+    assert refused(tmp_path) == "the path is not a folder"
 
 
 def test_a_disk_that_is_not_there(tmp_path: Path):
@@ -197,7 +197,7 @@ def test_only_what_is_refused_is_given_up(tmp_path: Path):
     (tmp_path / "a").write_text("")
     caches = find_caches(None, generation, NVIDIA, task(), environment)
     problem = create(caches)
-    assert problem == {f"{tmp_path}/a": "it is not a folder"}
+    assert problem == {f"{tmp_path}/a": "the path is not a folder"}
     caches = find_caches(None, generation, NVIDIA, task(), environment, problem)
     assert create(caches) == {}
     assert {*caches.variables} == {"B", "NCCL_X", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"}

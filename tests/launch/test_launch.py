@@ -162,9 +162,9 @@ def programs(tmp_path: Path) -> Path:
         ("{}/locked", 126, "/locked: not executable"),
         ("locked", 126, "locked: not executable"),
         ("{}", 126, "my programs: not executable"),
-        ("{}/lost", 126, "/lost: its interpreter does not exist"),
-        ("{}/foreign", 126, "/foreign: built for another kind of machine"),
-        ("foreign", 126, "foreign: built for another kind of machine"),
+        ("{}/lost", 126, "/lost: the file's interpreter does not exist"),
+        ("{}/foreign", 126, "/foreign: the file is built for another kind of machine"),
+        ("foreign", 126, "foreign: the file is built for another kind of machine"),
     ],
 )
 def test_what_cannot_be_started(programs: Path, command: str, code: int, reason: str):

@@ -111,7 +111,8 @@ def test_caches_are_on_the_nodes_own_disk(tmp_path: Path):
     shutil.rmtree(root)
     root.write_text("not mine")
     result = launch("--", *TELL, env=environment)
-    assert result.stderr.decode() == f"teho: {root} cannot be used for caches: it is not a folder\n"
+    why = "the path is not a folder"
+    assert result.stderr.decode() == f"teho: {root} cannot be used for caches: {why}\n"
     assert "TRITON_CACHE_DIR" not in json.loads(result.stdout)["env"]
     quiet = launch("-q", "--env", "TRITON_CACHE_DIR=/mine", "--", *TELL, env=environment)
     assert quiet.stderr == b""

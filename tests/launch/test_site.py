@@ -112,7 +112,7 @@ def test_generations():
     assert find_generation(None, "none") is None
     with pytest.raises(InputError, match=r"--generation lost: lumi has only laif-rocm7, .*`none`"):
         find_generation(lumi(), "lost")
-    with pytest.raises(InputError, match="Teho does not know this site, and knows no gen"):
+    with pytest.raises(InputError, match="Teho does not know this site, so it knows no gen"):
         find_generation(None, "laif-rocm7")
 
 

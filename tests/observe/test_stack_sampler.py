@@ -214,7 +214,8 @@ def test_a_process_that_cannot_be_read_is_looked_at_by_its_own_thread(
     )
     sampling()
     (process,) = read(spool)
-    assert (process.from_outside, process.why_inside) == (False, "its Python is other, not CPython")
+    why = "the Python of the process is other, not CPython"
+    assert (process.from_outside, process.why_inside) == (False, why)
     assert sum(one.wall_s for one in process.stacks) == pytest.approx(process.wall_s, rel=0.1)
 
 

@@ -37,7 +37,7 @@ FOUND = BatchSizes(
     fastest=512,
     changes=(
         Change(file="/elsewhere/train.py", line=31, text="DataLoader(data, batch_size=512)",
-               set_to="batch_size=1536", remark="the largest that fits"),
+               set_to="batch_size=1536", remark="the largest batch that fits"),
     ),
     tries=(
         BatchTry(batch_size=512, ended="fits", memory=on_gpu(13.5, 14), samples_per_s=1240.0),
@@ -65,7 +65,7 @@ batch size  result           samples/s   program  all programs  host memory
 
 Change
   /elsewhere/train.py:31: DataLoader(data, batch_size=512)
-    batch_size=1536  # the largest that fits
+    batch_size=1536  # the largest batch that fits
 
 Why
   ✗ batch_size=2048: torch.OutOfMemoryError: CUDA out of memory [x]

@@ -70,7 +70,7 @@ def test_the_sum_with_a_gpu_that_was_lost_is_the_least():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "net is too low"),
+        ({}, "Net is too low"),
         ({"stuck_s": 30.0}, "counter stopped"),
         ({"unread_s": 90.0}, "GPU 0 could not be read for the last 1 min 30 s: the energy is at l"),
         ({"energy_of": "module"}, "with its CPU cores"),
@@ -157,7 +157,7 @@ def test_carbon_and_cost_by_the_sites_own_figures():
     assert (carbon.value, carbon.unit) == (pytest.approx(kwh * 70), "gCO2e")
     assert (cost.value, cost.unit) == (pytest.approx(kwh * 0.2), "EUR")
     for fact in (carbon, cost):
-        assert "only of the GPUs" in fact.note
+        assert "only for the GPUs" in fact.note
         assert "PUE 1.5" in fact.note
     only = view_of(ONE, Electricity(carbon_g_per_kwh=0.0))
     assert fact_of(only, "gpu_carbon_g").value == 0

@@ -197,8 +197,8 @@ def test_state_in_the_words_of_accounting(tasks, words):
 def test_tasks_without_a_word_are_the_verdict_unless_something_graver_is():
     view = view_of(one_node_died())
     assert view.verdict == (
-        "Ranks 24–31 on r01g04 did not report their end: they were killed, or lost with the "
-        "node. 1 more finding below."
+        "Ranks 24–31 on r01g04 did not report their end: they were killed, or their node failed. "
+        "1 more finding below."
     )
     assert view.verdict_severity == "critical"
     assert view_of(one_task_killed()).verdict.startswith("Rank 5 on r01g02 was ended by SIGKILL")

@@ -57,7 +57,7 @@ def test_what_is_no_environment(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=words):
             activation_of(env, CLUSTERS["arc4"])
     (tmp_path / "odd.json").write_text("{}")
-    with pytest.raises(InputError, match=r"what `teho env plan --format json` writes"):
+    with pytest.raises(InputError, match=r"the JSON that `teho env plan --format json` writes"):
         activation_of(str(tmp_path / "odd.json"), CLUSTERS["arc4"])
 
 

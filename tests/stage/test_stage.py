@@ -155,7 +155,7 @@ def test_a_dry_run_changes_nothing(teho: Call, tmp_path: Path, home: Path) -> No
         ("data/pipe", "to", "it is a pipe; expected a file or a folder"),
         ("data", "data/sub", "is inside"),
         ("data", "data", "is inside"),
-        ("data", ".", "is the folder that data is in; expected another folder as DEST"),
+        ("data", ".", "is the folder that contains data; expected another folder as DEST"),
         ("data", "data.txt", "data.txt is a file; expected a folder"),
         ("data", "data.txt/x", "you cannot write to"),
         ("", "to", "SRC is empty; expected a path, or HOST:PATH"),
@@ -163,7 +163,7 @@ def test_a_dry_run_changes_nothing(teho: Call, tmp_path: Path, home: Path) -> No
         ("a:data", "to", "SRC is on another machine; expected a path on this machine"),
         ("data", "rsync://host/x", "a URL; expected a path, or HOST:PATH"),
         ("data", "host::module", "a module of an rsync server"),
-        ("data", "-oProxyCommand=x:y", "no host begins with -"),
+        ("data", "-oProxyCommand=x:y", "the name of a host cannot begin with -"),
         ("/", "to", "SRC is /; expected a folder below /"),
     ],
 )
@@ -193,7 +193,7 @@ def test_no_rsync_is_named_with_the_next_step(teho: Call, tmp_path: Path) -> Non
     env = {"PATH": str(tmp_path / "bin")}
     said = teho("stage", data, to, env=env)
     assert said.returncode == 2
-    assert "no command rsync on this machine. Next: `conda install" in said.stderr
+    assert "this machine has no command rsync. Next: run `conda install" in said.stderr
     assert not to.exists()
     said = teho("stage", data, to, "--archive", env=env)  # it does not need rsync
     assert said.returncode == 0, said.stderr
@@ -460,8 +460,8 @@ def test_a_quota_that_is_too_small_is_a_warning(teho: Call, tmp_path: Path) -> N
         "stage", data, to, "--dry-run", env=env
     ).stdout  # fmt: skip
     space, files = found["findings"]
-    assert "the copy needs 18.6 KiB, but only 5.00 KiB more fit" in space["sentence"]
-    assert "the copy needs 33 files, but only 12 files more fit" in files["sentence"]
+    assert "the copy needs 18.6 KiB, but the quota leaves only 5.00 KiB" in space["sentence"]
+    assert "the copy needs 33 files, but the quota leaves only 12 files" in files["sentence"]
 
 
 def test_a_damaged_record_is_named(teho: Call, tmp_path: Path, home: Path) -> None:

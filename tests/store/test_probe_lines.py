@@ -71,7 +71,7 @@ def test_a_file_that_is_none_is_a_line_of_the_report(tmp_path: Path) -> None:
         written(tmp_path, *lines)
         problems: list[str] = []
         assert watched_processes(tmp_path, problems) == []
-        assert "does not contain what a probe writes" in problems[0]
+        assert "does not contain the data that a probe writes" in problems[0]
 
 
 def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:

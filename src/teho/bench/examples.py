@@ -42,10 +42,10 @@ def with_sizes(example: BenchExample, asked: AskedSizes, kinds: Collection[str])
     if not example.sizes:
         having = [one.name for one in EXAMPLES.values() if one.sizes]
         raise InputError(
-            f"{example.name} has no images, so a number of images and settings of the data "
-            "loader have no effect",
+            f"the example {example.name} uses no images, so --images, --batch, --workers and "
+            "--prefetch have no effect",
             " or ".join(having),
-            f"`teho bench {having[0]}` with the same options",
+            f"run `teho bench {having[0]}` with the same options",
         )  # fmt: skip
     for kind in kinds:
         own, batches = example.sizes[kind], asked.batches

@@ -167,19 +167,22 @@ def sized(own: ImageSizes, asked: AskedSizes) -> ImageSizes:
         more = [count for count in found.workers if count] or [4]
         listed = [more[0], 0, *more[1:]] if len(found.workers) > 1 else more
         raise InputError(
-            f"--prefetch {_listed(asked.prefetches)} with 0 workers: only workers prefetch batches",
+            f"--prefetch {_listed(asked.prefetches)} has no effect with 0 workers: only workers "
+            "prefetch batches",
             "1 or more as the first number of --workers", f"`--workers {_listed(listed)}`",
         )  # fmt: skip
     for size in asked.batches:
         point = {"batch": size, **first}
         if size > found.images:
             raise InputError(
-                f"--batch {size}: an epoch has only {format_count(found.images)} images",
-                "a batch size of at most this number", _way_out(point, needed)[1],
+                f"--batch {size} is too large: an epoch has only {format_count(found.images)} "
+                "images",
+                f"a batch size of at most {format_count(found.images)}",
+                _way_out(point, needed)[1],
             )  # fmt: skip
         if _batches_in(point) < first["workers"]:
             raise InputError(
-                f"--batch {size}: an epoch has only {_epoch(point)}, too few for "
+                f"with --batch {size}, an epoch has only {_epoch(point)}, and that is too few for "
                 f"{counted(point['workers'], 'worker')}", *_way_out(point, needed),
             )  # fmt: skip
     points, left = _points(found)

@@ -88,7 +88,10 @@ def measure(
     """
     notes = (*notes, *example.left_out)
     if example.sizes and not environment.get("CIFAR10_PATH"):
-        made = "The images are noise in CIFAR-10's format. Set `CIFAR10_PATH` to use the data set."
+        made = (
+            "The images are random noise in CIFAR-10's format. To use the real images of CIFAR-10, "
+            "set `CIFAR10_PATH`."
+        )
         notes = (*notes, made)
     with ExitStack() as stack:
         bench = _Bench(example, effort, time.monotonic() + for_s, sources, tell)
@@ -152,7 +155,7 @@ class _Bench:
 
     def check(self) -> None:
         """Compare all results with the first library's, and remove processes with wrong ones."""
-        self._tell(f"{self._example.name}: do all libraries agree?")
+        self._tell(f"{self._example.name}: comparing the results of all libraries")
         for check in self._example.checks:
             by, reference = "", None
             for worker in list(self.workers):

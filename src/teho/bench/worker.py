@@ -116,7 +116,8 @@ class Worker:
         while True:
             line = self._line(until_s, look)
             if not line:
-                late = f"no answer within the time limit of {format_duration(limit_s)}"
+                limit = format_duration(limit_s)
+                late = f"the program did not answer within the time limit of {limit}"
                 yield {"at": "gone", "why": "time", "text": late} if line is None else self._death()
                 return
             answer: dict[str, Any] = msgspec.json.decode(line)

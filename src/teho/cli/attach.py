@@ -74,7 +74,7 @@ def _running(asked: str) -> RunningJob:
             "--job needs Slurm's command squeue, and this machine does not have it"
             + (grid_engine if shutil.which("qstat") else ""),
             "a machine with the commands of Slurm, such as a login node",
-            "log in there, or start `teho run` in the job's script",
+            "log in to such a machine, or start `teho run` in the job's script",
         )
     job, state = look_up(asked)
     if state in _NOT_YET:
@@ -85,6 +85,6 @@ def _running(asked: str) -> RunningJob:
         raise InputError(
             f"job {asked} has ended ({state.value.replace('_', ' ')})",
             "a running job",
-            "`teho list` shows its recordings",
+            "`teho list` shows the recordings of this job",
         )
     return job

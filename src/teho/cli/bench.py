@@ -59,8 +59,8 @@ _MOST_PREFETCHED = 64
         unset="50000 on a GPU; on CPUs, 8192 for cnn and 256 for resnet152; fewer with --quick",
         default="")  # fmt: skip
 @option("--batch N,…", "Compare these batch sizes (cnn, resnet152).",
-        unset="cnn: from 64; resnet152: from 16 on a GPU, from 8 on CPUs; with --quick: smaller; "
-        "always up to the largest batch for which there are enough images",
+        unset="for cnn, 64 and more; for resnet152, 16 and more on a GPU, 8 and more on CPUs; "
+        "smaller sizes with --quick; only sizes for which there are enough images",
         into="batches", default="")  # fmt: skip
 @option("--workers N,…",
         "Compare these numbers of data-loader workers. Only the first number of workers is "

@@ -62,7 +62,9 @@ def submit_variants(
     try:
         more = shlex.split(options)
     except ValueError as error:
-        raise InputError(f"--submit {options}: {error}", "options as in a shell") from None
+        raise InputError(
+            f"--submit {options}: {error}", "options in the syntax of a shell"
+        ) from None
     id_ = secrets.token_hex(4)
     done: list[str] = []
     for word in words:
@@ -94,15 +96,15 @@ def _usual(cluster: Cluster) -> list[str]:
     with_gpu = _jobs(cluster, Request(gpus=1))
     if not with_gpu:
         raise InputError(
-            f"--on is missing, and in the catalogue no partition of {cluster.title} accepts a job "
-            "with 1 GPU",
+            "the default of --on cannot be used: according to the catalogue, no partition of "
+            f"{cluster.title} accepts a job with 1 GPU",
             "variants, such as `--on cpu:1,cpu:16`",
         )
     cores = with_gpu[0].tasks_per_node * with_gpu[0].cpus_per_task
     if not _jobs(cluster, Request(gpus=0, cpus=cores)):
         raise InputError(
-            f"--on is missing, and in the catalogue no partition of {cluster.title} accepts a job "
-            f"with {counted(cores, 'core')} and without GPUs",
+            "the default of --on cannot be used: according to the catalogue, no partition of "
+            f"{cluster.title} accepts a job with {counted(cores, 'core')} and without GPUs",
             "variants, such as `--on gpu:1,gpu:2`",
         )
     return ["cpu:1", f"cpu:{cores}", "gpu:1"]

@@ -53,7 +53,7 @@ def chosen_cluster(name: str | None) -> Cluster:
     raise InputError(
         f"this machine, {os.uname().nodename}, does not belong to a cluster that Teho knows",
         "`--cluster NAME`",
-        "`teho clusters` lists the names; `teho clusters discover` describes a new cluster",
+        "`teho clusters` lists the known clusters; `teho clusters discover` describes a new one",
     )
 
 

@@ -154,8 +154,8 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
             jobs = _accounted(backend, submission, jobs, _ACCOUNT_TRIES)
     except KeyboardInterrupt:
         raise interrupted(
-            f"job {number} continues. Next: `teho status {number} --follow` follows it again, "
-            f"`teho cancel {number}` ends it"
+            f"job {number} continues. Next: `teho status {number} --follow` follows the job "
+            f"again, `teho cancel {number}` ends the job"
         ) from None
     print_text(jobs_document([_view_of(submission, jobs)]), sys.stderr)
     if submission.recorded:

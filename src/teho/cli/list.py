@@ -102,7 +102,8 @@ def command(
         _print(runs, rows)
     elif tags:
         wanted = " and ".join(f"{key}={value}" for key, value in tags.items())
-        click.echo(f"No run in {place} has {wanted}. `teho list` shows all runs.", err=True)
+        which = f"the tag{'s' * (len(tags) > 1)} {wanted}"
+        click.echo(f"No run in {place} has {which}. `teho list` shows all runs.", err=True)
     elif limit is not None:
         click.echo(f"No run in {place} matches --since {since}.", err=True)
     elif not hidden:

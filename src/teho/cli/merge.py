@@ -43,5 +43,8 @@ def command(parts: tuple[str, ...]) -> None:
     run = read_run(merged)
     if absent := absent_hosts(run):
         nodes = len(run.nodes) + len(absent)
-        say(f"{len(absent)} of {nodes} nodes are still missing: {', '.join(absent)}")
+        say(
+            f"the parts of the recording from {len(absent)} of {nodes} nodes are still missing: "
+            f"{', '.join(absent)}"
+        )
     click.echo(run.id)

@@ -134,7 +134,9 @@ def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
     if cpus is not None and cpus_per_gpu is not None:
         raise InputError("--cpus and --cpus-per-gpu together", "one of them")
     if cpus_per_gpu is not None and gpus == 0:
-        raise InputError("--cpus-per-gpu without GPUs", next_step="`--cpus N` for the whole job")
+        raise InputError(
+            "--cpus-per-gpu without GPUs", next_step="request cores for the whole job: `--cpus N`"
+        )
     if gpus == 0 and (given["gpu_type"] or given["gpu_memory"]):
         what = "--gpu-type" if given["gpu_type"] else "--gpu-memory"
         raise InputError(f"{what} with --gpus 0", "one or more GPUs")
@@ -143,7 +145,9 @@ def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
         named = " and ".join(f"--{name.replace('_', '-')}" for name in memories)
         raise InputError(f"{named} together", "one of them")
     if gpus == 0 and given["mem_per_gpu"]:
-        raise InputError("--mem-per-gpu without GPUs", next_step="`--mem SIZE` for each node")
+        raise InputError(
+            "--mem-per-gpu without GPUs", next_step="request memory for each node: `--mem SIZE`"
+        )
     read = {
         "command": argv,
         "account": given["account"] or load_settings().account or None,
@@ -243,7 +247,7 @@ def _seconds(text: str | None) -> float | None:
         )
     seconds = parse_duration(text, "--time")
     if text.count(":") == 1 and "-" not in text:
-        say(f"--time {text} is minutes and seconds: {format_duration(seconds)}")
+        say(f"Teho reads --time {text} as minutes and seconds: {format_duration(seconds)}")
     if seconds <= 0:
         raise UnitError(f"--time: {text!r} is not above 0", "a length such as 30min or 2h")
     return seconds

@@ -44,7 +44,7 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
     chosen = list(dict.fromkeys(chosen))
     running = [path for path in chosen if _is_running(path)]
     for path in running:
-        say(f"{path.name} still runs and is kept")
+        say(f"{path.name} still runs, so it is not deleted")
     chosen = [path for path in chosen if path not in running]
     if not chosen:
         say("nothing to delete")

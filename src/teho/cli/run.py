@@ -146,7 +146,7 @@ def command(
         limit_s = read_window(for_, "--for") if for_ is not None else None
     settings = load_settings()
     if name == "last":
-        raise InputError("--name last", "another name, because `last` is the newest run")
+        raise InputError("--name last", "another name, because `last` means the newest run")
     wanted = Wanted(
         settings,
         argv,
@@ -200,7 +200,11 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     watch = None
     if manner.watch:
         opening_watch = partial(_open_watch, manner.watch, wanted.settings, supervisor.program_pid)
-        watch = _protected(supervisor, "the run is not watched", opening_watch)
+        watch = _protected(
+            supervisor,
+            "Teho does not check whether the run is stuck or near its time limit",
+            opening_watch,
+        )
         supervisor.others += (watch.pid,) if watch else ()
     recording, remote = _record_it(supervisor, wanted, task, mark)
     is_first = recording is not None and recording.began
@@ -212,9 +216,10 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     if window:
         outcome.on_purpose = _protected(supervisor, manner.no_window, window.leave) or ""
     if watch:
+        unwatched = "Teho did not check whether the run was stuck or near its time limit"
         outcome.troubles.extend(
             (outcome.elapsed_s, trouble)
-            for trouble in _protected(supervisor, "the run was not watched", watch.leave) or ()
+            for trouble in _protected(supervisor, unwatched, watch.leave) or ()
         )
     reports = shown != "none" and (is_first or not is_step(task))
     supervisor.finish_recording(

@@ -59,7 +59,8 @@ def read_plan(targets: Sequence[str], if_stuck: str | None) -> WatchPlan:
     action = read_action(if_stuck) if if_stuck is not None else None
     if action is not None and action.signal is None and not targets:
         raise InputError(
-            f"--if-stuck {if_stuck} needs --notify", "both options, or an action such as 15m=end"
+            f"--if-stuck {if_stuck} needs --notify",
+            next_step="add `--notify TARGET`, or choose another action, such as 15m=end",
         )
     return WatchPlan(tuple(targets), action)
 

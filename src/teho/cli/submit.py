@@ -207,7 +207,8 @@ def _check_place(cluster: Cluster, option: Option) -> None:
         raise InputError(
             f"the job names no account, but {cluster.title} needs one ({account.source})",
             "the project to charge",
-            f"`--account {account.example}` with your own project, or the setting `account`",
+            f"add `--account {account.example}` with your own project, or use the setting "
+            "`account`",
         )
     for place, must_be in ((dialect.submit_from, True), (dialect.never_submit_from, False)):
         path = os.path.expandvars(place)
@@ -233,7 +234,8 @@ def _check_log(log: str) -> None:
     if not os.access(folder, os.W_OK):
         raise InputError(
             f"the log cannot be written: no permission to write to {folder.absolute()}",
-            next_step="`--log FILE` in another directory, or `cd` to another directory",
+            next_step="choose a file in another directory with `--log FILE`, or `cd` to another "
+            "directory",
         )
 
 

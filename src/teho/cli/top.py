@@ -46,7 +46,7 @@ _SPEED = 60.0
         "run ends.",
         into="form", unset="a screen, or text if the output is not a terminal",
         type=click.Choice(["text", "json"]))  # fmt: skip
-@flag("--replay", "Play a finished run as it was.")
+@flag("--replay", "Show a finished run as it looked while it ran.")
 @option("--speed FACTOR", "Show this many seconds of the run in each second of --replay.",
         unset="60", type=click.FloatRange(0, min_open=True))  # fmt: skip
 def command(
@@ -135,7 +135,7 @@ def _running(home: Path) -> Path:
     names = [f"{run.id}{f' ({run.name})' if run.name else ''}" for _, run in running]
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise RunNotFoundError(
-            f"{len(names)} runs are running: {', '.join(names)}", "one of them as RUN", ""
+            f"{len(names)} runs are running: {', '.join(names)}", "one of these runs as RUN", ""
         )
     for number, name in enumerate(names, 1):
         click.echo(f"{number:>3}  {name}", err=True)

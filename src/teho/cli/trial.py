@@ -108,8 +108,8 @@ def say_if_untried(option: Option, home: Path) -> None:
     if any(run and _program(run.command) == program for _, run in newest_runs(home)):
         return
     say(
-        f"this job requests {hours:,.0f} GPU-hours, and no run of {program} is recorded: "
-        "the same command with `--trial` tries the program for two minutes"
+        f"this job requests {hours:,.0f} GPU-hours, and no run of {program} is recorded. "
+        "To try the program for two minutes, add `--trial` to this command"
     )
 
 

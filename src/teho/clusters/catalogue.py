@@ -104,19 +104,23 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
         _check_memory(share.memory, f"share of GPU {share.gpu!r}, memory")
         if share.gpu not in types:
             near = did_you_mean(share.gpu, types)
-            yield f"a share is for the unknown GPU type {share.gpu!r}{near}", ""
+            yield f"a table [[shares]] names the unknown GPU type {share.gpu!r}{near}", ""
     for partition in cluster.partitions:
         for found, expected in _of_partition(cluster, partition):
             yield f"partition {partition.title!r}: {found}", expected
     for source in _sources(msgspec.to_builtins(cluster)):
         if source.split(" ", 1)[0].rstrip(":;") not in cluster.sources:
-            yield f"source {source!r}", f"to begin with one of {sorted(cluster.sources)}"
+            begin = f"a source that begins with one of {sorted(cluster.sources)}"
+            yield f"source {source!r}", begin
 
 
 def _of_partition(cluster: Cluster, partition: Partition) -> Iterator[tuple[str, str]]:
     kinds = {kind.name for kind in cluster.nodes}
     if not partition.title:
-        yield "it has neither name nor label", "a label, which is shown if jobs name no partition"
+        yield (
+            "this partition has neither name nor label",
+            "a label, which is shown if jobs name no partition",
+        )
     for kind in partition.kinds:
         if kind not in kinds:
             yield f"unknown node kind {kind!r}{did_you_mean(kind, kinds)}", ""

@@ -114,7 +114,8 @@ def expanded(text: str) -> Path:
     except RuntimeError as error:
         raise InputError(
             f"{text}: this user's home directory is not known",
-            next_step="write the full path; TEHO_HOME is the directory of the recordings",
+            next_step="write the full path, without `~`; the variable TEHO_HOME sets the directory "
+            "of the recordings",
         ) from error
 
 

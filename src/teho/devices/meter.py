@@ -31,7 +31,10 @@ _STARTED_AGAIN = Missing(
     Reason.FAILED,
     "the energy counter started again from 0: this happens when the driver is loaded again",
 )
-_STUCK = Missing(Reason.FAILED, "the energy counter does not change, though every GPU draws power")
+_STUCK = Missing(
+    Reason.FAILED,
+    "the energy counter of the GPU does not change, although a GPU always draws power",
+)
 
 
 class Meter:

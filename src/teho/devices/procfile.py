@@ -118,7 +118,7 @@ def parse_number(answer: bytes) -> int:
     text = answer.strip()
     if not text.isdigit() or len(text) > _MOST_DIGITS:
         words = text.decode("ascii", "backslashreplace")
-        raise ValueError(f"'{words}' is not a number in range")
+        raise ValueError(f"'{words}' is not a number of 1 to {_MOST_DIGITS} digits")
     return int(text)
 
 

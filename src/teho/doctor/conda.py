@@ -125,7 +125,7 @@ def read_channels(text: str) -> tuple[tuple[str, ...], bool]:
             continue
         name = "default_channels" if key[2] == "default_channels" else "channels"
         if name in seen:
-            raise ValueError(f"line {number + 1} has a second `{name}`")
+            raise ValueError(f"line {number + 1} sets `{name}` a second time, which is not allowed")
         seen.add(name)
         if name == "channels":
             channels = _list(key["value"] or "", lines, number)
@@ -142,7 +142,7 @@ def _list(value: str, lines: list[str], number: int) -> tuple[str, ...]:
     while not value.endswith("]"):
         number += 1
         if number >= len(lines):
-            raise ValueError(f"line {number}: the list of channels has no end")
+            raise ValueError(f"line {number}: the list of channels has no closing bracket")
         value += f" {_without_comment(lines[number])}"
     inner = value[1:-1].strip().removesuffix(",")
     words = inner.split(",") if inner.strip() else []
@@ -162,7 +162,9 @@ def _block(lines: list[str], first: int) -> Iterator[str]:
                 raise ValueError(f"line {number + 1} is not an item of the list of channels")
             return
         if indent is not None and item["indent"] != indent:
-            raise ValueError(f"line {number + 1}: the indent differs from the line above")
+            raise ValueError(
+                f"line {number + 1}: the indent differs from the indent of the item above"
+            )
         indent = item["indent"]
         yield _channel(item["value"], number)
 

@@ -193,7 +193,9 @@ def _place_of(base: Attempt) -> _Place:
     frame, size = loader.made_at, settings.get("batch_size")
     place = f" at {frame.file}:{frame.line}" if frame else ""
     if "batch_sampler" in settings:
-        raise InputError(f"the DataLoader{place} has a batch_sampler", _SUPPORTED, _BY_HAND)
+        raise InputError(
+            f"the DataLoader{place} gets its batches from a batch_sampler", _SUPPORTED, _BY_HAND
+        )
     if not isinstance(size, int):
         raise InputError(f"the DataLoader{place} has batch_size={size}", _SUPPORTED, _BY_HAND)
     return _Place(

@@ -28,7 +28,7 @@ _SINGLE_RUNS = (
     "Each batch size had one run, so speeds that differ by less than 5 % count as equal. If "
     "several batch sizes are equally fast, Teho reports the smallest as the fastest. Other "
     "programs on the node can cause larger differences. `teho tune --allow batch-size -- COMMAND` "
-    "repeats the runs, and proves a gain."
+    "repeats the runs, and shows whether a gain is real."
 )
 
 
@@ -133,9 +133,9 @@ def _number(size: int) -> str:
 
 
 def _changes(found: BatchSizes, base: Attempt) -> tuple[Change, ...]:
-    wanted = {found.fastest: "the fastest", found.largest: "the largest that fits"}
+    wanted = {found.fastest: "the fastest batch", found.largest: "the largest batch that fits"}
     if found.fastest == found.largest:
-        wanted[found.largest] = "the largest that fits, and the fastest"
+        wanted[found.largest] = "the largest batch that fits, and the fastest batch"
     return tuple(
         msgspec.structs.replace(change, remark=what)
         for size, what in wanted.items()

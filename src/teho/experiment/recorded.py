@@ -133,8 +133,8 @@ class Runner:
         if found is None:
             raise InputError(
                 last.removeprefix("teho: ") or "the program was not recorded",
-                "a program that starts, and is recorded",
-                "try it with `teho run -- COMMAND`",
+                "a program that starts and that `teho run` can record",
+                "try the program with `teho run -- COMMAND`",
             )
         directory, run = found
         sample = sample_of(run, directory, self._window_s)

@@ -301,7 +301,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
         )
         return "unproved", (
             f"Not enough evidence, because {why}: with {in_words(best.settings)}, one run was "
-            f"{best.speed / followed[0].speed:.2f} times as fast"
+            f"{best.speed / followed[0].speed:.2f} times as fast as the unchanged program"
         )
     if is_interrupted:
         return "unproved", f"Not enough evidence: `teho tune` was ended early, after {tries}"

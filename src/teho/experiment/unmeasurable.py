@@ -25,7 +25,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
     if run.process is None:
         return InputError(
             f"no Python process loaded Teho's probe within {took}{wrote}",
-            "a Python program, started without -I, -E or -S",
+            "a Python program that was started without -I, -E or -S",
         )
     when = "before the program ended" if run.exit_code == 0 else f"within {took}"
     if not run.unit:
@@ -38,7 +38,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
     if steps < FEWEST_STEPS or not (run.pace and (run.pace.is_whole or run.exit_code == 0)):
         return InputError(
             f"{steps} steady {many(run.unit)} were seen {when}",
-            f"{FEWEST_STEPS} or more within the window",
+            f"{FEWEST_STEPS} or more steady {many(run.unit)} within the window",
             "let the program run longer"
             if run.exit_code == 0
             else f"increase `--for` to more than {format_duration(for_s)}",

@@ -111,7 +111,7 @@ def _changes_of_pipelines(settings: Settings, base: Attempt) -> list[Change]:
                     file=file,
                     line=int(line),
                     text=f".{call}(…)",
-                    set_to=f"{PIPELINE_CODE[name]}  # behind this call",
+                    set_to=f"{PIPELINE_CODE[name]}  # add it behind this call",
                     remark=_CALL_REMARKS.get(name, ""),
                 )
             )

@@ -83,7 +83,10 @@ def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
     allocation = run.allocation(node.name)
     less = "or use less memory: fewer loader workers or a smaller batch"
     if "memory" in allocation.with_gpus:
-        return f"Request one more GPU (on this cluster, memory comes with the GPUs), {less}."
+        return (
+            "Request one more GPU (on this cluster, each GPU adds memory of the node to the job), "
+            f"{less}."
+        )
     if needed_bytes is None or allocation.scheduler is None:
         return f"Give the program more memory, {less}."
     more = ask_memory(allocation, needed_bytes, allocation.cores_asked or node.cores)

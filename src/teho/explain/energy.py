@@ -25,7 +25,8 @@ COUNTER, INTEGRATED = "counter", "integrated power"
 
 _ON_ITS_CARD = Missing(
     Reason.UNSUPPORTED,
-    "this GPU is counted with the other GPU of its card: the card has only one energy counter",
+    "the energy of this GPU is counted with the other GPU of its card: the card has only one "
+    "energy counter",
 )
 
 _TICK_S = 0.1
@@ -44,7 +45,8 @@ _LONGEST_WINDOW_S = 1.0
 _NOT_READ = Missing(Reason.UNRECORDED, "the recorded metrics do not include this")
 _NO_POWER_OF_MODULE = Missing(
     Reason.UNSUPPORTED,
-    "the energy counter covers the whole module with its CPU, but the power covers only the GPU",
+    "the energy counter covers the whole module with its CPU, but the measured power covers only "
+    "the GPU",
 )
 
 

@@ -131,5 +131,6 @@ def _slice_of(whole: Peaks, compute: int, slice_gb: int) -> Peaks | None:
         memory_gb=None,
         pcie_generation=None,
         lacks=(*whole.lacks, *({"pcie_generation"} - {*whole.lacks})),
-        part=f"it has {compute}/7 of the multiprocessors and {eighths}/8 of the memory's bandwidth",
+        part=f"the slice has {compute}/7 of the multiprocessors and {eighths}/8 of the memory "
+        "bandwidth of the whole GPU",
     )

@@ -119,10 +119,10 @@ def _make_own(directory: str) -> str:
     else:
         return ""
     if not stat.S_ISDIR(found.st_mode):
-        return "it is not a folder"
+        return "the path is not a folder"
     if found.st_uid != os.geteuid():
         return "the folder belongs to another user"
-    return "all users may write to it" if found.st_mode & stat.S_IWOTH else ""
+    return "all users may write to the folder" if found.st_mode & stat.S_IWOTH else ""
 
 
 def _link_all(source: str, target: str) -> None:

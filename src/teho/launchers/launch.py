@@ -14,10 +14,12 @@ class Launch(Launcher):
 
     help = "The scheduler starts one task per GPU; `teho launch` sets ranks, cores and threads."
     on_one_node = (
-        "starts `teho launch` with the command: one task for each GPU; with Grid Engine and on "
-        "this machine, only one task"
+        "starts one task for each GPU, and each task is `teho launch` with the command; with Grid "
+        "Engine, or on this machine, starts only one task"
     )
-    on_nodes = "one task for each GPU; with Grid Engine, `mpirun` starts one task on each node"
+    on_nodes = (
+        "starts one task for each GPU; with Grid Engine, `mpirun` starts one task on each node"
+    )
     place = 20
     task_per_gpu = True
     through_teho = True

@@ -14,7 +14,7 @@ class Srun(Launcher):
 
     help = "Slurm starts one task per GPU, with RANK, LOCAL_RANK and WORLD_SIZE."
     on_one_node = "one task for each GPU, with `RANK`, `LOCAL_RANK`, `WORLD_SIZE`"
-    on_nodes = "the same as on one node"
+    on_nodes = "one task for each GPU, with the same variables as on one node"
     place = 40
     schedulers = frozenset({"slurm"})
     task_per_gpu = True

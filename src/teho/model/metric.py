@@ -53,7 +53,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("job_cpu_s", "s", "counter", "node", "job CPU time",
         "CPU time of the program and all its descendants, including ended ones"),
     Metric("job_ended_cpu_s", "s", "counter", "node", "CPU time of ended child processes",
-        "the part of the job CPU time that was used by child processes that ended before their "
+        "the part of the job's CPU time that was used by child processes that ended before their "
         "parent"),
     Metric("job_processes", "", "gauge", "node", "processes", "live processes of the program"),
     Metric("job_threads", "", "gauge", "node", "threads", "live threads of the program"),

@@ -31,7 +31,7 @@ __all__ = ["MeteredGpu", "MeteredRun", "run_metered"]
 _OPEN_WAIT_S = 10.0
 """A driver may take seconds to start. If it hangs, the program runs nevertheless."""
 _NO_ANSWER = f"the GPUs' driver did not answer within {_OPEN_WAIT_S:g} s"
-_LATE = f"{_NO_ANSWER}: the energy used before its answer is not counted"
+_LATE = f"{_NO_ANSWER}: the energy used before the driver answered is not counted"
 _PAUSE_S = 0.05
 _POWER_EVERY_S = 0.1
 """Power sensors have a new value every 20 to 100 ms ("Part-time Power Measurements")."""

@@ -49,7 +49,7 @@ def check_targets(targets: Sequence[str]) -> None:
             if not urlsplit(target).hostname:
                 raise InputError(
                     f"--notify {target}: the URL has no host",
-                    "a URL with a host, such as that of a Slack webhook",
+                    "a URL with a host, such as the URL of a Slack webhook",
                 )
         elif target.startswith(_MAIL):
             if "@" not in target:
@@ -95,7 +95,9 @@ def _words(target: str) -> list[str]:
     try:
         words = shlex.split(target)
     except ValueError as error:
-        raise InputError(f"--notify {target}: {error}", "a command with complete quotes") from error
+        raise InputError(
+            f"--notify {target}: {error}", "a command in which all quotes are closed"
+        ) from error
     if not words:
         raise InputError(
             "--notify '': the command is empty", "a command, mailto:NAME@HOST or a URL"

@@ -252,7 +252,10 @@ class Recorder:
         try:
             self._clock_server = ClockServer()
         except OSError as error:
-            self._trouble(f"clocks of other nodes cannot be compared: {error.strerror}")
+            self._trouble(
+                "the clocks of other nodes cannot be compared with the clock of this node: "
+                f"{error.strerror}"
+            )
             return
         self._node = msgspec.structs.replace(self._node, clock_port=self._clock_server.port)
 

@@ -145,7 +145,7 @@ def outer_pid(head: ProbeHead) -> int:
     """
     if head.implementation != "cpython":
         other = head.implementation or "an unknown implementation"
-        raise UnwindError(f"its Python is {other}, not CPython")
+        raise UnwindError(f"the Python of the process is {other}, not CPython")
     try:
         here = str(Path("/proc/self/ns/pid").readlink())
     except OSError:

@@ -56,7 +56,8 @@ def _lists(case: Case) -> Iterator[Refusal]:
     if is_let_in(case.live, allowed, denied) is False:
         lists = f"{'s' if len(allowed) > 1 else ''} {', '.join(allowed)}"
         who = f"users in the user list{lists}" if allowed else "users"
-        out = f" who are not in {', '.join(denied)}" if denied else ""
+        many = "s" if len(denied) > 1 else ""
+        out = f" who are not in the user list{many} {', '.join(denied)}" if denied else ""
         yield Refusal(
             kind="user_list",
             sentence=f"only {who}{out} can use {case.where}, and you are not one of these users",

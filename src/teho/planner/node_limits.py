@@ -173,7 +173,7 @@ def _disk(case: Case) -> Iterator[Refusal]:
         return
     if disk is None or kind.local_disk_gib == 0:
         in_memory = disk if disk and disk.in_memory else None
-        memory = "; their /tmp is in memory: files in /tmp count as memory of the job"
+        memory = "; on these nodes, /tmp is in memory: files in /tmp count as memory of the job"
         yield Refusal(
             kind="no_local_disk",
             sentence=f"the job requests local disk, but {case.cluster.title}'s nodes of kind "

@@ -73,8 +73,9 @@ def _time(case: Case) -> Iterator[Advice]:
     if advised and shape.time_s < seconds(advised):
         yield Advice(
             kind="short_job",
-            sentence=f"{case.cluster.title} recommends jobs of {format_duration(seconds(advised))} "
-            "or more, and recommends shorter jobs only for tests",
+            sentence=f"{case.cluster.title} recommends jobs that run for "
+            f"{format_duration(seconds(advised))} or more, and recommends shorter jobs only for "
+            "tests",
             source=partition.source,
         )
 

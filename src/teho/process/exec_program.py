@@ -60,11 +60,11 @@ def _explained(name: str, error: OSError, path: str) -> CannotStart:
     lacks = error.errno in {errno.ENOENT, errno.ENOTDIR}
     exists = "/" in path and os.path.exists(path)  # noqa: PTH110 - pathlib loads late
     if lacks:
-        reason = "its interpreter does not exist" if exists else "command not found"
+        reason = "the file's interpreter does not exist" if exists else "command not found"
     elif error.errno == errno.EACCES:
         reason = "not executable"
     elif error.errno == errno.ENOEXEC:
-        reason = "built for another kind of machine"
+        reason = "the file is built for another kind of machine"
     else:
         reason = os.strerror(error.errno or 0)
     return CannotStart(127 if lacks and not exists else 126, f"{name}: {reason}")

@@ -42,7 +42,7 @@ def expand_hosts(text: str) -> tuple[str, ...]:
         for literal, ranges in _pieces(part, text):
             numbers = _numbers(ranges, text) if ranges is not None else [""]
             if len(names) + len(found) * len(numbers) > _MOST:
-                raise _unreadable(text, f"it has more than {_MOST} names")
+                raise _unreadable(text, f"the list has more than {_MOST} names")
             found = [f"{name}{literal}{number}" for name in found for number in numbers]
         names += found
     return tuple(names)
@@ -54,15 +54,15 @@ def _split(text: str) -> list[str]:
     for place, sign in enumerate(text):
         depth += (sign == "[") - (sign == "]")
         if depth not in {0, 1}:
-            raise _unreadable(text, "its brackets do not match")
+            raise _unreadable(text, "the brackets in the list do not match")
         if sign == "," and depth == 0:
             parts.append(text[begin:place])
             begin = place + 1
     if depth:
-        raise _unreadable(text, "its brackets do not match")
+        raise _unreadable(text, "the brackets in the list do not match")
     parts.append(text[begin:])
     if not all(parts):
-        raise _unreadable(text, "a name in it is empty")
+        raise _unreadable(text, "a name in the list is empty")
     return parts
 
 
@@ -73,7 +73,7 @@ def _pieces(part: str, whole: str) -> list[tuple[str, str | None]]:
     while rest:
         literal, bracket, rest = rest.partition("[")
         if any(sign.isspace() for sign in literal):
-            raise _unreadable(whole, "a name in it has a space")
+            raise _unreadable(whole, "a name in the list has a space")
         if not bracket:
             pieces.append((literal, None))
             break
@@ -90,7 +90,7 @@ def _numbers(ranges: str, whole: str) -> list[str]:
         if not is_number(first) or not is_number(last) or int(last) < int(first):
             raise _unreadable(whole, f"{item[:40]!r} is not a number or a range such as 01-04")
         if len(numbers) + int(last) - int(first) >= _MOST:
-            raise _unreadable(whole, f"it has more than {_MOST} names")
+            raise _unreadable(whole, f"the list has more than {_MOST} names")
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
 
@@ -107,7 +107,7 @@ def expand_counts(text: str) -> tuple[int, ...]:
         times = times[:-1] if repeated and times.endswith(")") else ("" if repeated else "1")
         if not is_number(number) or not is_number(times) or len(counts) + int(times) > _MOST:
             raise InputError(
-                f"list of counts {text[:60]!r} cannot be read", "a list such as 4(x2),3"
+                f"the list of counts {text[:60]!r} cannot be read", "a list such as 4(x2),3"
             )
         counts += [int(number)] * int(times)
     return tuple(counts)

@@ -190,8 +190,8 @@ def _notes(host: Host, features: frozenset[str]) -> str:
     if len(host.gpus) > 1:
         types = ", ".join(f"{count} × {gpu_type}" for gpu_type, count in host.gpus)
         notes.append(
-            f"These nodes have several types of GPUs: {types}. This file has a node kind for each "
-            "type, with the same nodes."
+            f"These nodes have several types of GPUs: {types}. This file has one node kind for "
+            "each type; all of these node kinds contain the same nodes."
         )
     return " ".join(notes)
 

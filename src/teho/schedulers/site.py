@@ -110,7 +110,7 @@ def find_generation(site: Site | None, name: str) -> Generation | None:
         if generation["name"] == name:
             return generation
     names = ", ".join(generation["name"] for generation in known)
-    where = f"{site['name']} has" if site else "Teho does not know this site, and knows"
+    where = f"{site['name']} has" if site else "Teho does not know this site, so it knows"
     has = f"only {names}" if known else "no generations of containers"
     raise InputError(
         f"--generation {name}: {where} {has}",

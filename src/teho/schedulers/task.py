@@ -202,9 +202,9 @@ def _slurm(environment: Mapping[str, str]) -> Task:
         from teho.units import counted
 
         raise InputError(
-            f"Slurm lists {counted(len(hosts), 'node')}, and gives numbers of tasks for "
-            f"{counted(len(tasks_per_node), 'node')}; this node is number {node_rank}, and the "
-            "first node is number 0",
+            f"Slurm's variables contradict each other: they list {counted(len(hosts), 'node')} and "
+            f"the numbers of tasks of {counted(len(tasks_per_node), 'node')}, and this node is "
+            f"number {node_rank} (numbers begin at 0)",
             "the same number of nodes in SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE",
         )
     job, step = _slurm_job(environment), _slurm_step(environment)
@@ -346,11 +346,14 @@ def _number(environment: Mapping[str, str], *names: str, default: int | None = N
 def _check(task: Task) -> None:
     """Raise an InputError if the numbers contradict each other."""
     if task.rank >= task.size:
-        found = f"{task.started_by} reports rank {task.rank} of {task.size} (ranks begin at 0)"
+        found = (
+            f"{task.started_by} reports rank {task.rank} of {task.size}; this is not possible, "
+            "because ranks begin at 0"
+        )
     elif task.local_rank >= task.local_size:
         found = (
-            f"{task.started_by} reports local rank {task.local_rank} of {task.local_size} (ranks "
-            "begin at 0)"
+            f"{task.started_by} reports local rank {task.local_rank} of {task.local_size}; this is "
+            "not possible, because ranks begin at 0"
         )
     elif task.local_size > task.size:
         found = f"there are {task.local_size} tasks on this node, but only {task.size} in all"
@@ -360,7 +363,10 @@ def _check(task: Task) -> None:
             f"{sum(task.tasks_per_node)}"
         )
     elif task.hosts and task.node_rank >= len(task.hosts):
-        found = f"this node is number {task.node_rank} of {len(task.hosts)} (numbers begin at 0)"
+        found = (
+            f"this node is number {task.node_rank} of {len(task.hosts)}; this is not possible, "
+            "because numbers begin at 0"
+        )
     else:
         return
     raise InputError(

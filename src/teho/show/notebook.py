@@ -64,7 +64,9 @@ def _run(shell: InteractiveShell, line: str, cell: str) -> None:
     except (TehoError, ValueError) as error:
         raise UsageError(str(error)) from None
     if given.name == "last":
-        raise UsageError("%%teho: --name last: `last` is the newest run, so use another name")
+        raise UsageError(
+            "%%teho: --name last: `last` always means the newest run, so use another name"
+        )
     first = next((text for text in cell.splitlines() if text.strip()), "").strip()
     title = masked_text(first)[:_LINE]
     # Not `execution_count`: some versions of IPython have already counted the next cell.

@@ -65,7 +65,7 @@ def _of_plan(path: Path, cluster: Cluster) -> Activation:
     except msgspec.MsgspecError as error:
         raise InputError(
             f"--env: {path}: {error}",
-            "what `teho env plan --format json` writes",
+            "the JSON that `teho env plan --format json` writes",
         ) from error
     if plan.cluster != cluster.name:
         raise InputError(
@@ -88,5 +88,6 @@ def _of_directory(path: Path, environments: Environments) -> Activation:
     raise InputError(
         f"--env: {path} has no bin/activate, no conda-meta and no bin/python",
         "the directory of an environment",
-        "look at its files with `ls`; the name of an environment of conda has no slash",
+        "look at the directory's files with `ls`; if you mean an environment of conda, write its "
+        "name without a slash",
     )

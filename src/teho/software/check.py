@@ -258,8 +258,8 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
         if build.kind == "unknown":
             yield (
                 f"{title}: the version number {build.version} of {build.package} does not say for "
-                "which CUDA or ROCm version it is built. `teho env check --python PATH` reads this "
-                "from the installed files."
+                "which CUDA or ROCm version it is built. `teho env check --python PATH` reads the "
+                "CUDA or ROCm version from the installed files."
             )
         elif build.kind == "cuda" and target.capability and _has_code(build, looked) is None:
             yield f"{title}: Teho does not know for which GPUs {build.version} has code."
@@ -272,9 +272,9 @@ def _gpu_build(build: Build, looked: _Looked) -> str:
         return _plan(target, build.framework)
     if not _by_pip(build, looked.packages):
         return (
-            f"`CONDA_OVERRIDE_CUDA=VERSION conda install '{build.package}=*=cuda*'`, with a CUDA "
-            "version that the driver of the compute nodes supports; `teho env plan` finds this "
-            "version"
+            f"run `CONDA_OVERRIDE_CUDA=VERSION conda install '{build.package}=*=cuda*'`, with a "
+            "CUDA version that the driver of the compute nodes supports; `teho env plan` finds "
+            "this version"
         )
     return _plan(target, build.framework)
 

@@ -107,8 +107,8 @@ def read_listing(text: str, source: str) -> Listing:
             f"{source}: {f'only {len(packages)}' if packages else 'none'} of "
             f"{counted(count, 'line')} "
             f"name{'' if len(packages) > 1 else 's'} a package",
-            "what `conda list`, `conda create` or `pip freeze` prints, or a lock file",
-            "`pip freeze > FILE` in the environment, or `teho env check --python PATH`",
+            "the output of `conda list`, `conda create` or `pip freeze`, or a lock file",
+            "run `pip freeze > FILE` in the environment, or `teho env check --python PATH`",
         )
     return Listing(max(counts, key=lambda form: counts[form]), packages)
 

@@ -168,8 +168,8 @@ def _way(
     title = TITLES[asked.framework]
     if asked.kind and asked.kind not in environments.kinds:
         raise InputError(
-            f"--kind {asked.kind}: {cluster.title} does not offer this kind, or advises against "
-            f"it ({environments.source})",
+            f"--kind {asked.kind}: {cluster.title} does not offer this kind of environment, or "
+            f"advises against it ({environments.source})",
             " or ".join(offered) or "another cluster",
         )
     if asked.kind and asked.kind not in offered:

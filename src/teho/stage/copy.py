@@ -40,9 +40,10 @@ def needs_rsync() -> None:
     """
     if shutil.which("rsync") is None:
         raise InputError(
-            "no command rsync on this machine",
+            "this machine has no command rsync",
             "",
-            "`conda install -c conda-forge rsync`, or ask the cluster's support for a module",
+            "run `conda install -c conda-forge rsync`, or ask the cluster's support for a module "
+            "with rsync",
         )
 
 

@@ -73,7 +73,8 @@ def over_quota(place: Looked, more_bytes: int, more_files: int) -> Iterator[Find
                 kind="quota",
                 severity=Severity.WARNING,
                 sentence=f"The copy exceeds your quota of {what} on {quota.file_system}: the "
-                f"copy needs {_amount(more, unit)}, but only {_amount(left, unit)} more fit.",
+                f"copy needs {_amount(more, unit)}, but the quota leaves only "
+                f"{_amount(left, unit)}.",
                 evidence=(Evidence("used", used, unit), Evidence("allowed", limit, unit)),
                 thresholds=(),
                 action="Delete files there, or choose another DEST.",

@@ -69,7 +69,9 @@ def read_place(text: str, option: str) -> Place:
     if path.startswith(":"):
         raise InputError(f"{shown(text)} is a module of an rsync server", "a path, or HOST:PATH")
     if host.startswith("-"):
-        raise InputError(f"{shown(text)}: no host begins with -", "a path, or HOST:PATH")
+        raise InputError(
+            f"{shown(text)}: the name of a host cannot begin with -", "a path, or HOST:PATH"
+        )
     return Place(host, path)
 
 
@@ -106,7 +108,7 @@ class Machine:
             return self
         if shutil.which("ssh") is None:
             raise InputError(
-                f"{self.host}: no command ssh on this machine", "", "install an OpenSSH client"
+                f"{self.host}: this machine has no command ssh", "", "install an OpenSSH client"
             )
         self._ssh = ["ssh", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={_CONNECT_S}"]
         if not self._is_connected():
@@ -254,8 +256,8 @@ def problem_of(host: str, code: int, said: Sequence[str]) -> TehoError:
         return TehoError(
             f"{host} asks for a password or a second factor: {last}",
             "a login without a password or a second factor",
-            f"`ssh-copy-id {shlex.quote(host)}`, or keep a connection open with `ControlMaster` "
-            "and `ControlPath` in ~/.ssh/config",
+            f"run `ssh-copy-id {shlex.quote(host)}`, or keep a connection open with "
+            "`ControlMaster` and `ControlPath` in ~/.ssh/config",
         )
     if "Host key verification failed" in text:
         next_step = f"run `ssh {shlex.quote(host)}` once, and check the key of the host"

@@ -102,12 +102,12 @@ class Staging:
         source, place = self._source_place, self._place
         to = str(self._wanted.destination)
         if place.kind not in {"", "d"}:
-            raise InputError(f"{to} is a file", "a folder, in which the copy is made")
+            raise InputError(f"{to} is a file", "a folder in which to make the copy")
         if not self._there.host and f"{place.path}/".startswith(f"{source.path}/"):
             raise InputError(f"{to} is inside {shown(source.path)}", "a folder outside of SRC")
         if not self._there.host and place.path == self._folder:
             raise InputError(
-                f"{to} is the folder that {shown(self._name)} is in", "another folder as DEST"
+                f"{to} is the folder that contains {shown(self._name)}", "another folder as DEST"
             )
         if not place.folder.is_writable:
             raise InputError(
@@ -208,7 +208,7 @@ class Staging:
         submit = f"`teho submit --stage {path} -- python train.py`"
         return (
             f"To unpack the archive on each node at the start of a job{where}: {submit}",
-            f'To unpack it in your own job script: `tar -xf {path} -C "$TMPDIR"`',
+            f'To unpack the archive in your own job script: `tar -xf {path} -C "$TMPDIR"`',
         )
 
     def check_space(self) -> None:
@@ -228,7 +228,7 @@ class Staging:
             )
         if folder.total_files and len(self.plan.new) > folder.free_files:
             raise InputError(
-                f"{where} has room for {counted(folder.free_files, 'more file')}",
+                f"{where} has room for only {counted(folder.free_files, 'more file')}",
                 f"room for {len(self.plan.new):,} files",
                 "pack the files with `--archive`, or choose another DEST",
             )

@@ -65,10 +65,10 @@ def load_counter(home: Path, node: str, device: str, now: SavedCounter) -> Saved
         ) from None
     except (OSError, msgspec.DecodeError) as error:
         raise DamagedError(
-            f"{path}: {error}", "what `teho energy --save` writes", _SAVE_AGAIN
+            f"{path}: {error}", "the JSON that `teho energy --save` writes", _SAVE_AGAIN
         ) from error
     if saved.boot != now.boot:
-        found = f"{node} was restarted since the energy of {device} was saved"
+        found = f"{node} was restarted after the energy of {device} was saved"
     elif saved.job != now.job:
         where = f"in job {saved.job}" if saved.job else "outside a job"
         here = f"in job {now.job}" if now.job else "outside a job"

@@ -60,7 +60,7 @@ def find_run(reference: str, home: Path) -> Path:
     ids = _ids(runs)
     if not ids and not Path(reference).is_dir():
         raise RunNotFoundError(
-            f"no run is recorded in {runs}", "", "`teho run -- COMMAND` records one"
+            f"no run is recorded in {runs}", "", "`teho run -- COMMAND` records a run"
         )
     if reference == "last":
         return _newest(runs, ids)
@@ -85,7 +85,7 @@ def find_run(reference: str, home: Path) -> Path:
             "type more characters of the id",
         )
     raise RunNotFoundError(
-        f"no run {reference!r} in {runs}",
+        f"{runs} has no run {reference!r}",
         "a run's id, the beginning of its id, its name, its directory, a job's id, or `last`",
         "`teho list` shows all runs",
     )

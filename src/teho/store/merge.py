@@ -142,7 +142,7 @@ def _once(
 
 def _contradiction(name: str, one: _Part, other: _Part) -> RecordingError:
     return RecordingError(
-        f"{name} is in {one.directory}, but with other content in {other.directory}",
+        f"{one.directory} and {other.directory} have different content for {name}",
         "one part for each node",
         "leave out the part that does not belong to this step",
     )

@@ -59,7 +59,7 @@ def _damage_in(path: Path, problems: list[str], writer: str) -> Iterator[None]:
     try:
         yield
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        problems.append(f"{path} does not contain what {writer} writes: {error!r}")
+        problems.append(f"{path} does not contain the data that {writer} writes: {error!r}")
 
 
 def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> WatchedProcess:

@@ -50,8 +50,8 @@ def load_staged(home: Path, copy: str) -> dict[str, tuple[int, int]]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedError(
             f"{path} cannot be read: {error}",
-            next_step=f"remove it: `rm {path}`. Then `teho stage` does not replace files at the "
-            "destination, even if the files of SRC are newer",
+            next_step=f"remove it: `rm {path}`. Without this file, `teho stage` does not replace "
+            "files at the destination, even if the files of SRC are newer",
         ) from error
 
 

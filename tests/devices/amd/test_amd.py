@@ -319,7 +319,7 @@ def test_an_answer_is_a_whole_number_or_an_error(answer: bytes) -> None:
     if plain and len(plain) <= 18 and set(plain) <= set(b"0123456789"):
         assert parse_number(answer) == int(plain)
     else:
-        with pytest.raises(ValueError, match="is not a number in range"):
+        with pytest.raises(ValueError, match="is not a number of 1 to 18 digits"):
             parse_number(answer)
 
 

@@ -309,7 +309,7 @@ def test_a_variable_in_a_word_is_said_to_stay_text() -> None:
         ("lumi", {}, {"array": "1-"}, ["--array", "1-10"]),
         ("lumi", {}, {"array": "1-4%"}, ["--array"]),
         ("arc4", {}, {"array": "1,3"}, ["--array", "one range"]),
-        ("arc4", {}, {"array": "0-3"}, ["--array", "from 1"]),
+        ("arc4", {}, {"array": "0-3"}, ["--array", "begins at 1"]),
         ("lumi", {}, {"after": ("1:2",)}, ["--after", "1:2"]),
         ("lumi", {}, {"signal_before_s": 3600.0}, ["--signal", "3599"]),
         ("lumi", {}, {"signal_before_s": 0.0}, ["--signal", "1 to"]),

@@ -74,7 +74,7 @@ def _read_batch(path: Path) -> tuple[np.ndarray, np.ndarray]:
     except OSError:
         raise
     except Exception as error:
-        text = "%s: expected a batch of CIFAR-10 (python version): %s" % (path, error)
+        text = "%s is not a batch file of CIFAR-10 (python version): %s" % (path, error)
         raise ValueError(text) from error
     return pixels, labels
 

@@ -83,7 +83,7 @@ def serve(example: type[Example], libraries: Sequence[str]) -> None:
         sys.exit("`teho bench %s` starts this program" % os.path.basename(sys.argv[0])[:-3])
     _confine(request)
     if request["library"] not in libraries:
-        text = "it does not support %(library)s" % request
+        text = "this example does not support %(library)s" % request
         answer(at="missing", why="unsupported", text=text)
         return
     try:

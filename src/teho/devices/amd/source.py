@@ -66,7 +66,9 @@ _IS_SHARE_OF_BANDWIDTH = Missing(
     "busy",
 )
 _IS_SHARE_OF_TIME = Missing(
-    Reason.UNSUPPORTED, "this GPU reports how long its memory was busy, not the amount of data"
+    Reason.UNSUPPORTED,
+    "this GPU reports how long its memory was busy, not the amount of data that was read or "
+    "written",
 )
 _NO_POWER = Missing(Reason.FAILED, "the power sensor reads 0 W, which cannot be true")
 _SHARED_MEMORY = Missing(
@@ -116,7 +118,7 @@ class AmdSource:
                 "cgroup hides them"
                 if cards
                 else f"no AMD GPU on this node ({top}/sys/class/drm has none)",
-                "a GPU that the amdgpu driver runs",
+                "a GPU that uses the amdgpu driver",
                 "request a GPU from the scheduler, or list the devices: ls /sys/class/drm",
             )
         found, partners, doubts = pair_dies(found, cards)

@@ -192,7 +192,7 @@ def _place(url: str | None) -> tuple[str, int, str]:
         host = None
     if host is None or parts.scheme not in {"", "http"}:
         raise DeviceError(
-            "DCGM_EXPORTER_URL is not the address of a page over plain HTTP",
+            "DCGM_EXPORTER_URL is not the address of an HTTP page (HTTPS is not possible)",
             f"an address such as {_DEFAULT}",
         )
     return host, port, (parts.path or "/metrics") + (f"?{parts.query}" if parts.query else "")

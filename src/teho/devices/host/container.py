@@ -33,4 +33,6 @@ def container_of(environment: Mapping[str, str], root: Path) -> str:
     has_host = has_host_pids(str(root))
     if has_host is None:
         return "not known"
-    return "none" if has_host else "of unknown kind: its process ids are not the host's process ids"
+    if has_host:
+        return "none"
+    return "of unknown kind: the container's process ids are not the host's process ids"

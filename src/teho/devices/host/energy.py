@@ -30,10 +30,12 @@ _NO_RAPL = Missing(
     Reason.ABSENT,
     "no RAPL counters in /sys/class/powercap: the node is a virtual machine, or has no RAPL driver",
 )
-_NO_MEMORY = Missing(Reason.UNSUPPORTED, "RAPL on this processor does not measure the memory")
+_NO_MEMORY = Missing(
+    Reason.UNSUPPORTED, "RAPL on this processor does not measure the energy of the memory"
+)
 _NO_COUNTER = Missing(
     Reason.ABSENT,
-    "only Cray's pm_counters measure the energy of a whole node, and this node has none",
+    "only Cray's pm_counters measure the energy of a whole node, and this node has no pm_counters",
 )
 _MAY_HAVE_WRAPPED = Missing(
     Reason.UNRECORDED,

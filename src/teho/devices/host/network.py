@@ -71,7 +71,7 @@ class Network(FilePart):
             name = f"{port.parts[-3]} port {port.name}"
             counts = _port_bytes(files)
             if isinstance(counts, Missing):
-                self.notes += (f"InfiniBand {name} is not counted: {counts.detail}",)
+                self.notes += (f"the traffic of InfiniBand {name} is not counted: {counts.detail}",)
                 continue
             self._ports[name] = files
             has_infiniband |= read_text(port / "link_layer") != "Ethernet"

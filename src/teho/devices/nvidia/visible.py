@@ -52,7 +52,8 @@ def visible_cuda(
             notes.append(
                 f"with CUDA_VISIBLE_DEVICES={text}, CUDA gives the first number to the fastest "
                 "GPU, and the GPU models here differ. So the program may use GPUs that Teho does "
-                "not record. `export CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the order certain"
+                "not record. `export CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the order of the GPUs "
+                "certain"
             )
     if len(set(chosen)) < len(chosen):
         notes.append(f"CUDA_VISIBLE_DEVICES={text} names a GPU twice: CUDA then shows no GPU")

@@ -18,7 +18,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if not snapshot.cores_of_numa:
         return unknown("the kernel does not report which core is on which NUMA node")
     if len(snapshot.cores_of_numa) == 1:
-        return moot("the node has one NUMA node")
+        return moot("the node has only one NUMA node")
     for device in snapshot.gpus:
         if device.numa_node is None:
             return unknown(f"the kernel does not report the NUMA node of {device.name}")

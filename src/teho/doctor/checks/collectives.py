@@ -30,7 +30,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if not reports:
         if any(one.kind != "cpu" for one in python.frameworks):
             return unknown("no framework reports whether it has NCCL or RCCL")
-        return moot(f"no framework for GPUs in {python.path}")
+        return moot(f"{python.path} has no framework for GPUs")
     lacking = [name for name, report in reports.items() if not report.collectives]
     if not lacking:
         return fine(

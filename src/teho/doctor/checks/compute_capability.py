@@ -41,7 +41,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         return moot("no GPU here")
     builds = python.gpu_builds
     if not builds:
-        return moot(f"no framework for GPUs in {python.path}")
+        return moot(f"{python.path} has no framework for GPUs")
     if not snapshot.gpus:
         return _of_site(snapshot, python, builds)
     architectures: dict[str, str] = {}

@@ -81,8 +81,7 @@ def _commands(snapshot: Snapshot, conda: Conda, source: CondaFile) -> str:
     if not source.is_writable:
         return (
             f"Run `conda config --add channels conda-forge` and {strict}. These two commands "
-            f"change {own}, "
-            f"because you cannot change {source.path}."
+            f"change your own file {own}, because {source.path} is read-only for you."
         )
     return (
         f"Run `conda config{where} --add channels conda-forge`, "

@@ -16,7 +16,7 @@ DECISIVE = True
 def check(snapshot: Snapshot, python: Python) -> Outcome:
     """Judge each build by what the framework or its package reports."""
     if not python.frameworks:
-        return moot(f"no GPU framework in {python.path}")
+        return moot(f"{python.path} has no GPU framework")
     if not snapshot.expects_gpus and not snapshot.site_gpus:
         return moot("no GPU here, and this is not a login node of a cluster with GPUs")
     kinds = {one.framework: python.kind_of(one) for one in python.frameworks}

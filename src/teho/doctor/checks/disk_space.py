@@ -15,9 +15,7 @@ ABOUT = "space and permissions of the folders of a job: current folder, home, sc
 DECISIVE = True
 
 _PLACES = ("here", "home", "scratch", "temporary")
-_NONE = Threshold(
-    16, "MiB", "Teho's own choice: a log and a small checkpoint need at least this much space"
-)
+_NONE = Threshold(16, "MiB", "Teho's own choice: a log and a small checkpoint need at least 16 MiB")
 _LITTLE = Threshold(
     1, "GiB", "Teho's own choice: the checkpoint of a model with 10^8 weights needs about 1 GiB"
 )

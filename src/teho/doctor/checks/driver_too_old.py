@@ -33,7 +33,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
     if not toolkits:
         if any(python.kind_of(one) == "cuda" for one in python.frameworks):
             return unknown("no framework reports which CUDA it was built with")
-        return moot(f"no framework for CUDA in {python.path}")
+        return moot(f"{python.path} has no framework for CUDA")
     runs = {name: driver_runs(driver, toolkit) for name, toolkit in toolkits.items()}
     shown = driver.version or f"one for CUDA {driver.cuda}"
     found = [

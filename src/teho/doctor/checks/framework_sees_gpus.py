@@ -19,7 +19,7 @@ from teho.units import counted
 
 __all__ = ["ABOUT", "DECISIVE", "check"]
 
-ABOUT = "GPUs that each framework sees, in a separate process"
+ABOUT = "number of GPUs that each framework sees (tested in a separate process)"
 DECISIVE = True
 
 
@@ -27,14 +27,16 @@ DECISIVE = True
 def check(snapshot: Snapshot, python: Python) -> Outcome:
     """Compare the number of GPUs that each framework sees with the driver's number."""
     if not python.frameworks:
-        return moot(f"no GPU framework in {python.path}")
+        return moot(f"{python.path} has no GPU framework")
     if not snapshot.expects_gpus:
-        return moot("no GPU here for a framework to see")
+        return moot("there is no GPU here that a framework could see")
     if snapshot.failed_drivers:
-        return unknown("the driver does not answer, so the frameworks would hang")
+        return unknown(
+            "the driver does not answer, so Teho did not start the frameworks: they would hang"
+        )
     builds = python.gpu_builds
     if not builds:
-        return moot(f"no framework for GPUs in {python.path}")
+        return moot(f"{python.path} has no framework for GPUs")
     wanted = 1 if any(gpu.parent_id for gpu in snapshot.gpus) else len(snapshot.gpus)
     missing: list[str] = []
     found: list[Symptom] = []

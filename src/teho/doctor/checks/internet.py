@@ -37,7 +37,10 @@ def check(snapshot: Snapshot) -> Outcome:
         return fine(f"{cluster.title}'s compute nodes reach the internet")
     for name in _OFFLINE:
         if snapshot.environment.get(name, "").strip().lower() not in _NOT_OFFLINE:
-            return fine(f"compute nodes have no internet, and {name} is set")
+            return fine(
+                f"compute nodes have no internet, and {name} is set so that programs do not use "
+                "the internet"
+            )
     return remark(
         f"{cluster.title}'s compute nodes have no internet: a program that downloads will wait "
         "and fail.",

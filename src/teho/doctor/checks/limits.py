@@ -16,8 +16,8 @@ ABOUT = "limits on open files, address space and locked memory"
 _FILES = Threshold(
     1024,
     "files",
-    "1024 open files are the default of Linux; PyTorch needs one open file for each shared "
-    "tensor (multiprocessing notes)",
+    "Linux's default limit is 1024 open files; PyTorch's notes on multiprocessing say that each "
+    "shared tensor needs one open file",
 )
 _LOCKED = Threshold(
     64,
@@ -65,7 +65,7 @@ def _address_space(snapshot: Snapshot) -> Symptom | None:
     advice = scheduler_or_none(snapshot.allocation.scheduler).advice
     return warning(
         f"The address space is limited to {format_bytes(limit)}: CUDA reserves addresses for "
-        "the memory of the node and its GPUs, and may not start.",
+        "the memory of the node and its GPUs, and may fail to start.",
         advice.more_address_space or "Run `ulimit -v unlimited` in the job script.",
         ("limit", limit, "bytes"),
         ("memory of node and GPUs", needed, "bytes"),

@@ -15,7 +15,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Find temporary files or named data that are not on this disk."""
     scratch = snapshot.folders.get("scratch")
     if scratch is None:
-        return moot("no variable names a disk for this job")
+        return moot("no environment variable names a local disk for this job")
     if not isinstance(scratch, Folder):
         return unknown(f"the job's own disk cannot be checked: {scratch.detail}")
     if scratch.is_network or scratch.is_memory:
@@ -30,7 +30,7 @@ def check(snapshot: Snapshot) -> Outcome:
         return fine("temporary files and data are on other disks of the node")
     return remark(
         f"The job has {format_bytes(scratch.free_bytes)} free on its own disk in {scratch.path}, "
-        f"but {remote[0].path} is on {remote[0].file_system}.",
+        f"but the folder {remote[0].path} is on another file system ({remote[0].file_system}).",
         f"Run `export TMPDIR={scratch.path}`, and copy the data there when the job starts: "
         "`teho submit --stage FILE`.",
         ("free there", scratch.free_bytes, "bytes"),

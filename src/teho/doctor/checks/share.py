@@ -16,8 +16,8 @@ ABOUT = "cores and memory for each GPU, compared with what the cluster intends"
 _LITTLE = Threshold(
     50,
     "% of the share",
-    "Teho's own choice: the job has less than half of the cores or memory that the site keeps "
-    "for each GPU",
+    "Teho's own choice: Teho reports a job that has less than half of the cores or memory that "
+    "the site keeps for each GPU",
 )
 
 
@@ -51,7 +51,9 @@ def check(snapshot: Snapshot) -> Outcome:
     if problems := [one for one in found if one]:
         return problems
     if not seen:
-        return moot("on this cluster, cores and memory come with the GPU")
+        return moot(
+            "on this cluster, a job gets cores and memory of the node automatically with each GPU"
+        )
     return fine(f"{' and '.join(seen)} for each GPU")
 
 

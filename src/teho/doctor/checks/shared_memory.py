@@ -14,8 +14,8 @@ ABOUT = "space in /dev/shm for loader workers"
 _SMALL = Threshold(
     1024,
     "MiB",
-    "Teho's own choice: Docker's default is 64 MiB, and Linux's default is half of the "
-    "memory; this limit is between them",
+    "Teho's own choice: this limit is between Docker's default (64 MiB) and Linux's default "
+    "(half of the node's memory)",
 )
 
 

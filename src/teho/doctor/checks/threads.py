@@ -23,7 +23,7 @@ _NAMES = (
 _FEW = Threshold(
     8,
     "cores",
-    "Teho's own choice: if the job has fewer cores than this, the user may want only one thread",
+    "Teho's own choice: if the job has fewer than 8 cores, the user may want only one thread",
 )
 _CROWDED = Threshold(
     1.25,

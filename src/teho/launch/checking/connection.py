@@ -195,9 +195,9 @@ def _connect(task: CheckTask, timeout_s: float) -> socket.socket:
         if final or time.monotonic() + pause_s > end_s:
             raise ConnectError(
                 f"{task.name} cannot reach {task.place}: {why}. "
-                "Next: check whether rank 0 runs there, and read its messages. If rank 0 runs and "
-                "waits for other ranks, set MASTER_ADDR to the address of rank 0 in the network "
-                "between the nodes"
+                "Next: check whether rank 0 runs at this address, and read its messages. If rank 0 "
+                "runs and waits for other ranks, set MASTER_ADDR to the address of rank 0 in the "
+                "network between the nodes"
             )
         time.sleep(pause_s)
         pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)

@@ -179,7 +179,8 @@ def _gpus(answers: Mapping[int, Message], hellos: Mapping[int, Message]) -> Iter
         yield Problem(
             "gpu-missing",
             f"{name_group(blind, hellos)} {see} no GPU, but other ranks see a GPU",
-            "run nvidia-smi or rocm-smi on that node, and check which *_VISIBLE_DEVICES is set",
+            "on the node of each rank that sees no GPU, run nvidia-smi or rocm-smi, and check "
+            "which *_VISIBLE_DEVICES is set",
         )
     owners = group_by(seeing, lambda rank: (hellos[rank]["node_rank"], answers[rank]["gpu"]))
     for (_, gpu), ranks in owners.items():
@@ -187,7 +188,7 @@ def _gpus(answers: Mapping[int, Message], hellos: Mapping[int, Message]) -> Iter
             yield Problem(
                 "gpu-shared",
                 f"{name_group(ranks, hellos)} share one GPU ({gpu})",
-                "request one GPU per task, and let each task see all GPUs of its node",
+                "request one GPU per task, but let each task see all GPUs of its node",
             )
 
 

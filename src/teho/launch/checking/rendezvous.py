@@ -288,7 +288,10 @@ class Rendezvous:
             peer.send(about, **data)
 
     def _find_gone(self, sentence: str) -> None:
-        advice = "read its messages on standard error, and check whether its node ran out of memory"
+        advice = (
+            "on standard error, read the messages of each rank that ended, and check whether its "
+            "node ran out of memory"
+        )
         self._find("rank-gone", sentence, advice)
 
     def _find(self, kind: str, sentence: str, next_step: str) -> None:

@@ -104,7 +104,9 @@ def _grid_engine_array(text: str) -> Iterator[str]:
     ranges, _, most = array_text(text).partition("%")
     match = ARRAY_RANGE.fullmatch(ranges)
     if match is None or int(match.group(1)) < 1:
-        raise InputError(f"--array: {text!r}", "one range from 1 on, such as 1-10 or 1-9:2%4")
+        raise InputError(
+            f"--array: {text!r}", "one range that begins at 1 or more, such as 1-10 or 1-9:2%4"
+        )
     yield f"-t {ranges}"
     if most:
         yield f"-tc {most}"

@@ -103,7 +103,10 @@ def _state(letters: str, *, waits_for_others: bool) -> JobState:
 
 def _reason(letters: str, predecessors: str) -> str:
     if "E" in letters:
-        return "error state; `qstat -j` prints the reason, `qmod -cj` clears the error state"
+        return (
+            "the job is in an error state: `qstat -j` prints the reason, and `qmod -cj` clears the "
+            "error state"
+        )
     return f"waits for job {predecessors}" if predecessors else ""
 
 
@@ -117,7 +120,7 @@ def read_contexts(text: str) -> tuple[Job, ...]:
                 facts.setdefault(match.group(1).strip(), match.group(2).strip())
         number = facts.get("job_number", "")
         if not number.isdigit():
-            raise ValueError(f"qstat -j without a job_number: {block[:100]!r}")
+            raise ValueError(f"a job in the output of qstat -j has no job_number: {block[:100]!r}")
         script = facts.get("script_file", "")
         found.append(
             Job(

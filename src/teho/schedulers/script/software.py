@@ -131,7 +131,8 @@ def _with_horovod(
     entry = having[0]
     if version and version not in entry.horovod:
         raise InputError(
-            f"--launcher horovod with {entry.framework} {version} on {cluster.title}",
+            f"--launcher horovod: {cluster.title} documents no {entry.framework} {version} with "
+            "Horovod",
             f"a version with Horovod: {', '.join(entry.horovod)}",
         )
     return _in_version(cluster, entry, version or entry.horovod[0])

@@ -118,14 +118,17 @@ def write_script(
 
     command = option.request.command
     if not command or not command[0]:
-        raise InputError("a script without a command", next_step="`-- COMMAND…` at the end")
+        raise InputError(
+            "a script cannot be written without a command",
+            next_step="add `-- COMMAND…` at the end",
+        )
     scheduler = scheduler_of(option.scheduler)
     name = option.request.launcher
     if not scheduler.starts_tasks and option.nodes > 1:
         _check_several_nodes(option, cluster, options)
     if not launcher_of(name).works_on(option.scheduler):
         raise InputError(
-            f"--launcher {name} on {cluster.title}, which has no {name}",
+            f"--launcher {name}: {cluster.title} has no {name}",
             "torchrun, or another launcher",
         )
     if options.gpus_per_task is not None and not scheduler.starts_tasks:
@@ -151,7 +154,7 @@ def _check_several_nodes(option: Option, cluster: Cluster, options: ScriptOption
     if launcher_of(option.request.launcher).template("mpirun") is None:
         raise InputError(f"--launcher {option.request.launcher} with {nodes}", "launch or plain")
     if options.stage:
-        raise InputError(f"--stage with {nodes}", "one node", "copy the data in the command")
+        raise InputError(f"--stage with {nodes}", "one node", "let your command copy the data")
 
 
 def _values(
@@ -304,7 +307,8 @@ def _stage(option: Option, cluster: Cluster, options: ScriptOptions) -> tuple[st
         raise InputError(
             f"--stage without --local-disk: {cluster.title} gives local disk only to jobs that "
             "request it",
-            next_step="add `--local-disk 100GiB`, or the size of the data",
+            next_step="add `--local-disk` with the size of the data, for example "
+            "`--local-disk 100GiB`",
         )
     return tuple(_staged(path, disk.place) for path in options.stage)
 

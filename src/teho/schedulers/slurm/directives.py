@@ -96,7 +96,7 @@ def _gpus_of_task(option: Option, each: int) -> str:
     tasks, gpus = option.tasks_per_node, option.gpus_per_node
     if each < 1 or each * tasks != gpus:
         raise InputError(
-            f"--gpus-per-task {each}: the job has {counted(tasks, 'task')} and "
+            f"--gpus-per-task {each} is not possible: the job has {counted(tasks, 'task')} and "
             f"{counted(gpus, 'GPU')} on each node",
             f"{gpus // tasks}" if gpus and gpus % tasks == 0 else "a job with GPUs",
             "`--launcher srun` starts one task per GPU" if tasks == 1 and gpus > 1 else "",

@@ -146,7 +146,7 @@ def look_up(job: str) -> tuple[RunningJob, JobState]:
     number, state, uid, user, nodes, reason, name, script = rows[0].rstrip("\n").split(_COLUMN)
     if os.getuid() not in {0, int(uid)}:
         raise InputError(
-            f"job {job} belongs to {user}", "a job of yours", "`squeue --me` lists your jobs"
+            f"job {job} belongs to {user}", "one of your jobs", "`squeue --me` lists your jobs"
         )
     found = RunningJob(
         number=number,
@@ -161,6 +161,6 @@ def look_up(job: str) -> tuple[RunningJob, JobState]:
 def _unknown(job: str) -> InputError:
     return InputError(
         f"Slurm does not know job {job}",
-        "the number of a job of yours",
+        "the number of one of your jobs",
         "`squeue --me` lists your jobs",
     )

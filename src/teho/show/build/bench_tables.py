@@ -98,9 +98,9 @@ def _uses(measured: Measured, phases: Sequence[str]) -> Iterator[Table]:
     if memory.rows:
         yield msgspec.structs.replace(
             memory, key="memory", title="Most memory",
-            note="On a GPU, this is the memory that the library allocated. On a CPU, this is the "
-            "memory of the process, with the library and the images, but without the loader's "
-            "workers",
+            note="For a GPU, the value is the memory that the library allocated. For a CPU, the "
+            "value is the memory of the process, with the library and the images, but without the "
+            "loader's workers",
         )  # fmt: skip
     use = _grid(
         measured, phases,
@@ -110,7 +110,7 @@ def _uses(measured: Measured, phases: Sequence[str]) -> Iterator[Table]:
         yield msgspec.structs.replace(
             use, key="use", title="GPU use: share of time with a kernel running",
             note="A dash means that the phase took less than a second, or that the driver does not "
-            "report the use",
+            "report the GPU use",
         )  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
     case: ColumnOf[Crossover] = column("group", "case", lambda one: one.group)
     return table(
         f"{phase} crossovers",
-        f"{phase.capitalize()}: which of the two is faster, and from which {AXES[axis]}",
+        f"{phase.capitalize()}: which placement was faster, and from which {AXES[axis]}",
         own,
         column("pair", "",
                lambda one: _pair(one.fast, one.slow)),

@@ -38,7 +38,7 @@ _TITLES = {
     "links": "Pages",
     "totals": "Size of the whole cluster",
     "partitions": "Partitions",
-    "shares": "Cores and memory for each GPU",
+    "shares": "Cores and node memory for each GPU",
     "quotas": "Quotas",
     "dialect": "How a request is written",
     "account": "Account",
@@ -49,7 +49,7 @@ _TITLES = {
     "driver": "GPU driver of the compute nodes",
     "environments": "Your own environments",
     "software": "Software",
-    "environment": "Variables for each generation of the containers",
+    "environment": "Environment variables for each generation of containers",
 }
 """Keys of the file with their titles, the most wanted ones first."""
 _NAMES = {"Share": "gpu", "Software": "framework", "Container": "generation"}
@@ -301,7 +301,7 @@ def _parallel_environment(one: ParallelEnvironment) -> str:
     rule = {
         "one_node": "one node",
         "fill": "fills one node after the other",
-        "spread": "takes the nodes in turn",
+        "spread": "takes cores from all nodes in turn",
         "fixed": f"{one.cores_per_node} per node",
     }[one.rule]
     about = [rule] + ([f"at most {one.max_cores} cores"] if one.max_cores is not None else [])

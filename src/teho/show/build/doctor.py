@@ -66,8 +66,8 @@ def _not_applicable(examination: Examination) -> Listing:
 def _self_test(test: SelfTest) -> Fact:
     said = {
         "passed": "matrix products are correct",
-        "failed": "it failed",
-        "not_run": "it could not be run",
+        "failed": "the test failed",
+        "not_run": "the test could not be run",
     }[test.state]
     return Fact("self_test", "Self-test", said, note=test.why)
 

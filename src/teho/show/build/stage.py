@@ -54,7 +54,12 @@ def stage_document(staged: Staged) -> Document:
             *_problems("differences", "Different at the destination", staged.differences),
             *_problems("conflicts", "Not changed at the destination", staged.conflicts),
             *_problems("unreadable", "Cannot be read here", staged.unreadable),
-            *_problems("skipped", "Not copied: neither files nor links", staged.skipped, "remark"),
+            *_problems(
+                "skipped",
+                "Not copied, because they are neither files nor links",
+                staged.skipped,
+                "remark",
+            ),
             listing("messages", "Messages of rsync", staged.messages, "why"),
         ),
         commands=staged.commands,
@@ -134,7 +139,9 @@ def _problems(
     ]
     if len(items) <= _MOST:
         return [listing(key, title, items)] if items else []
-    rest = Item(text=f"and {len(items) - _MOST:,} more: `--why` or `--format json` names them")
+    rest = Item(
+        text=f"and {len(items) - _MOST:,} more: `--why` or `--format json` shows the whole list"
+    )
     return [
         listing(key, title, [*items[:_MOST], rest]),
         listing(f"{key}_rest", f"{title}, continued", items[_MOST:], "why"),

@@ -35,7 +35,7 @@ def plots_section(plots: Sequence[Plot]) -> str:
         "click a name to hide its line.</p>"
         # Not a noscript element: a browser can allow scripts, but forbid the scripts of this page.
         '<p class="unscripted">Without JavaScript the plots are not drawn. '
-        "Their numbers are below each title.</p>\n"
+        "The numbers of each plot are below its title.</p>\n"
     )
     groups = []
     for group in _GROUPS:

@@ -242,7 +242,7 @@ def _key(roofline: RooflinePlot) -> str:
         return ""
     circles = (
         ("spot least", "if the tensor cores ran in TF32"),
-        ("spot", "if they ran in 16 bit"),
+        ("spot", "if the tensor cores ran in 16 bit"),
     )
     return (
         '<p class="scale">'

@@ -29,7 +29,7 @@ def render_script(plan: EnvironmentPlan) -> str:
     lines += [
         "",
         *_comment(
-            "Lines for each job; `teho plan --env FILE` reads these lines from the output of "
+            "Each job needs these lines; `teho plan --env FILE` reads them from the output of "
             "--format json:"
         ),
     ]

@@ -23,14 +23,14 @@ _CELLS = (
     (
         "0 to 9",
         (
-            "Busy share of a GPU, or of a core on nodes without GPUs, in steps of 10 %: 3 means "
-            "30 % to 39 %, 9 means 90 % or more. The colour says the same."
+            "How busy a GPU is, or a core on nodes without GPUs, in steps of 10 %: 3 means "
+            "30 % to 39 %, 9 means 90 % or more. The colour shows the same share."
         ),
     ),
     ("· or –", "This value cannot be read; open the GPU or the node to see why."),
-    ("GPU MEM", "Used share of the node's fullest GPU memory."),
+    ("GPU MEM", "Highest share of used memory among the node's GPUs."),
     ("POWER", "Sum of the power of all GPUs of the node."),
-    ("CORES", "Busy share of the job's cores, with the work of all programs."),
+    ("CORES", "Share of the job's cores that are busy. Other programs are included."),
     ("MEMORY, MEM %", "Memory of the job on this node, and its share of the limit."),
     ("AGE", "Time since the node's newest sample."),
 )

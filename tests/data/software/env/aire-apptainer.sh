@@ -44,6 +44,6 @@ apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster aire cupy-gpu.lock.txt
 
-# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# Each job needs these lines; `teho plan --env FILE` reads them from the output of --format json:
 #   module load apptainer
 #   apptainer exec --nv "$HOME/cupy-gpu.sif" python train.py

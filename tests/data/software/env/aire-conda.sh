@@ -24,6 +24,6 @@ micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 # 3. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster aire jax-gpu.lock.txt
 
-# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# Each job needs these lines; `teho plan --env FILE` reads them from the output of --format json:
 #   eval "$(micromamba shell hook --shell bash)"
 #   micromamba activate jax-gpu

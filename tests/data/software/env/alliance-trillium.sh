@@ -26,6 +26,6 @@ pip freeze --local > pytorch-gpu.lock.txt
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster trillium --python "$HOME/pytorch-gpu/bin/python"
 
-# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# Each job needs these lines; `teho plan --env FILE` reads them from the output of --format json:
 #   module load StdEnv/2023 cuda/12.6 python/3.11.5
 #   source "$HOME/pytorch-gpu/bin/activate"

@@ -30,7 +30,7 @@ pip freeze --local > "$HOME/cupy-gpu.lock.txt"
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster narval --python "$scratch/bin/python"
 
-# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# Each job needs these lines; `teho plan --env FILE` reads them from the output of --format json:
 #   module load StdEnv/2023 python
 #   srun -N $SLURM_NNODES -n $SLURM_NNODES bash -e << 'EOF' || exit 1
 #   virtualenv --no-download $SLURM_TMPDIR/env

@@ -31,6 +31,6 @@ pip freeze > tensorflow-gpu.lock.txt
 # 4. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster puhti tensorflow-gpu.lock.txt
 
-# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# Each job needs these lines; `teho plan --env FILE` reads them from the output of --format json:
 #   module purge
 #   module load tensorflow/2.7

@@ -32,7 +32,7 @@ pip freeze > pytorch-gpu.lock.txt
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster puhti pytorch-gpu.lock.txt
 
-# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# Each job needs these lines; `teho plan --env FILE` reads them from the output of --format json:
 #   module purge
 #   module load pytorch
 #   source "/projappl/project_2001234/pytorch-gpu/bin/activate"

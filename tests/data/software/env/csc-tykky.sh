@@ -45,5 +45,5 @@ CONDA_OVERRIDE_CUDA=13.2 conda-containerize new --mamba --prefix "/projappl/proj
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster roihu jax-gpu.lock.txt
 
-# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# Each job needs these lines; `teho plan --env FILE` reads them from the output of --format json:
 #   export PATH="/projappl/project_2001234/jax-gpu/bin":"$PATH"

@@ -33,6 +33,6 @@ pip freeze > pytorch-gpu.lock.txt
 # 5. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster roihu pytorch-gpu.lock.txt
 
-# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# Each job needs these lines; `teho plan --env FILE` reads them from the output of --format json:
 #   module load python-data
 #   source /projappl/p1/pytorch-gpu/bin/activate

@@ -37,7 +37,7 @@ singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:
 # 6. Check whether the framework is a GPU build that works with the driver.
 teho env check --cluster lumi pytorch-gpu.lock.txt
 
-# Lines for each job; `teho plan --env FILE` reads these lines from the output of --format json:
+# Each job needs these lines; `teho plan --env FILE` reads them from the output of --format json:
 #   module purge
 #   module use /appl/local/laifs/modules
 #   module load lumi-aif-singularity-bindings

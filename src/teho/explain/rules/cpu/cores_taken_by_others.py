@@ -11,7 +11,7 @@ from teho.model.summary import NodeSummary
 from teho.schedulers.registry import scheduler_or_none
 
 RANK = 430
-SEVERITY = "warning; remark if some cores are idle"
+SEVERITY = "warning, or only a remark if some cores are idle"
 THRESHOLDS = {
     "taken_percent": Threshold(
         25.0,

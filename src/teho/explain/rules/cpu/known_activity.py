@@ -40,7 +40,9 @@ THRESHOLDS = {
         "the cores well",
     ),
     "compiles_max": chosen(
-        5.0, "times", "the same threshold as fixed_costs_dominate uses for one function of JAX"
+        5.0,
+        "times",
+        "the rule fixed_costs_dominate uses the same threshold for one function of JAX",
     ),
     "explains_percent": chosen(
         50.0, "%", "above this limit, the activity is the main reason why the run takes long"

@@ -10,7 +10,10 @@ RANK = 454
 SEVERITY = "warning"
 THRESHOLDS = {
     "busiest_percent": chosen(
-        50.0, "%", "if no thread is busier than this limit, the program waits for other things"
+        50.0,
+        "%",
+        "if no thread is busier than this limit, the program waits for something other than its "
+        "threads",
     ),
     "unequal_percent": chosen(
         20.0,

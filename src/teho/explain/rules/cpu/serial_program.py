@@ -17,7 +17,7 @@ from teho.explain.wording import span
 from teho.model.summary import NodeSummary
 
 RANK = 460
-SEVERITY = "critical, warning; remark outside a job"
+SEVERITY = "critical, warning; only a remark outside a job"
 CERTAINTY = Certainty.SURE
 _SOURCE = (
     "Jobstats, a job report tool, calls a job serial if the job keeps between 0.85 and 1.01 cores "

@@ -54,7 +54,7 @@ def judge(context: ProgramContext) -> Findings:
             "time: Python executes one thread of a process at a time.",
             share_percent=share,
             evidence=(
-                Evidence("waiting for the program's threads", share, "%"),
+                Evidence("time that the main thread waited for the program's threads", share, "%"),
                 Evidence("cores used, mean", used, "cores"),
                 Evidence("cores", float(node.cores), "cores"),
             ),

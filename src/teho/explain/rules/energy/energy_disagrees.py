@@ -43,7 +43,7 @@ def judge(context: RuleContext) -> Findings:
             stopped,
             f"did not advance for {times} although {who} drew power; the energy is computed as "
             "power times time instead",
-            ("time with the counter stopped", "s"),
+            ("time in which the energy counter did not advance", "s"),
             "Report the counter to the cluster's support: the cluster's accounting may use the "
             "same counter.",
         )
@@ -54,7 +54,7 @@ def judge(context: RuleContext) -> Findings:
             differing,
             f"disagree by {percents}",
             ("energy from the counter minus energy from power times time", "%"),
-            "Do not rely on this energy. Sample the power more often, with `--every 200ms`. "
+            "Do not rely on this energy value. Sample the power more often, with `--every 200ms`. "
             "If counter and power still disagree, one of the sensors is wrong.",
             what=" and the power",
         )

@@ -25,7 +25,7 @@ def judge(context: RuleContext) -> Findings:
         context.means("gpu_power_throttle_percent"),
         [Level(Severity.REMARK, ge, "power_percent")],
         sentence="{places} ran at {its} power limit in {figures} of the samples.",
-        label="slowed by the power cap",
+        label="samples in which the power cap slowed the GPU",
         further=_power,
         action=(
             "If the GPU works hard, do nothing. If the limit is below the maker's limit "

@@ -38,7 +38,7 @@ def judge(context: RuleContext) -> Findings:
         slowed,
         [Level(Severity.WARNING, ge, "thermal_percent")],
         sentence="{places} {was} slowed by heat in {figures} of the samples.",
-        label="slowed by heat",
+        label="samples in which heat slowed the GPU",
         further=lambda gpus: gauges(gpus, "gpu_temperature_c", "max"),
         action=lambda gpus: _cooling(context, gpus),
     )

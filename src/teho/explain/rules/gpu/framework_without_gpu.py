@@ -76,7 +76,7 @@ def _jax(mains: Sequence[MainProcess]) -> Case | None:
         return None
     version = str(facts[0].get("version", ""))
     return (
-        f"its JAX {version} computes on CPUs",
+        f"the program's JAX {version} computes on CPUs",
         (Evidence("JAX", version),),
         (
             "Install JAX for GPUs, `pip install 'jax[cuda12]'`, or load the cluster's module. "

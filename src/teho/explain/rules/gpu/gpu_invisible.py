@@ -21,7 +21,10 @@ SEVERITY = "critical"
 CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "hidden_min": Threshold(
-        1.0, "GPUs", "one hidden GPU is enough: the program cannot use a GPU that it cannot see"
+        1.0,
+        "GPUs",
+        "one hidden GPU is enough for this finding: the program cannot use a GPU that it cannot "
+        "see",
     ),
 }
 

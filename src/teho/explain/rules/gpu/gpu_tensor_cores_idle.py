@@ -57,8 +57,8 @@ def judge(context: RuleContext) -> Findings:
         f"{span(on_others, '%')} of the time.",
         evidence=per_column(
             found,
-            ("activity of the FP32 and FP16 pipes while busy", "%"),
-            ("activity of the tensor cores while busy", "%"),
+            ("activity of the FP32 and FP16 pipes while the GPU was busy", "%"),
+            ("activity of the tensor cores while the GPU was busy", "%"),
         ),
         judged_by=["tensor_max_percent", "arithmetic_percent", "at_work_percent"],
         action=f"{_action(gpus[0])} {_OF_CONVOLUTIONS}",

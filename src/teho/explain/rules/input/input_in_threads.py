@@ -19,8 +19,8 @@ THRESHOLDS = {
     "cores_min": Threshold(
         3.0,
         "cores",
-        "docs/faults.md: on two cores, the same pipeline was slower with workers, because the "
-        "workers compete with the program for the cores",
+        "docs/faults.md: on two cores, a pipeline was slower with workers than without workers, "
+        "because the workers compete with the program for the cores",
     ),
 }
 MUTES = (

@@ -34,7 +34,7 @@ def judge(context: ProgramContext) -> Findings:
         waiting,
         ": `map` processes one element at a time.",
         evidence=(
-            Evidence("share of `map` in the work of the pipeline", share, "%"),
+            Evidence("share of the pipeline's work that `map` does", share, "%"),
             Evidence("cores", float(waiting.cores), "cores"),
         ),
         action=f"Process several elements at the same time: {' and '.join(codes)}.{last}",

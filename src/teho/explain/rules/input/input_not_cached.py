@@ -35,7 +35,7 @@ def judge(context: ProgramContext) -> Findings:
         waiting,
         ": `map` does the same work again in each epoch.",
         evidence=(
-            Evidence("share of `map` in the work of the pipeline", share, "%"),
+            Evidence("share of the pipeline's work that `map` does", share, "%"),
             Evidence("epochs", float(loader.epochs)),
             Evidence("size of all elements", float(size), "bytes"),
         ),

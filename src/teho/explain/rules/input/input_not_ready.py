@@ -48,7 +48,7 @@ def judge(context: ProgramContext) -> Findings:
             evidence=(
                 Evidence("steps that were checked", float(looks)),
                 Evidence("steps for which no batch was ready", share, "%"),
-                Evidence("share of `map` in the work of the pipeline", map_percent, "%"),
+                Evidence("share of the pipeline's work that `map` does", map_percent, "%"),
             ),
             action=_action(context, main, pipeline),
         )

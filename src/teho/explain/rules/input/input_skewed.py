@@ -58,7 +58,7 @@ def judge(context: ProgramContext) -> Findings:
         f", and {share:.0f} % of this waiting was for {rare:.2g} % of the batches: some "
         "samples take far longer to load than others.",
         evidence=(
-            Evidence("share of the long waits in the waiting time", share, "%"),
+            Evidence("share of the waiting time spent on long waits", share, "%"),
             Evidence("share of the batches with a long wait", rare, "%"),
         ),
         action=(

@@ -34,7 +34,7 @@ def judge(context: ProgramContext) -> Findings:
     """
     if context.summary.program is None and _is_python(context.run.command):
         for node in context.summary.nodes:
-            context.figure(node, "time of the program's activities", _UNSEEN)
+            context.figure(node, "time that the program spent on each activity", _UNSEEN)
     for main in context.mains:
         loader, place = main.feed.loader, context.node_of(main)
         settings = loader.settings if loader else {}

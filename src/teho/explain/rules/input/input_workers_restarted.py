@@ -49,7 +49,9 @@ def judge(context: ProgramContext) -> Findings:
         waiting,
         f", mostly because workers were started {starts} times.",
         evidence=(
-            Evidence("share of the waiting time before the workers had started", first, "%"),
+            Evidence(
+                "share of the waiting time that passed before the workers had started", first, "%"
+            ),
             Evidence(
                 "mean waiting time for the first batch of an epoch",
                 loader.first_s / loader.epochs,

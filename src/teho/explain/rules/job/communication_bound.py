@@ -190,8 +190,8 @@ def _action(*, several: bool) -> str:
         else "`nvidia-smi topo -m` shows which GPUs have a direct link"
     )
     return (
-        f"Check which path the data takes: {way}. Exchange data less often, with a larger "
-        "batch on each GPU or several batches for one step, `with model.no_sync():`. Or "
+        f"Check which path the data takes: {way}. Exchange data less often: use a larger "
+        "batch on each GPU, or several batches for one step (`with model.no_sync():`). Or "
         "exchange fewer bytes, with DDP's `bf16_compress_hook`. To know how much time "
         "the exchange takes, also measure a step on one node or one GPU, and compare the times."
     )

@@ -20,7 +20,7 @@ CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "elapsed_min_s": chosen(60.0, "s", "in the first minute, programs load libraries and data"),
     "gpu_min_s": chosen(
-        20.0, "s", "in most programs, the GPU has its first work after less than 10 s"
+        20.0, "s", "in most programs, the GPU starts its first work in less than 10 s"
     ),
     "samples_min": Threshold(
         10.0,
@@ -65,7 +65,7 @@ def judge(context: RuleContext) -> Findings:
     )
     enough = (
         "In such a short run, findings about GPUs are possible, but not certain. "
-        "The use of the other resources is not judged."
+        "The use of resources other than GPUs is not judged."
         if has_gpus
         else "This is not enough to judge how well the program used its resources."
     )

@@ -28,8 +28,9 @@ THRESHOLDS = {
     "power_percent": Threshold(
         20.0,
         "%",
-        "TraceML, a profiler for training, calls a difference of 20 % of the step time critical; "
-        "if equal GPUs have the same work, their power normally differs by less than 20 %",
+        "if equal GPUs have the same work, their power normally differs by less than 20 %; "
+        "TraceML, a profiler for training, uses the same limit: it calls a difference of 20 % of "
+        "the step time critical",
     ),
     "busy_points": Threshold(
         20.0,
@@ -191,4 +192,4 @@ def _compared(signal: _Signal, odd: list[NodeGpu], others: list[NodeGpu]) -> Ite
     yield from gauges(odd, signal.metric)
     usual = [mean for _, mean in recorded(others, signal.metric)]
     if usual:
-        yield Evidence(f"{label}, median of the others", median(usual), signal.unit)
+        yield Evidence(f"{label}, median of the other GPUs", median(usual), signal.unit)

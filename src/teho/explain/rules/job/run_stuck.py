@@ -17,9 +17,14 @@ from teho.units import format_duration
 RANK = 5
 SEVERITY = "critical"
 THRESHOLDS = {
-    "steps_min": chosen(10.0, "steps", "fewer steps do not show how long a step usually takes"),
+    "steps_min": chosen(
+        10.0,
+        "steps",
+        "if a program has made fewer steps than this, they do not show how long a step usually "
+        "takes",
+    ),
     "silent_min_s": chosen(
-        60.0, "s", "programs often pause for a shorter time, for example to write a file"
+        60.0, "s", "programs often pause for less than 60 s, for example to write a file"
     ),
     "usual_times": chosen(10.0, "times", "a pause as long as ten usual steps is not one slow step"),
     "longest_times": chosen(
@@ -29,20 +34,28 @@ THRESHOLDS = {
         "next one may take longer",
     ),
     "no_steps_min_s": chosen(
-        300.0, "s", "if steps are not known: most intended pauses are shorter than 5 min"
+        300.0,
+        "s",
+        "most intended pauses are shorter than 5 min; Teho uses this limit if it does not know "
+        "the program's steps",
     ),
     "waiting_percent": chosen(
         95.0,
         "%",
-        "a process that is stuck waits all the time; up to 5 % is left for its other threads",
+        "a process that is stuck waits all the time; its other threads may use up to 5 % of the "
+        "time",
     ),
     "one_place_percent": chosen(
         90.0, "%", "a process that is stuck waits in one line of the program"
     ),
-    "cores_max": chosen(0.2, "cores", "threads that only check a clock use less than this"),
-    "gpu_busy_max_percent": chosen(1.0, "%", "a GPU that is busier than this makes progress"),
+    "cores_max": chosen(0.2, "cores", "threads that only check a clock use less than 0.2 cores"),
+    "gpu_busy_max_percent": chosen(
+        1.0, "%", "if a GPU is busier than this limit, the program makes progress"
+    ),
     "bytes_max_per_s": chosen(
-        1e5, "bytes/s", "a program that reads or writes more than this makes progress"
+        1e5,
+        "bytes/s",
+        "a program that reads or writes more bytes per second than this limit makes progress",
     ),
 }
 MUTES = (

@@ -192,7 +192,7 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
 def _action(*, on_gpu: bool) -> str:
     if on_gpu:
         return (
-            f"{_KEPT} Move what you must keep to the host: `.cpu()`. Print "
+            f"{_KEPT} If you must keep tensors, move them to the host: `.cpu()`. Print "
             "`torch.cuda.memory_allocated()` every 100 steps to see whether tensors accumulate."
         )
     return (

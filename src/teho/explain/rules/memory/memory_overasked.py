@@ -64,7 +64,7 @@ def judge(context: RuleContext) -> Findings:
                 found,
                 ("memory used, highest", "bytes"),
                 ("memory requested", "bytes"),
-                ("share of the requested memory", "%"),
+                ("share of the requested memory that the job used", "%"),
             ),
             *gauges(nodes, "job_cache_bytes", "max", "page cache, highest"),
         ),

@@ -26,7 +26,9 @@ THRESHOLDS = {
     ),
 }
 MUTES = ("memory_near_limit",)
-MUTES_BECAUSE = "the memory reached its limit, so it was also near its limit"
+MUTES_BECAUSE = (
+    "the memory reached its limit, so a finding that it was near its limit is not needed"
+)
 
 
 def judge(context: RuleContext) -> Findings:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["bill_facts", "bill_if_job"]
 
 _NOT_USED = {
-    "GPUs": "for the time in which the GPUs ran no kernel",
-    "cores": "for the time in which cores were not used",
+    "GPUs": "the cost of the time in which the GPUs ran no kernel",
+    "cores": "the cost of the time in which cores were not used",
 }
 
 

@@ -48,10 +48,10 @@ def energy_facts(
     kwh = energy_j * electricity.pue / _J_PER_KWH
     building = f", PUE {electricity.pue:g}" if electricity.pue != 1 else ""
     if electricity.carbon_g_per_kwh is not None:
-        note = f"only of the GPUs, {electricity.carbon_g_per_kwh:g} g/kWh{building}"
+        note = f"only for the GPUs, {electricity.carbon_g_per_kwh:g} g/kWh{building}"
         yield Fact("gpu_carbon_g", "Carbon", kwh * electricity.carbon_g_per_kwh, "gCO2e", note)
     if electricity.price_per_kwh is not None:
-        note = f"only of the GPUs, {electricity.price_per_kwh:g}/kWh{building}"
+        note = f"only for the GPUs, {electricity.price_per_kwh:g}/kWh{building}"
         cost = kwh * electricity.price_per_kwh
         yield Fact("gpu_energy_cost", "Electricity", cost, electricity.currency, note)
 
@@ -123,12 +123,13 @@ def _source(gpu: GpuSummary) -> str | None:
 def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
     known = [gpu for gpu in gpus if not isinstance(gpu.energy_j, Missing)]
     yield (
-        "The column Gross shows all energy that was used. The column Net shows gross minus idling."
+        "The column Gross shows all energy that was used. The column Net shows the column Gross "
+        "minus the column Idling."
     )
     if not all(gpu.energy.idle_is_unused for gpu in known):
         yield (
-            "Idling is computed from the lowest power of the run. If the GPU was in use while its "
-            "power was lowest, net is too low."
+            "The column Idling is computed from the lowest power of the run. If the GPU was in use "
+            "while its power was lowest, the value in the column Net is too low."
         )
     yield (
         "The times of the samples are not exact: ± is the resulting error of the energy. The error "
@@ -158,10 +159,10 @@ def _last_seen(gpu: GpuSummary) -> str:
 def _whose(gpu: GpuSummary) -> str:
     """Return what a counter includes beside its GPU; empty if it includes nothing more."""
     if gpu.device.energy_of == "module":
-        return f"The counter of {gpu.device.name} is for the whole module, with its CPU cores."
+        return f"The counter of {gpu.device.name} measures the whole module, with its CPU cores."
     if gpu.device.energy_of == "package" and not gpu.energy.shares_with:
         return (
-            f"The counter of GPU {gpu.position} is for its whole card. The other GPU of the card "
+            f"The counter of GPU {gpu.position} measures its whole card. The other GPU of the card "
             "is not part of this run, and another job may have used it."
         )
     return ""

@@ -86,7 +86,7 @@ def _group(metric: Metric) -> Group:
 def _plot_title(metric: Metric) -> str:
     """Return the title of a plot; a counter is drawn as its rate."""
     rates = {
-        "gpu_energy_j": "GPU power, by the energy counter",
+        "gpu_energy_j": "GPU power, from the energy counter",
         "job_cpu_s": "Cores used by the program",
     }
     title = rates.get(metric.name, metric.label)

@@ -53,8 +53,9 @@ def killed_words(run: Run, state: RunState) -> str:
         return ""
     who = capital(ranks_on(ranks, silent))
     if len(ranks) == 1:
-        return f"{who} did not report its end: it was killed, or lost with the node."
-    return f"{who} did not report their end: they were killed, or lost with the node."
+        return f"{who} did not report its end: it was killed, or its node failed."
+    nodes = "node" if len(silent) == 1 else "nodes"
+    return f"{who} did not report their end: they were killed, or their {nodes} failed."
 
 
 def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
@@ -70,7 +71,7 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
             f"The samples of {names} stop after "
             f"{span([node.last_s or 0.0 for node in stopped], 's')} of "
             f"{format_duration(summary.elapsed_s)}: the recorder was killed or the node "
-            f"failed{', or its files are late' if running else ''}."
+            f"failed{', or its files have not arrived yet' if running else ''}."
         )
     if run.step and not running:
         yield from _silence(run.step, silent_ranks(run))

@@ -106,7 +106,8 @@ def _node_table(run: Run, summary: Summary) -> Table:
         column("used", "Cores used", lambda node: node.cpu_cores_used, decimals=1),
         column("memory", "Memory", lambda node: node.memory_peak_bytes, unit="bytes"),
         column("recorded", "Recorded", lambda node: node.covered_s, unit="s"),
-        note="Memory: the peak." + (" GPU busy: the mean of the node's GPUs." if gpus else ""),
+        note="The column Memory shows the peak."
+        + (" The column GPU busy shows the mean of the node's GPUs." if gpus else ""),
     )
     gone = Missing(Reason.UNRECORDED, "this node left no recording")
     empty: dict[str, Cell] = dict.fromkeys((one.key for one in recorded.columns), gone)
@@ -257,7 +258,7 @@ def _of_node(metric: str) -> Callable[[NodeSummary], Stat | Missing]:
 
 _LIMIT_WORDS = {
     "cgroup": "the job's cgroup",
-    "gpus": "what came with the GPUs",
+    "gpus": "the GPUs' share of the node",
     "scheduler": "what the job requested",
     "node": "the whole node",
 }

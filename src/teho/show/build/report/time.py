@@ -82,7 +82,7 @@ def _how(process: WatchedProcess, processes: int) -> str:
         looks = round(sum(seen.looks for seen in process.stacks))
         return (
             f"{source}: {looks} samples of the main thread. The 95 % confidence intervals (CI) "
-            "follow from the number of samples."
+            "are computed from the number of samples."
         )
     why = f": {process.why_inside}" if process.why_inside else ""
     return (
