@@ -91,7 +91,9 @@ def test_each_process_has_its_rank_and_its_memory_on_each_gpu() -> None:
     alone = subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"]})
     pids = [ranked.pid, alone.pid]
     try:
-        wait_for(lambda: [one.command for one in ProcessList().read(pids, 1.0, {})] == 2 * ["sleep 60"])
+        wait_for(
+            lambda: [one.command for one in ProcessList().read(pids, 1.0, {})] == 2 * ["sleep 60"]
+        )
         memory = {"GPU-0": {ranked.pid: 7e9, 1: 1e9}, "GPU-1": {ranked.pid: None}, "GPU-2": {}}
         found = {one.pid: one for one in ProcessList().read(pids, 1.0, memory)}
         assert found[ranked.pid].rank == 3

@@ -58,7 +58,10 @@ def test_an_archive_needs_no_rsync_and_a_login_may_print(
     ("host", "words"),
     [
         ("locked", "locked asks for a password or a second factor: "),
-        ("locked", "Next: run `ssh-copy-id locked`, or keep a connection open with `ControlMaster`"),
+        (
+            "locked",
+            "Next: run `ssh-copy-id locked`, or keep a connection open with `ControlMaster`",
+        ),
         ("nohost.invalid", "no connection to nohost.invalid: ssh: Could not resolve hostname"),
     ],
 )

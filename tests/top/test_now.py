@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
+from teho.explain.now import recent_pace, worst_first_key
 from teho.model.missing import Missing, Reason
-from teho.show.top.frame import worst_first
-from top.frames import NO_SM, frame
+from teho.model.watched import Progress
+from top.frames import NO_SM, WATCHED, frame
 
 
 def test_a_counter_is_its_increase_per_second() -> None:
@@ -47,5 +51,23 @@ def test_the_worst_nodes_are_first() -> None:
         },
         ages_s={"n3": 13.0},
     )
-    order = [node.node.name for node in worst_first(shown.nodes)]
+    order = [node.node.name for node in sorted(shown.nodes, key=worst_first_key)]
     assert order == ["n3", "n5", "n2", "n4", "n6", "n1"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "until_s", "expected"),
+    [
+        ([(10, 100.0), (20, 110.0), (32, 160.0)], 170.0, 12 / 50),  # steps 20 to 32 in 50 s
+        ([(10, 100.0), (20, 110.0)], 120.0, None),  # 20 s of steps
+        ([(10, 100.0), (100, 190.0)], 290.0, 0.0),  # one step per second, then none
+        ([(2, 100.0), (3, 200.0)], 290.0, None),  # a step takes 100 s
+        ([(10, 100.0)], 290.0, None),
+    ],
+)
+def test_the_pace_of_the_last_minute(
+    steps: list[tuple[int, float]], until_s: float, expected: float | None
+) -> None:
+    progress = tuple(Progress(steps=count, first_s=0.0, last_s=at_s) for count, at_s in steps)
+    process = msgspec.structs.replace(WATCHED, progress=progress, until_s=until_s)
+    assert recent_pace(process) == expected

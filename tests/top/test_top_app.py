@@ -9,9 +9,12 @@ import pytest
 
 pytest.importorskip("textual", reason="textual is not installed")
 
+from rich.console import Console
+from rich.text import Text
 from textual.pilot import Pilot
+from textual.strip import Strip
 
-from teho.show.top.app import TopApp, _Lines, _List
+from teho.show.top.app import TopApp, _changes, _Lines, _List
 from teho.show.top.frame import Frame
 from top.frames import StillSource, frame
 
@@ -55,6 +58,34 @@ def test_a_process_opens() -> None:
 def test_sorted_by_name() -> None:
     sorted_screen = after(["s"])
     assert sorted_screen.index("n1") < sorted_screen.index("n2")
+
+
+def test_a_filter_shows_only_some_nodes_until_it_is_removed() -> None:
+    typed = after(["slash", "n", "1"])
+    assert "n2" not in typed
+    entered = after(["slash", "q", "enter"])
+    assert "ONLY q" in entered
+    assert "n1" not in entered
+    assert "n2" in after(["slash", "n", "1", "enter", "escape"])
+    assert "n2" in after(["slash", "n", "1", "escape"])
+
+
+def test_a_filter_of_processes() -> None:
+    assert "python train.py" not in after(["enter", "slash", *"worker", "enter"])
+    assert "python worker" in after(["enter", "slash", *"worker", "enter"])
+
+
+def test_only_columns_that_changed_are_written() -> None:
+    def strip(text: str, style: str = "") -> Strip:
+        return Strip(list(Text(text, style).render(Console())), len(text))
+
+    assert _changes(strip("abc"), strip("abc")) == []
+    assert _changes(strip("0 0                  a"), strip("1 1                  b")) == [
+        (0, 3),
+        (21, 1),
+    ]
+    assert _changes(strip("abc"), strip("abcd")) == [(0, 4)]
+    assert _changes(strip("abc"), strip("abc", "bold")) == [(0, 3)]
 
 
 def test_the_help_explains_keys_and_values() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
+from teho.model.live import ProcessNow
 from teho.show.top.frame import Frame
 from teho.show.top.help import help_view
 from teho.show.top.lines import View, gpu_view, head, job_view, node_view, process_view
+from teho.units import GIB
 from top.frames import REPORT, WATCHED, StillSource, frame
 
 WIDTHS = (20, 40, 60, 80, 120, 300)
@@ -38,7 +42,7 @@ def test_a_silent_node_says_so_and_has_no_values() -> None:
 def test_the_head_has_the_verdict_and_what_is_left() -> None:
     verdict, facts = (line.plain for line in head(SHOWN, 100))
     assert verdict == "✓ The GPUs were busy 90 % of the time."
-    assert facts == "running · 1 min 40 s of 1 h · 58 min 20 s left"
+    assert facts == "running · 1 min 40 s · 58 min 20 s until the time limit"
 
 
 def test_a_node_shows_its_gpus_cores_and_why_a_value_is_missing() -> None:
@@ -61,6 +65,69 @@ def test_a_node_lists_its_processes() -> None:
     text = text_of(node_view(SHOWN, "n1", 100))
     assert "   4711   250 %   3.00 GiB        9  python train.py" in text
     assert "   4712       –   1.00 GiB        1  python worker" in text
+
+
+def test_a_node_lists_ranks_and_gpus_of_its_processes() -> None:
+    text = text_of(node_view(with_processes(), "n1", 100))
+    assert text.splitlines()[-4:] == [
+        "    PID  RANK     CPU     MEMORY    GPU    GPU MEM  THREADS  COMMAND",
+        "     12     1    90 %   1.00 GiB    0,1   30.0 GiB        1  python train.py",
+        "     11     0    80 %   2.00 GiB      2          –        1  python train.py",
+        "     13     –     1 %   3.00 GiB                           1  cp big /scratch",
+    ]
+    filtered = text_of(node_view(with_processes(), "n1", 100, "cpu", "TRAIN"))
+    assert "python train.py" in filtered
+    assert "cp big" not in filtered
+    shown = text_of(process_view(with_processes(), "n1", 12, None, 100))
+    assert "Rank        1" in shown
+    assert "GPUs        0,1, memory 30.0 GiB" in shown
+
+
+@pytest.mark.parametrize(
+    ("order", "pids"),
+    [("cpu", "12 11 13"), ("memory", "13 11 12"), ("gpu_memory", "12 11 13"), ("rank", "11 12 13")],
+)
+def test_orders_of_processes(order: str, pids: str) -> None:
+    view = node_view(with_processes(), "n1", 100, order)
+    keys = [row.key.partition(" ")[2] for row in view.rows if row.key.startswith("process")]
+    assert " ".join(keys) == pids
+
+
+def with_processes() -> Frame:
+    gpus = [device.id for device in SHOWN.nodes[0].node.devices]
+    processes = (
+        process(11, 80.0, 2, rank=0, gpu_memory_bytes={gpus[2]: None}),
+        process(12, 90.0, 1, rank=1, gpu_memory_bytes={gpus[0]: 10 * GIB, gpus[1]: 20 * GIB}),
+        process(13, 1.0, 3, command="cp big /scratch"),
+    )
+    first = msgspec.structs.replace(SHOWN.nodes[0], processes=processes)
+    return SHOWN._replace(nodes=(first, *SHOWN.nodes[1:]))
+
+
+def process(pid: int, cpu_percent: float, memory_gib: int, **others: Any) -> ProcessNow:
+    about = {"command": "python train.py", **others}
+    return ProcessNow(
+        pid=pid, parent=1, cpu_percent=cpu_percent, resident_bytes=memory_gib * GIB, threads=1,
+        **about,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [
+        ("worst", "n3 n1 n2"),
+        ("name", "n1 n2 n3"),
+        ("power", "n2 n1 n3"),  # the sum, and a silent node is last
+        ("gpu_memory", "n1 n2 n3"),
+        ("cores", "n1 n2 n3"),
+        ("memory", "n1 n2 n3"),
+    ],
+)
+def test_orders_of_nodes(order: str, names: str) -> None:
+    busy = {"n1": [5.0], "n2": [90.0, 90.0], "n3": [90.0] * 3}
+    shown = frame(busy, ages_s={"n3": 20.0})
+    assert " ".join(row.key for row in job_view(shown, 100, order).rows) == names
+    assert [row.key for row in job_view(shown, 100, order, "N2").rows] == ["n2"]
 
 
 def test_a_process_shows_the_lines_of_the_last_minute() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -43,7 +44,7 @@ LINES = {
     "one node": f"{RUN} -- srun {BURN}",
     "killed": f"{RUN} -- sleep 12",
     "cancelled": f"{RUN} -- srun {WAIT}",
-    "from outside": f"srun {BURN}; srun sh -c 'sleep 12; exit 3'",
+    "from outside": f"srun {BURN}; srun sh -c 'sleep 20; exit 3'",
 }
 
 
@@ -172,6 +173,25 @@ def test_a_recording_from_outside_ends_and_the_job_goes_on(
     assert (run.end.exit_code, run.end.signal, run.end.job_state) == (None, None, "running")
     assert all(node.sealed for node in run.nodes)
     assert {node.allocation.cluster for node in run.nodes} == {"puhti"}
+
+
+def test_top_records_a_job_that_is_not_recorded_while_it_shows_it(
+    site: Site, jobs: dict[str, str]
+) -> None:
+    job = jobs["from outside"]
+    shown = site.teho("top", job, "--format", "json", "--once")
+    assert shown.returncode == 0, shown.stderr
+    document = json.loads(shown.stdout)
+    assert document["state"] == "running"
+    assert {row["node"] for row in document["tables"][-1]["rows"]} == set(NODES)
+    assert "RUNNING" in site.state(job)
+    run = read_run(site.runs(job)[-1])
+    assert run.id in shown.stderr
+    assert run.end is not None
+    assert run.end.job_state == "running"
+    unknown = site.teho("top", "999999", "--once")
+    assert unknown.returncode == 2
+    assert "999999" in unknown.stderr
 
 
 def test_a_job_is_recorded_from_outside_until_it_ends(site: Site, jobs: dict[str, str]) -> None:

@@ -18,7 +18,7 @@ from teho.schedulers.slurm.overlap import RunningJob, look_up
 from teho.show.loaded import LoadedRun
 from teho.show.text.document import Detail
 
-__all__ = ["attach"]
+__all__ = ["attach", "running_job"]
 
 _JOB = re.compile(r"\d{1,15}(_\d{1,9})?", re.ASCII)
 _NOT_YET = frozenset({JobState.PENDING, JobState.HELD})
@@ -36,7 +36,7 @@ def attach(asked: str, wanted: Wanted, shown: str) -> None:
         InputError: this user has no such job, or the job does not run.
         SchedulerError: Slurm does not allow the recording.
     """
-    job = _running(asked)
+    job = running_job(asked)
     command = (job.script or job.name or f"job {asked}",)
     attached = Attached(wanted._replace(command=command), job, asked, teho=own_path())
     quiet = shown == "none"
@@ -54,7 +54,7 @@ def attach(asked: str, wanted: Wanted, shown: str) -> None:
         print_text(loaded.view_with(plots=False), sys.stderr, detail)
 
 
-def _running(asked: str) -> RunningJob:
+def running_job(asked: str) -> RunningJob:
     """Return a running job.
 
     Raises:

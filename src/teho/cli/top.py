@@ -20,6 +20,8 @@ from teho.errors import InputError, RunNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from teho.cli.top_job import JobRecording
+    from teho.config.settings import Settings
     from teho.model.document import Report
     from teho.show.top.frame import Source
 
@@ -55,12 +57,14 @@ def command(
     """Show all nodes and GPUs of RUN while it is running.
 
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
-    or last. Without RUN: the run that is still running; with --replay, the last run. On the screen,
-    press ? for an explanation of all keys and values.
+    or last. Without RUN: the run that is still running; with --replay, the last run. If RUN is the
+    number of a running Slurm job that Teho does not record, Teho records this job until you quit.
+    On the screen, press ? for an explanation of all keys and values.
 
     Reads: the recording.
 
-    Writes: a small file in the recording, so that its recorders send their samples.
+    Writes: a small file in the recording, so that its recorders send their samples; for a job that
+    Teho did not record, a recording.
 
     Network: the recorders of the run connect to this command.
     """
@@ -75,54 +79,75 @@ def command(
     settings = load_settings()
     from teho.store.index import find_run
 
-    if run is None and not replay:
-        directory = _running(settings.home_directory)
-    else:
-        directory = find_run(run or "last", settings.home_directory)
     is_screen = form is None and not once and sys.stdout.isatty() and sys.stdin.isatty()
     if replay and not is_screen:
         raise InputError("--replay needs a terminal for input and output")
     if is_screen:
         _needs_textual()
-    source: Source
-    if replay:
-        from teho.show.top.replay import ReplaySource
-
-        source = ReplaySource(directory, settings, speed or _SPEED)
-    else:
-        from teho.show.top.live import LiveSource
-
-        source = LiveSource(directory, settings)
     # A terminal that is closed sends SIGHUP: the lease must be given back then too.
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, _end)
-    try:
-        if is_screen:
-            from teho.show.top.app import TopApp
+    job: JobRecording | None = None
+    if run is None and not replay:
+        directory = _running(settings.home_directory)
+    elif run is None or replay:
+        directory = find_run(run or "last", settings.home_directory)
+    else:
+        from teho.cli.top_job import find_or_record
 
-            TopApp(source).run()
-        else:
-            _print(_documents(source, once=once or form != "json"), form or "text")
+        directory, job = find_or_record(run, settings.home_directory, _is_running)
+    try:
+        source = _open(directory, settings, speed or _SPEED if replay else None)
+        try:
+            if is_screen:
+                from teho.show.top.app import TopApp
+
+                TopApp(source).run()
+            else:
+                _print(_documents(source, once=once or form != "json"), form or "text")
+        finally:
+            source.close()
     finally:
-        source.close()
+        if job is not None:
+            job.close()
+
+
+def _open(directory: Path, settings: Settings, speed: float | None) -> Source:
+    """Open a recording.
+
+    Args:
+        directory: the recording.
+        settings: the user's settings.
+        speed: of a replay; None: the run as it is now.
+    """
+    if speed is not None:
+        from teho.show.top.replay import ReplaySource
+
+        return ReplaySource(directory, settings, speed)
+    from teho.show.top.live import LiveSource
+
+    return LiveSource(directory, settings)
 
 
 def _end(number: int, _: object) -> None:
     raise SystemExit(128 + number)
 
 
+def _is_running(directory: Path) -> bool:
+    from teho.model.run import RunState
+    from teho.store.read import read_run, run_state
+
+    return run_state(read_run(directory), directory) is RunState.RUNNING
+
+
 def _running(home: Path) -> Path:
     """Return the run that is running; if there are several, the one that the user chooses."""
-    from teho.model.run import RunState
     from teho.store.index import newest_runs
-    from teho.store.read import read_run, run_state
 
     running = [
         (directory, run)
         for directory, run in islice(newest_runs(home), _RECENT)
-        if run is not None
-        and run.end is None
-        and run_state(read_run(directory), directory) is RunState.RUNNING
+        if run is not None and run.end is None and _is_running(directory)
     ]
     if len(running) == 1:
         return running[0][0]

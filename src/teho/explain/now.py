@@ -77,9 +77,7 @@ def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
     absences = {(one.device, one.metric): one.missing for one in node.absences}
 
     def values(scope: Scope, device: str) -> Mapping[str, Figure]:
-        missing = {
-            metric: why for (of, metric), why in absences.items() if of == device
-        }
+        missing = {metric: why for (of, metric), why in absences.items() if of == device}
         return _Values(
             scope, rows.get(device, {}), before.get(device, {}), span_s, missing, nothing
         )

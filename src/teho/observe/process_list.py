@@ -83,7 +83,9 @@ class ProcessList:
                     threads=stat.threads,
                     rank=self._ranks[key],
                     gpu_memory_bytes={
-                        device: memory[pid] for device, memory in gpu_memory.items() if pid in memory
+                        device: memory[pid]
+                        for device, memory in gpu_memory.items()
+                        if pid in memory
                     },
                 )
             )

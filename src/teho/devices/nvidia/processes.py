@@ -55,7 +55,9 @@ class Pids:
             device: id of the GPU.
         """
         # On old drivers, the binding's call without a version raises errors of another type.
-        return Signal(_PROCESS_METRICS, partial(self._read, device), partial(self._read_old, device))
+        return Signal(
+            _PROCESS_METRICS, partial(self._read, device), partial(self._read_old, device)
+        )
 
     def own_of(self, processes: Iterable[Any]) -> list[Any] | None:
         """Return the program's processes; None if the ids cannot be compared."""

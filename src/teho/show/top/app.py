@@ -170,13 +170,11 @@ def _changes(old: Strip, new: Strip) -> list[tuple[int, int]]:
     """Return the columns in which two lines differ: the first column and the width of each part."""
     if old.cell_length != new.cell_length:
         return [(0, max(old.cell_length, new.cell_length))]
-    columns = [
-        [(sign, style) for text, style, _ in strip for sign in text] for strip in (old, new)
-    ]
+    columns = [[(sign, style) for text, style, _ in strip for sign in text] for strip in (old, new)]
     if any(len(line) != new.cell_length for line in columns):
         return [(0, new.cell_length)]  # a character has two columns or none
     parts: list[tuple[int, int]] = []
-    for x, (before, after) in enumerate(zip(*columns)):
+    for x, (before, after) in enumerate(zip(*columns, strict=True)):
         if before == after:
             continue
         if parts and x - sum(parts[-1]) < _NEAR:
@@ -349,10 +347,10 @@ class TopApp(App[None]):
         if self._has_rows:
             entry = self.query_one("#filter", Input)
             entry.value = self._patterns[len(self._path)]
-            self._show_entry(True)
+            self._show_entry(shown=True)
             entry.focus()
 
-    def _show_entry(self, shown: bool) -> None:
+    def _show_entry(self, *, shown: bool) -> None:
         self.query_one("#filter", Input).display = shown
         self.query_one("#keys", _Lines).display = not shown
 
@@ -364,7 +362,7 @@ class TopApp(App[None]):
 
     def on_input_submitted(self) -> None:
         """Go back to the rows."""
-        self._show_entry(False)
+        self._show_entry(shown=False)
         self._list.focus()
         self._draw()
 

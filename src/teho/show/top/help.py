@@ -15,7 +15,10 @@ _KEYS = (
     ("Enter, →", "Open the selected node, GPU or process."),
     ("Esc, ←", "Go back."),
     ("s", "Sort the nodes, or the processes of a node, by another value."),
-    ("/", "Show only nodes with a text in their names, or processes with a text in their commands."),
+    (
+        "/",
+        "Show only nodes with a text in their names, or processes with a text in their commands.",
+    ),
     ("f", "Stop updating the values; press f again to continue."),
     ("q", "Quit. The run continues."),
 )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from rich.text import Text
 
+from teho.explain.now import busy_percent, fullest_percent, known, total_power_w, worst_first_key
 from teho.explain.where import spent_by
 from teho.model.document import Fact
 from teho.model.live import GpuNow, NodeNow, ProcessNow
@@ -18,7 +19,6 @@ from teho.show.cells import MARKS, cell_text, plain, quantity
 from teho.show.text.document import VERDICT_STYLES
 from teho.show.text.flow import flow, words
 from teho.show.top.braille import braille
-from teho.explain.now import busy_percent, fullest_percent, known, total_power_w, worst_first_key
 from teho.show.top.frame import CURVES, Curve, Frame
 from teho.units import format_bytes, format_duration
 
@@ -70,13 +70,18 @@ def _down(value: float | None) -> float:
     return 1.0 if value is None else -value
 
 
+def _of_node(value: Callable[[NodeNow], float | None]) -> Callable[[NodeNow], Any]:
+    """Return a key for nodes; the values of a silent node may have changed, so it is last."""
+    return lambda node: (_down(None if node.is_silent else value(node)), node.node.name)
+
+
 NODE_ORDERS = {
     "worst": Order("worst first", worst_first_key),
     "name": Order("name", lambda node: node.node.name),
-    "gpu_memory": Order("GPU memory", lambda node: _down(fullest_percent(node))),
-    "power": Order("power", lambda node: _down(total_power_w(node))),
-    "cores": Order("cores", lambda node: _down(known(node.values, "cpu_busy_percent"))),
-    "memory": Order("memory", lambda node: _down(known(node.values, "job_memory_bytes"))),
+    "gpu_memory": Order("GPU memory", _of_node(fullest_percent)),
+    "power": Order("power", _of_node(total_power_w)),
+    "cores": Order("cores", _of_node(lambda node: known(node.values, "cpu_busy_percent"))),
+    "memory": Order("memory", _of_node(lambda node: known(node.values, "job_memory_bytes"))),
 }
 """Orders of the nodes. The key `s` selects the next one."""
 PROCESS_ORDERS = {
@@ -238,9 +243,7 @@ def _bar(share: float | None, width: int) -> Text:
 # A node
 
 
-def node_view(
-    frame: Frame, name: str, width: int, order: str = "cpu", pattern: str = ""
-) -> View:
+def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: str = "") -> View:
     """Return the GPUs of a node, its cores, memory and traffic, and its processes.
 
     Args:

@@ -50,9 +50,7 @@ def judge(context: RuleContext) -> Findings:
         evidence=(
             Evidence("time used", used_s, "s"),
             Evidence("time requested", limit_s, "s"),
-            Evidence(
-                "share of the requested time that the job used", 100 * used_s / limit_s, "%"
-            ),
+            Evidence("share of the requested time that the job used", 100 * used_s / limit_s, "%"),
         ),
         action=(
             f"If the job ends when this program ends, request "

@@ -9,11 +9,11 @@ import msgspec
 
 from teho.config.electricity import Electricity
 from teho.explain.good_use import good_use, main_loss
+from teho.explain.now import recent_pace
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
-from teho.explain.now import recent_pace
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import counted, listed
