@@ -32,9 +32,9 @@ def check_golden(path: Path, text: str) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    """Wait for at most half a minute."""
-    end_s = time.monotonic() + 30
+def wait_for(condition: Callable[[], object], within_s: float = 30) -> None:
+    """Wait until something is true, but not for longer than the given time."""
+    end_s = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < end_s
         time.sleep(0.01)

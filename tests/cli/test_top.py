@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pytest
 from nvml_stub import Scenario
 
 from support import TEHO, wait_for
+from terminal import keys, screen, terminal
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 STEADY = Scenario(("gpus 2", "processes 0 parent", "0 * 50 1000 400", "0 1 50 1000 250"))
@@ -119,32 +119,6 @@ def test_a_mistake_is_one_line(teho: Teho, arguments: list[str], message: str) -
     assert message in shown.stderr
     assert shown.stderr.count("\n") == 1
     assert "Traceback" not in shown.stderr
-
-
-@contextmanager
-def terminal(command: str, columns: int, lines: int) -> Iterator[list[str]]:
-    """Run a command in a terminal of tmux; yield the words that begin each command of tmux."""
-    if not shutil.which("tmux"):
-        pytest.skip("tmux is not installed: tests/debian-packages.sh installs it")
-    pytest.importorskip("textual", reason="textual is not installed")
-    tmux = ["tmux", "-L", f"teho-test-{os.getpid()}"]
-    size = ["-x", str(columns), "-y", str(lines)]
-    # The server would give the terminal the environment of its own start.
-    subprocess.run([*tmux, "new-session", "-d", *size, f"{command}; sleep 60"], check=True)
-    try:
-        yield tmux
-    finally:
-        subprocess.run([*tmux, "kill-server"], check=False)
-
-
-def screen(tmux: list[str]) -> str:
-    return subprocess.run(
-        [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
-    ).stdout
-
-
-def keys(tmux: list[str], *names: str) -> None:
-    subprocess.run([*tmux, "send-keys", *names], check=True)
 
 
 def test_a_run_is_watched_in_a_terminal(home: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,12 @@ from grid_engine_twin import PROGRAMS as GRID_ENGINE
 from grid_engine_twin import GridEngineTwin, started, why_not
 from node_namespaces import why_no_nodes
 
+from support import wait_for
 from teho.clusters.catalogue import load_cluster
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.script.write import ScriptOptions, write_script
+from terminal import keys, screen, terminal
 
 pytestmark = pytest.mark.xdist_group("grid_engine")
 
@@ -107,3 +111,22 @@ def test_launch_starts_a_task_on_each_node(twin: GridEngineTwin, folder: Path) -
         cores[path.stem] = json.loads(path.read_text())["allocation"]["cores_asked"]
     assert cores == dict.fromkeys(NODES, 2)
     assert len([*run.glob("tasks/*.json")]) == 2
+
+
+def test_a_job_on_two_nodes_is_watched_in_a_terminal(twin: GridEngineTwin, folder: Path) -> None:
+    environment = {**os.environ, "TEHO_HOME": str(folder / "teho"), "TERM": "xterm-256color"}
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(
+            ran, twin, folder, "launch", ("sh", "-c", f"sleep 25; touch {folder}/$RANK.txt"),
+            record=True,
+        )  # fmt: skip
+        try:
+            wait_for(lambda: len([*folder.glob("teho/runs/*/live/*")]) == 2, within_s=120)
+            with terminal(" ".join([*TEHO, "top"]), 110, 30, environment) as tmux:
+                wait_for(lambda: all(name in screen(tmux) for name in NODES))
+                keys(tmux, "Enter")
+                wait_for(lambda: "sleep 25" in screen(tmux))
+                assert "node node0" in screen(tmux)
+                keys(tmux, "q")
+        finally:
+            assert len(job.result()) == 2

@@ -20,6 +20,7 @@ from recording_site import RecordingSite, recording_site
 from support import TEHO
 from teho.model.run import Run
 from teho.store.read import read_run, rows_of_node
+from terminal import keys, screen, terminal
 
 NODES = ("gpu-n1", "gpu-n2", "gpu-n3")
 SCRIPT = """\
@@ -189,6 +190,16 @@ def test_top_records_a_job_that_is_not_recorded_while_it_shows_it(
     assert run.id in shown.stderr
     assert run.end is not None
     assert run.end.job_state == "running"
+    environment = {**os.environ, **site.twin.environment, "TERM": "xterm-256color"}
+    with terminal(" ".join([*TEHO, "top", job]), 110, 30, environment) as tmux:
+        site.until("all nodes", lambda: all(f" {name} " in screen(tmux) for name in NODES))
+        keys(tmux, "s")  # by name
+        site.until("the order", lambda: "sort: name" in screen(tmux))
+        keys(tmux, "Home", "Down", "Enter")
+        site.until("a node", lambda: "node gpu-n" in screen(tmux))
+        keys(tmux, "q")
+        site.until("the end", lambda: "has ended: `teho report" in screen(tmux))
+    assert "RUNNING" in site.state(job)
     unknown = site.teho("top", "999999", "--once")
     assert unknown.returncode == 2
     assert "999999" in unknown.stderr

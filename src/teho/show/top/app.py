@@ -37,6 +37,8 @@ _TICK_S = 0.5
 _NEAR = 8
 """If fewer columns are between two changes, they are written too: to move the cursor costs about as
 many bytes."""
+_ALL = 1_000_000
+"""More rows than any list has."""
 _ORDERS = (NODE_ORDERS, PROCESS_ORDERS)
 _EMPTY = Text()
 _NO_ROW = Row(Text())
@@ -208,6 +210,8 @@ class TopApp(App[None]):
         Binding("down,j", "move(1)"),
         Binding("pageup", "page(-1)"),
         Binding("pagedown,space", "page(1)"),
+        Binding("home,g", f"move(-{_ALL})"),
+        Binding("end,G", f"move({_ALL})"),
         Binding("enter,right,l", "open"),
         Binding("escape,left,h,backspace", "leave"),
         Binding("s", "sort"),

@@ -12,6 +12,7 @@ __all__ = ["help_view"]
 
 _KEYS = (
     ("↑ ↓, j k", "Move."),
+    ("Home, End", "Move to the first or the last line."),
     ("Enter, →", "Open the selected node, GPU or process."),
     ("Esc, ←", "Go back."),
     ("s", "Sort the nodes, or the processes of a node, by another value."),
