@@ -108,7 +108,7 @@ def test_a_pipeline_of_tf_data_is_changed_in_its_own_words(waited: float | None)
     assert {"num_parallel_calls": "autotune", "prefetch": PLACES["batch"]} in program.tried
     parallel, cache = tuned.changes
     assert (parallel.line, parallel.text) == (8, ".map(…)")
-    assert (cache.line, cache.set_to) == (8, ".cache()  # add it behind this call")
+    assert (cache.line, cache.set_to) == (8, ".cache()  # add it after this call")
     assert "augmentation" in cache.remark
     assert any("batch size was not changed" in note for note in tuned.notes)
 

@@ -189,7 +189,7 @@ class TestKeras:
                 [call("interleave", 7), BATCH],
                 "`.interleave(…, num_parallel_calls=tf.data.AUTOTUNE)` in train.py:7.",
             ),
-            (None, [PARALLEL, BATCH], "add `.cache()` in train.py:8, behind `map`."),
+            (None, [PARALLEL, BATCH], "add `.cache()` in train.py:8, after `map`."),
             (None, [PARALLEL | {"is_random": True}, BATCH], "Do less for each element"),
         ],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from teho.explain.now import recent_pace, worst_first_key
+from teho.explain.now import power_reported_by, recent_pace, total_power_w, worst_first_key
 from teho.model.missing import Missing, Reason
 from teho.model.watched import Progress
 from top.frames import NO_SM, WATCHED, frame
@@ -71,3 +71,20 @@ def test_the_pace_of_the_last_minute(
     progress = tuple(Progress(steps=count, first_s=0.0, last_s=at_s) for count, at_s in steps)
     process = msgspec.structs.replace(WATCHED, progress=progress, until_s=until_s)
     assert recent_pace(process) == expected
+
+
+def test_a_card_whose_power_only_one_of_its_gpus_reports() -> None:
+    (node,) = frame({"n1": [90.0, 90.0]}).nodes
+    first, second = node.gpus
+    pair = [
+        msgspec.structs.replace(
+            gpu, device=msgspec.structs.replace(gpu.device, package_id="card"), values=values
+        )
+        for gpu, values in ((first, first.values), (second, {"gpu_power_w": NO_SM}))
+    ]
+    card = msgspec.structs.replace(node, gpus=tuple(pair))
+    assert total_power_w(card) == 600.0
+    assert power_reported_by(card, pair[1]) == pair[0]
+    assert power_reported_by(card, pair[0]) is None
+    assert total_power_w(msgspec.structs.replace(card, gpus=(pair[1],))) is None
+    assert total_power_w(msgspec.structs.replace(node, gpus=())) is None

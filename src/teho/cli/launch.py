@@ -33,8 +33,8 @@ __all__ = ["command"]
 @option("--env NAME=VALUE", "Set an environment variable; may be repeated.", unset="none",
         into="pairs", multiple=True)  # fmt: skip
 @option("--generation NAME|none",
-        "Set the variables that the cluster's documents give for this generation of the cluster's "
-        "containers.", unset="the current generation", default="")  # fmt: skip
+        "Set the environment variables that the cluster's containers of this generation need, such "
+        "as laif-rocm7 on LUMI.", unset="the current generation", default="")  # fmt: skip
 @flag("--dry-run", "Print what each rank would get, without starting COMMAND.")
 @flag("--check", "Measure the connections between ranks, and find the slowest rank, without "
                  "starting COMMAND.")  # fmt: skip

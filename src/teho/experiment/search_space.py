@@ -151,7 +151,7 @@ def _cache(base: Attempt, room: Room) -> Ways:
         return []
     if any(call["call"] == "shuffle" for call in calls[: maps[-1]]):
         return (
-            "`cache` was not tried: the pipeline calls `shuffle` before `map`, so `cache` behind "
+            "`cache` was not tried: the pipeline calls `shuffle` before `map`, so `cache` after "
             "`map` would give all epochs the same order."
         )
     samples, size = settings.get("samples"), settings.get("batch_size")

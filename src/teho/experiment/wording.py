@@ -44,7 +44,7 @@ PIPELINE_CODE = {
 """Settings of a tf.data pipeline, as code."""
 _CALL_REMARKS = {
     "cache": "For this measurement, elements were loaded for 3 s and then used again and again. "
-    "Put random augmentation and `shuffle` behind `cache`.",
+    "Call random augmentation and `shuffle` after `cache`.",
 }
 
 
@@ -111,7 +111,7 @@ def _changes_of_pipelines(settings: Settings, base: Attempt) -> list[Change]:
                     file=file,
                     line=int(line),
                     text=f".{call}(…)",
-                    set_to=f"{PIPELINE_CODE[name]}  # add it behind this call",
+                    set_to=f"{PIPELINE_CODE[name]}  # add it after this call",
                     remark=_CALL_REMARKS.get(name, ""),
                 )
             )

@@ -20,6 +20,7 @@ __all__ = [
     "busy_percent",
     "fullest_percent",
     "known",
+    "power_reported_by",
     "recent_pace",
     "total_power_w",
     "worst_first_key",
@@ -173,10 +174,31 @@ def fullest_percent(node: NodeNow) -> float | None:
 
 
 def total_power_w(node: NodeNow) -> float | None:
-    """Return the power of all GPUs of a node; None if the power of one is not known."""
-    powers = [known(gpu.values, "gpu_power_w") for gpu in node.gpus]
-    given = [power for power in powers if power is not None]
-    return sum(given) if given and len(given) == len(powers) else None
+    """Return the power of all GPUs of a node; None if the power of one is not known.
+
+    One GPU of a card may report the power of all GPUs of this card.
+    """
+    cards: dict[str, list[float]] = {}
+    for gpu in node.gpus:
+        power_w = known(gpu.values, "gpu_power_w")
+        card = cards.setdefault(gpu.device.package_id or gpu.device.id, [])
+        card += [] if power_w is None else [power_w]
+    return sum(map(sum, cards.values())) if cards and all(cards.values()) else None
+
+
+def power_reported_by(node: NodeNow, gpu: GpuNow) -> GpuNow | None:
+    """Return the GPU of the same card that reports the power of this GPU; None: there is none."""
+    if gpu.device.package_id is None or known(gpu.values, "gpu_power_w") is not None:
+        return None
+    return next(
+        (
+            other
+            for other in node.gpus
+            if other.device.package_id == gpu.device.package_id
+            and known(other.values, "gpu_power_w") is not None
+        ),
+        None,
+    )
 
 
 def worst_first_key(node: NodeNow) -> tuple[int, float, str]:

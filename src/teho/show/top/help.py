@@ -33,7 +33,13 @@ _CELLS = (
     ),
     ("· or –", "This value cannot be read; open the GPU or the node to see why."),
     ("GPU MEM", "Highest share of used memory among the node's GPUs."),
-    ("POWER", "Sum of the power of all GPUs of the node."),
+    (
+        "POWER",
+        (
+            "Sum of the power of all GPUs of the node. In an opened node, `with 0` means that GPU 0 "
+            "reports the power of both GPUs of their card."
+        ),
+    ),
     ("CORES", "Share of the job's cores that are busy. Other programs are included."),
     ("MEMORY, MEM %", "Memory of the job on this node, and its share of the limit."),
     ("AGE", "Time since the node's newest sample."),

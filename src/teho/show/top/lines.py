@@ -8,7 +8,14 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from rich.text import Text
 
-from teho.explain.now import busy_percent, fullest_percent, known, total_power_w, worst_first_key
+from teho.explain.now import (
+    busy_percent,
+    fullest_percent,
+    known,
+    power_reported_by,
+    total_power_w,
+    worst_first_key,
+)
 from teho.explain.where import spent_by
 from teho.model.document import Fact
 from teho.model.live import GpuNow, NodeNow, ProcessNow
@@ -275,7 +282,7 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
             "GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP", "bold"
         )
         rows.append(Row(heading))
-        rows += [Row(_gpu_line(gpu), f"gpu {gpu.position}") for gpu in node.gpus]
+        rows += [Row(_gpu_line(node, gpu), f"gpu {gpu.position}") for gpu in node.gpus]
         rows.append(Row(Text()))
     rows += _host_rows(node, width)
     if node.processes:
@@ -317,15 +324,17 @@ def _age(node: NodeNow) -> str:
     return f"{node.age_s:.0f} s old{source}"
 
 
-def _gpu_line(gpu: GpuNow) -> Text:
+def _gpu_line(node: NodeNow, gpu: GpuNow) -> Text:
     busy = known(gpu.values, "gpu_busy_percent")
     line = Text(f"{gpu.position:>3}  ")
     line.append_text(_bar(None if busy is None else busy / 100, 14))
     line.append(f" {_percent(busy):>5}")
     line.append(f"  {_percent(known(gpu.values, 'gpu_sm_active_percent')):>5}")
     line.append(f"  {_percent(known(gpu.values, 'gpu_tensor_percent')):>6}")
-    for metric, room in (("gpu_memory_used_bytes", 9), ("gpu_power_w", 7)):
-        line.append(f"  {_short(gpu.values.get(metric), metric):>{room}}")
+    line.append(f"  {_short(gpu.values.get('gpu_memory_used_bytes'), 'gpu_memory_used_bytes'):>9}")
+    other = power_reported_by(node, gpu)
+    power = _short(gpu.values.get("gpu_power_w"), "gpu_power_w")
+    line.append(f"  {power if other is None else f'with {other.position}':>7}")
     line.append(f"  {_short(gpu.values.get('gpu_temperature_c'), 'gpu_temperature_c'):>6}")
     line.append(f"  {plain(gpu.device.name)}", _DIM)
     return line

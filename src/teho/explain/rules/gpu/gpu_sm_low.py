@@ -53,9 +53,9 @@ def _when(gpus: list[NodeGpu]) -> str:
 
 def _action(gpus: list[NodeGpu]) -> str:
     is_slice = all(gpu.gpu.device.parent_id for gpu in gpus)
-    smaller = "slice, a smaller slice" if is_slice else "GPU, a smaller GPU or a MIG slice"
+    this, smaller = ("slice", "slice") if is_slice else ("GPU", "GPU (or a MIG slice)")
     return (
         "Give the GPU more work at a time, with a larger `batch_size`. Use fewer, larger "
-        f"kernels: `torch.compile(model)`. If the program cannot fill this {smaller} may "
-        "do the same work at a lower cost."
+        f"kernels: `torch.compile(model)`. If the program cannot fill this {this}, use a "
+        f"smaller {smaller}: it may do the same work at a lower cost."
     )

@@ -40,7 +40,7 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("size of all elements", float(size), "bytes"),
         ),
         action=(
-            f"Keep the elements in memory: add {add}, behind `map`. The elements need "
+            f"Keep the elements in memory: add {add}, after `map`. The elements need "
             f"{format_bytes(size)} of memory, and {format_bytes(free)} stayed free."
         ),
         regain_percent=(waiting.share_percent / 2, waiting.share_percent),

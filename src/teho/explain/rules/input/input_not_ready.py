@@ -71,7 +71,7 @@ def _action(context: ProgramContext, main: MainProcess, pipeline: Pipeline) -> s
     if is_same and size and free and size <= free:
         add = with_place(".cache()", pipeline.all_of("map")[-1])
         return (
-            f"Keep the elements in memory: add {add}, behind `map`. The elements need "
+            f"Keep the elements in memory: add {add}, after `map`. The elements need "
             f"{format_bytes(size)} of memory, and {format_bytes(free)} stayed free."
         )
     return "Do less for each element: prepare the data before the job, and store the result."

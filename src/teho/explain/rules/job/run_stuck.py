@@ -42,13 +42,15 @@ THRESHOLDS = {
     "waiting_percent": chosen(
         95.0,
         "%",
-        "a process that is stuck waits all the time; its other threads may use up to 5 % of the "
-        "time",
+        "the main thread of a stuck process waits almost all the time; if it waits for less than "
+        "95 % of the time, the process still works",
     ),
     "one_place_percent": chosen(
         90.0, "%", "a process that is stuck waits in one line of the program"
     ),
-    "cores_max": chosen(0.2, "cores", "threads that only check a clock use less than 0.2 cores"),
+    "cores_max": chosen(
+        0.2, "cores", "threads that only wait, and check from time to time, use less than 0.2 cores"
+    ),
     "gpu_busy_max_percent": chosen(
         1.0, "%", "if a GPU is busier than this limit, the program makes progress"
     ),
