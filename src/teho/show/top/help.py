@@ -36,8 +36,8 @@ _CELLS = (
     (
         "POWER",
         (
-            "Sum of the power of all GPUs of the node. In an opened node, `with 0` means that GPU 0 "
-            "reports the power of both GPUs of their card."
+            "Sum of the power of all GPUs of the node. In an opened node, `with 0` means that "
+            "GPU 0 reports the power of both GPUs of their card."
         ),
     ),
     ("CORES", "Share of the job's cores that are busy. Other programs are included."),
