@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import os
+import resource
 import secrets
 import selectors
 import socket
@@ -28,6 +29,8 @@ _RENEW_S = 5.0
 _HELLO_S = 5.0
 """A connection that does not send its token in this time is closed."""
 _LONGEST_BYTES = 4 << 20
+_OTHER_FILES = 128
+"""Open files of this process besides the connections."""
 _HOSTS_TRIED = 3
 """To find the addresses of this machine that the nodes may reach."""
 _LONGEST_S = 0.2
@@ -90,6 +93,7 @@ class Viewer:
             self._nodes[node.name] = node
             self._read_s[node.name] = float("-inf")
             self._read_recording(node)
+        _allow_files(2 * len(self._nodes) + _OTHER_FILES)
         if new and self._listener and len(self._addresses) < _HOSTS_TRIED:
             self._addresses = tuple(self._own_addresses())
 
@@ -234,6 +238,15 @@ class Viewer:
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 content = now_file(self._directory, name).read_bytes()
                 self._keep(msgspec.json.decode(content, type=LiveSample), "file")
+
+
+def _allow_files(wanted: int) -> None:
+    """Raise this process's limit of open files: each node of a large job needs a connection."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
