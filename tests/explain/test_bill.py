@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -388,3 +389,35 @@ def test_a_device_is_compared_with_the_catalogue(
     )
     assert is_same_model(known, device) is same
     assert not is_same_model(known, replace(device, vendor="amd"))
+
+
+def test_the_cost_at_the_time_limit_while_the_run_goes_on() -> None:
+    run, summary = job("puhti", "gpu", time_limit_s=7200.0)
+    found = bill_of(run, summary)
+    assert found is not None
+    assert isinstance(found.cost, Cost)
+    assert found.at_limit == pytest.approx(found.cost.amount * 7200 / summary.elapsed_s)
+    facts = {fact.key for fact in build_report(run, RunState.RUNNING, summary).facts}
+    assert "cost_at_limit" in facts
+    facts = {fact.key for fact in build_report(run, RunState.FINISHED, summary).facts}
+    assert "cost_at_limit" not in facts
+    assert billed(job("puhti", "gpu")).at_limit is None
+
+
+@pytest.mark.parametrize(
+    ("ends_after_s", "time_limit_s", "expected"),
+    [
+        (1800.0, 7200.0, 1800.0),  # the program began 90 min after its job
+        (-60.0, 7200.0, None),  # the limit was extended, and the variables have the old end
+        (None, 7200.0, 7200.0),
+        (None, None, None),
+    ],
+)
+def test_the_end_of_the_job_counts_from_the_start_of_the_program(
+    ends_after_s: float | None, time_limit_s: float | None, expected: float | None
+) -> None:
+    run, _ = job("puhti", "gpu", time_limit_s=time_limit_s)
+    ends_at = None if ends_after_s is None else run.started_at + timedelta(seconds=ends_after_s)
+    node = run.nodes[0]
+    allocation = replace(node.allocation, ends_at=ends_at)
+    assert replace(run, nodes=(replace(node, allocation=allocation),)).limit_s == expected

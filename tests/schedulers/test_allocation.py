@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
@@ -79,6 +80,7 @@ def test_a_slurm_job():
         memory_limit_source="scheduler",
         gpus_held=2,
         time_limit_s=3600.0,
+        ends_at=datetime.fromtimestamp(1700003600, timezone.utc),
     )
 
 

@@ -151,6 +151,23 @@ def test_the_pace_is_told_where_steps_are_known() -> None:
         assert "steps_per_s" not in facts_of(build_report(run, RunState.FINISHED, made))
 
 
+def test_the_pace_of_the_last_minute_of_a_run_that_goes_on() -> None:
+    run, summary = SCENARIOS["fed_well"]()
+    main = summary.program.mains[0]
+    end_s = main.process.until_s
+    progress = (
+        Progress(steps=500, first_s=end_s - 200, last_s=end_s - 100),
+        Progress(steps=600, first_s=end_s - 200, last_s=end_s),
+    )
+    process = msgspec.structs.replace(main.process, progress=progress)
+    program = Program(mains=(msgspec.structs.replace(main, process=process),))
+    made = msgspec.structs.replace(summary, program=program)
+    facts = facts_of(build_report(run, RunState.RUNNING, made))
+    assert facts["steps_per_s"].value == 599 / 200
+    assert (facts["steps_per_s_now"].value, facts["steps_per_s_now"].note) == (1.0, "-67 %")
+    assert "steps_per_s_now" not in facts_of(build_report(run, RunState.FINISHED, made))
+
+
 def test_a_sum_that_lacks_a_part_is_missing_not_smaller() -> None:
     run, summary = SCENARIOS["well_used_8_gpus"]()
     reason = Missing(Reason.UNSUPPORTED, "no counter")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from teho.explain.now import power_reported_by, recent_pace, total_power_w, worst_first_key
+from teho.explain.now import power_reported_by, total_power_w, worst_first_key
+from teho.explain.pace import recent_pace
 from teho.model.missing import Missing, Reason
 from teho.model.watched import Progress
 from top.frames import NO_SM, WATCHED, frame

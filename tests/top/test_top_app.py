@@ -70,6 +70,37 @@ def test_a_filter_shows_only_some_nodes_until_it_is_removed() -> None:
     assert "n2" in after(["slash", "n", "1", "escape"])
 
 
+def test_a_row_is_opened_while_a_filter_is_typed() -> None:
+    async def drive() -> str:
+        app = TopApp(StillSource(SHOWN))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await pilot.press("enter", "slash", "w")
+            await pilot.click("#list", offset=(5, 1))
+            await pilot.press("escape")
+            await pilot.pause()
+            return screen(app)
+
+    assert "node n2" in asyncio.run(drive())
+
+
+def test_escape_while_a_filter_is_typed_stays_in_the_node() -> None:
+    assert "node n2" in after(["enter", "slash", "escape"])
+    assert "No node has “xyz” in its name." in after(["slash", *"xyz"])
+    assert "No process has “xyz” in its command." in after(["enter", "slash", *"xyz"])
+
+
+def test_the_cursor_moves_through_a_list_that_is_longer_than_the_screen() -> None:
+    many = frame({f"n{number:03}": [50.0] for number in range(100)})
+    assert "node n003" in after(["down", "down", "down", "enter"], many)
+    assert "node n099" in after(["end", "enter"], many)
+    assert "node n000" in after(["end", "home", "enter"], many)
+
+
+def test_what_is_hidden_or_old_is_named_first() -> None:
+    line = after(["slash", "n", "1", "enter", "f"], size=(60, 20)).splitlines()[-1]
+    assert line.startswith("  FROZEN   ONLY n1   Enter open")
+
+
 def test_a_filter_of_processes() -> None:
     assert "python train.py" not in after(["enter", "slash", *"worker", "enter"])
     assert "python worker" in after(["enter", "slash", *"worker", "enter"])
@@ -77,7 +108,7 @@ def test_a_filter_of_processes() -> None:
 
 def test_only_columns_that_changed_are_written() -> None:
     def strip(text: str, style: str = "") -> Strip:
-        return Strip(list(Text(text, style).render(Console())), len(text))
+        return Strip(list(Text().append(text, style).render(Console())), len(text))
 
     assert _changes(strip("abc"), strip("abc")) == []
     assert _changes(strip("0 0                  a"), strip("1 1                  b")) == [

@@ -95,7 +95,7 @@ def command(
     else:
         from teho.cli.top_job import find_or_record
 
-        directory, job = find_or_record(run, settings.home_directory, _is_running)
+        directory, job = find_or_record(run, settings.home_directory)
     try:
         source = _open(directory, settings, speed or _SPEED if replay else None)
         try:
@@ -133,21 +133,15 @@ def _end(number: int, _: object) -> None:
     raise SystemExit(128 + number)
 
 
-def _is_running(directory: Path) -> bool:
-    from teho.model.run import RunState
-    from teho.store.read import read_run, run_state
-
-    return run_state(read_run(directory), directory) is RunState.RUNNING
-
-
 def _running(home: Path) -> Path:
     """Return the run that is running; if there are several, the one that the user chooses."""
+    from teho.cli.top_job import is_running
     from teho.store.index import newest_runs
 
     running = [
         (directory, run)
         for directory, run in islice(newest_runs(home), _RECENT)
-        if run is not None and run.end is None and _is_running(directory)
+        if run is not None and run.end is None and is_running(directory)
     ]
     if len(running) == 1:
         return running[0][0]

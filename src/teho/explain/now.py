@@ -12,7 +12,6 @@ from teho.model.metric import METRICS_BY_NAME, Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.run import Node, Run
 from teho.model.summary import Figure
-from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 
 __all__ = [
@@ -21,12 +20,10 @@ __all__ = [
     "fullest_percent",
     "known",
     "power_reported_by",
-    "recent_pace",
     "total_power_w",
     "worst_first_key",
 ]
 
-_RECENT_S = 60.0
 _NO_SAMPLE = Missing(Reason.UNRECORDED, "this node has sent no sample")
 _NAMES: Mapping[Scope, Mapping[str, None]] = {
     scope: {metric.name: None for metric in metrics_of(scope) if not metric.per_core}
@@ -78,9 +75,8 @@ def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
     absences = {(one.device, one.metric): one.missing for one in node.absences}
 
     def values(scope: Scope, device: str) -> Mapping[str, Figure]:
-        missing = {metric: why for (of, metric), why in absences.items() if of == device}
         return _Values(
-            scope, rows.get(device, {}), before.get(device, {}), span_s, missing, nothing
+            scope, device, rows.get(device, {}), before.get(device, {}), span_s, absences, nothing
         )
 
     return NodeNow(
@@ -109,13 +105,15 @@ class _Values(Mapping[str, Figure]):
     def __init__(
         self,
         scope: Scope,
+        device: str,
         row: Mapping[str, Any],
         earlier: Mapping[str, Any],
         span_s: float,
-        absences: Mapping[str, Missing],
+        absences: Mapping[tuple[str, str], Missing],
         nothing: Missing,
     ) -> None:
         self._names = _NAMES[scope]
+        self._device = device
         self._row = row
         self._earlier = earlier
         self._span_s = span_s
@@ -126,7 +124,7 @@ class _Values(Mapping[str, Figure]):
         if name not in self._names:
             raise KeyError(name)
         value = _value(name, self._row, self._earlier, self._span_s)
-        return self._absences.get(name, self._nothing) if value is None else value
+        return self._absences.get((self._device, name), self._nothing) if value is None else value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -216,18 +214,3 @@ def worst_first_key(node: NodeNow) -> tuple[int, float, str]:
     worst = min(least, default=101.0 if cores is None else cores)
     # By tens of a percent, so that nodes do not change places at each sample.
     return 2, float(int(worst // 10)), node.node.name
-
-
-def recent_pace(process: WatchedProcess) -> float | None:
-    """Return the step rate of the last minute; None: the process has made steps for less time.
-
-    If no step ended in the last minute, it is 0, unless steps take longer than that.
-    """
-    *earlier, last = process.progress
-    begin_s = process.until_s - _RECENT_S
-    before = [one for one in earlier if one.last_s <= begin_s]
-    if not before:
-        return None
-    if last.last_s <= begin_s:
-        return 0.0 if (last.steps_per_s or 0.0) * _RECENT_S >= 1 else None
-    return (last.steps - before[-1].steps) / (last.last_s - before[-1].last_s)

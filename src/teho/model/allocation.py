@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Union
+from typing import Annotated, Union
 
 import msgspec
 
@@ -39,6 +39,6 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     with_gpus: tuple[Automatic, ...] = ()
     """What came with the GPUs, so a request must not name it."""
     time_limit_s: float | None = None
-    ends_at: Union[datetime, None] = None
+    ends_at: Union[Annotated[datetime, msgspec.Meta(tz=True)], None] = None
     """When the scheduler ends the job."""
     notes: tuple[str, ...] = ()

@@ -231,12 +231,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         program, although the job may have started earlier. None: no limit is known.
         """
         limits = [
-            (node.allocation.ends_at - node.started_at).total_seconds()
+            (node.allocation.ends_at - self.started_at).total_seconds()
             if node.allocation.ends_at
             else node.allocation.time_limit_s
             for node in self.nodes
         ]
-        return min((limit_s for limit_s in limits if limit_s), default=None)
+        # If the limit was extended, the variables of the job still have its old end.
+        return min((limit_s for limit_s in limits if limit_s and limit_s > 0), default=None)
 
     @property
     def has_tasks(self) -> bool:

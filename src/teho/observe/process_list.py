@@ -35,7 +35,7 @@ class ProcessList:
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._ticks: dict[tuple[int, bytes], int] = {}
-        self._ranks: dict[tuple[int, bytes], int | None] = {}
+        self._ranks: dict[tuple[int, bytes, str], int | None] = {}
         self._read_s = float("-inf")
         self._newest: list[ProcessNow] = []
 
@@ -71,7 +71,9 @@ class ProcessList:
             except (OSError, ValueError):
                 continue  # it has ended, or it cannot be read
             self._ticks[key] = stat.own_ticks
-            self._ranks[key] = ranks[key] if key in ranks else _rank(directory)
+            # A process that executes another program may get another environment.
+            program = (*key, command)
+            self._ranks[program] = ranks[program] if program in ranks else _rank(directory)
             ticks = stat.own_ticks - before[key] if key in before else None
             found.append(
                 ProcessNow(
@@ -81,7 +83,7 @@ class ProcessList:
                     cpu_percent=None if ticks is None else 100 * ticks / _TICKS_PER_S / span_s,
                     resident_bytes=int(pages[1]) * _PAGE_BYTES,
                     threads=stat.threads,
-                    rank=self._ranks[key],
+                    rank=self._ranks[program],
                     gpu_memory_bytes={
                         device: memory[pid]
                         for device, memory in gpu_memory.items()

@@ -73,7 +73,10 @@ class Pids:
 
     def _count(self, device: str, processes: list[Any], out: Out) -> None:
         own = self.own_of(processes)
-        self.memory[device] = {process.pid: process.usedGpuMemory for process in own or ()}
+        memory = self.memory[device] = {}
+        for process in own or ():  # a process may be listed for each of its contexts
+            before, size = memory.get(process.pid, 0), process.usedGpuMemory
+            memory[process.pid] = None if before is None or size is None else before + size
         if own is None:
             out.update(dict.fromkeys(_PROCESS_METRICS, _OTHER_PIDS))
             return

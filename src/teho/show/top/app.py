@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rich.console import Console
 from rich.text import Text
+from textual.actions import SkipAction
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click
@@ -68,8 +69,8 @@ class _Lines(Widget):
         return self._strip(*self._texts[y : y + 1])
 
 
-class _List(ScrollView, can_focus=True):
-    """Rows of which one can be chosen."""
+class _List(ScrollView, can_focus=True, inherit_bindings=False):
+    """Rows of which one can be chosen. The keys that scroll would not move the cursor."""
 
     class Opened(Message):
         """The user has opened a row."""
@@ -201,7 +202,8 @@ class TopApp(App[None]):
     #head { height: 3; }
     #title, #keys, #filter { height: 1; }
     #filter { border: none; padding: 0 2; background: ansi_default; display: none; }
-    #list { height: 1fr; scrollbar-size-vertical: 1; background: ansi_default; }
+    #list { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
+    #list { background: ansi_default; }
     """
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -215,7 +217,7 @@ class TopApp(App[None]):
         Binding("enter,right,l", "open"),
         Binding("escape,left,h,backspace", "leave"),
         Binding("s", "sort"),
-        Binding("slash", "filter"),
+        Binding("slash", "filter", priority=True),
         Binding("f,p", "freeze"),
         Binding("question_mark,f1", "help"),
     ]
@@ -274,7 +276,7 @@ class TopApp(App[None]):
         if not self._path:
             return job_view(frame, width, self._orders[0], self._patterns[0])
         name = self._path[0]
-        if len(self._path) == 1:
+        if self._level == 1:
             return node_view(frame, name, width, self._orders[1], self._patterns[1])
         kind, _, number = self._path[1].partition(" ")
         position = int(number)
@@ -286,24 +288,28 @@ class TopApp(App[None]):
         keys = [("q", "quit"), ("?", "help"), ("f", "continue" if self._is_frozen else "freeze")]
         if self._path or self._is_help:
             keys.insert(0, ("Esc", "back"))
-        if len(self._path) < 2 and not self._is_help:
-            keys.insert(0, ("Enter", "open"))
         if self._has_rows:
-            order = _ORDERS[len(self._path)][self._orders[len(self._path)]].title
+            keys.insert(0, ("Enter", "open"))
+            order = _ORDERS[self._level][self._orders[self._level]].title
             keys += [("s", f"sort: {order}"), ("/", "filter")]
         line = Text("  ")
+        if self._is_frozen:
+            line.append("FROZEN   ", "bold yellow")
+        if self._has_rows and self._patterns[self._level]:
+            line.append(f"ONLY {self._patterns[self._level]}   ", "bold yellow")
         for key, what in keys:
             line.append(key, "bold").append(f" {what}   ", "dim")
-        if self._is_frozen:
-            line.append("FROZEN ", "bold yellow")
-        if self._has_rows and self._patterns[len(self._path)]:
-            line.append(f"ONLY {self._patterns[len(self._path)]}", "bold yellow")
         return line
+
+    @property
+    def _level(self) -> int:
+        """0: the nodes of the job, 1: a node, 2: a GPU or process of it."""
+        return len(self._path)
 
     @property
     def _has_rows(self) -> bool:
         """Whether the screen shows rows that can be sorted and filtered."""
-        return len(self._path) < len(_ORDERS) and not self._is_help
+        return self._level < len(_ORDERS) and not self._is_help
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -320,19 +326,19 @@ class TopApp(App[None]):
 
     def on__list_opened(self, message: _List.Opened) -> None:
         """Show what the user has opened."""
-        if len(self._path) < 2:
+        self._show_entry(shown=False)
+        if self._has_rows:
             self._path.append(message.key)
             self._draw(first=True)
 
     def action_leave(self) -> None:
-        """Go back, or remove the filter."""
-        if self.query_one("#filter", Input).display:
-            self._patterns[len(self._path)] = ""
-            self.on_input_submitted()
-        elif self._is_help:
+        """Remove the filter, or go back."""
+        is_typing = self.query_one("#filter", Input).display
+        self._show_entry(shown=False)
+        if self._is_help:
             self._is_help = False
-        elif self._has_rows and self._patterns[len(self._path)]:
-            self._patterns[len(self._path)] = ""
+        elif self._has_rows and (is_typing or self._patterns[self._level]):
+            self._patterns[self._level] = ""
         elif self._path:
             self._path.pop()
         self._draw(first=True)
@@ -340,34 +346,40 @@ class TopApp(App[None]):
     def action_sort(self) -> None:
         """Sort the nodes, or the processes, by the next order."""
         if self._has_rows:
-            level = len(self._path)
-            orders = list(_ORDERS[level])
-            place = orders.index(self._orders[level])
-            self._orders[level] = orders[(place + 1) % len(orders)]
+            orders = list(_ORDERS[self._level])
+            place = orders.index(self._orders[self._level])
+            self._orders[self._level] = orders[(place + 1) % len(orders)]
             self._draw()
 
     def action_filter(self) -> None:
-        """Ask for a text; only rows with this text are shown."""
+        """Ask for a text; only rows with this text are shown.
+
+        Raises:
+            SkipAction: the user types this text, and the key belongs to it.
+        """
+        entry = self.query_one("#filter", Input)
+        if entry.display:
+            raise SkipAction
         if self._has_rows:
-            entry = self.query_one("#filter", Input)
-            entry.value = self._patterns[len(self._path)]
+            entry.value = self._patterns[self._level]
             self._show_entry(shown=True)
-            entry.focus()
 
     def _show_entry(self, *, shown: bool) -> None:
-        self.query_one("#filter", Input).display = shown
-        self.query_one("#keys", _Lines).display = not shown
+        entry = self.query_one("#filter", Input)
+        if entry.display != shown:
+            entry.display = shown
+            self.query_one("#keys", _Lines).display = not shown
+            self.screen.set_focus(entry if shown else self._list)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while the user types."""
         if self._has_rows and event.input.display:
-            self._patterns[len(self._path)] = event.value
+            self._patterns[self._level] = event.value
             self._draw(first=True)
 
     def on_input_submitted(self) -> None:
         """Go back to the rows."""
         self._show_entry(shown=False)
-        self._list.focus()
         self._draw()
 
     def action_freeze(self) -> None:

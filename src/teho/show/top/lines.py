@@ -143,12 +143,12 @@ def _facts(frame: Frame) -> Iterable[str]:
     if frame.report.state == "running" and frame.limit_s:
         left_s = max(0.0, frame.limit_s - frame.elapsed_s)
         yield f"{format_duration(left_s)} until the time limit"
+    yield from frame.notes
     by_key = {fact.key: fact for fact in frame.report.facts}
     for key in _HEAD_FACTS:
         fact = by_key.get(key)
         if fact is not None and not isinstance(fact.value, Missing):
             yield _fact_text(fact)
-    yield from frame.notes
 
 
 def _fact_text(fact: Fact) -> str:
@@ -180,6 +180,8 @@ def job_view(frame: Frame, width: int, order: str = "worst", pattern: str = "") 
         title.append(f"  {'GPU MEM':>7}  {'POWER':>9}")
     title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'MEM %':>5}  {'AGE':>6}")
     rows = [Row(_node_line(node, name, cells), node.node.name) for node in shown]
+    if not rows and pattern:
+        rows = [Row(Text(f"No node has “{plain(pattern)}” in its name."))]
     return View(title, rows).cut(width)
 
 
@@ -288,6 +290,8 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
     if node.processes:
         shown = [one for one in node.processes if pattern.lower() in one.command.lower()]
         rows += [Row(Text()), *_process_rows(node, PROCESS_ORDERS[order].sorted(shown))]
+        if not shown:
+            rows.append(Row(Text(f"No process has “{plain(pattern)}” in its command.")))
     return View(title, rows).cut(width)
 
 

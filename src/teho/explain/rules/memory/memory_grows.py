@@ -153,9 +153,7 @@ def _slope(context: RuleContext, points: Sequence[TrendPoint]) -> float | None:
 
 def _severity(context: RuleContext, growth: _Growth) -> Severity:
     elapsed_s, left_s = context.summary.elapsed_s, growth.left_s
-    place = growth.place
-    node = place.node.name if isinstance(place, NodeGpu) else place.name
-    given_s = context.run.allocation(node).time_limit_s
+    given_s = context.run.limit_s
     in_time = elapsed_s + left_s <= (given_s or context.limit("usual_hours") * _HOUR_S)
     in_danger = given_s is not None and in_time and context.run.end is None
     if left_s <= context.limit("critical_times") * elapsed_s or in_danger:

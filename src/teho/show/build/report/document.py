@@ -9,7 +9,7 @@ import msgspec
 
 from teho.config.electricity import Electricity
 from teho.explain.good_use import good_use, main_loss
-from teho.explain.now import recent_pace
+from teho.explain.pace import recent_pace
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
