@@ -162,7 +162,7 @@ def test_the_pace_of_the_last_minute_of_a_run_that_goes_on() -> None:
     process = msgspec.structs.replace(main.process, progress=progress)
     program = Program(mains=(msgspec.structs.replace(main, process=process),))
     made = msgspec.structs.replace(summary, program=program)
-    facts = facts_of(build_report(run, RunState.RUNNING, made))
+    facts = {fact.key: fact for fact in build_report(run, RunState.RUNNING, made).facts}
     assert facts["steps_per_s"].value == 599 / 200
     assert (facts["steps_per_s_now"].value, facts["steps_per_s_now"].note) == (1.0, "-67 %")
     assert "steps_per_s_now" not in facts_of(build_report(run, RunState.FINISHED, made))
