@@ -357,7 +357,7 @@ def test_list_says_when_in_local_time_and_where_and_whose_if_they_differ(teho, o
 
 def test_a_tag_that_no_run_has(teho, own: Path) -> None:
     nobody = teho("list", "--tag", "code=9")
-    assert "has code=9" in nobody.stderr
+    assert "the tag code=9" in nobody.stderr
     assert "Record one" not in nobody.stderr
     for words in (["list", "--tag", "code"], ["list", "--tag", "code", "--format", "json"]):
         result = teho(*words)
