@@ -59,7 +59,10 @@ def test_says_that_arithmetic_is_an_upper_bound():
 def test_cites_the_document_of_the_peaks():
     assert "H100 whitepaper" in roofline_of().notes[-1]
     (roofline,) = view_of(gpu(UNSUPPORTED), model=f"{H100} MIG 1g.10gb").rooflines
-    assert "1/7 of the multiprocessors and 1/8 of the memory bandwidth of the whole GPU" in roofline.notes[-1]
+    assert (
+        "1/7 of the multiprocessors and 1/8 of the memory bandwidth of the whole GPU"
+        in roofline.notes[-1]
+    )
 
 
 def test_roofs_that_are_one_line_share_it():
