@@ -9,12 +9,9 @@ import pytest
 
 pytest.importorskip("textual", reason="textual is not installed")
 
-from rich.console import Console
-from rich.text import Text
 from textual.pilot import Pilot
-from textual.strip import Strip
 
-from teho.show.top.app import TopApp, _changes, _Lines, _List
+from teho.show.top.app import TopApp, _Lines, _List
 from teho.show.top.frame import Frame
 from top.frames import StillSource, frame
 
@@ -104,19 +101,6 @@ def test_what_is_hidden_or_old_is_named_first() -> None:
 def test_a_filter_of_processes() -> None:
     assert "python train.py" not in after(["enter", "slash", *"worker", "enter"])
     assert "python worker" in after(["enter", "slash", *"worker", "enter"])
-
-
-def test_only_columns_that_changed_are_written() -> None:
-    def strip(text: str, style: str = "") -> Strip:
-        return Strip(list(Text().append(text, style).render(Console())), len(text))
-
-    assert _changes(strip("abc"), strip("abc")) == []
-    assert _changes(strip("0 0                  a"), strip("1 1                  b")) == [
-        (0, 3),
-        (21, 1),
-    ]
-    assert _changes(strip("abc"), strip("abcd")) == [(0, 4)]
-    assert _changes(strip("abc"), strip("abc", "bold")) == [(0, 3)]
 
 
 def test_the_help_explains_keys_and_values() -> None:

@@ -10,7 +10,15 @@ import pytest
 from teho.model.live import ProcessNow
 from teho.show.top.frame import Frame
 from teho.show.top.help import help_view
-from teho.show.top.lines import View, gpu_view, head, job_view, node_view, process_view
+from teho.show.top.lines import (
+    NODE_ORDERS,
+    JobLines,
+    View,
+    gpu_view,
+    head,
+    node_view,
+    process_view,
+)
 from teho.units import GIB
 from top.frames import REPORT, WATCHED, StillSource, frame
 
@@ -26,14 +34,14 @@ def text_of(view: View) -> str:
 
 
 def test_each_gpu_is_a_cell() -> None:
-    lines = text_of(job_view(SHOWN, 100)).splitlines()
+    lines = text_of(JobLines().view(SHOWN.nodes, 100)).splitlines()
     assert "9 9 0 ·" in next(line for line in lines if line.startswith("n1"))
     assert "5 5 5 5 5 5 5 5" in next(line for line in lines if line.startswith("a-node"))
 
 
 def test_a_silent_node_says_so_and_has_no_values() -> None:
     shown = frame({"n1": [97.0], "n2": [96.0]}, ages_s={"n2": 75.0}, missing=["n3"])
-    lines = text_of(job_view(shown, 100)).splitlines()
+    lines = text_of(JobLines().view(shown.nodes, 100)).splitlines()
     assert "n2    has sent nothing for 1 min 15 s" in lines
     assert "n3    has sent no sample" in lines
     assert "96" not in text_of(node_view(shown, "n2", 100))
@@ -126,8 +134,23 @@ def process(pid: int, cpu_percent: float, memory_gib: int, **others: Any) -> Pro
 def test_orders_of_nodes(order: str, names: str) -> None:
     busy = {"n1": [5.0], "n2": [90.0, 90.0], "n3": [90.0] * 3}
     shown = frame(busy, ages_s={"n3": 20.0})
-    assert " ".join(row.key for row in job_view(shown, 100, order).rows) == names
-    assert [row.key for row in job_view(shown, 100, order, "N2").rows] == ["n2"]
+    found = NODE_ORDERS[order].sorted(shown.nodes)
+    assert " ".join(node.node.name for node in found) == names
+
+
+def test_a_line_is_made_again_only_if_it_has_changed() -> None:
+    lines = JobLines()
+    before, after = frame({"n1": [50.0]}), frame({"n1": [60.0]})
+    (first,) = lines.view(before.nodes, 100).rows
+    (again,) = lines.view(before.nodes, 100).rows
+    assert again is first
+    (narrow,) = lines.view(before.nodes, 20).rows
+    assert narrow.line.cell_len == 20
+    (changed,) = lines.view(after.nodes, 100).rows
+    assert "6 " in changed.line.plain
+    old = msgspec.structs.replace(after.nodes[0], age_s=5.0)
+    (older,) = lines.view([old], 100).rows
+    assert older.line.plain.endswith("   5 s")
 
 
 def test_a_process_shows_the_lines_of_the_last_minute() -> None:
@@ -142,7 +165,7 @@ def test_a_process_shows_the_lines_of_the_last_minute() -> None:
 def test_every_line_fits(width: int) -> None:
     curves = StillSource(SHOWN).curves("n1", 0)
     shown = [
-        job_view(SHOWN, width),
+        JobLines().view(SHOWN.nodes, width),
         node_view(SHOWN, "n1", width),
         node_view(SHOWN, "n3", width),
         gpu_view(SHOWN, "n1", 2, curves, width, 30),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -18,16 +19,18 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input
 
+from teho.model.live import NodeNow
 from teho.show.top.frame import Frame, Source
 from teho.show.top.help import help_view
 from teho.show.top.lines import (
     NODE_ORDERS,
     PROCESS_ORDERS,
+    JobLines,
+    Order,
     Row,
     View,
     gpu_view,
     head,
-    job_view,
     node_view,
     process_view,
 )
@@ -35,14 +38,11 @@ from teho.show.top.lines import (
 __all__ = ["TopApp"]
 
 _TICK_S = 0.5
-_NEAR = 8
-"""If fewer columns are between two changes, they are written too: to move the cursor costs about as
-many bytes."""
+_ORDER_S = 5.0
+"""Nodes change their places at most so often: one can read and choose a line."""
 _ALL = 1_000_000
 """More rows than any list has."""
 _ORDERS = (NODE_ORDERS, PROCESS_ORDERS)
-_EMPTY = Text()
-_NO_ROW = Row(Text())
 
 
 class _Lines(Widget):
@@ -58,15 +58,12 @@ class _Lines(Widget):
         for place in range(max(len(before), len(self._texts))):
             old, new = before[place : place + 1], self._texts[place : place + 1]
             if old != new:
-                strips = [self._strip(*texts) for texts in (old, new)]
-                self.refresh(*(Region(x, place, width, 1) for x, width in _changes(*strips)))
-
-    def _strip(self, text: Text = _EMPTY) -> Strip:
-        return _strip(text, self.size.width, self.app.console)
+                self.refresh(Region(0, place, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
         """Return a line for the terminal."""
-        return self._strip(*self._texts[y : y + 1])
+        text = self._texts[y] if y < len(self._texts) else Text()
+        return _strip(text, self.size.width, self.app.console)
 
 
 class _List(ScrollView, can_focus=True, inherit_bindings=False):
@@ -106,24 +103,19 @@ class _List(ScrollView, can_focus=True, inherit_bindings=False):
             moved = old_key != self._key and any(
                 row.key and row.key in {old_key, self._key} for row in (*old, *new)
             )
-            if moved:
+            if old != new or moved:
                 self._refresh_row(place)
-            elif old != new:
-                self._refresh_changes(place, old, new)
         if first:
             self.scroll_to(0, 0, animate=False)
 
     def _refresh_row(self, place: int) -> None:
+        # Textual writes a line from its beginning, so to refresh a part of it saves nothing.
         self.refresh(Region(0, place - self.scroll_offset.y, self.size.width, 1))
 
-    def _refresh_changes(self, place: int, old: Sequence[Row], new: Sequence[Row]) -> None:
-        """Write only the columns that have changed: a terminal may be behind a slow network."""
-        y = place - self.scroll_offset.y
-        if 0 <= y < self.size.height:
-            strips = [self._strip(*rows) for rows in (old, new)]
-            self.refresh(*(Region(x, y, width, 1) for x, width in _changes(*strips)))
-
-    def _strip(self, row: Row = _NO_ROW) -> Strip:
+    def render_line(self, y: int) -> Strip:
+        """Return a line for the terminal."""
+        place = y + self.scroll_offset.y
+        row = self._rows[place] if place < len(self._rows) else Row(Text())
         line = row.line
         if row.key and row.key == self._key:
             line = Text("▶ ") + line
@@ -131,11 +123,6 @@ class _List(ScrollView, can_focus=True, inherit_bindings=False):
         else:
             line = Text("  ") + line
         return _strip(line, self.size.width, self.app.console)
-
-    def render_line(self, y: int) -> Strip:
-        """Return a line for the terminal."""
-        place = y + self.scroll_offset.y
-        return self._strip(*self._rows[place : place + 1])
 
     def move(self, by: int) -> None:
         """Move the cursor, or scroll if no row can be chosen."""
@@ -167,24 +154,6 @@ class _List(ScrollView, can_focus=True, inherit_bindings=False):
         if place < len(self._rows) and self._rows[place].key:
             self._key = self._rows[place].key
             self.open()
-
-
-def _changes(old: Strip, new: Strip) -> list[tuple[int, int]]:
-    """Return the columns in which two lines differ: the first column and the width of each part."""
-    if old.cell_length != new.cell_length:
-        return [(0, max(old.cell_length, new.cell_length))]
-    columns = [[(sign, style) for text, style, _ in strip for sign in text] for strip in (old, new)]
-    if any(len(line) != new.cell_length for line in columns):
-        return [(0, new.cell_length)]  # a character has two columns or none
-    parts: list[tuple[int, int]] = []
-    for x, (before, after) in enumerate(zip(*columns, strict=True)):
-        if before == after:
-            continue
-        if parts and x - sum(parts[-1]) < _NEAR:
-            parts[-1] = parts[-1][0], x + 1 - parts[-1][0]
-        else:
-            parts.append((x, 1))
-    return parts
 
 
 def _strip(text: Text, width: int, console: Console) -> Strip:
@@ -234,6 +203,11 @@ class TopApp(App[None]):
         """Text in the names of the nodes, and in the commands of the processes, that are shown."""
         self._is_frozen = False
         self._is_help = False
+        self._lines = JobLines()
+        self._places: dict[str, int] = {}
+        """Place of each node in the order."""
+        self._placed_by: Order | None = None
+        self._placed_s = float("-inf")
 
     def compose(self) -> ComposeResult:
         """Yield the parts of the screen."""
@@ -274,7 +248,7 @@ class TopApp(App[None]):
         if self._is_help:
             return help_view(width)
         if not self._path:
-            return job_view(frame, width, self._orders[0], self._patterns[0])
+            return self._lines.view(self._nodes(frame), width, self._patterns[0])
         name = self._path[0]
         if self._level == 1:
             return node_view(frame, name, width, self._orders[1], self._patterns[1])
@@ -283,6 +257,20 @@ class TopApp(App[None]):
         if kind == "process":
             return process_view(frame, name, position, self._source.process(name, position), width)
         return gpu_view(frame, name, position, self._source.curves(name, position), width, height)
+
+    def _nodes(self, frame: Frame) -> list[NodeNow]:
+        """Return the nodes that are shown. Their order is kept for some seconds."""
+        order, now_s = NODE_ORDERS[self._orders[0]], time.monotonic()
+        is_new = any(node.node.name not in self._places for node in frame.nodes)
+        if is_new or order is not self._placed_by or now_s - self._placed_s >= _ORDER_S:
+            self._placed_by, self._placed_s = order, now_s
+            self._places = {
+                node.node.name: place for place, node in enumerate(order.sorted(frame.nodes))
+            }
+        return sorted(
+            (node for node in frame.nodes if self._patterns[0].lower() in node.node.name.lower()),
+            key=lambda node: self._places[node.node.name],
+        )
 
     def _key_line(self) -> Text:
         keys = [("q", "quit"), ("?", "help"), ("f", "continue" if self._is_frozen else "freeze")]

@@ -42,7 +42,7 @@ _CELLS = (
     ),
     ("CORES", "Share of the job's cores that are busy. Other programs are included."),
     ("MEMORY, MEM %", "Memory of the job on this node, and its share of the limit."),
-    ("AGE", "Time since the node's newest sample."),
+    ("AGE", "Time since the node's newest sample; “now” means less than 2.5 s."),
 )
 _LABEL = 29
 """Width of the column with the keys and the names."""

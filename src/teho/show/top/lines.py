@@ -32,11 +32,11 @@ from teho.units import format_bytes, format_duration
 __all__ = [
     "NODE_ORDERS",
     "PROCESS_ORDERS",
+    "JobLines",
     "Row",
     "View",
     "gpu_view",
     "head",
-    "job_view",
     "node_view",
     "process_view",
 ]
@@ -47,12 +47,16 @@ _COLORS = tuple(f"color({number})" for number in (88, 124, 130, 94, 100, 64, 28,
 """From an idle GPU to a busy GPU. The digit in the cell says the same without colour. Colours of
 the table of 256 need half as many bytes as any colour, and white can be read on all of these."""
 _ON_COLOR = "color(231)"
+_CELLS = tuple((str(place), f"bold {_ON_COLOR} on {color}") for place, color in enumerate(_COLORS))
 _MOST_LINES = 8
 """Activities and lines of a program that are shown."""
 _LABEL = 17
 """Width of the labels of curves."""
 _MOST_CORES = 64
 """Largest number of cores that the line of a node shows."""
+_NEW_S = 2.5
+"""Samples come each second; the age of a sample that is not older is not shown, because it would
+change the line at each tick."""
 _DIM = "dim"
 _HEAD_FACTS = (
     "job_id", "steps_per_s", "steps_per_s_now", "cost", "cost_at_limit", "cost_unused",
@@ -158,31 +162,52 @@ def _fact_text(fact: Fact) -> str:
 # A job
 
 
-def job_view(frame: Frame, width: int, order: str = "worst", pattern: str = "") -> View:
-    """Return a line for each node.
+class JobLines:
+    """The lines of a job, one for each node. A line is made again only if it has changed."""
 
-    Args:
-        frame: what is shown.
-        width: columns of the terminal.
-        order: a key of `NODE_ORDERS`.
-        pattern: only nodes with this text in their name are shown.
-    """
-    shown = NODE_ORDERS[order].sorted(
-        node for node in frame.nodes if pattern.lower() in node.node.name.lower()
-    )
-    longest = max((len(node.node.name) for node in shown), default=4)
-    name = max(4, min(longest, 24))
-    gpus = any(node.gpus for node in shown)
-    title = Text(f"{'NODE':<{name}}", "bold")
-    cells = _cells(shown)
-    title.append(f"  {'GPUS, ×10 %' if gpus else 'CORES, ×10 %':<{cells}}")
-    if gpus:
-        title.append(f"  {'GPU MEM':>7}  {'POWER':>9}")
-    title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'MEM %':>5}  {'AGE':>6}")
-    rows = [Row(_node_line(node, name, cells), node.node.name) for node in shown]
-    if not rows and pattern:
-        rows = [Row(Text(f"No node has “{plain(pattern)}” in its name."))]
-    return View(title, rows).cut(width)
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[Any, ...]] = {}
+
+    def view(self, nodes: Sequence[NodeNow], width: int, pattern: str = "") -> View:
+        """Return the lines of nodes.
+
+        Args:
+            nodes: in the order in which they are shown.
+            width: columns of the terminal.
+            pattern: text that these nodes have in their names.
+        """
+        longest = max((len(node.node.name) for node in nodes), default=4)
+        name = max(4, min(longest, 24))
+        gpus = any(node.gpus for node in nodes)
+        title = Text(f"{'NODE':<{name}}", "bold")
+        cells = _cells(nodes)
+        title.append(f"  {'GPUS, ×10 %' if gpus else 'CORES, ×10 %':<{cells}}")
+        if gpus:
+            title.append(f"  {'GPU MEM':>7}  {'POWER':>9}")
+        title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'MEM %':>5}  {'AGE':>6}")
+        rows = [self._row(node, name, cells, width) for node in nodes]
+        if not rows and pattern:
+            rows = [Row(_cut(Text(f"No node has “{plain(pattern)}” in its name."), width))]
+        return View(_cut(title, width), rows)
+
+    def _row(self, node: NodeNow, name: int, cells: int, width: int) -> Row:
+        # A sample has its own object of values.
+        made_of = (node.values, _age_in_line(node), name, cells, width)
+        kept = self._rows.get(node.node.name)
+        if kept is not None and kept[0] is made_of[0] and kept[1:-1] == made_of[1:]:
+            row: Row = kept[-1]
+            return row
+        row = Row(_cut(_node_line(node, name, cells), width), node.node.name)
+        self._rows[node.node.name] = (*made_of, row)
+        return row
+
+
+def _age_in_line(node: NodeNow) -> str:
+    if node.age_s is None:
+        return "has sent no sample"
+    if node.is_silent:
+        return f"has sent nothing for {format_duration(node.age_s)}"
+    return "now" if node.age_s < _NEW_S else f"{node.age_s:.0f} s"
 
 
 def _cells(nodes: Sequence[NodeNow]) -> int:
@@ -195,18 +220,15 @@ def _cells(nodes: Sequence[NodeNow]) -> int:
 def _node_line(node: NodeNow, name: int, cells: int) -> Text:
     line = Text(f"{plain(node.node.name)[:name]:<{name}}")
     if node.is_silent:
-        said = "has sent no sample" if node.age_s is None else "has sent nothing for "
-        line.append(f"  {said}", "bold yellow")
-        if node.age_s is not None:
-            line.append(format_duration(node.age_s), "bold yellow")
-        return line
+        return line.append(f"  {_age_in_line(node)}", "bold yellow")
     line.append("  ")
     begin = line.cell_len
     if node.gpus:
-        line.append_text(Text(" ").join(map(_heat, node.gpus)))
+        for gpu in node.gpus:
+            line.append(" " if gpu.position else "").append(*_heat(gpu))
     else:
         for core in node.cores_percent[:_MOST_CORES]:
-            line.append_text(_cell(core))
+            line.append(*_cell(core))
     line.append(" " * (begin + cells - line.cell_len))
     cores = known(node.values, "cpu_busy_percent")
     memory = known(node.values, "job_memory_bytes")
@@ -218,20 +240,19 @@ def _node_line(node: NodeNow, name: int, cells: int) -> Text:
         line.append(f"  {_percent(fullest_percent(node)):>7}  {power:>9}")
     line.append(f"  {_percent(cores):>6}")
     line.append(f"  {'–' if memory is None else format_bytes(memory):>9}  {share:>5}")
-    line.append(f"  {node.age_s or 0.0:>4.0f} s", _DIM)
-    return line
+    return line.append(f"  {_age_in_line(node):>6}", _DIM)
 
 
-def _heat(gpu: GpuNow) -> Text:
+def _heat(gpu: GpuNow) -> tuple[str, str]:
     """Return a cell: the tens of the busy share, on a colour; a dot if the value is missing."""
     busy = busy_percent(gpu)
-    return Text("·", _DIM) if busy is None else _cell(busy)
+    return ("·", _DIM) if busy is None else _cell(busy)
 
 
-def _cell(share: float) -> Text:
-    """Return the tens of a share in %, on a colour."""
+def _cell(share: float) -> tuple[str, str]:
+    """Return the tens of a share in %, and the style of its colour."""
     place = min(9, max(0, int(share // 10)))
-    return Text(str(place), f"bold {_ON_COLOR} on {_COLORS[place]}")
+    return _CELLS[place]
 
 
 def _percent(value: float | None) -> str:
@@ -373,7 +394,7 @@ def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:
         for first in range(0, len(node.cores_percent), room):
             text = Text(f"{'' if first else 'Each core, ×10 %':<32}")
             for share in node.cores_percent[first : first + room]:
-                text.append_text(_cell(share))
+                text.append(*_cell(share))
             yield Row(text)
     for metric, label, unit in _HOST:
         value = node.values.get(metric)
