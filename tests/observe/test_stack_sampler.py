@@ -256,3 +256,44 @@ def test_a_full_disk_costs_no_line(spool: str) -> None:
     (file,) = Path(spool).iterdir()
     told = [json.loads(line) for line in file.read_text().splitlines()]
     assert told == [{"process": "7-100", "began_s": 1.0}, {"cost_s": 0.2}]
+
+
+THREAD = """
+import hashlib, threading, time
+data = b"x" * 3_000_000
+def python():
+    total = 0
+    for number in range(300_000): total += number * number
+    return total
+def native(): return hashlib.sha256(data).digest()
+def work():
+    end = time.monotonic() + 6
+    while time.monotonic() < end:
+        python()
+        native()
+def wait():
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+wait()
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="threads have no number before Python 3.11")
+def test_the_thread_for_which_the_main_thread_waits_is_in_front(
+    spool: str, sampling: Callable[[], None]
+) -> None:
+    run(spool, THREAD)
+    sampling()
+    (process,) = read(spool)
+    joined = [seen for seen in process.stacks if seen.frames and seen.own_frames != seen.frames]
+    whole_s = sum(seen.wall_s for seen in process.stacks)
+    assert sum(seen.wall_s for seen in joined) > 0.6 * whole_s
+    assert {seen.state for seen in joined} == {State.THREADS}
+    functions = {seen.frames[0].function for seen in joined}
+    assert {"python", "native"} <= functions
+    for seen in joined:
+        names = [frame.function for frame in seen.frames]
+        assert names[-2:] == ["wait", "<module>"]
+        assert "work" in names[: names.index("")]  # the mark has no function
+        assert [frame.function for frame in seen.own_frames][-2:] == ["wait", "<module>"]

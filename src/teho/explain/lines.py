@@ -19,6 +19,8 @@ _EVALUATION = re.compile(
     r"(^|[._])(eval|evaluat\w*|validat\w*|validation_step|test_step|test_epoch|predict)(_|$)"
 )
 _EVALUATION_FILES = re.compile(r"/loops/evaluation_loop\.py$")
+_CHECKS = re.compile(r"/sklearn/utils/|/pydantic/|/jsonschema/|/scipy/_lib/|/pandas/")
+"""Files whose functions with such names validate arguments."""
 _CALLBACK_FILES = re.compile(r"transformers/trainer_callback\.py$|/callbacks/|keras/src/callbacks")
 _CALLBACK = re.compile(
     r"(^|\.)(on_(train|validation|test|step|epoch|batch|fit)_\w+|_call_callback\w*)$"
@@ -132,7 +134,8 @@ def _section(process: WatchedProcess, seen: Seen) -> Section:
             return Section.LOADER
         if _CALLBACK_FILES.search(frame.file) or _CALLBACK.search(frame.function):
             return Section.CALLBACK
-        if _EVALUATION_FILES.search(frame.file) or _EVALUATION.search(frame.function):
+        is_named = _EVALUATION.search(frame.function) and not _CHECKS.search(frame.file)
+        if is_named or _EVALUATION_FILES.search(frame.file):
             return Section.EVALUATION
     return Section.LOOP if process.progress else Section.PROGRAM
 

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _LIBRARY = re.compile(
-    r"^<(frozen |python>$|string>$|__array_)"
+    r"^<(frozen |python>$|thread>$|string>$|__array_)"
     r"|/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/"
 )
 
@@ -71,12 +71,22 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One stack, and its time."""
 
     frames: tuple[Frame, ...]
-    """Innermost frame first; empty if the stacks were too different."""
+    """Innermost frame first; empty if the stacks were too different. If the thread waited while
+    another thread ran Python functions, the frames of that thread come first, then a frame with
+    the file `<thread>`, and then the own frames."""
     state: State
     """State of the thread."""
     looks: float
     """Number of samples; a part of a sample if the states are known only as shares."""
     wall_s: float
+
+    @property
+    def own_frames(self) -> tuple[Frame, ...]:
+        """The frames of the thread itself, innermost frame first."""
+        for place, frame in enumerate(self.frames):
+            if frame.file == "<thread>":
+                return self.frames[place + 1 :]
+        return self.frames
 
 
 class Wait(msgspec.Struct, frozen=True, array_like=True):

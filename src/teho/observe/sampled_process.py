@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import struct
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import msgspec
 
 from teho.model.watched import State
 from teho.observe.wakeup import Core
+from teho.unwind.code import THREAD
 from teho.unwind.memory import UnwindError
 from teho.unwind.stack import Key, Place, Unwinder, innermost_pid
 from teho.unwind.waits import Waits
@@ -93,6 +95,8 @@ class SampledProcess:
         slept = self.waits.sleeps()
         key = self.unwinder.look()
         state = self._state(key, before, self.waits.call(), slept=slept)
+        if state is State.THREADS:
+            key = (*self._thread_in_front(), *key)
         now_s = time.monotonic()
         figures = self.seen.setdefault((key, state), [0, 0.0])
         figures[0] += 1
@@ -125,6 +129,18 @@ class SampledProcess:
             return State.RUNNING
         # It ran on another core all the time, or slept on this one until the sampler used it.
         return State.MOVED
+
+    def _thread_in_front(self) -> Key:
+        """Return the stack of a Python thread that runs while the main thread waits, with a mark.
+
+        Empty if no running thread executes Python functions.
+        """
+        for number, thread in self.unwinder.others():
+            runs = number != self.pid and self.waits.runs(number)
+            with contextlib.suppress(UnwindError, ValueError, IndexError, struct.error):
+                if runs and (key := self.unwinder.look_at(thread)):
+                    return (*key, (THREAD, 0))
+        return ()
 
     def _sample_call(self, core: Core) -> None:
         """Find out from another core whether the thread stays at its place, inside one call."""

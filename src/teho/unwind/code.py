@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from teho.unwind.layout import Layout
 from teho.unwind.memory import Memory, UnwindError
 
-__all__ = ["LONGEST_CODE_BYTES", "Code", "head_bytes", "mark_of", "read_code"]
+__all__ = ["LONGEST_CODE_BYTES", "THREAD", "Code", "head_bytes", "mark_of", "read_code"]
 
 _POINTER = struct.Struct("<Q")
 _INT = struct.Struct("<i")
@@ -56,6 +56,12 @@ class Code:
         if self.version == (3, 10):
             return _line_3_10(self.table, self.first_line, offset), None, None
         return _line_3_8(self.table, self.first_line, offset), None, None
+
+
+THREAD = Code(
+    file="<thread>", function="", first_line=0, table=b"", version=(0, 0), instructions=0, mark=b""
+)
+"""Stands between the functions of a thread and those of the thread that waits for it."""
 
 
 def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, int]) -> Code:

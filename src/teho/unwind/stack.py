@@ -1,4 +1,4 @@
-"""Stacks of a process's main thread, read while it runs."""
+"""Stacks of a process's threads, read while they run."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ _HELPERS = frozenset(("__init__", "<shim>"))
 """Files of hidden frames that Python 3.12 and 3.13 insert between functions."""
 _FRAME_AND_VALUES_BYTES = 640
 _MOST_LISTED = 4096
+_MOST_OTHERS = 16
+"""Threads of a process of which the running one is searched."""
 
 Place = tuple[Code, int]
 """A function, and the offset of the instruction in it, in bytes."""
@@ -56,7 +58,9 @@ class Unwinder:
         self._memory = Memory(pid)
         try:
             self._version = version
+            self._interpreter = 0
             self._layout, self.thread = self._find(pid)
+            self._is_nested = innermost_pid(pid) != pid
             self._codes: dict[int, Code] = {}
             self._newest: frozenset[int] = frozenset()
             self._frame = _struct_of(self._layout)
@@ -83,6 +87,7 @@ class Unwinder:
 
     def _main_thread(self, pid: int, layout: Layout, runtime: int) -> int:
         interpreter = self._last(runtime + layout.interpreters, layout.interpreter_next)
+        self._interpreter = interpreter
         if layout.thread_native_id is None:
             return self._last(interpreter + layout.threads, layout.thread_next)
         # In a container with a PID namespace, the thread has the number of that namespace.
@@ -132,6 +137,40 @@ class Unwinder:
                 return self._look(is_last=False)
         return self._look(is_last=True)
 
+    def others(self) -> list[tuple[int, int]]:
+        """Return the other threads that execute Python functions: number and address of each.
+
+        The list is empty if the numbers are not known: before Python 3.11, and in a PID namespace
+        in which the threads have other numbers than here.
+        """
+        layout = self._layout
+        if layout.thread_native_id is None or self._is_nested:
+            return []
+        found = []
+        with contextlib.suppress(UnwindError):  # a thread that ends takes itself off the list
+            for thread in self._list(self._interpreter + layout.threads, layout.thread_next):
+                if thread != self.thread and self._innermost(thread):
+                    number = self._memory.pointer(thread + layout.thread_native_id)
+                    found.append((number, thread))
+        return found[:_MOST_OTHERS]
+
+    def look_at(self, thread: int) -> Key:
+        """Return the stack of another thread; empty if it has just left its last function.
+
+        Args:
+            thread: the address from `others`.
+
+        Raises:
+            UnwindError: see `look`.
+        """
+        blocks = _Blocks(self._memory, thread, self._layout)
+        newest, self._newest = self._newest, frozenset()  # its functions are all checked
+        try:
+            places, _, _ = self._walk(blocks)
+        finally:
+            self._newest = newest
+        return tuple(places)
+
     def innermost(self) -> tuple[int, bytes]:
         """Return the address and content of the innermost frame. They change while Python runs.
 
@@ -141,7 +180,7 @@ class Unwinder:
         Raises:
             UnwindError: see `look`.
         """
-        frame = self._innermost()
+        frame = self._innermost(self.thread)
         if not frame:
             return 0, b""
         return frame, self._memory.some(frame, _FRAME_AND_VALUES_BYTES)
@@ -168,15 +207,28 @@ class Unwinder:
         is_whole = -2 <= offset < LONGEST_CODE_BYTES and code.file not in _HELPERS
         return (code, offset) if is_whole else None
 
-    def _innermost(self) -> int:
+    def _innermost(self, thread: int) -> int:
         layout = self._layout
-        frame = self._memory.pointer(self.thread + layout.thread_frame)
+        frame = self._memory.pointer(thread + layout.thread_frame)
         if layout.frame_pointer is not None and frame:
             frame = self._memory.pointer(frame + layout.frame_pointer)
         return frame
 
     def _look(self, *, is_last: bool) -> Key:
-        layout, blocks = self._layout, self._blocks
+        places, used, root = self._walk(self._blocks)
+        if root != self._root:
+            # A frame that was just left has no valid predecessor. The outermost seldom changes.
+            self._times = self._times + 1 if root == self._candidate else 0
+            self._candidate = root
+            if self._root and self._times < _TIMES and not is_last:
+                raise UnwindError("the stack of the process ends at another frame than before")
+            self._root = root
+        self._newest = frozenset(used)
+        return tuple(places)
+
+    def _walk(self, blocks: _Blocks) -> tuple[list[Place], set[int], int]:
+        """Return the places of a thread, the addresses of their functions, and the last frame."""
+        layout = self._layout
         frame = blocks.begin()
         places: list[Place] = []
         used: set[int] = set()
@@ -206,15 +258,7 @@ class Unwinder:
             if not -2 <= offset < LONGEST_CODE_BYTES:
                 raise UnwindError("the current instruction is not in the function of its frame")
             places.append((code, offset))
-        if root != self._root:
-            # A frame that was just left has no valid predecessor. The outermost seldom changes.
-            self._times = self._times + 1 if root == self._candidate else 0
-            self._candidate = root
-            if self._root and self._times < _TIMES and not is_last:
-                raise UnwindError("the stack of the process ends at another frame than before")
-            self._root = root
-        self._newest = frozenset(used)
-        return tuple(places)
+        return places, used, root
 
     def _code(self, address: int) -> Code:
         """Return the code object at an address; read it again if another one is there now."""

@@ -183,6 +183,10 @@ class Waits:
 
     # ---- other threads ----
 
+    def runs(self, thread: int) -> bool:
+        """Return whether a thread of the process runs now."""
+        return _runs(f"/proc/{self._pid}/task/{thread}/stat")
+
     def _others_run(self) -> bool:
         """Return whether another thread of the process runs now."""
         folder = f"/proc/{self._pid}/task"

@@ -75,7 +75,7 @@ def _waited_s(main: MainProcess) -> float:
     for seen in main.process.stacks:
         if seen.state.name not in {"THREADS", "LOCK", "WAITING", "CORE"}:
             continue
-        inner = next((frame for frame in seen.frames if is_library(frame.file)), None)
+        inner = next((frame for frame in seen.own_frames if is_library(frame.file)), None)
         is_loading = doing_of(seen) is Doing.LOADING
         if inner is not None and not is_loading and _AWAITED.search(inner.file):
             waited_s += seen.wall_s
