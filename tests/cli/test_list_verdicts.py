@@ -34,7 +34,7 @@ def counted(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def listed() -> list[str]:
-    result = CliRunner().invoke(command, [])
+    result = CliRunner().invoke(command, [], help_option_names=["-h", "--help"])
     assert result.exit_code == 0, result.output
     return [line for line in result.output.splitlines() if "gpu never used" in line]
 
@@ -74,7 +74,7 @@ def test_other_thresholds_judge_again(
     limits = tmp_path / "limits.toml"
     limits.write_text("[gpu_low_use]\nbusy_percent = 40.0\n")
     monkeypatch.setenv("TEHO_THRESHOLDS", str(limits))
-    CliRunner().invoke(command, [])
+    CliRunner().invoke(command, [], help_option_names=["-h", "--help"])
     assert len(counted) == 4
 
 

@@ -267,6 +267,33 @@ def exchanges_each_time() -> Made:
     return watched(*ranks, parts=node())
 
 
+def trains_only_the_head() -> Made:
+    """The encoder's parameters have gradients, but no optimizer changes them."""
+    below = (of_library("torch/_tensor.py", "Tensor.backward"), own("loss.backward()", 79))
+    facts = {"unused_gradients": {"unused": 900_000, "used": 100_000}}
+    return watched(process(seen(below, 50.0), torch=facts), parts=node())
+
+
+def makes_gradients_of_all_rows() -> Made:
+    """A table of a million rows, of which a batch uses a few thousand."""
+    back = (of_library("torch/_tensor.py", "Tensor.backward"), own("loss.backward()", 60))
+    step = (of_library("torch/optim/sgd.py", "SGD.step"), own("optimizer.step()", 61))
+    facts = {
+        "optimizer": "SGD",
+        "parameter_bytes": 100 * 10**6,
+        "table_gradient": {"rows": 10**6, "bytes": 96 * 10**6, "used_percent": 0.5},
+    }
+    return watched(process(seen(back, 40.0), seen(step, 20.0), torch=facts), parts=node())
+
+
+def pads_to_the_longest_of_all() -> Made:
+    """Texts of some 25 tokens in batches of 256."""
+    padded = msgspec.structs.replace(
+        loader(num_workers=2), batch={"samples": 32, "padding_percent": 90.0}
+    )
+    return watched(process(wall_s=100.0, loaders=[padded]), parts=node())
+
+
 def stuck_in_a_lock() -> Made:
     """A run that goes on, but whose program has waited for a lock for ten minutes."""
     locked = seen((own("with self.lock:", 52),), 60.0, State.LOCK)
@@ -320,6 +347,9 @@ WATCHED: dict[str, Callable[[], Made]] = {
         loops_in_python,
         doubles,
         exchanges_each_time,
+        trains_only_the_head,
+        makes_gradients_of_all_rows,
+        pads_to_the_longest_of_all,
         stuck_in_a_lock,
         unknown_storage,
     )

@@ -110,6 +110,30 @@ NOT = {
     "arrays_printed": (of_library("torch/_tensor_str.py", "_str_intern"), own("print(loss)")),
     "weights_updated": (of_library("torch/optim/adam.py", "_fused_adam"), own("opt.step()")),
     "video_decoded": (own("captions.read()"),),
+    # The line already uses the function that the advice recommends.
+    "matrices_decomposed": (
+        of_library("numpy/linalg/_linalg.py", "eigh"),
+        own("np.linalg.eigh(h)"),
+    ),
+    # Inside `jit`, the operation is traced, and the compiled code does not copy.
+    "jax_array_copied": (
+        of_library("jax/_src/core.py", "Primitive.bind"),
+        of_library("jax/_src/ops/scatter.py", "_scatter_update"),
+        of_library("jax/_src/numpy/array_methods.py", "_IndexUpdateRef.set"),
+        own("film.at[frame].set(u)"),
+        of_library("jax/_src/pjit.py", "_infer_params"),
+        own("step(film, u)"),
+    ),
+    # The results are kept already.
+    "pipeline_refitted": tuple(
+        of_library(
+            "joblib/memory.py",
+            frame.function.replace("NotMemorizedFunc.__call__", "MemorizedFunc.call"),
+        )
+        if frame.file.endswith("joblib/memory.py")
+        else frame
+        for frame in STACKS["pipeline_refitted"]
+    ),
 }
 
 
@@ -143,6 +167,76 @@ def test_waiting_for_threads_that_compute_is_no_overhead_of_python(name):
 )
 def test_the_main_work_is_no_activity(text):
     assert activity_of(seen((own(text),), 1.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('db.execute("INSERT INTO t VALUES (?, ?)", row)', "rows_inserted"),
+        ("cur.execute(sql, row)", "database"),
+        ("cur.execute(sql)", "database"),
+        ("db.execute(INSERT, row)", "database"),
+        ("db.execute(BALANCE).fetchall()", None),
+        ("cur.execute(queries.BY_DAY)", None),
+        ('db.executemany("INSERT INTO t VALUES (?, ?)", rows)', None),
+        ("self.db.executemany(INSERT, rows)", None),
+        ('db.execute("CREATE INDEX i ON t (a, b)")', None),
+    ],
+)
+def test_rows_written_with_one_call_do_not_get_the_advice_for_single_statements(text, name):
+    activity = activity_of(seen((own(text),), 1.0))
+    assert (activity.name if activity else None) == name
+
+
+def test_many_rows_written_with_sqlalchemy_are_told_from_single_statements():
+    below = (of_library("sqlalchemy/engine/base.py", "Connection.execute"), own("c.execute(q, r)"))
+    many = of_library("sqlalchemy/engine/default.py", "DefaultDialect.do_executemany")
+    one = of_library("sqlalchemy/engine/default.py", "DefaultDialect.do_execute")
+    assert activity_of(seen((many, *below), 1.0)) is None
+    assert activity_of(seen((one, *below), 1.0)).name == "database"
+
+
+@pytest.mark.parametrize(
+    ("state", "name"),
+    [
+        (State.NATIVE, "arrays_from_lists"),
+        (State.PYTHON, "arrays_from_lists"),
+        (State.CORE, "arrays_from_lists"),
+        (State.THREADS, None),
+        (State.LOCK, None),
+    ],
+)
+def test_waiting_for_an_array_of_jax_converts_no_list(state, name):
+    activity = activity_of(seen((own("np.asarray(energy[100:])"),), 1.0, state))
+    assert (activity.name if activity else None) == name
+
+
+@pytest.mark.parametrize("state", [State.NATIVE, State.THREADS])
+def test_copies_of_a_jax_array_count_while_its_threads_make_them(state):
+    activity = activity_of(seen(STACKS["jax_array_copied"], 1.0, state))
+    assert activity.name == "jax_array_copied"
+
+
+@pytest.mark.parametrize("function", ["eig", "eigvals", "svd"])
+def test_other_decompositions_still_count(function):
+    frames = (of_library("numpy/linalg/_linalg.py", function), own("decompose(a)"))
+    assert activity_of(seen(frames, 1.0)).name == "matrices_decomposed"
+
+
+def test_an_entry_can_need_a_second_function():
+    frames = [frame for frame in STACKS["pipeline_refitted"] if frame.function != "_fit_and_score"]
+    assert activity_of(seen(frames, 1.0)).name == "topics_found"
+    # A step of the program itself is called by the pipeline.
+    own_step = own("np.sort(x)", 50, "fit_transform")
+    stack = (own_step, *STACKS["pipeline_refitted"][2:])
+    assert activity_of(seen(stack, 1.0)).name == "pipeline_refitted"
+
+
+@pytest.mark.parametrize("name", ["parquet_read", "parquet_written"])
+def test_advice_for_parquet_files_names_row_groups_and_compression(name):
+    advice = next(one.advice for one in activities() if one.name == name)
+    for word in ("row group", "`write_table`", "`zstd`"):
+        assert word in advice
 
 
 WORK = {
@@ -261,7 +355,7 @@ def test_names_are_unique_and_patterns_are_valid():
         assert one.files or one.calls
         assert one.advice.endswith(".")
         assert 0 <= one.regain[0] <= one.regain[1] <= 1
-        for pattern in (*one.files, *one.calls):
+        for pattern in (*one.files, *one.calls, *one.also, *one.unless):
             re.compile(pattern)
 
 
@@ -308,6 +402,18 @@ class TestTimes:
         times = self.of(main, child)
         assert times["text_features"].wall_s == pytest.approx(54.0)
         assert times["text_features"].in_others
+
+    def test_a_pipeline_counts_in_the_workers_of_a_search(self):
+        search = of_library("sklearn/model_selection/_search.py", "BaseSearchCV.fit")
+        wait = (of_library("joblib/parallel.py", "Parallel._retrieve"), search, own("s.fit(x, y)"))
+        main = process(seen(wait, 90.0, State.SLEEPING), progress=())
+        loop = of_library("joblib/externals/loky/process_executor.py", "_process_worker")
+        forked = of_python("multiprocessing/process.py", "BaseProcess._bootstrap")
+        counts = seen((*STACKS["pipeline_refitted"][:-2], loop, forked), 60.0)
+        child = process(counts, pid=11, parent_pid=10, progress=(), began_s=101.0)
+        times = self.of(main, child)
+        assert times["pipeline_refitted"].wall_s == pytest.approx(54.0)
+        assert times["pipeline_refitted"].in_others
 
     def test_what_is_usual_in_the_set_up_does_not_count_there(self):
         stack = seen(STACKS["archive_opened"], 30.0)

@@ -16,7 +16,7 @@ from explain.program_parts import (
     seen,
     watched,
 )
-from explain.scenario_parts import UNSUPPORTED, NodePart, found, gpu, judged, scenario
+from explain.scenario_parts import UNSUPPORTED, NodePart, figures, found, gpu, judged, scenario
 from teho.explain import good_use as use
 from teho.explain.good_use import main_loss
 from teho.explain.policy import load_policy
@@ -94,6 +94,65 @@ class TestRanks:
     @pytest.mark.parametrize(("share", "count"), [(14.9, 0), (15.0, 1)])
     def test_threshold(self, share, count):
         assert len(judged(ranks_wait_for_each_other, self.made(share, share))) == count
+
+    @staticmethod
+    def slept(own_line, slept_s, state=State.SLEEPING, *, of_others=0.0, exchanged_s=55.0):
+        """Return two ranks: rank 1 waits at this line, and exchanges for less time."""
+        exchange = own("dist.all_reduce(p.grad)", 43)
+        others = [seen((own_line,), of_others, state)] if of_others else []
+        return watched(
+            process(
+                seen((exchange,), 80.0), *others, pid=10, torch={"rank": 0, "world_size": 2}
+            ),
+            process(
+                seen((exchange,), exchanged_s), seen((own_line,), slept_s, state), pid=11,
+                torch={"rank": 1, "world_size": 2},
+            ),
+        )  # fmt: skip
+
+    def test_the_rank_that_is_waited_for_sleeps(self):
+        made = self.slept(own("time.sleep(1.5)", 65), 20.0)
+        finding = found(ranks_wait_for_each_other, made)
+        assert finding.sentence == (
+            "The other ranks waited for rank 1, up to 25 % of the time: rank 1 sleeps in "
+            "`time.sleep(1.5)` (train.py:65)."
+        )
+        assert "`dist.barrier()`" in finding.action
+        assert finding.action.endswith("Or check more often than every 1.5 s.")
+        assert figures(finding)["sleeping, rank 1"] == 20.0
+        assert figures(finding)["slowest line"] == "train.py:65  time.sleep(1.5)"
+        assert finding.regain_percent == (7.5, 25.0)
+
+    def test_a_sleep_of_unknown_length(self):
+        finding = found(ranks_wait_for_each_other, self.slept(own("", 65), 20.0))
+        assert finding.sentence.endswith("rank 1 sleeps at train.py:65.")
+        assert finding.action.endswith("Or check more often than now.")
+
+    @pytest.mark.parametrize(
+        ("state", "words"),
+        [
+            (State.DISK, "waits for the disk"), (State.NETWORK, "waits for the network"),
+            (State.PROCESS, "waits for another process"), (State.LOCK, "waits for a lock"),
+        ],
+    )  # fmt: skip
+    def test_it_waits_for_something_else(self, state, words):
+        finding = found(ranks_wait_for_each_other, self.slept(own("get()", 65), 20.0, state))
+        assert finding.sentence.endswith(f"rank 1 {words} in `get()` (train.py:65).")
+        assert "rank 1" in finding.action
+        assert "Check w" in finding.action
+
+    @pytest.mark.parametrize(
+        ("slept_s", "of_others", "sleeps"),
+        [
+            (12.6, 0.0, True), (12.4, 0.0, False),  # most of 25 %
+            (20.0, 20.0, False),  # all ranks sleep
+        ],
+    )  # fmt: skip
+    def test_mainly_working_it_has_more_work(self, slept_s, of_others, sleeps):
+        made = self.slept(own("time.sleep(1.5)", 65), slept_s, of_others=of_others)
+        finding = found(ranks_wait_for_each_other, made)
+        assert ("sleeps in" in finding.sentence) is sleeps
+        assert finding.sentence.endswith("more work in each step.") is not sleeps
 
 
 class TestWorkersUneven:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from explain import scenarios
+from explain.program_parts import NODE, of_library, own, process, seen, watched
 from explain.scenario_parts import (
     UNSUPPORTED,
     NodePart,
@@ -20,6 +21,7 @@ from explain.scenario_parts import (
 from teho.explain.rules.cpu import cores_unused, serial_program, too_many_threads
 from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Severity
+from teho.model.watched import State
 
 
 class TestSerialProgram:
@@ -247,3 +249,25 @@ class TestTooManyThreads:
 
     def test_a_node_without_known_cores_is_left_out(self):
         assert judged(too_many_threads, scenario(NodePart(cores=0))) == []
+
+    def test_a_number_in_the_program_takes_precedence(self):
+        action = found(too_many_threads, scenarios.oversubscribed()).action
+        assert "If the program itself sets a number of threads" in action
+        assert "set it to 1 there: it takes precedence." in action
+
+    @pytest.mark.parametrize(
+        ("library", "wall_s", "start"),
+        [
+            ("lightgbm", 60.0, "Limit the threads of LightGBM: `num_threads=8` (or `n_jobs=8`)."),
+            ("xgboost", 60.0, "Limit the threads of XGBoost: `nthread=8` (or `n_jobs=8`)."),
+            ("lightgbm", 40.0, "Limit the threads of each process"),
+            ("lightgbm_tools", 60.0, "Limit the threads of each process"),
+        ],
+    )
+    def test_the_parameter_of_a_library_comes_first(self, library, wall_s, start):
+        frames = (of_library(f"{library}/basic.py", "Booster.update"), own("train(rows)"))
+        main = process(seen(frames, wall_s, State.THREADS))
+        part = NodePart(NODE, cores=8, signals={"job_runnable_threads": 32.0})
+        finding = found(too_many_threads, watched(main, parts=[part]))
+        assert finding.action.startswith(start)
+        assert "`export OMP_NUM_THREADS=8`" in finding.action

@@ -78,8 +78,8 @@ class Probed:
         """Run it with and without, and see that it ends and says the same."""
         without = self.run(code, *options, python=python, probe=False)
         done = self.run(code, *options, python=python)
-        assert done.stdout == without.stdout
-        assert done.stderr == without.stderr
+        assert done.stdout == without.stdout, (done.stdout, without.stdout, without.stderr)
+        assert done.stderr == without.stderr, (done.stderr, without.stderr)
         assert done.returncode == without.returncode
         return done
 

@@ -280,3 +280,58 @@ def test_a_program_that_tells_its_steps_knows_better(probed: Probed) -> None:
     assert process.progress[-1].steps == 3
     assert sum(wait.count for wait in process.progress[-1].between.values()) == 2
     assert process.libraries["torch"]["optimizer"] == "SGD"
+
+
+GRADIENTS = """
+import torch
+from torch import nn
+torch.manual_seed(1)
+table = nn.Embedding(50_000, 24, sparse={sparse})
+head = nn.Linear(24, 1)
+optimizer = torch.optim.SGD([*table.parameters(), *head.parameters()], lr=0.1)
+for step in range(12):
+    optimizer.zero_grad()
+    ids = torch.randint(0, {used}, (5000,))
+    head(table(ids)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("sparse", "used", "percent"), [(False, 500, 1.0), (False, 50_000, 9.5), (True, 500, None)]
+)
+def test_rows_of_a_table_without_a_gradient_are_counted(
+    probed: Probed, sparse: bool, used: int, percent: float | None
+) -> None:
+    done = probed.run(GRADIENTS.format(sparse=sparse, used=used), python=WITH_FRAMEWORKS)
+    assert (done.stderr, done.returncode) == (b"", 0)
+    facts = only(probed).libraries["torch"]
+    assert "unused_gradients" not in facts
+    if percent is None:
+        assert "table_gradient" not in facts
+        return
+    table = facts["table_gradient"]
+    assert (table["rows"], table["bytes"]) == (50_000, 50_000 * 24 * 4)
+    # Every second row is looked at, and the ids are drawn with replacement.
+    assert table["used_percent"] == pytest.approx(percent, rel=0.1)
+
+
+def test_gradients_that_no_optimizer_uses_are_counted(probed: Probed) -> None:
+    done = probed.run(
+        """
+        import torch
+        from torch import nn
+        encoder, head, critic = nn.Linear(8, 100), nn.Linear(100, 2), nn.Linear(2, 1)
+        frozen = nn.Linear(2, 2).requires_grad_(False)
+        first = torch.optim.SGD(head.parameters(), lr=0.1)
+        second = torch.optim.Adam(critic.parameters())
+        for step in range(12):
+            critic(frozen(head(encoder(torch.ones(4, 8))))).sum().backward()
+            first.step()
+            second.step()
+        """,
+        python=WITH_FRAMEWORKS,
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    facts = only(probed).libraries["torch"]
+    assert facts["unused_gradients"] == {"unused": 900, "used": 202 + 3}

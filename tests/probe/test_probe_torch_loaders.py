@@ -226,3 +226,40 @@ if __name__ == "__main__":
     )
     told = [loader for one in probed.watched() for loader in one.loaders]
     assert [loader.settings["samples"] for loader in told] == [4]
+
+
+PADDED = """
+import torch
+from torch.utils.data import DataLoader
+torch.manual_seed(1)
+class Texts(torch.utils.data.Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, number):
+        ids = torch.randint(5, 900, (40,))
+        if {padded}: ids[10:] = 1
+        mask = torch.zeros(40, dtype=torch.int64)
+        mask[:30] = 1
+        return {item}
+for batch in DataLoader(Texts(), batch_size=8): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("padded", "item", "percent"),
+    [
+        (True, "ids", 75.0),
+        (True, "(ids, number)", 75.0),
+        (True, "{'input_ids': ids, 'attention_mask': mask}", 25.0),  # the mask is right
+        (False, "ids", 0.0),
+        (False, "torch.randint(0, 2, (40,))", 0.0),  # a table of counts
+        (False, "ids[:10]", None),  # too short for texts
+        (False, "ids.float()", None),
+    ],
+)
+def test_padding_is_counted(probed: Probed, padded: bool, item: str, percent: float | None) -> None:
+    done = probed.run(PADDED.format(padded=padded, item=item), python=WITH_FRAMEWORKS)
+    assert (done.stderr, done.returncode) == (b"", 0)
+    (process,) = probed.watched()
+    (loader,) = process.loaders
+    assert loader.batch.get("padding_percent") == percent
+    assert loader.batch["samples"] == 8

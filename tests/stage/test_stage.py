@@ -442,7 +442,7 @@ def test_a_full_file_system_is_named_before_the_copy(
         raise said.exception or AssertionError
     _on(monkeypatch, free_files=5, total_files=99, mounted_on="/scratch")
     said = _stage(data, to)
-    with pytest.raises(InputError, match=r"room for 5 more files; expected room for 37 files"):
+    with pytest.raises(InputError, match=r"room for only 5 more files; expected room for 37 files"):
         raise said.exception or AssertionError
     assert not to.exists()
 

@@ -66,6 +66,10 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Patterns for `FILE:FUNCTION` of library functions."""
     calls: tuple[str, ...] = ()
     """Patterns for the text of the innermost Python line."""
+    also: tuple[str, ...] = ()
+    """Patterns for `FILE:FUNCTION`: for each one, a function on the stack must match."""
+    unless: tuple[str, ...] = ()
+    """Patterns for the innermost Python line and library functions: none may match."""
     anywhere: bool = False
     """Whether library functions that called the program count too."""
     may_be_purpose: bool = False
@@ -106,6 +110,15 @@ class _Patterns(NamedTuple):
     activity: Activity
     files: re.Pattern[str] | None
     calls: re.Pattern[str] | None
+    also: tuple[re.Pattern[str], ...]
+    unless: re.Pattern[str] | None
+
+    def fits(self, called: Sequence[str], callers: Sequence[str], text: str) -> bool:
+        """Return whether the rest of a stack fits too, if a function or its line matches."""
+        if self.unless and any(map(self.unless.search, (text, *called))):
+            return False
+        places = (*called, *callers)
+        return all(any(map(pattern.search, places)) for pattern in self.also)
 
 
 @functools.cache
@@ -116,7 +129,16 @@ def activities() -> tuple[Activity, ...]:
 
 @functools.cache
 def _patterns() -> tuple[_Patterns, ...]:
-    return tuple(_Patterns(one, _any(one.files), _any(one.calls)) for one in activities())
+    return tuple(
+        _Patterns(
+            one,
+            _any(one.files),
+            _any(one.calls),
+            tuple(map(re.compile, one.also)),
+            _any(one.unless),
+        )
+        for one in activities()
+    )
 
 
 def _any(patterns: Sequence[str]) -> re.Pattern[str] | None:
@@ -152,8 +174,11 @@ def _activity(
     is_import = any(map(IMPORTS.search, called))
     inside = _of_text(text).union(*map(_of_place, called))
     outside = frozenset[int]().union(*map(_of_place, callers))
-    for number, (activity, _, _) in enumerate(_patterns()):
+    for number, one in enumerate(_patterns()):
+        activity = one.activity
         if number not in inside and not (activity.anywhere and number in outside):
+            continue
+        if not one.fits(called, callers, text):
             continue
         if activity.in_threads == ("never" if state is State.THREADS else "only"):
             continue

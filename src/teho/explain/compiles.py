@@ -3,30 +3,64 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from teho.explain.rule import Evidence
-from teho.model.program import MainProcess
-from teho.model.watched import Seen
+from teho.explain.where import doing_in
+from teho.model.program import Doing, MainProcess
+from teho.model.watched import Frame, Seen, is_library
 
-__all__ = ["compiled_again", "compiles_of", "longest_compile_s", "unfinished_compile_s"]
+__all__ = [
+    "compiled_again",
+    "compiles_again",
+    "longest_compile",
+    "traced_line",
+    "unfinished_compile_s",
+    "uses_jax",
+]
 
+_JIT = re.compile(r"/jax/_src/pjit\.py$")
 _COMPILER = re.compile(r"/jax/_src/compiler\.py$")
 _NEARLY_ALL = 0.9
-_SEVERAL_FUNCTIONS = frozenset(("", "(others)", "<lambda>"))
+_MOSTLY = 0.5
+_SOME = 0.05
+"""A part of the run with a smaller share of compiling may only have the end of one compilation."""
+_LEAST_S = 0.5
+"""In less time, the probe reads too few stacks to name one line."""
+_OTHERS = "(others)"
+_SEVERAL_FUNCTIONS = frozenset(("", _OTHERS, "<lambda>"))
 """Names of more than one function."""
 
 
-def compiles_of(main: MainProcess) -> int:
-    """Return how often JAX compiled the function that it compiled most often.
+def compiles_again(main: MainProcess, most: float, is_loss: Callable[[float], bool]) -> bool:
+    """Return whether JAX compiled the same functions again and again during the run.
+
+    Compiling must go on in at least half of the parts of the run after the first quarter: a
+    program that compiles for a few shapes at its start does not compile them again. And functions
+    that were compiled more often than `most` must have taken most of the time of compiling, or one
+    of them must have taken enough time to report it. Otherwise JAX compiled different functions
+    once, and some small operations for each shape.
 
     Several functions without a name count as one: in a loop, they are the same function each time.
+
+    Args:
+        main: the process.
+        most: the number of compilations of one function that is normal.
+        is_loss: whether a time in s is long enough to report it.
     """
     functions = _functions(main)
-    return max(
-        (facts["compiles"] for name, facts in functions.items() if name != "(others)"), default=0
-    )
+    again = [
+        float(facts["compile_s"])
+        for name, facts in functions.items()
+        if facts["compiles"] > most and name != _OTHERS
+    ]
+    whole_s = sum(float(facts["compile_s"]) for facts in functions.values())
+    if not again or not (sum(again) >= _MOSTLY * whole_s or is_loss(max(again))):
+        return False
+    later = main.process.parts[len(main.process.parts) // 4 :]
+    return 2 * sum(_compiles(main, part) for part in later) >= len(later)
 
 
 def compiled_again(main: MainProcess, most: float) -> Evidence | None:
@@ -38,9 +72,44 @@ def compiled_again(main: MainProcess, most: float) -> Evidence | None:
     return Evidence(f"compiled {single[name]['compiles']} times", name)
 
 
-def longest_compile_s(main: MainProcess) -> float:
-    """Return the time in s in which JAX compiled the function that took longest; 0 without JAX."""
-    return max((facts["compile_s"] for facts in _single(main).values()), default=0.0)
+def longest_compile(main: MainProcess) -> tuple[str, float]:
+    """Return the function that JAX compiled longest, and the time in s; 0 without JAX."""
+    single = _single(main)
+    name = max(single, key=lambda one: single[one]["compile_s"], default="")
+    return name, float(single[name]["compile_s"]) if name else 0.0
+
+
+def traced_line(main: MainProcess) -> Frame | None:
+    """Return the innermost line of the program that took most of the tracing below `jax.jit`.
+
+    If JAX unrolls a loop, this is a line in the loop, or the line that called its function.
+    """
+    walls: defaultdict[tuple[str, int], float] = defaultdict(float)
+    deepest: dict[tuple[str, int], tuple[int, Frame]] = {}
+    whole_s = 0.0
+    for seen in main.process.stacks:
+        frames = _traced(seen)
+        whole_s += seen.wall_s if frames else 0.0
+        for depth, frame in enumerate(reversed(frames)):
+            key = frame.file, frame.line
+            if deepest.get(key, (-1, frame))[0] < depth:
+                deepest[key] = depth, frame
+        for key in {(frame.file, frame.line) for frame in frames}:
+            walls[key] += seen.wall_s
+    most = [deepest[key] for key, wall_s in walls.items() if wall_s >= _MOSTLY * whole_s]
+    return max(most, key=lambda pair: pair[0])[1] if most and whole_s >= _LEAST_S else None
+
+
+def _traced(seen: Seen) -> list[Frame]:
+    """Return the lines of the program that `jax.jit` called, innermost first."""
+    frames = seen.own_frames
+    jit = max((at for at, frame in enumerate(frames) if _JIT.search(frame.file)), default=0)
+    return [frame for frame in frames[:jit] if not is_library(frame.file)]
+
+
+def uses_jax(main: MainProcess) -> bool:
+    """Return whether JAX compiled functions."""
+    return bool(_functions(main))
 
 
 def unfinished_compile_s(main: MainProcess) -> float:
@@ -50,6 +119,15 @@ def unfinished_compile_s(main: MainProcess) -> float:
         return 0.0
     known_s = sum(float(facts["compile_s"]) for facts in _functions(main).values())
     return max(0.0, _compiling_s(main.process.stacks) - known_s)
+
+
+def _compiles(main: MainProcess, part: Iterable[Seen]) -> bool:
+    """Return whether a part of the run has some compiling."""
+    stacks = list(part)
+    compiling_s = sum(
+        seen.wall_s for seen in stacks if doing_in(main.process, seen) is Doing.COMPILING
+    )
+    return compiling_s >= _SOME * sum(seen.wall_s for seen in stacks) > 0
 
 
 def _compiling_s(stacks: Iterable[Seen]) -> float:

@@ -13,6 +13,7 @@ __all__ = [
     "IMPORTS",
     "LOADER_FILES",
     "LineTimes",
+    "backward_time",
     "doing_in",
     "doing_of",
     "main_process",
@@ -85,6 +86,7 @@ _BY_CALL = (
     (Doing.SAVING, re.compile(r"\b(torch|np|numpy|jnp)\.save\w*\(|pickle\.dump\(")),
 )
 _DEVICE_DOINGS = frozenset((Doing.DEVICE, Doing.COPYING))
+_BACKWARD = re.compile(r"torch/(_tensor\.py:(Tensor\.)?backward|autograd/__init__\.py:backward)$")
 # Below these calls, other threads add up the gradients of all replicas.
 _ADDING_UP = re.compile(r"\.backward\(|\bbackward\(|\.step\(")
 _SERVES_ITS_PARENT = re.compile(
@@ -171,6 +173,16 @@ def spent_by(process: WatchedProcess) -> list[Spent]:
         Spent(doing=doing, wall_s=wall_s, lines=lines[doing].slowest())
         for doing, wall_s in sorted(walls.items(), key=lambda pair: -pair[1])
     ]
+
+
+def backward_time(process: WatchedProcess) -> tuple[float, tuple[tuple[Frame, float], ...]]:
+    """Return the time of all backward passes of PyTorch in s, and the lines that call them."""
+    total_s, lines = 0.0, LineTimes()
+    for seen in process.stacks:
+        if any(_BACKWARD.search(place_of(frame)) for frame in seen.frames):
+            total_s += seen.wall_s
+            lines.add(seen)
+    return total_s, lines.slowest()
 
 
 def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:

@@ -248,7 +248,7 @@ class TopApp(App[None]):
         if self._is_help:
             return help_view(width)
         if not self._path:
-            return self._lines.view(self._nodes(frame), width, self._patterns[0])
+            return self._lines.view(self._shown_nodes(frame), width, self._patterns[0])
         name = self._path[0]
         if self._level == 1:
             return node_view(frame, name, width, self._orders[1], self._patterns[1])
@@ -258,7 +258,7 @@ class TopApp(App[None]):
             return process_view(frame, name, position, self._source.process(name, position), width)
         return gpu_view(frame, name, position, self._source.curves(name, position), width, height)
 
-    def _nodes(self, frame: Frame) -> list[NodeNow]:
+    def _shown_nodes(self, frame: Frame) -> list[NodeNow]:
         """Return the nodes that are shown. Their order is kept for some seconds."""
         order, now_s = NODE_ORDERS[self._orders[0]], time.monotonic()
         is_new = any(node.node.name not in self._places for node in frame.nodes)

@@ -7,6 +7,8 @@ the activities, the library functions by which Teho recognises them, and the adv
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from teho.explain.activities import (
@@ -17,7 +19,7 @@ from teho.explain.activities import (
     activity_times,
     detects_anomalies,
 )
-from teho.explain.compiles import compiles_of
+from teho.explain.compiles import compiled_again, compiles_again
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
@@ -65,7 +67,9 @@ def judge(context: ProgramContext) -> Findings:
             most = context.limit("compiles_max")
             # The rule debug_mode says it.
             is_said = time.activity.name == ANOMALY_MODE and detects_anomalies(main)
-            is_once = time.activity.name in _OF_JAX and compiles_of(main) <= most
+            is_once = time.activity.name in _OF_JAX and not compiles_again(
+                main, most, partial(context.is_loss, main=main)
+            )
             if context.is_loss(time.wall_s, main) and not is_once and not is_said:
                 yield from _found(context, main, time)
 
@@ -82,9 +86,17 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         if busy is None or busy >= context.limit("busy_cores_percent"):
             return
         judged_by = ["busy_cores_percent"]
+    again = None
+    if activity.name in _OF_JAX:
+        judged_by = ["compiles_max"]
+        again = compiled_again(main, context.limit("compiles_max"))
     least, most = activity.regain
     sentence = f"{capital(activity.what)} took {share:.0f} % of the time{_where(time)}."
-    evidence = (Evidence(activity.what, share, "%"), Evidence(activity.what, time.wall_s, "s"))
+    evidence = (
+        Evidence(activity.what, share, "%"),
+        Evidence(activity.what, time.wall_s, "s"),
+        *([again] if again else []),
+    )
     regain = (least * share, most * share)
     # Without the steps of a training, reading or sleeping may be what the program is for: the
     # remark then promises no saving.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.explain.cores import cores_of_job
@@ -9,8 +11,9 @@ from teho.explain.places import each_of, per_place, recorded
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 from teho.explain.wording import counted, span
-from teho.model.program import Doing
+from teho.model.program import Doing, MainProcess
 from teho.model.summary import NodeSummary
+from teho.model.watched import State
 
 RANK = 480
 SEVERITY = "warning"
@@ -24,6 +27,15 @@ THRESHOLDS = {
 }
 MUTES = ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow")
 MUTES_BECAUSE = "if threads compete for cores, all other work of the program takes longer too"
+
+
+_PARAMETERS = (
+    ("LightGBM", re.compile(r"/(site|dist)-packages/lightgbm/"), "num_threads"),
+    ("XGBoost", re.compile(r"/(site|dist)-packages/xgboost/"), "nthread"),
+)
+"""Libraries whose parameter takes precedence over OMP_NUM_THREADS, and their files."""
+_WORKING = frozenset((State.PYTHON, State.NATIVE, State.THREADS, State.CORE))
+"""States of a main thread that works, or for which other threads work."""
 
 
 class _Crowded(NamedTuple):
@@ -67,13 +79,36 @@ def judge(context: RuleContext) -> Findings:
             *per_place("runnable threads per core", "", per_core),
             *(in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING)) if main else ()),
         ),
-        action=(
-            "Limit the threads of each process before the program starts: "
-            f"`export OMP_NUM_THREADS={each}`. If that is not enough, use fewer worker processes."
-        ),
+        action=_action([main for main in context.mains if main.process.node in names], each),
         subjects=nodes,
         # At most, the threads without a core delay the threads with one.
         regain_percent=(0.0, max(0.0, 100 * (1 - 1 / most))),
+    )
+
+
+def _action(mains: Sequence[MainProcess], each: int) -> str:
+    """Return how to limit the threads: a parameter of a library comes before the variable."""
+    processes = [one for main in mains for one in (main.process, *main.children)]
+    stacks = [seen for one in processes for seen in one.stacks if seen.state in _WORKING]
+    worked_s = sum(seen.wall_s for seen in stacks)
+    for library, files, parameter in _PARAMETERS:
+        in_library_s = sum(
+            seen.wall_s
+            for seen in stacks
+            if any(files.search(frame.file) for frame in seen.own_frames)
+        )
+        if 2 * in_library_s > worked_s:
+            return (
+                f"Limit the threads of {library}: `{parameter}={each}` (or `n_jobs={each}`). It "
+                "takes precedence over `OMP_NUM_THREADS`. For other libraries, limit the threads "
+                f"before the program starts: `export OMP_NUM_THREADS={each}`. If that is not "
+                "enough, use fewer worker processes."
+            )
+    return (
+        "Limit the threads of each process before the program starts: "
+        f"`export OMP_NUM_THREADS={each}`. If the program itself sets a number of threads "
+        f"(`num_threads`, `n_jobs`, `torch.set_num_threads`), set it to {each} there: it takes "
+        "precedence. If that is not enough, use fewer worker processes."
     )
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from teho.explain.compiles import compiled_again, longest_compile_s, unfinished_compile_s
+from typing import NamedTuple
+
+from teho.explain.compiles import (
+    compiled_again,
+    longest_compile,
+    traced_line,
+    unfinished_compile_s,
+    uses_jax,
+)
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
-from teho.model.program import Doing
+from teho.model.program import Doing, MainProcess
 from teho.units import format_duration
 
 RANK = 290
@@ -18,6 +26,12 @@ THRESHOLDS = {
         "s",
         "in a shorter run, it is normal that importing and compiling take most of the time",
     ),
+    "large_compile_s": chosen(
+        5.0,
+        "s",
+        "JAX usually compiles a function without an unrolled loop in less time; a function that "
+        "takes longer is reported in a shorter run too",
+    ),
     "compiles_max": chosen(
         5.0,
         "times",
@@ -29,9 +43,18 @@ MUTES = ("batch_small",)
 MUTES_BECAUSE = "importing and compiling took most of the time; a larger batch does not change this"
 
 _UNROLLED = (
-    "If a function has a Python loop, JAX compiles each pass of the loop: use `jax.lax.scan` or "
-    "`jax.lax.fori_loop` instead. "
+    "If a function has a Python loop, JAX unrolls the loop and compiles each pass: use "
+    "`jax.lax.scan` or `jax.lax.fori_loop` instead. "
 )
+
+
+class _Large(NamedTuple):
+    """A function whose compilation took most of the time of importing and compiling."""
+
+    name: str
+    """Empty if it is not known."""
+    compile_s: float
+    has_ended: bool
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -39,36 +62,82 @@ def judge(context: ProgramContext) -> Findings:
     for main in context.mains:
         fixed_s = main.seconds(Doing.IMPORTING, Doing.COMPILING)
         share = main.percent(Doing.IMPORTING, Doing.COMPILING)
-        is_short = main.process.wall_s < context.limit("wall_min_s")
-        if is_short or share < context.limit("fixed_percent"):
-            continue
         again = compiled_again(main, context.limit("compiles_max"))
-        same_shapes = (
-            f"Call `{again.value}` with arguments of the same shapes and types each time: with new "
-            "shapes, JAX compiles the function again. Pad the last, smaller batch, or drop it. "
-            if again
-            else ""
-        )
-        # One function that takes this long to compile has a large program, as of an unrolled loop.
-        longest_s = max(longest_compile_s(main), unfinished_compile_s(main))
-        is_large = not again and longest_s >= fixed_s / 2
+        large = None if again else _large(main, fixed_s)
+        is_short = main.process.wall_s < context.limit("wall_min_s")
+        is_slow = large is not None and large.compile_s >= context.limit("large_compile_s")
+        if (is_short and not is_slow) or share < context.limit("fixed_percent"):
+            continue
+        judged_by = ["fixed_percent", "large_compile_s" if is_short else "wall_min_s"]
+        judged_by += ["compiles_max"] if again else []
         yield context.lost(
-            f"Importing and compiling took {share:.0f} % of the time.",
+            _sentence(main, share, large),
             share_percent=share,
             evidence=(
                 Evidence("importing", main.seconds(Doing.IMPORTING), "s"),
                 Evidence("compiling", main.seconds(Doing.COMPILING), "s"),
                 *([again] if again else []),
             ),
-            judged_by=["fixed_percent", "wall_min_s", *(["compiles_max"] if again else [])],
-            action=(
-                f"{same_shapes}{_UNROLLED if is_large else ''}"
-                "Do several parts of the work in one run, one after the other in one process. "
-                "Store the compiled code for the next run, with the variable "
-                "`TORCHINDUCTOR_CACHE_DIR` or `JAX_COMPILATION_CACHE_DIR`. Importing and "
-                f"compiling took {format_duration(fixed_s)} in this run."
-            ),
+            judged_by=judged_by,
+            action=f"{_first(main, again, large)}{_rest(main, large, fixed_s)}",
             regain_percent=(0.0, share),
             lines=main.lines(Doing.IMPORTING, Doing.COMPILING),
         )
         return
+
+
+def _large(main: MainProcess, fixed_s: float) -> _Large | None:
+    """Return the function that took most of the time; None if several took it.
+
+    It has a large program, as of an unrolled loop.
+    """
+    name, longest_s = longest_compile(main)
+    large = _Large(name, longest_s, has_ended=True)
+    unfinished_s = unfinished_compile_s(main)
+    if unfinished_s > longest_s:
+        large = _Large("", unfinished_s, has_ended=False)
+    return large if large.compile_s >= fixed_s / 2 > 0 else None
+
+
+def _sentence(main: MainProcess, share: float, large: _Large | None) -> str:
+    if large is None:
+        return f"Importing and compiling took {share:.0f} % of the time."
+    name = f"`{large.name}`" if large.name else "one function"
+    end = "" if large.has_ended else ", until the end of the run"
+    return (
+        f"Compiling took {main.percent(Doing.COMPILING):.0f} % of the time: JAX compiled {name} "
+        f"for {format_duration(large.compile_s)}{end}."
+    )
+
+
+def _first(main: MainProcess, again: Evidence | None, large: _Large | None) -> str:
+    if again:
+        return (
+            f"Call `{again.value}` with arguments of the same shapes and types each time: with new "
+            "shapes, JAX compiles the function again. If the shapes change, pad the arrays to one "
+            "size or to a few sizes. "
+        )
+    if large is None:
+        return ""
+    line = traced_line(main)
+    at = f"Look at {line.file.rpartition('/')[2]}:{line.line} first. " if line else ""
+    return f"{_UNROLLED}{at}"
+
+
+def _rest(main: MainProcess, large: _Large | None, fixed_s: float) -> str:
+    several = "Do several parts of the work in one run, one after the other in one process. "
+    return (
+        f"{'' if large else several}Store the compiled code for the next run, with the variable "
+        f"{_variables(main, large)}. Importing and compiling took {format_duration(fixed_s)} in "
+        "this run."
+    )
+
+
+def _variables(main: MainProcess, large: _Large | None) -> str:
+    """Return the variables with the folder for compiled code, of the library that compiled."""
+    has_torch = "torch" in main.process.libraries
+    if large or (uses_jax(main) and not has_torch):
+        return "`JAX_COMPILATION_CACHE_DIR`"
+    if has_torch and not uses_jax(main):
+        return "`TORCHINDUCTOR_CACHE_DIR`"
+    return "`TORCHINDUCTOR_CACHE_DIR` or `JAX_COMPILATION_CACHE_DIR`"

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
-from teho.explain.where import LineTimes, place_of
-from teho.model.program import MainProcess
-from teho.model.watched import Frame
+from teho.explain.where import backward_time
 
 RANK = 264
 SEVERITY = "critical, warning"
@@ -18,8 +14,6 @@ THRESHOLDS = {
 }
 MUTES = ("communication_bound",)
 MUTES_BECAUSE = "this finding says why the ranks exchange so much data"
-
-_BACKWARD = re.compile(r"torch/(_tensor\.py:(Tensor\.)?backward|autograd/__init__\.py:backward)$")
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -36,7 +30,7 @@ def judge(context: ProgramContext) -> Findings:
         per_step = main.library.get("exchanges_per_step")
         if not isinstance(per_step, float) or per_step < context.limit("exchanges_per_step"):
             continue
-        backward_s, lines = _backward(main)
+        backward_s, lines = backward_time(main.process)
         needless_s = backward_s * (1 - 1 / per_step) / 2
         if not context.is_loss(needless_s, main):
             continue
@@ -59,13 +53,3 @@ def judge(context: ProgramContext) -> Findings:
             lines=lines,
         )
         return
-
-
-def _backward(main: MainProcess) -> tuple[float, tuple[tuple[Frame, float], ...]]:
-    """Return the time of all backward passes in s, and the program's lines that call them."""
-    total_s, lines = 0.0, LineTimes()
-    for seen in main.process.stacks:
-        if any(_BACKWARD.search(place_of(frame)) for frame in seen.frames):
-            total_s += seen.wall_s
-            lines.add(seen)
-    return total_s, lines.slowest()

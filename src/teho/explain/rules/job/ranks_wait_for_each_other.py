@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from teho.explain.rule import Evidence, Findings, Located, ProgramContext, Threshold, chosen
 from teho.explain.wording import MOST_NAMED, the_ranks
 from teho.model.program import Doing, MainProcess
+from teho.model.watched import Frame
 
 RANK = 265
 SEVERITY = "critical, warning"
@@ -24,6 +26,15 @@ THRESHOLDS = {
         "ranks",
     ),
 }
+_WAITS = {
+    Doing.SLEEPING: "sleeps",
+    Doing.DISK: "waits for the disk",
+    Doing.NETWORK: "waits for the network",
+    Doing.PROCESS: "waits for another process",
+    Doing.LOCK: "waits for a lock",
+}
+"""Activities of a rank that does not work, and the words for them."""
+_SLEEP = re.compile(r"\bsleep\((\d+(?:\.\d+)?)\)")
 SAME_LOSS_AS = ("input_of_one_rank_slower", "communication_bound", "rank_imbalance")
 
 
@@ -54,6 +65,23 @@ def _uneven(
     busiest = least[0]
     lost = most[1] - least[1]
     name = _name(busiest)
+    wait = _wait(busiest, [main for main, _ in shares if main is not busiest])
+    if wait is not None:
+        lines = busiest.lines(wait)
+        frame = lines[0][0] if lines else None
+        return context.lost(
+            f"The other ranks waited for {name}, up to {lost:.0f} % of the time: {name} "
+            f"{_WAITS[wait]}{_place(frame)}.",
+            share_percent=lost,
+            evidence=(
+                *_evidence(shares),
+                Evidence(f"{wait.value}, {name}", busiest.percent(wait), "%"),
+            ),
+            action=_instead(wait, name, frame),
+            # A part of the wait may be for work that has to be done.
+            regain_percent=(0.3 * lost, lost),
+            lines=lines,
+        )
     computing = [spent for spent in busiest.spent if spent.doing is not Doing.COMMUNICATING]
     return context.lost(
         f"The other ranks waited for {name}, up to {lost:.0f} % of the time: {name} has more work "
@@ -68,6 +96,61 @@ def _uneven(
         # of it for many.
         regain_percent=(0.3 * lost, lost * (1 - 1 / max(2, len(shares)))),
         lines=computing[0].lines if computing else (),
+    )
+
+
+def _wait(busiest: MainProcess, others: Sequence[MainProcess]) -> Doing | None:
+    """Return what the rank waits for, if it mainly waits during the time that it loses.
+
+    Only what it does for longer than the other ranks counts.
+    """
+    more: dict[Doing, float] = {}
+    for doing in Doing:
+        mean = sum(main.percent(doing) for main in others) / max(1, len(others))
+        if doing is not Doing.COMMUNICATING:
+            more[doing] = max(0.0, busiest.percent(doing) - mean)
+    waits = sum(more[doing] for doing in _WAITS)
+    if 2 * waits <= sum(more.values()):
+        return None
+    return max(_WAITS, key=lambda doing: more[doing])
+
+
+def _place(frame: Frame | None) -> str:
+    """Return the call and its line: ` in `time.sleep(1.5)` (train.py:12)`."""
+    if frame is None:
+        return ""
+    at = f"{frame.file.rpartition('/')[2]}:{frame.line}"
+    return f" in `{frame.text}` ({at})" if frame.text else f" at {at}"
+
+
+def _instead(wait: Doing, name: str, frame: Frame | None) -> str:
+    if wait is Doing.SLEEPING:
+        found = _SLEEP.search(frame.text) if frame else None
+        every = f"every {found[1]} s" if found else "now"
+        return (
+            "Wait for the event itself. If the event is a file of another rank, let both ranks "
+            "call `dist.barrier()` when the file is ready, or send the data with "
+            f"`dist.broadcast(...)`. Or check more often than {every}."
+        )
+    if wait is Doing.DISK:
+        return (
+            f"Check what {name} reads or writes and the other ranks do not, such as a checkpoint, "
+            "a log or the data set. Give each rank an equal part of it, or do it in a thread "
+            "during the steps."
+        )
+    if wait is Doing.NETWORK:
+        return (
+            f"Check what {name} requests over the network and the other ranks do not. Download it "
+            "before the job starts, or request it in a thread during the steps."
+        )
+    if wait is Doing.PROCESS:
+        return (
+            f"Check which process {name} waits for. Start this process earlier, and read its "
+            "result only when it is ready. Or give each rank an equal part of its work."
+        )
+    return (
+        f"Check which thread holds the lock that {name} waits for. Release the lock before long "
+        "work, or give this work to all ranks in equal parts."
     )
 
 

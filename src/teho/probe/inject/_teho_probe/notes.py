@@ -72,6 +72,8 @@ class Loader:
         """For later batches: bits of the waiting time in µs -> [count, total s]."""
         self.batch: Facts = {}
         """The content of one batch."""
+        self.padding: Tuple[int, int] = (0, 0)
+        """Tokens of the first batches, and those of them that are padding."""
         self._given: Optional[List[List[float]]] = [] if _wants_times() else None
         """For each batch: when it came, the time waited, and whether it began an epoch."""
 

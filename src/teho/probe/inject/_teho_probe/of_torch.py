@@ -11,8 +11,9 @@ import sys
 from collections import UserDict
 from contextlib import contextmanager
 from functools import wraps
+from gc import get_objects
 from time import monotonic
-from weakref import ref
+from weakref import WeakSet, ref
 
 from _teho_probe.lines import TYPE_CHECKING
 
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 
 _MOST_PARAMETERS = 2000
 _MOST_ITEMS = 64
+_STEPS_WITH_GRADIENTS = frozenset((10, 100, 1000))
+"""Steps after which gradients are looked at: this takes some 10 ms."""
+_TABLE_ROWS, _TABLE_BYTES = 20_000, 4_000_000
+"""Least size of a table of which most rows may have no gradient."""
+_ROWS_LOOKED_AT = 20_000
+_BATCHES_LOOKED_AT = 20
+"""Batches of a loader whose padding is counted."""
+_SHORTEST_TEXT = 16
+_MOST_ELSEWHERE = 0.02
+"""Share of the tokens that are not padding, but have the same number."""
 _STEPS_WITH_SETTINGS = frozenset((1, 10, 100, 1000, 10_000))
 _SETTINGS = (
     "batch_size",
@@ -107,6 +118,11 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
                 except Exception as error:
                     notes.failed("torch", error)
                     loader.batch = {"bytes": None}
+            if loader.batches <= _BATCHES_LOOKED_AT:
+                try:
+                    _count_padding(batch, loader)
+                except Exception as error:
+                    notes.failed("torch", error)
         return batch
 
     loaders.__init__, loaders.__iter__, iterators.__next__ = made, begun, followed
@@ -155,6 +171,55 @@ def _batch(batch: Any) -> dict[str, Any]:
     return {"bytes": size if dtypes else None, "dtypes": sorted(dtypes), "samples": count}
 
 
+def _count_padding(batch: Any, loader: Loader) -> None:
+    """Add the tokens of a batch of texts, and how many of them only fill the texts up."""
+    counted = _padding(batch)
+    if counted is not None:
+        tokens, padding = (
+            counted[place] + loader.padding[place] for place in range(len(loader.padding))
+        )
+        loader.padding = tokens, padding
+        if tokens:
+            loader.batch = {**loader.batch, "padding_percent": round(100.0 * padding / tokens, 2)}
+
+
+def _padding(batch: Any) -> tuple[int, int] | None:
+    """Return the numbers of all tokens and of padding; None if the batch has no texts.
+
+    By the mask, or by the equal token with which most texts of the batch end.
+    """
+    is_named = isinstance(batch, (dict, UserDict))
+    mask = batch.get("attention_mask") if is_named else None
+    if _is_text(mask):
+        return int(mask.nelement()), int((mask == 0).sum())
+    values = list(batch.values()) if is_named else batch
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    text = next((one for one in values[:_MOST_ITEMS] if _is_text(one)), None)
+    if text is None or text.shape[0] < 2:
+        return None
+    filling = text[:, -1].mode().values
+    equal = text.flip(1).eq(filling).long()
+    run = equal.cumprod(1)
+    tokens, padding = int(text.nelement()), int(run.sum())
+    # A number that also stands elsewhere is a value, such as 0 in a table of counts.
+    elsewhere = int(equal.sum()) - padding
+    is_filling = 2 * int((run.sum(1) > 1).sum()) >= text.shape[0]
+    is_rare = elsewhere <= _MOST_ELSEWHERE * (tokens - padding)
+    return tokens, padding if is_filling and is_rare else 0
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value is a batch of token numbers on the CPU."""
+    return (
+        hasattr(type(value), "element_size")
+        and value.dim() == 2
+        and value.shape[1] >= _SHORTEST_TEXT
+        and str(value.dtype) in {"torch.int64", "torch.int32", "torch.bool"}
+        and value.device.type == "cpu"
+    )
+
+
 def _bytes(tensor: Any) -> int:
     return int(tensor.element_size() * tensor.nelement())
 
@@ -180,10 +245,12 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
         notes.fact("torch", steps="not reported before PyTorch 2.0")
         return
     turn: set[int] = set()
+    optimizers: WeakSet[Any] = WeakSet()
     steps = 0
 
     def stepped(optimizer: Any, *_: Any) -> None:
         nonlocal steps
+        optimizers.add(optimizer)
         if turn and id(optimizer) not in turn:
             turn.add(id(optimizer))
             return
@@ -198,6 +265,11 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
                 notes.fact("torch", **_how(optimizer))
                 if _exchanges.are_counted:
                     notes.fact("torch", exchanges_per_step=round(_exchanges.count / steps, 2))
+            except Exception as error:
+                notes.failed("torch", error)
+        if steps in _STEPS_WITH_GRADIENTS:
+            try:
+                notes.fact("torch", **_gradients(optimizers))
             except Exception as error:
                 notes.failed("torch", error)
 
@@ -244,6 +316,52 @@ def _how(optimizer: Any) -> dict[str, Any]:
         found["compiled_graphs"] = counters["stats"].get("unique_graphs", 0)
         found["graph_breaks"] = sum(counters["graph_break"].values())
     return found
+
+
+def _gradients(optimizers: Iterable[Any]) -> dict[str, Any]:
+    """Return facts about gradients that are computed and have no effect.
+
+    `table_gradient` is about the largest table whose gradient has a value for each row, and
+    `unused_gradients` about parameters that no optimizer changes. Only CPUs are asked: on a GPU,
+    an answer would wait for all work before it.
+    """
+    changed = [one for each in optimizers for group in each.param_groups for one in group["params"]]
+    known = set(map(id, changed))
+    found: dict[str, Any] = {}
+    tables = [one for one in changed if _is_table(one)]
+    if tables:
+        gradient = max(tables, key=_bytes).grad
+        rows = int(gradient.shape[0])
+        part = gradient[:: max(1, rows // _ROWS_LOOKED_AT)]
+        used = int(part.ne(0).any(1).sum())
+        found["table_gradient"] = {
+            "rows": rows,
+            "bytes": _bytes(gradient),
+            "used_percent": round(100.0 * used / part.shape[0], 3),
+        }
+    parameter = sys.modules["torch"].nn.Parameter
+    # Only exact types: to ask a proxy for its class might start something.
+    unused = [
+        one.nelement()
+        for one in get_objects()
+        if type(one) is parameter and id(one) not in known and one.grad is not None
+    ]
+    if unused:
+        used_count = sum(one.nelement() for one in changed if one.grad is not None)
+        found["unused_gradients"] = {"unused": sum(unused), "used": used_count}
+    return found
+
+
+def _is_table(parameter: Any) -> bool:
+    gradient = parameter.grad
+    return (
+        gradient is not None
+        and gradient.dim() == 2
+        and not gradient.is_sparse
+        and gradient.device.type == "cpu"
+        and gradient.shape[0] >= _TABLE_ROWS
+        and _bytes(gradient) >= _TABLE_BYTES
+    )
 
 
 def _matmul_precision(module: Any) -> str:

@@ -194,12 +194,15 @@ class Sampler:
     def _sample(self, now_s: float, late_s: float) -> None:
         """Add the time since the last sample to the present stack."""
         frame = _frame_of(self._thread_id)
-        while frame is not None and frame.f_code.co_filename == __file__:  # the probe itself
-            frame = frame.f_back
         key: list[tuple[CodeType, int]] = []
-        while frame is not None and len(key) < _DEPTH:
-            key.append((frame.f_code, frame.f_lasti))
-            frame = frame.f_back
+        try:
+            while frame is not None and frame.f_code.co_filename == __file__:  # the probe itself
+                frame = frame.f_back
+            while frame is not None and len(key) < _DEPTH:
+                key.append((frame.f_code, frame.f_lasti))
+                frame = frame.f_back
+        except AttributeError:  # seen once: a frame whose predecessor was no frame
+            return
         self._newest = tuple(key)
         self._add(self._newest, now_s, late_s)
 

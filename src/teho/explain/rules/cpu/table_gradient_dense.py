@@ -1,0 +1,87 @@
+"""The gradient of a large table has a value for each row, but a batch uses only a few rows."""
+
+from __future__ import annotations
+
+import re
+
+from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
+from teho.explain.where import LineTimes, place_of
+from teho.model.program import MainProcess
+from teho.model.watched import Frame
+from teho.units import format_bytes
+
+RANK = 262
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "used_max_percent": chosen(
+        20.0, "%", "above this limit, a gradient of only the used rows would save little"
+    ),
+    "table_percent": chosen(
+        50.0, "%", "below this limit, most of the time of a step is spent on other parameters"
+    ),
+}
+MUTES = ("backward_long",)
+MUTES_BECAUSE = "this finding says why the backward pass takes long"
+
+_GRADIENTS = re.compile(
+    r"torch/(_tensor\.py:(Tensor\.)?backward|autograd/__init__\.py:backward|optim/|nn/utils/clip_grad)"
+)
+"""Functions that make, change or use gradients."""
+_OTHERS = {
+    "SGD": "The optimizer `SGD` can use it.",
+    "Adagrad": "The optimizer `Adagrad` can use it.",
+}
+_SPARSE = (
+    "`Adam` and `AdamW` cannot use it: give this table to `torch.optim.SparseAdam`, and the other "
+    "parameters to your optimizer."
+)
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Look at the largest table whose gradient has a value for each row.
+
+    The probe counts the rows with a gradient other than zero after some steps. The time is that of
+    the backward pass, of the optimizer and of resetting the gradients, by the table's share of all
+    parameters.
+    """
+    for main in context.mains:
+        table, size = main.library.get("table_gradient"), main.library.get("parameter_bytes")
+        if not isinstance(table, dict) or not isinstance(size, int) or not size:
+            continue
+        used, part = table["used_percent"], min(1.0, table["bytes"] / size)
+        too_small = 100 * part < context.limit("table_percent")
+        if used > context.limit("used_max_percent") or too_small:
+            continue
+        spent_s, lines = _spent_on_gradients(main)
+        needless_s = part * (1 - used / 100) * spent_s
+        if not context.is_loss(needless_s, main):
+            continue
+        share = 100 * needless_s / main.process.wall_s
+        yield context.lost(
+            f"Each step computes a gradient of {format_bytes(table['bytes'])} for all "
+            f"{table['rows']:,} rows of a table, but only {used:.2g} % of the rows were used.",
+            share_percent=share,
+            evidence=(
+                Evidence("rows of the table", float(table["rows"])),
+                Evidence("rows with a gradient in one step", used, "%"),
+                Evidence("time on gradients", 100 * spent_s / main.process.wall_s, "%"),
+            ),
+            action=(
+                "Make gradients only for the rows that a batch uses: "
+                "`torch.nn.Embedding(..., sparse=True)`. "
+                f"{_OTHERS.get(str(main.library.get('optimizer')), _SPARSE)}"
+            ),
+            regain_percent=(share / 3, 0.9 * share),
+            lines=lines,
+        )
+        return
+
+
+def _spent_on_gradients(main: MainProcess) -> tuple[float, tuple[tuple[Frame, float], ...]]:
+    """Return the time on gradients in s, and the program's lines that call these functions."""
+    total_s, lines = 0.0, LineTimes()
+    for seen in main.process.stacks:
+        if any(_GRADIENTS.search(place_of(frame)) for frame in seen.frames):
+            total_s += seen.wall_s
+            lines.add(seen)
+    return total_s, lines.slowest()
