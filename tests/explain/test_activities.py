@@ -124,6 +124,13 @@ NOT = {
         of_library("jax/_src/pjit.py", "_infer_params"),
         own("step(film, u)"),
     ),
+    # The forward pass itself.
+    "activations_recomputed": (
+        own("self.norm(x + self.attend(x))", 31, "Block.forward"),
+        of_library("torch/utils/checkpoint.py", "_checkpoint_without_reentrant_generator"),
+        of_library("torch/utils/checkpoint.py", "checkpoint"),
+        own("model(batch)", 68),
+    ),
     # The results are kept already.
     "pipeline_refitted": tuple(
         of_library(
