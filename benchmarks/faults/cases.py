@@ -27,6 +27,7 @@ TIME_CAUSES = (
     "input_not_ready",
     "input_in_own_iterator",
     "input_padded",
+    "product_on_one_core",
     "gradients_unused",
     "table_gradient_dense",
     "input_in_threads",

@@ -1029,6 +1029,16 @@ STACKS = {
         of_library("shap/explainers/_kernel.py", "KernelExplainer.run"),
         own("explainer.shap_values(rows)"),
     ),
+    "coroutine_blocked": (
+        of_python("socket.py", "SocketIO.readinto"),
+        of_python("http/client.py", "HTTPConnection.getresponse"),
+        of_python("urllib/request.py", "OpenerDirector.open"),
+        own("opener.open(url)", 53, "download"),
+        own("download(url)", 59, "fetch"),
+        of_python("asyncio/events.py", "Handle._run"),
+        of_python("asyncio/base_events.py", "BaseEventLoop._run_once"),
+        own("asyncio.run(main())", 88),
+    ),
     "pipeline_refitted": (
         of_library("sklearn/decomposition/_nmf.py", "_update_coordinate_descent"),
         of_library("sklearn/decomposition/_nmf.py", "NMF.fit_transform"),

@@ -286,6 +286,15 @@ def makes_gradients_of_all_rows() -> Made:
     return watched(process(seen(back, 40.0), seen(step, 20.0), torch=facts), parts=node())
 
 
+def multiplies_integers() -> Made:
+    """NumPy has no fast product of integers."""
+    product = seen((own("genotypes @ genotypes.T", 30),), 73.0)
+    one = msgspec.structs.replace(
+        process(product, progress=()), libraries={"numpy": {"blas_threads": 2}}
+    )
+    return watched(one, parts=node(used=1.02))
+
+
 def pads_to_the_longest_of_all() -> Made:
     """Texts of some 25 tokens in batches of 256."""
     padded = msgspec.structs.replace(
@@ -349,6 +358,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         exchanges_each_time,
         trains_only_the_head,
         makes_gradients_of_all_rows,
+        multiplies_integers,
         pads_to_the_longest_of_all,
         stuck_in_a_lock,
         unknown_storage,

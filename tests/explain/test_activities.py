@@ -131,6 +131,12 @@ NOT = {
         of_library("torch/utils/checkpoint.py", "checkpoint"),
         own("model(batch)", 68),
     ),
+    # No event loop: the program itself waits for the server.
+    "coroutine_blocked": (
+        of_python("socket.py", "SocketIO.readinto"),
+        of_python("urllib/request.py", "OpenerDirector.open"),
+        own("opener.open(url)", 53, "download"),
+    ),
     # The results are kept already.
     "pipeline_refitted": tuple(
         of_library(

@@ -109,6 +109,7 @@ EXPECTED = {
     "exchanges_each_time": ["gradients_exchanged_often"],
     "trains_only_the_head": ["gradients_unused"],
     "makes_gradients_of_all_rows": ["table_gradient_dense"],
+    "multiplies_integers": ["product_on_one_core"],
     "pads_to_the_longest_of_all": ["input_padded"],
     "stuck_in_a_lock": ["run_stuck"],
     "unknown_storage": ["input_in_main_process"],
