@@ -59,7 +59,11 @@ def test_without_workers_the_main_process_unpacks():
     assert parts_of(seen((WORKING, *NEXT), 62.0)) == {Part.FETCHING: 62.0}
     assert kinds_of(made) == ["input_in_main_process", "known_activity"]
     finding = found(input_in_main_process, made)
-    assert finding.action == "Add workers: `grain.DataLoader(…, worker_count=2)` in train.py:8."
+    assert finding.action == (
+        "Add workers: `grain.DataLoader(…, worker_count=2)` in train.py:8. To load faster: if the "
+        "same data are read more than once, decompress them once, before the loop."
+    )
+    assert "Most of it was decompressing data" in finding.sentence
 
 
 def test_threads_share_one_process():

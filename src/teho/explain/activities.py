@@ -27,6 +27,7 @@ __all__ = [
     "activity_times",
     "detects_anomalies",
     "early_stacks",
+    "loading_activity",
 ]
 
 ANOMALY_MODE = "anomaly_mode"
@@ -145,11 +146,15 @@ def _any(patterns: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(f"(?:{one})" for one in patterns)) if patterns else None
 
 
-def activity_of(seen: Seen) -> Activity | None:
+def activity_of(seen: Seen, *, in_loaders: bool = False) -> Activity | None:
     """Return the activity of a stack; None if it is in no known one.
 
     The functions that the innermost line of the program called count, and the text of the
     innermost Python line: a function in C has no frame.
+
+    Args:
+        seen: the stack.
+        in_loaders: whether activities count that are left out inside a data loader.
     """
     frames = tuple(takewhile(lambda frame: not _BOOTSTRAP.search(place_of(frame)), seen.frames))
     if not frames:
@@ -163,8 +168,8 @@ def activity_of(seen: Seen) -> Activity | None:
     found = _activity(places[:called], places[called:], text, seen.state)
     if found is None or not (found.waits or seen.state not in _PASSIVE):
         return None
-    in_loader = found.outside_loaders and doing_of(seen) is Doing.LOADING
-    return None if in_loader else found
+    is_left_out = found.outside_loaders and not in_loaders and doing_of(seen) is Doing.LOADING
+    return None if is_left_out else found
 
 
 @functools.lru_cache(maxsize=4096)
@@ -288,6 +293,31 @@ def early_stacks(process: WatchedProcess) -> Sequence[Seen]:
         return process.set_up
     first = process.parts[: len(process.parts) // 4]
     return [seen for part in first for seen in part]
+
+
+def loading_activity(main: MainProcess) -> tuple[ActivityTime, float] | None:
+    """Return the known activity that took most of the loading of data, and its share of it.
+
+    The share is from 0 to 1. None: no known activity was seen.
+
+    Args:
+        main: the process; if its loader has workers, their time counts.
+    """
+    stacks = [
+        seen
+        for process in main.workers or (main.process,)
+        for seen in process.stacks
+        if seen.state not in _PASSIVE and (main.workers or doing_of(seen) is Doing.LOADING)
+    ]
+    found: dict[str, _Sum] = {}
+    for seen in stacks:
+        activity = activity_of(seen, in_loaders=True)
+        if activity is not None:
+            found.setdefault(activity.name, _Sum(activity)).add(seen, 1.0)
+    if not found:
+        return None
+    longest = max(found.values(), key=lambda one: one.wall_s)
+    return longest.time(), longest.wall_s / sum(seen.wall_s for seen in stacks)
 
 
 def _active(process: WatchedProcess) -> Iterator[Seen]:

@@ -11,7 +11,6 @@ from teho.model.watched import Frame, State, is_library
 
 RANK = 299
 SEVERITY = "critical, warning"
-CERTAINTY = Certainty.POSSIBLE
 THRESHOLDS = {
     "products_percent": chosen(
         20.0, "%", "below this limit, faster matrix products would save little"
@@ -67,6 +66,7 @@ def judge(context: ProgramContext) -> Findings:
         ),
         regain_percent=(share / 4, 0.95 * share),
         lines=lines,
+        certainty=Certainty.POSSIBLE,
     )
 
 

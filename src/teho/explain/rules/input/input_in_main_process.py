@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.kinds import STARVED
-from teho.explain.program_context import worker_call
+from teho.explain.program_context import slow_loading, worker_call
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 
 RANK = 190
@@ -20,10 +20,11 @@ def judge(context: ProgramContext) -> Findings:
         return
     workers = context.best_workers(waiting)
     add = worker_call(waiting, workers, persistent_workers=True)
+    mostly, faster = slow_loading(waiting)
     yield context.lost_waiting(
         waiting,
-        ": the data loader has no workers.",
+        f": the data loader has no workers.{mostly}",
         evidence=(Evidence("workers", 0.0), Evidence("cores", float(waiting.cores), "cores")),
-        action=f"Add workers: {add}{context.or_keep_data(waiting.main)}.",
+        action=f"Add workers: {add}{context.or_keep_data(waiting.main)}.{faster}",
         regain_percent=context.by_workers(waiting, workers),
     )

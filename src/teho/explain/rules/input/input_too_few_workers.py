@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.kinds import STARVED
-from teho.explain.program_context import worker_call
+from teho.explain.program_context import slow_loading, worker_call
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import Part
 
@@ -28,15 +28,16 @@ def judge(context: ProgramContext) -> Findings:
     busy = 100 * waiting.work_s / (waiting.work_s + idle_s or 1.0)
     if workers <= waiting.workers or busy < context.limit("busy_percent"):
         return
+    mostly, faster = slow_loading(waiting)
     yield context.lost_waiting(
         waiting,
         f": its {waiting.workers} worker{'s' if waiting.workers > 1 else ''} cannot load the data "
-        "faster.",
+        f"faster.{mostly}",
         evidence=(
             Evidence("workers busy", busy, "%"),
             Evidence("workers", float(waiting.workers)),
             Evidence("cores", float(waiting.cores), "cores"),
         ),
-        action=f"Start more workers: {worker_call(waiting, workers)}.",
+        action=f"Start more workers: {worker_call(waiting, workers)}.{faster}",
         regain_percent=context.by_workers(waiting, workers),
     )

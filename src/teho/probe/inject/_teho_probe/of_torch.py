@@ -189,9 +189,9 @@ def _padding(batch: Any) -> tuple[int, int] | None:
     By the mask, or by the equal token with which most texts of the batch end.
     """
     is_named = isinstance(batch, (dict, UserDict))
-    mask = batch.get("attention_mask") if is_named else None
+    mask: Any = batch.get("attention_mask") if is_named else None
     if _is_text(mask):
-        return int(mask.nelement()), int((mask == 0).sum())
+        return int(mask.nelement()), int(mask.eq(0).sum())
     values = list(batch.values()) if is_named else batch
     if not isinstance(values, (list, tuple)):
         values = [values]
