@@ -65,6 +65,20 @@ class TestEvaluationLong:
         findings = judged(evaluation_long, self.made(wall_s))
         assert [one.severity for one in findings] == ([severity] if severity else [])
 
+    @pytest.mark.parametrize(("listed_s", "is_named"), [(30.0, True), (15.0, False)])
+    def test_what_takes_most_of_it_is_named(self, listed_s, is_named):
+        below = own("validate()", 31)
+        stacks = (
+            seen((own("torch.tensor(row.tolist())", 54, "validate"), below), listed_s),
+            seen((own("model(x)", 50, "validate"), below), 50.0 - listed_s),
+        )
+        (finding,) = judged(evaluation_long, watched(process(*stacks)))
+        named = (
+            "Most of it was making arrays from Python lists, or lists from arrays (train.py:54)."
+        )
+        assert (named in finding.sentence) is is_named
+        assert finding.action.startswith("Keep the numbers in one array") is is_named
+
     def test_a_program_without_steps_may_only_evaluate(self):
         assert judged(evaluation_long, self.made(90.0, progress=())) == []
 

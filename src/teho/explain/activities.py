@@ -28,6 +28,7 @@ __all__ = [
     "detects_anomalies",
     "early_stacks",
     "loading_activity",
+    "main_activity",
 ]
 
 ANOMALY_MODE = "anomaly_mode"
@@ -298,7 +299,7 @@ def early_stacks(process: WatchedProcess) -> Sequence[Seen]:
 def loading_activity(main: MainProcess) -> tuple[ActivityTime, float] | None:
     """Return the known activity that took most of the loading of data, and its share of it.
 
-    The share is from 0 to 1. None: no known activity was seen.
+    See `main_activity`.
 
     Args:
         main: the process; if its loader has workers, their time counts.
@@ -309,6 +310,14 @@ def loading_activity(main: MainProcess) -> tuple[ActivityTime, float] | None:
         for seen in process.stacks
         if seen.state not in _PASSIVE and (main.workers or doing_of(seen) is Doing.LOADING)
     ]
+    return main_activity(stacks)
+
+
+def main_activity(stacks: Sequence[Seen]) -> tuple[ActivityTime, float] | None:
+    """Return the known activity with the most time of some stacks, and its share of their time.
+
+    The share is from 0 to 1. None: no known activity was seen.
+    """
     found: dict[str, _Sum] = {}
     for seen in stacks:
         activity = activity_of(seen, in_loaders=True)

@@ -11,7 +11,7 @@ from teho.explain.where import LOADER_FILES, doing_in
 from teho.model.program import Doing, OwnLine, Section
 from teho.model.watched import Frame, Seen, WatchedProcess, is_library
 
-__all__ = ["own_lines", "sections_s", "share_interval"]
+__all__ = ["own_lines", "sections_s", "share_interval", "stacks_in"]
 
 _Z = 1.96
 """Number of standard deviations on each side that include 95 % of a normal distribution."""
@@ -78,6 +78,11 @@ def sections_s(process: WatchedProcess) -> dict[Section, float]:
         found[_section(process, seen)] -= seen.wall_s
         found[Section.SET_UP] += seen.wall_s
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def stacks_in(process: WatchedProcess, section: Section) -> list[Seen]:
+    """Return the stacks of a section that is named by functions, such as the evaluation."""
+    return [seen for seen in process.stacks if _section(process, seen) is section]
 
 
 def share_interval(share_percent: float, looks: float) -> tuple[float, float] | None:

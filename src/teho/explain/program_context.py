@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from teho.explain.activities import loading_activity
+from teho.explain.activities import ActivityTime, loading_activity
 from teho.explain.context import Located, RuleContext
 from teho.explain.loader_words import loader_call
 from teho.explain.places import NodeGpu
@@ -23,14 +23,15 @@ __all__ = [
     "in_lines",
     "is_on_gpu",
     "median_place",
+    "mostly",
     "slow_loading",
     "worker_call",
 ]
 
 _NEAR_PERCENT = 5.0
 _MOST_LINES = 2
-_MOST_OF_LOADING = 0.5
-"""Share of the loading time from which a known activity is named."""
+_MOST = 0.5
+"""Share of a time from which a known activity is named."""
 
 
 class Waiting(NamedTuple):
@@ -290,22 +291,30 @@ def _saved_percent(left_s: float, wall_s: float) -> float:
     return max(0.0, 100 * (1 - left_s / wall_s))
 
 
-def slow_loading(waiting: Waiting) -> tuple[str, str]:
-    """Return a sentence about the known activity that takes most of the loading, and its advice.
+def mostly(found: tuple[ActivityTime, float] | None) -> tuple[str, str]:
+    """Return a sentence about an activity that takes most of something, and its advice.
 
-    Both are empty if no known activity takes a large part of it.
+    Both are empty if the activity does not take most of it. A finding has at most five lines, so
+    the advice is only its first sentence, without a full stop.
+
+    Args:
+        found: the activity, and its share.
     """
-    found = loading_activity(waiting.main)
-    if found is None or found[1] < _MOST_OF_LOADING:
+    if found is None or found[1] < _MOST:
         return "", ""
     time = found[0]
     frame = time.lines[0][0] if time.lines else None
     place = f" ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
-    # A finding has at most five lines, so only the first sentence of the advice fits.
     advice = time.activity.advice.partition(". ")[0].rstrip(".")
+    return f" Most of it was {time.activity.what}{place}.", advice
+
+
+def slow_loading(waiting: Waiting) -> tuple[str, str]:
+    """Return a sentence about what loading mostly does, and how it could be faster."""
+    sentence, advice = mostly(loading_activity(waiting.main))
     is_word = advice[1:2].islower() or advice[1:2] == " "
     advice = f"{advice[:1].lower()}{advice[1:]}" if is_word else advice
-    return f" Most of it was {time.activity.what}{place}.", f" To load faster: {advice}."
+    return sentence, f" To load faster: {advice}." if advice else ""
 
 
 def worker_call(waiting: Waiting, workers: int, **further: object) -> str:

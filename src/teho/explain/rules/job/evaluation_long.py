@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from teho.explain.lines import own_lines, sections_s
-from teho.explain.program_context import in_lines
+from teho.explain.activities import main_activity
+from teho.explain.lines import own_lines, sections_s, stacks_in
+from teho.explain.program_context import in_lines, mostly
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.model.program import Section
 
@@ -42,13 +43,16 @@ def judge(context: ProgramContext) -> Findings:
             for line in own_lines(main.process)
             if line.section is Section.EVALUATION and line.own_s > 0
         ]
-        sentence = f"Evaluation took {share:.0f} % of the time after the set-up."
+        most, faster = mostly(main_activity(stacks_in(main.process, Section.EVALUATION)))
+        sentence = f"Evaluation took {share:.0f} % of the time after the set-up.{most}"
         evidence = (Evidence("evaluation", share, "%"), Evidence("evaluation", evaluated_s, "s"))
         action = (
             "Evaluate less often, or on a fixed part of the data. Use larger batches and "
             "`torch.inference_mode()`. In Lightning: `check_val_every_n_epoch`, "
             "`limit_val_batches`; in Transformers: `eval_steps`; in Keras: `validation_freq`."
         )
+        if faster:
+            action = f"{faster}. Or evaluate less often, or on a fixed part of the data."
         regain = (share / 2, 0.9 * share)
         if share < context.limit("evaluation_warning_percent"):
             yield context.finding(
