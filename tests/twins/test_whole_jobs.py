@@ -45,7 +45,7 @@ LINES = {
     "one node": f"{RUN} -- srun {BURN}",
     "killed": f"{RUN} -- sleep 12",
     "cancelled": f"{RUN} -- srun {WAIT}",
-    "from outside": f"srun {BURN}; srun sh -c 'sleep 45; exit 3'",
+    "from outside": f"srun {BURN}; srun sh -c 'sleep 35; exit 3'",
 }
 
 
