@@ -138,7 +138,7 @@ class SampledProcess:
         for number, thread in self.unwinder.others():
             runs = number != self.pid and self.waits.runs(number)
             with contextlib.suppress(UnwindError, ValueError, IndexError, struct.error):
-                if runs and (key := self.unwinder.look_at(thread)):
+                if runs and (key := self.unwinder.look_at(thread)) and not _is_of_probe(key):
                     return (*key, (THREAD, 0))
         return ()
 
@@ -146,11 +146,21 @@ class SampledProcess:
         """Find out from another core whether the thread stays at its place, inside one call."""
         if self.waits.call() or self.core is None or not core.avoid(self.core):
             return
+        # The kernel may have moved the thread to the core of the sampler: then it cannot run now.
+        if self.waits.core() != self.core:
+            return
         first = self.unwinder.innermost()
         place = self.unwinder.place_in(first)
         if place is not None and not self.waits.call():
             stays = all(self.unwinder.innermost() == first for _ in range(_CHECKS))
-            self.watched.setdefault(place, [0, 0])[0 if stays else 1] += 1
+            if self.waits.core() == self.core:
+                self.watched.setdefault(place, [0, 0])[0 if stays else 1] += 1
+
+
+def _is_of_probe(key: Key) -> bool:
+    """Return whether a stack is that of the probe's own thread."""
+    begun_by = (code.file for code, _ in reversed(key) if not code.file.endswith("/threading.py"))
+    return "/_teho_probe/" in next(begun_by, "")
 
 
 def outer_pid(head: ProbeHead) -> int:
