@@ -335,3 +335,22 @@ def test_gradients_that_no_optimizer_uses_are_counted(probed: Probed) -> None:
     assert (done.stderr, done.returncode) == (b"", 0)
     facts = only(probed).libraries["torch"]
     assert facts["unused_gradients"] == {"unused": 900, "used": 202 + 3}
+
+
+def test_an_optimizer_that_begins_late_uses_its_gradients(probed: Probed) -> None:
+    done = probed.run(
+        """
+        import torch
+        from torch import nn
+        encoder, head = nn.Linear(8, 100), nn.Linear(100, 2)
+        first = torch.optim.SGD(head.parameters(), lr=0.1)
+        second = torch.optim.SGD(encoder.parameters(), lr=0.1)
+        for step in range(120):
+            head(encoder(torch.ones(4, 8))).sum().backward()
+            first.step()
+            if step >= 50: second.step()
+        """,
+        python=WITH_FRAMEWORKS,
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    assert only(probed).libraries["torch"]["unused_gradients"] is None

@@ -69,7 +69,7 @@ def command(
     Network: the recorders of the run connect to this command.
     """
     if speed is not None and not replay:
-        raise InputError(f"--speed {speed:g} works only with --replay", "both options")
+        raise InputError(f"--speed {speed:g} works only with --replay", next_step="add `--replay`")
     if replay and (once or form):
         raise InputError(
             f"--replay cannot be used together with {'--once' if once else '--format'}",

@@ -10,15 +10,16 @@ from teho.model.program import Doing, Spent
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
 
 __all__ = [
+    "BACKWARD",
     "IMPORTS",
     "LOADER_FILES",
     "LineTimes",
-    "backward_time",
     "doing_in",
     "doing_of",
     "main_process",
     "place_of",
     "spent_by",
+    "time_in",
 ]
 
 _LINES = 3
@@ -28,6 +29,9 @@ LOADER_FILES = re.compile(
     r"torch/utils/data/|tensorflow/python/data/|datasets/iterable_|grain/_src/python/"
 )
 """Files of the libraries that load data."""
+
+BACKWARD = re.compile(r"torch/(_tensor\.py:(Tensor\.)?backward|autograd/__init__\.py:backward)$")
+"""Functions of PyTorch that begin a backward pass."""
 
 IMPORTS = re.compile(r"<frozen importlib\._bootstrap")
 """Files of Python that import modules."""
@@ -86,7 +90,6 @@ _BY_CALL = (
     (Doing.SAVING, re.compile(r"\b(torch|np|numpy|jnp)\.save\w*\(|pickle\.dump\(")),
 )
 _DEVICE_DOINGS = frozenset((Doing.DEVICE, Doing.COPYING))
-_BACKWARD = re.compile(r"torch/(_tensor\.py:(Tensor\.)?backward|autograd/__init__\.py:backward)$")
 # Below these calls, other threads add up the gradients of all replicas.
 _ADDING_UP = re.compile(r"\.backward\(|\bbackward\(|\.step\(")
 _SERVES_ITS_PARENT = re.compile(
@@ -175,11 +178,18 @@ def spent_by(process: WatchedProcess) -> list[Spent]:
     ]
 
 
-def backward_time(process: WatchedProcess) -> tuple[float, tuple[tuple[Frame, float], ...]]:
-    """Return the time of all backward passes of PyTorch in s, and the lines that call them."""
+def time_in(
+    process: WatchedProcess, functions: re.Pattern[str]
+) -> tuple[float, tuple[tuple[Frame, float], ...]]:
+    """Return the time in some functions in s, and the program's lines that call them.
+
+    Args:
+        process: a Python process.
+        functions: pattern for `FILE:FUNCTION`.
+    """
     total_s, lines = 0.0, LineTimes()
     for seen in process.stacks:
-        if any(_BACKWARD.search(place_of(frame)) for frame in seen.frames):
+        if any(functions.search(place_of(frame)) for frame in seen.frames):
             total_s += seen.wall_s
             lines.add(seen)
     return total_s, lines.slowest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
-from teho.explain.where import backward_time
+from teho.explain.where import BACKWARD, time_in
 
 RANK = 261
 SEVERITY = "critical, warning"
@@ -30,7 +30,7 @@ def judge(context: ProgramContext) -> Findings:
         part = unused / (unused + used)
         if 100 * part < context.limit("unused_percent"):
             continue
-        backward_s, lines = backward_time(main.process)
+        backward_s, lines = time_in(main.process, BACKWARD)
         needless_s = part * backward_s
         if not context.is_loss(needless_s, main):
             continue

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
-from teho.explain.where import LineTimes, place_of
-from teho.model.program import MainProcess
-from teho.model.watched import Frame
+from teho.explain.where import time_in
 from teho.units import format_bytes
 
 RANK = 262
@@ -52,7 +50,7 @@ def judge(context: ProgramContext) -> Findings:
         too_small = 100 * part < context.limit("table_percent")
         if used > context.limit("used_max_percent") or too_small:
             continue
-        spent_s, lines = _spent_on_gradients(main)
+        spent_s, lines = time_in(main.process, _GRADIENTS)
         needless_s = part * (1 - used / 100) * spent_s
         if not context.is_loss(needless_s, main):
             continue
@@ -75,13 +73,3 @@ def judge(context: ProgramContext) -> Findings:
             lines=lines,
         )
         return
-
-
-def _spent_on_gradients(main: MainProcess) -> tuple[float, tuple[tuple[Frame, float], ...]]:
-    """Return the time on gradients in s, and the program's lines that call these functions."""
-    total_s, lines = 0.0, LineTimes()
-    for seen in main.process.stacks:
-        if any(_GRADIENTS.search(place_of(frame)) for frame in seen.frames):
-            total_s += seen.wall_s
-            lines.add(seen)
-    return total_s, lines.slowest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
-from teho.explain.where import backward_time
+from teho.explain.where import BACKWARD, time_in
 
 RANK = 264
 SEVERITY = "critical, warning"
@@ -30,7 +30,7 @@ def judge(context: ProgramContext) -> Findings:
         per_step = main.library.get("exchanges_per_step")
         if not isinstance(per_step, float) or per_step < context.limit("exchanges_per_step"):
             continue
-        backward_s, lines = backward_time(main.process)
+        backward_s, lines = time_in(main.process, BACKWARD)
         needless_s = backward_s * (1 - 1 / per_step) / 2
         if not context.is_loss(needless_s, main):
             continue
