@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _MOST_PARAMETERS = 2000
 _MOST_ITEMS = 64
 _STEPS_WITH_GRADIENTS = frozenset((10, 100))
-"""Steps after which gradients are looked at. On 2026-11-26, to look through the 380,000 objects of a
-program with Transformers took 0.07 s."""
+"""Steps after which gradients are looked at. On 2026-11-26, to look through the 380,000 objects of
+a program with Transformers took 0.07 s."""
 _GRADIENT_FACTS = ("table_gradient", "unused_gradients")
 _TABLE_ROWS, _TABLE_BYTES = 20_000, 4_000_000
 """Least size of a table of which most rows may have no gradient."""
