@@ -28,7 +28,7 @@ def measure(stage: Stage) -> None:
 
     workshop = Workshop(
         stage.work / "faults",
-        stage.seconds(14.0, 1.5),
+        stage.seconds(12.0, 1.5),
         python=Path(stage.python),
         programs=PROGRAMS,
         env=stage.env,

@@ -56,7 +56,7 @@ def measure(stage: Stage) -> None:
 
 
 def _workload(stage: Stage, name: str) -> Rows:
-    seconds = 20.0 if name == "saw-5" else 12.0
+    seconds = 20.0 if name == "saw-5" else 10.0
     argv = stage.program("workload", name, stage.seconds(seconds, 2.0))
     path, output = stage.record(name, argv)
     stage.keep(path, name)

@@ -78,7 +78,7 @@ def _trainer(stage: Stage, name: str) -> Rows:
 
 def _both(stage: Stage, name: str, program: str) -> tuple[Any, Any, Any]:
     """Run a program under `teho run`, then with the profiler; return the outputs and the report."""
-    argv = stage.program(program, name, stage.seconds(20.0, 1.0))
+    argv = stage.program(program, name, stage.seconds(15.0, 1.0))
     run = f"where-{name}"
     path, output = stage.record(run, argv, probe="auto")
     stage.keep(path, name)

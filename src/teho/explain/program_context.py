@@ -32,6 +32,8 @@ _NEAR_PERCENT = 5.0
 _MOST_LINES = 2
 _MOST = 0.5
 """Share of a time from which a known activity is named."""
+_SLEEPING = "sleeping"
+"""The activity of a program that sleeps, by its name in activities.toml."""
 
 
 class Waiting(NamedTuple):
@@ -311,7 +313,10 @@ def mostly(found: tuple[ActivityTime, float] | None) -> tuple[str, str]:
 
 def slow_loading(waiting: Waiting) -> tuple[str, str]:
     """Return a sentence about what loading mostly does, and how it could be faster."""
-    sentence, advice = mostly(loading_activity(waiting.main))
+    found = loading_activity(waiting.main)
+    sentence, advice = mostly(found)
+    if found and found[0].activity.name == _SLEEPING:
+        advice = ""  # nothing is computed there: workers sleep at the same time
     is_word = advice[1:2].islower() or advice[1:2] == " "
     advice = f"{advice[:1].lower()}{advice[1:]}" if is_word else advice
     return sentence, f" To load faster: {advice}." if advice else ""
