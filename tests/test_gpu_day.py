@@ -346,7 +346,8 @@ def real(**fields) -> Result:
 def test_the_page_is_written_from_the_files(tmp_path: Path) -> None:
     write_result(real(), tmp_path)
     text = page.page([read_result(tmp_path / "truth.json")])
-    assert "*`truth`, 2026-11-23; GPU: 1 × NVIDIA H200; driver: 580.1*" in text
+    assert "*The machine: GPU: 1 × NVIDIA H200; driver: 580.1.*" in text
+    assert "*`truth`, 2026-11-23*" in text
     assert "| GPU busy | % | 99 | truth: 100 | -1 | a \\| b &lt;c> |" in text
     assert "Skipped: no time" in text
     assert "Not run yet: `signals`, `faults`" in text
@@ -355,6 +356,25 @@ def test_the_page_is_written_from_the_files(tmp_path: Path) -> None:
         "**The state of this stage is *running*.** Until the stage stopped, it had measured:"
         in cut_off
     )
+
+
+def test_rows_that_differ_only_in_their_name_are_one_row() -> None:
+    rows = [Row(f"GPM {number}", teho=0.0) for number in range(9)]
+    rows += [Row("power", "W", teho=81.0), *(Row(f"link {one}", teho=1.0) for one in range(4))]
+    text = page.page([real(pieces=[Piece("calls", rows=rows)])])
+    assert "| 9 signals, from *GPM 0* to *GPM 8* |  | 0 |" in text
+    assert "| GPM" not in text
+    assert "| power | W | 81 |" in text
+    assert all(f"| link {one} |" in text for one in range(4))
+
+
+def test_facts_that_differ_between_stages_are_in_their_sections() -> None:
+    other = real(machine={"GPU": "1 × NVIDIA H200", "driver": "590.2"})
+    other.stage = "signals"
+    text = page.page([real(), other])
+    assert "*The machine: GPU: 1 × NVIDIA H200.*" in text
+    assert "*`signals`, 2026-11-23; driver: 590.2*" in text
+    assert "*`truth`, 2026-11-23; driver: 580.1*" in text
 
 
 def test_without_results_the_page_says_so() -> None:

@@ -36,6 +36,7 @@ TIME_CAUSES = (
     "copies_from_pageable_memory",
     "data_fits_gpu",
     "waits_for_device",
+    "host_bound",
     "gpu_launch_bound",
     "problem_too_small",
     "backward_long",

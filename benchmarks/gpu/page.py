@@ -6,7 +6,8 @@ python benchmarks/gpu/page.py    (docs/generate.py writes the page too)
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
@@ -30,6 +31,10 @@ _TITLES = {
     "compare": "`teho compare`, `teho tune` and `teho scale` with a GPU",
     "cost": "What Teho costs in time and memory",
 }
+_LESSONS = _HERE / "lessons.md"
+"""What was learnt from the results, written by hand."""
+_FOLDED = 5
+"""So many rows that differ only in their name are one row."""
 _HEADS = ("What", "Unit", "Teho", "Compared with", "Difference", "Remark")
 _PREFACE = """\
 # On a real GPU
@@ -117,18 +122,39 @@ def page(results: Sequence[Result]) -> str:
     if rehearsed:
         raise ValueError(f"{', '.join(rehearsed)}: from a rehearsal, so the figures mean nothing")
     ordered = sorted(results, key=lambda result: STAGES.index(result.stage))
-    parts = [_PREFACE, *([section(result) for result in ordered] or [_NONE])]
+    shared = _shared_facts(ordered)
+    parts = [
+        _PREFACE,
+        *([_machine(shared), _LESSONS.read_text(encoding="utf-8")] if results else []),
+    ]
+    parts += [section(result, shared) for result in ordered] or [_NONE]
     lacking = [stage for stage in STAGES if stage not in {result.stage for result in results}]
     if results and lacking:
         parts.append(f"Not run yet: {', '.join(f'`{stage}`' for stage in lacking)}.\n")
     return "\n".join([*parts, _HOW])
 
 
-def section(result: Result) -> str:
-    """Return the section of a stage: the machine, and a table for each piece of the stage."""
+def _shared_facts(results: Sequence[Result]) -> dict[str, str]:
+    """Return the facts about the machine that are the same for all stages."""
+    facts = results[0].machine.items() if results else ()
+    return {
+        name: words
+        for name, words in facts
+        if all(result.machine.get(name) == words for result in results)
+    }
+
+
+def _machine(facts: Mapping[str, str]) -> str:
+    listed = [f"{name}: {words}" for name, words in facts.items() if name != "date"]
+    return f"*The machine: {'; '.join(listed)}.*\n"
+
+
+def section(result: Result, shared: Mapping[str, str]) -> str:
+    """Return the section of a stage: other facts about the machine, and a table for each piece."""
     lines = [f"## {_TITLES[result.stage]}", ""]
-    facts = [f"{name}: {words}" for name, words in result.machine.items() if name != "date"]
-    lines += [f"*`{result.stage}`, {result.began[:10]}; {'; '.join(facts)}*", ""]
+    own = {name: words for name, words in result.machine.items() if shared.get(name) != words}
+    facts = [f"{name}: {words}" for name, words in own.items() if name != "date"]
+    lines += [f"*{'; '.join([f'`{result.stage}`, {result.began[:10]}', *facts])}*", ""]
     if result.state != StageState.ENDED:
         why = f": {result.why}" if result.why else ""
         state = f"**The state of this stage is *{result.state}*{why}.**"
@@ -147,11 +173,24 @@ def _piece(piece: Piece) -> list[str]:
         lines += [f"{piece.state.capitalize()}: {_plain(piece.why)}", ""]
     if piece.rows:
         lines += [_line(_HEADS), _line(["---"] * len(_HEADS))]
-        lines += [_line(_cells(row)) for row in piece.rows] + [""]
+        lines += [_line(cells) for cells in _folded(list(map(_cells, piece.rows)))] + [""]
     return lines
 
 
-def _cells(row: Row) -> Iterable[str]:
+def _folded(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of rows, and one row instead of many that differ only in their name."""
+    names: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, *rest in rows:
+        names[tuple(rest)].append(name)
+    for name, *rest in rows:
+        alike = names[tuple(rest)]
+        if len(alike) < _FOLDED:
+            yield name, *rest
+        elif name == alike[0]:
+            yield f"{len(alike)} signals, from *{name}* to *{alike[-1]}*", *rest
+
+
+def _cells(row: Row) -> tuple[str, ...]:
     other = _figure(row.other)
     beside = f"{row.whose}: {other}" if row.whose and other else other
     difference = "" if row.difference is None else f"{row.difference:+.4g}"

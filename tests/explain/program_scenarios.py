@@ -187,6 +187,18 @@ def asks_the_gpu() -> Made:
     return watched(one, parts=node(gpus=[gpu(60.0, gpu_sm_active_percent=90.0)]))
 
 
+def starts_kernels_one_by_one() -> Made:
+    """A thousand operations on small tensors in each step."""
+    stacks = (
+        seen((own("x * 1.0001"), of_library("torch/nn/modules/module.py", "_call_impl")), 60.0,
+             State.PYTHON),
+        seen((of_library("torch/_tensor.py", "Tensor.backward"), own("loss.backward()")), 30.0,
+             State.THREADS),
+    )  # fmt: skip
+    facts = {"devices": ["cuda:0"], "parameter_bytes": GIB}
+    return watched(process(*stacks, torch=facts), parts=node(used=1.0, gpus=[gpu(14.0)]))
+
+
 def tiny_steps() -> Made:
     """Gradient descent on a hundred numbers, ten thousand times."""
     steps = Progress(steps=10_000, first_s=101.0, last_s=108.0)
@@ -344,6 +356,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         decodes_what_the_gpu_could_hold,
         small_batches,
         asks_the_gpu,
+        starts_kernels_one_by_one,
         tiny_steps,
         cpu_build,
         maps_one_by_one,

@@ -8,6 +8,7 @@ import pytest
 from explain.program_parts import (
     NODE,
     loader,
+    of_library,
     own,
     process,
     seen,
@@ -20,11 +21,16 @@ from explain.scenario_parts import (
     found,
     gpu,
     judged,
+    repeated,
+    scenario,
     untouched_gpu,
 )
+from teho.explain.program import program_of
 from teho.explain.rules.gpu import (
     copies_from_pageable_memory,
     framework_without_gpu,
+    gpu_low_use,
+    host_bound,
     problem_too_small,
     waits_for_device,
 )
@@ -62,8 +68,13 @@ class TestCopies:
         verdict = judged(copies_from_pageable_memory, self.made(copies_s))
         assert len(verdict) == count
         if verdict:
-            assert "`DataLoader(…, pin_memory=True)` in train.py:8" in verdict[0].action
+            pinned = "`DataLoader(…, num_workers=1, pin_memory=True)` in train.py:8"
+            assert pinned in verdict[0].action
             assert verdict[0].regain_percent == (5.0, 10.0)
+
+    def test_with_workers_pinning_is_enough(self):
+        action = found(copies_from_pageable_memory, self.made(60.0, num_workers=2)).action
+        assert "`DataLoader(…, pin_memory=True)` in train.py:8" in action
 
     @pytest.mark.parametrize(("busy", "count"), [(90.0, 1), (90.1, 0), (100.0, 0)])
     def test_a_copy_that_waits_for_work_on_the_gpu_is_no_loss(self, busy, count):
@@ -116,6 +127,96 @@ class TestWaitsForDevice:
 
     def test_without_a_gpu_there_is_nothing_to_wait_for(self):
         assert judged(waits_for_device, watched(process(waiting(60.0)))) == []
+
+
+class TestDuringTheSteps:
+    """A program that starts for 60 s, and makes steps for 40 s."""
+
+    @staticmethod
+    def made(busy_s, *, first_s=160.0, last_s=200.0, started_s=100.0, waits_s=30.0):
+        # 60 time bins: 3 for 5 s.
+        busy = repeated((0.0, 36), (100.0, 3 * busy_s // 5), (0.0, 24 - 3 * busy_s // 5))
+        progress = [Progress(steps=401, first_s=first_s, last_s=last_s)]
+        made = scenario(NodePart(NODE, started_s=started_s, gpus=[gpu(busy)]), elapsed_s=100.0)
+        main = process(waiting(waits_s), progress=progress)
+        return made[0], msgspec.structs.replace(made[1], program=program_of([main]))
+
+    @pytest.mark.parametrize(("busy_s", "count"), [(40, 0), (35, 0), (20, 1)])
+    def test_a_gpu_that_works_while_there_are_steps_is_no_loss(self, busy_s, count):
+        verdict = judged(waits_for_device, self.made(busy_s))
+        assert len(verdict) == count
+        if verdict:
+            assert "busy only 50 % of the time during the steps" in verdict[0].sentence
+            assert figures(verdict[0])["GPU busy during the steps"] == pytest.approx(50.0)
+            # Idle for half of 40 s, of a process of 100 s.
+            assert verdict[0].regain_percent == pytest.approx((0.0, 20.0))
+
+    @pytest.mark.parametrize(
+        "unknown", [{"started_s": None}, {"first_s": 198.5}, {"first_s": 900.0, "last_s": 950.0}]
+    )
+    def test_the_whole_run_counts_if_the_steps_are_unknown_or_few(self, unknown):
+        verdict = found(waits_for_device, self.made(40, **unknown))
+        assert "busy only 40 % of the time: the program" in verdict.sentence
+        assert figures(verdict)["GPU busy, mean"] == 40.0
+
+    def test_a_low_use_of_the_whole_run_is_then_the_start(self):
+        action = found(gpu_low_use, self.made(40)).action
+        assert "The GPU is busy while the program makes steps." in action
+        assert "num_workers" not in action
+
+
+class TestHostBound:
+    IN_TORCH = of_library("torch/nn/functional.py", "relu"), own("relu(x)", 41)
+    IN_FORWARD = own("x * 1.01", 42), of_library("torch/nn/modules/module.py", "Module._call_impl")
+    OF_TORCH = (own("torch.linalg.solve(a, b)", 43),)
+    BACKWARD = of_library("torch/_tensor.py", "Tensor.backward"), own("loss.backward()", 44)
+    IN_NUMPY = of_library("numpy/lib/recfunctions.py", "stack_arrays"), own("stack(x)", 45)
+    ALONE = (own("total += x", 46),)
+
+    @staticmethod
+    def made(*stacks, busy=20.0, **torch):
+        facts = {"devices": ["cuda:0"], **torch}
+        return on_gpus(process(*stacks, torch=facts), busy=busy)
+
+    @pytest.mark.parametrize(
+        ("frames", "state", "count"),
+        [
+            (IN_TORCH, State.PYTHON, 1),
+            (IN_FORWARD, State.PYTHON, 1),
+            (OF_TORCH, State.PYTHON, 1),
+            (BACKWARD, State.THREADS, 1),
+            (BACKWARD, State.LOCK, 1),
+            (OF_TORCH, State.NATIVE, 0),  # one long call
+            (IN_TORCH, State.THREADS, 0),  # it computes on cores
+            (IN_NUMPY, State.PYTHON, 0),
+            (ALONE, State.PYTHON, 0),
+        ],
+    )
+    def test_what_starts_kernels(self, frames, state, count):
+        assert len(judged(host_bound, self.made(seen(frames, 60.0, state)))) == count
+
+    @pytest.mark.parametrize(("starts_s", "count"), [(49.9, 0), (50.1, 1)])
+    def test_threshold(self, starts_s, count):
+        verdict = judged(host_bound, self.made(seen(self.IN_FORWARD, starts_s, State.PYTHON)))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].severity is Severity.CRITICAL
+            assert verdict[0].regain_percent == pytest.approx((0.0, 50.1))
+            assert "train.py:42" in str(figures(verdict[0]))
+
+    @pytest.mark.parametrize(("busy", "count"), [(0.0, 0), (0.1, 1), (49.9, 1), (50.0, 0)])
+    def test_threshold_of_the_gpu(self, busy, count):
+        made = self.made(seen(self.IN_FORWARD, 60.0, State.PYTHON), busy=busy)
+        assert len(judged(host_bound, made)) == count
+
+    def test_not_for_a_model_on_cores_or_without_a_gpu(self):
+        stack = seen(self.IN_FORWARD, 60.0, State.PYTHON)
+        assert judged(host_bound, self.made(stack, devices=["cpu"])) == []
+        assert judged(host_bound, watched(process(stack))) == []
+
+    def test_abstains_where_the_gpu_was_not_seen(self):
+        made = self.made(seen(self.IN_FORWARD, 60.0, State.PYTHON), busy=UNSUPPORTED)
+        assert isinstance(judged(host_bound, made), Abstention)
 
 
 class TestTooSmall:

@@ -204,7 +204,7 @@ class TestSmallBatches:
     @pytest.mark.parametrize("active", [UNSUPPORTED, 40.0])
     def test_threshold_of_the_time_where_they_do_not_tell(self, busy, active, count):
         # They are not asked where the GPU was at work for half of the time or less.
-        half = repeated((busy, 30), (0.0, 30))
+        half = repeated((busy, 15), (0.0, 30), (busy, 15))
         made = self.made(gpus=[small(half, gpu_sm_active_percent=active)])
         assert len(judged(batch_small, made)) == count
 

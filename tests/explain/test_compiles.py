@@ -145,7 +145,9 @@ class TestLarge:
         ],
     )
     def test_names_the_cache_of_the_library(self, libraries, names):
-        compiled = process(seen((of_library("torch/_inductor/compile_fx.py", "x"), CALL), 60.0))
+        compiled = process(
+            seen((of_library("torch/_inductor/compile_fx.py", "compile_fx"), CALL), 60.0)
+        )
         one = msgspec.structs.replace(compiled, libraries=libraries)
         action = found(fixed_costs_dominate, watched(one)).action
         assert [name for name in ("TORCHINDUCTOR", "JAX_COMP") if name in action] == names

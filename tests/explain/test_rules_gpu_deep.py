@@ -71,9 +71,15 @@ class TestMultiprocessors:
         busy, active = repeated((0.0, 24), (95.0, 36)), repeated((0.0, 24), (90.0, 36))
         assert judged(gpu_sm_low, one(busy=busy, gpu_sm_active_percent=active)) == []
 
-    @pytest.mark.parametrize(("working", "count"), [(30, 0), (31, 1)])
+    @pytest.mark.parametrize(("working", "count"), [(15, 0), (16, 1)])
     def test_a_gpu_that_hardly_worked_is_left_to_other_rules(self, working, count):
-        busy = repeated((95.0, working), (0.0, 60 - working))
+        busy = repeated((0.0, 50 - working), (95.0, working), (0.0, 10))
+        made = one(busy=busy, gpu_sm_active_percent=20.0)
+        assert len(judged(gpu_sm_low, made)) == count
+
+    @pytest.mark.parametrize(("pause", "count"), [(20, 0), (19, 1)])
+    def test_a_gpu_with_long_pauses_is_left_to_other_rules(self, pause, count):
+        busy = repeated((0.0, 40 - pause), (95.0, 10), (0.0, pause), (95.0, 10))
         made = one(busy=busy, gpu_sm_active_percent=20.0)
         assert len(judged(gpu_sm_low, made)) == count
 
@@ -104,8 +110,8 @@ class TestMultiprocessors:
         seen = repeated((1.0, 29), (None, 31))
         made = one(busy=busy, gpu_sm_active_percent=seen)
         assert isinstance(judged(gpu_sm_low, made), Abstention)
-        seen = [*repeated((1.0, 29)), 1.0, *repeated((None, 30))]
-        busy = repeated((0.0, 30), (None, 1), (95.0, 29))
+        seen = [*repeated((1.0, 45)), 1.0, *repeated((None, 14))]
+        busy = repeated((0.0, 45), (None, 1), (95.0, 14))
         assert judged(gpu_sm_low, one(busy=busy, gpu_sm_active_percent=seen)) == []
 
 

@@ -42,6 +42,7 @@ def test_shipped_thresholds_have_units_and_sources():
 def test_a_rule_sees_its_own_and_everyones_thresholds():
     assert set(load_policy().of("out_of_memory")) == {
         "at_work_percent",
+        "at_work_run_percent",
         "at_work_time_percent",
         "batches_min",
         "covered_percent_min",

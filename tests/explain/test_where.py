@@ -41,6 +41,24 @@ JAX_CALL = [
     library("jax/_src/profiler.py", function="annotate_function.<locals>.wrapper"),
     library("jax/_src/pjit.py", function="_pjit_call_impl_python"),
 ]
+CACHE = "/tmp/torchinductor_ann/dh/cdh4tajnsp2qw2cidmrfirhdnmdqqxlxi5zdba7gqfma7xzc6rdi.py"
+COMPILED = [  # as PyTorch 2.13 runs what it has compiled
+    Frame(CACHE, "Runner.call", 152, "extern_kernels.addmm(primals_11, buf7)"),
+    library("torch/_inductor/output_code.py", function="CompiledFxGraph.__call__"),
+    library("torch/_functorch/_aot_autograd/runtime_wrappers.py", function="runtime_wrapper"),
+    library("torch/_functorch/aot_autograd.py", function="aot_module_simplified.<locals>.forward"),
+    library("torch/_dynamo/eval_frame.py", function="DisableContext.__call__.<locals>._fn"),
+    library("torch/_dynamo/eval_frame.py", function="_TorchDynamoContext.__call__.<locals>._fn"),
+]
+COMPILES = [
+    library("torch/_dynamo/convert_frame.py", function="ConvertFrame.__call__"),
+    own("c(x)"),
+]
+SMALL_STEP = [
+    library("torch/optim/optimizer.py", function="Optimizer.zero_grad"),
+    library("torch/_dynamo/eval_frame.py", function="DisableContext.__call__.<locals>._fn"),
+    library("torch/_compile.py", function="_disable_dynamo.<locals>.inner"),
+]
 JAX_LOWER = [library(PXLA, function="lower_sharding_computation"), *JAX_CALL[2:]]
 
 
@@ -61,7 +79,30 @@ JAX_LOWER = [library(PXLA, function="lower_sharding_computation"), *JAX_CALL[2:]
         (seen(library("jax/_src/compiler.py"), *JAX_LOWER, own("update(net, x)")), Doing.COMPILING),
         (seen(*JAX_LOWER, own("update(net, x)")), Doing.COMPILING),
         (seen(library("torch/distributed/distributed_c10d.py")), Doing.COMMUNICATING),
-        (seen(library("torch/_inductor/compile_fx.py")), Doing.COMPILING),
+        (seen(*COMPILED, own("c(x)")), Doing.NATIVE),
+        (seen(*COMPILED, own("c(x)"), state=State.PYTHON), Doing.PYTHON),
+        (
+            seen(library("torch/_inductor/codecache.py", function="write"), *COMPILES),
+            Doing.COMPILING,
+        ),
+        (seen(library("torch/_inductor/compile_fx.py", function="compile_fx")), Doing.COMPILING),
+        (
+            seen(library("torch/_inductor/codecache.py", function="CompiledFxGraph.__call__")),
+            Doing.NATIVE,
+        ),
+        (
+            seen(library("torch/_functorch/vmap.py", function="vmap_impl"), own("f(x)")),
+            Doing.NATIVE,
+        ),
+        (seen(*SMALL_STEP, own("optimizer.zero_grad()")), Doing.NATIVE),
+        (
+            seen(library("triton/runtime/jit.py", function="JITFunction.run"), own("add(x)")),
+            Doing.NATIVE,
+        ),
+        (
+            seen(library("triton/compiler/compiler.py", function="compile"), own("add(x)")),
+            Doing.COMPILING,
+        ),
         (seen(own("torch.save(net.state_dict(), path)")), Doing.SAVING),
         (seen(library("torch/serialization.py", function="save")), Doing.SAVING),
         (seen(library("torch/serialization.py", function="load")), Doing.NATIVE),

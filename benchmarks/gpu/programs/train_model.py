@@ -13,8 +13,8 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -117,26 +117,25 @@ def main(name: str, seconds: float, *, watched: bool) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     spent_s: dict[str, float] = {}
 
-    def do(kind: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    @contextmanager
+    def part(kind: str) -> Iterator[None]:
         began_s = time.perf_counter()
         with torch.profiler.record_function(f"part: {kind}") if watched else nullcontext():
-            result = call(*arguments)
+            yield
         spent_s[kind] = spent_s.get(kind, 0.0) + time.perf_counter() - began_s
-        return result
-
-    def update() -> None:
-        optimizer.step()
-        optimizer.zero_grad()
-
-    def loss_of(batch: torch.Tensor) -> torch.Tensor:
-        return nn.functional.cross_entropy(model(batch), wanted)
 
     def step() -> None:
-        batch = do("copy", host.to, DEVICE)  # part: copy
-        loss = do("forward", loss_of, batch)  # part: forward
-        do("backward", loss.backward)  # part: backward
-        do("optimizer", update)  # part: optimizer
-        do("item", loss.item)  # part: item
+        with part("copy"):
+            batch = host.to(DEVICE)  # part: copy
+        with part("forward"):
+            loss = nn.functional.cross_entropy(model(batch), wanted)  # part: forward
+        with part("backward"):
+            loss.backward()  # part: backward
+        with part("optimizer"):
+            optimizer.step()  # part: optimizer
+            optimizer.zero_grad()  # part: optimizer
+        with part("item"):
+            loss.item()  # part: item
 
     began_s = time.perf_counter()
     step()  # compiles

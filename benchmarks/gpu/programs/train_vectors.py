@@ -30,7 +30,7 @@ class Batches(Dataset):
 
 
 class Perceptron(nn.Module):
-    """Layers of one width; it may look at each layer's mean, or add in many small steps."""
+    """Layers of one width; it may look at each layer's values, or add in many small steps."""
 
     def __init__(self, width: int, depth: int, *, looks: bool, pieces: int) -> None:
         super().__init__()
@@ -45,6 +45,8 @@ class Perceptron(nn.Module):
             vectors = torch.relu(layer(vectors))
             if self.looks:
                 self.means.append(vectors.mean().item())
+                self.means.append(vectors.std().item())
+                self.means.append(vectors.amax().item())
         for _ in range(self.pieces):
             vectors = vectors * 1.0001
         return self.last(vectors)
@@ -58,7 +60,7 @@ def batches(options: argparse.Namespace, device: torch.device) -> Iterator[list[
         while True:
             yield from kept
     pin = options.pin and device.type == "cuda"
-    loader = DataLoader(data, batch_size=None, pin_memory=pin)
+    loader = DataLoader(data, batch_size=None, pin_memory=pin, num_workers=options.workers)
     while True:
         for vectors, targets in loader:
             yield [part.to(device, non_blocking=pin) for part in (vectors, targets)]
@@ -71,7 +73,8 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=2)
     parser.add_argument("--data", choices=["loader", "device"], default="device")
     parser.add_argument("--pin", action="store_true")
-    parser.add_argument("--look", action="store_true", help="at the mean of each layer")
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--look", action="store_true", help="at the values of each layer")
     parser.add_argument("--pieces", type=int, default=0, help="small operations in each step")
     parser.add_argument("--graph", action="store_true", help="capture a step, and replay it")
     parser.add_argument("--tf32", action="store_true")

@@ -182,8 +182,9 @@ class RuleContext:
     def at_work(self, place: NodeGpu, metric: str) -> float | None:
         """Return a gauge's mean over the time in which the GPU was at work.
 
-        None if the GPU was at work for too little of the time. None, and noted, if the gauge is
-        missing. Without a busy share, as on a MIG instance, all of the time counts.
+        None if the GPU was at work for too little of the time from its first work to its last, or
+        of the whole run: a program's start is no work. None, and noted, if the gauge is missing.
+        Without a busy share, as on a MIG instance, all of the time counts.
         """
         busy = place.gpu.series.get("gpu_busy_percent", [])
         count = len(busy) - busy.count(None)
@@ -191,7 +192,7 @@ class RuleContext:
         bins = [bin_ for bin_, share in enumerate(busy) if share is not None and share >= least]
         if not count:
             bins = list(range(self.summary.bin_count))
-        elif 100 * len(bins) <= self.limit("at_work_time_percent") * count:
+        elif not self._is_mostly_at_work(busy, bins, count):
             return None
         series = self.series(place, metric)
         if series is None:
@@ -200,6 +201,13 @@ class RuleContext:
         unseen = Missing(Reason.UNRECORDED, "this signal was not recorded while the GPU was busy")
         mean = fmean(values) if values else unseen
         return self.figure(place, METRICS_BY_NAME[metric].label, mean)
+
+    def _is_mostly_at_work(self, busy: Series, bins: list[int], count: int) -> bool:
+        if 100 * len(bins) <= self.limit("at_work_run_percent") * count:
+            return False
+        between = busy[bins[0] : bins[-1] + 1]
+        recorded = len(between) - between.count(None)
+        return 100 * len(bins) > self.limit("at_work_time_percent") * recorded
 
     def busiest_gpu(self, node: NodeSummary) -> Series | None:
         """Return the busy share of the node's busiest GPU in each time bin (bins,).

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from teho.explain.activities import ActivityTime, loading_activity
 from teho.explain.context import Located, RuleContext
 from teho.explain.loader_words import loader_call
 from teho.explain.places import NodeGpu
+from teho.explain.step import offset_s
 from teho.model.finding import Certainty, Evidence, Severity
 from teho.model.missing import Missing
 from teho.model.program import Doing, MainProcess, Part
@@ -17,6 +20,7 @@ from teho.model.watched import Frame, Loader, Wait
 from teho.units import format_bytes
 
 __all__ = [
+    "GpuUse",
     "ProgramContext",
     "Waiting",
     "data_bytes",
@@ -30,10 +34,27 @@ __all__ = [
 
 _NEAR_PERCENT = 5.0
 _MOST_LINES = 2
+_LEAST_BINS = 3
+"""Time bins of the steps from which on their mean is used instead of the mean of the run."""
 _MOST = 0.5
 """Share of a time from which a known activity is named."""
 _SLEEPING = "sleeping"
 """The activity of a program that sleeps, by its name in activities.toml."""
+
+
+class GpuUse(NamedTuple):
+    """How busy the busiest GPU beside a process was, while the process made steps."""
+
+    busy_percent: float
+    idle_percent: float
+    """Time in which the GPU was idle during the steps, as a share of the process's time."""
+    during: str
+    """` during the steps`, to follow a figure; empty if the steps are not known."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """The busy share, with its name."""
+        return Evidence(f"GPU busy{self.during or ', mean'}", self.busy_percent, "%")
 
 
 class Waiting(NamedTuple):
@@ -133,10 +154,38 @@ class ProgramContext(RuleContext):
         """Return the GPUs of a process's node: it is not known which GPUs the process uses."""
         return [gpu for gpu in self.gpus if gpu.node.name == main.process.node]
 
-    def gpu_busy_percent(self, main: MainProcess) -> float | None:
-        """Return the mean busy share of the busiest GPU of a process's node; None if unknown."""
-        means = [self.mean(gpu, "gpu_busy_percent") for gpu in self.gpus_beside(main)]
-        return max((mean for mean in means if mean is not None), default=None)
+    def gpu_use(self, main: MainProcess) -> GpuUse | None:
+        """Return how busy the busiest GPU of a process's node was; None, and noted, if unknown.
+
+        During the steps: a GPU has no work while a program starts, and in a short run the start
+        takes much of the time. If the steps are not known, the whole run counts.
+        """
+        gpus = self.gpus_beside(main)
+        means = [mean for gpu in gpus if (mean := self.mean(gpu, "gpu_busy_percent")) is not None]
+        if not means:
+            return None
+        bins = self._stepping(main)
+        series = [gpu.gpu.series.get("gpu_busy_percent", []) for gpu in gpus]
+        inside = [
+            [one for one in each[bins.start : bins.stop] if one is not None] for each in series
+        ]
+        stepping = [fmean(values) for values in inside if len(values) >= _LEAST_BINS]
+        if len(stepping) < len(means):
+            return GpuUse(max(means), 100 - max(means), "")
+        busy, wall_s = max(stepping), main.process.wall_s
+        idle_s = (1 - busy / 100) * len(bins) * self.summary.bin_s
+        return GpuUse(busy, min(100.0, 100 * idle_s / wall_s), " during the steps")
+
+    def _stepping(self, main: MainProcess) -> range:
+        """Return the time bins between the first and the last step; empty if they are unknown."""
+        node, progress = self.run.node(main.process.node), main.process.progress
+        if node is None or node.started_s is None or not progress:
+            return range(0)
+        # From the monotonic clock of the node to the time of the run.
+        shift_s = offset_s(self.run, node) - node.started_s
+        first = (progress[0].first_s + shift_s) / self.summary.bin_s
+        last = (progress[-1].last_s + shift_s) / self.summary.bin_s
+        return range(max(0, math.ceil(first)), min(self.summary.bin_count, math.floor(last)))
 
     def gpu_memory_bytes(self, main: MainProcess) -> tuple[float, float] | None:
         """Return the peak and the size of the fullest GPU memory of a process's node.

@@ -49,6 +49,11 @@ _EVERY_RULE = {
         "bin, Teho counts this time bin as waiting",
     ),
     "at_work_time_percent": MOST_OF_THE_TIME,
+    "at_work_run_percent": chosen(
+        25.0,
+        "%",
+        "if a GPU is at work for less than a quarter of the run, other findings matter more",
+    ),
     "lost_percent": Threshold(
         10.0,
         "%",

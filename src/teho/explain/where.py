@@ -50,7 +50,16 @@ _BY_PLACE = (
     (
         Doing.COMPILING,
         re.compile(
-            r"torch/_(dynamo|inductor|functorch)/|jax/_src/compiler|numba/core/|cupy/cuda/compiler"
+            # Without the functions of the same folders that call compiled code, and `torch.func`.
+            r"torch/_dynamo/(convert_frame|symbolic_convert|output_graph)\.py"
+            r"|torch/_inductor/(graph|scheduler|lowering|async_compile|cpp_builder)\.py"
+            r"|torch/_inductor/(codegen|fx_passes|kernel|pattern_matcher)[/.]"
+            r"|torch/_inductor/compile_fx\.py:(.*\.)?\w*(compile|compiler|compile_fx\w*)$"
+            r"|torch/_inductor/codecache\.py:(?!CompiledFxGraph\.(__call__|_run_from_cache)$)"
+            r"|torch/_inductor/runtime/(compile_tasks|autotune_\w+)\.py"
+            r"|torch/_inductor/runtime/triton_heuristics\.py:.*(precompile|autotune|bench)\w*$"
+            r"|triton/compiler/|triton/runtime/autotuner\.py:.*bench"
+            r"|jax/_src/compiler|numba/core/|cupy/cuda/compiler"
             # Without the functions that call compiled code or copy its arguments.
             r"|jax/_src/interpreters/"
             r"(?!pxla\.py:((\w+\.)?(__)?call(__)?|_?shard_\w+|batched_device_put)\b)"

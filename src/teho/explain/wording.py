@@ -9,6 +9,7 @@ from teho.model.watched import is_for_cpus
 from teho.units import format_quantity
 
 __all__ = [
+    "FEWER_KERNELS",
     "MOST_NAMED",
     "blind_tensorflow",
     "blind_torch",
@@ -24,6 +25,13 @@ __all__ = [
 
 MOST_NAMED = 4
 """Number of places that a sentence names before `and 12 more`."""
+
+FEWER_KERNELS = (
+    'Launch fewer kernels: `torch.compile(model, mode="reduce-overhead")` joins kernels and '
+    "replays them as a CUDA graph. In JAX, put `jax.jit` around the whole step to launch fewer "
+    "kernels."
+)
+"""Advice for programs that launch many small kernels."""
 
 
 def joined(names: Sequence[str]) -> str:

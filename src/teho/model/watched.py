@@ -26,6 +26,8 @@ __all__ = [
 _LIBRARY = re.compile(
     r"^<(frozen |python>$|thread>$|string>$|__array_)"
     r"|/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/"
+    # Code that torch.compile has written into its cache, and Triton into its own.
+    r"|/torchinductor_[^/]+/|/[a-z0-9]{2}/c[a-z0-9]{51}\.py$|/\.triton/cache/"
 )
 
 

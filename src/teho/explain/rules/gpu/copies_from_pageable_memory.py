@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from teho.explain.loader_words import loader_call
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
-from teho.model.program import Doing
+from teho.model.program import Doing, MainProcess
+from teho.model.watched import Loader
 
 RANK = 220
 SEVERITY = "critical, warning"
@@ -19,12 +20,12 @@ def judge(context: ProgramContext) -> Findings:
         loader = main.feed.loader
         if loader is None or loader.settings.get("pin_memory", True):
             continue
-        busy = context.gpu_busy_percent(main)
-        if busy is None:
+        gpu = context.gpu_use(main)
+        if gpu is None:
             continue
         # A copy from such memory begins when all earlier work on the GPU is done: most of its
         # time may be waiting for a GPU that works.
-        share = min(copying, 100 - busy)
+        share = min(copying, gpu.idle_percent)
         if not context.is_loss(share / 100 * main.process.wall_s, main):
             continue
         context.forget_lacks()
@@ -34,13 +35,25 @@ def judge(context: ProgramContext) -> Findings:
             share_percent=share,
             evidence=(
                 Evidence("copying to the device", copying, "%"),
-                Evidence("GPU busy, mean", busy, "%"),
+                gpu.evidence,
             ),
             action=(
-                f"Pin the batches, {loader_call(loader, pin_memory=True)}, and copy them while "
+                f"Pin the batches, {loader_call(loader, **_settings(context, main, loader))}, and "
+                "copy them while "
                 'the program works: `x.to("cuda", non_blocking=True)`.'
             ),
             regain_percent=(share / 2, share),
             lines=main.lines(Doing.COPYING),
         )
         return
+
+
+def _settings(context: ProgramContext, main: MainProcess, loader: Loader) -> dict[str, object]:
+    """Return the settings that help: without workers, the main thread itself pins each batch.
+
+    On an H200, this made a program with batches of 256 MiB slower (docs/gpu.md).
+    """
+    if loader.settings.get("num_workers") != 0:
+        return {"pin_memory": True}
+    workers = context.best_workers(context.waiting_of(main, loader))
+    return {"num_workers": workers, "pin_memory": True}

@@ -36,11 +36,11 @@ def judge(context: ProgramContext) -> Findings:
         transfer_s = main.feed.wait_s + main.seconds(Doing.COPYING)
         if loader.settings.get("is_iterable") or not context.is_loss(transfer_s, main):
             continue
-        busy = context.gpu_busy_percent(main)
-        if busy is None:
+        gpu = context.gpu_use(main)
+        if gpu is None:
             continue
         # Time in which the GPU works is not lost.
-        share = min(100 * transfer_s / wall_s, 100 - busy)
+        share = min(100 * transfer_s / wall_s, gpu.idle_percent)
         if not context.is_loss(share / 100 * wall_s, main):
             continue
         size = context.figure(node, "size of all samples", data_bytes(main) or _UNSEEN)
@@ -61,7 +61,7 @@ def judge(context: ProgramContext) -> Findings:
             evidence=(
                 Evidence("waiting for data", 100 * main.feed.wait_s / wall_s, "%"),
                 Evidence("copying to the device", main.percent(Doing.COPYING), "%"),
-                Evidence("GPU busy, mean", busy, "%"),
+                gpu.evidence,
                 Evidence("all samples", float(size), "bytes"),
                 Evidence("GPU memory, always free", free, "bytes"),
             ),

@@ -7,7 +7,7 @@ from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
-from teho.explain.wording import span
+from teho.explain.wording import FEWER_KERNELS, span
 
 RANK = 390
 SEVERITY = "warning"
@@ -55,12 +55,7 @@ def judge(context: RuleContext) -> Findings:
             *gauges(gpus, "gpu_sm_active_percent"),
         ),
         judged_by=["time_percent", "busy_percent", "sm_active_percent"],
-        action=(
-            "Give each kernel more work, with a larger `batch_size`. Launch fewer kernels: "
-            '`torch.compile(model, mode="reduce-overhead")` joins kernels and replays them as a '
-            "CUDA graph. In JAX, put `jax.jit` around the whole step to launch fewer kernels."
-            f"{waits}"
-        ),
+        action=(f"Give each kernel more work, with a larger `batch_size`. {FEWER_KERNELS}{waits}"),
         subjects=gpus,
     )
 

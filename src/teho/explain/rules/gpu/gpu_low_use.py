@@ -7,7 +7,7 @@ from operator import le, lt
 from teho.explain import advice
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
-from teho.explain.rule import Findings, RuleContext, Severity, Threshold
+from teho.explain.rule import Findings, ProgramContext, Severity, Threshold, chosen
 
 RANK = 320
 SEVERITY = "critical, warning, remark"
@@ -29,10 +29,13 @@ THRESHOLDS = {
         "Jobstats, a job report tool, shows a job in red if the mean use of its GPUs is 15 % or "
         "less",
     ),
+    "busy_during_steps_percent": chosen(
+        80.0, "%", "the same value as good_use: the GPU is used well while the program works"
+    ),
 }
 
 
-def judge(context: RuleContext) -> Findings:
+def judge(context: ProgramContext) -> Findings:
     """Find GPUs with a low mean; Jobstats and CSC use the same levels."""
     yield from compare_with_limits(
         context,
@@ -49,12 +52,23 @@ def judge(context: RuleContext) -> Findings:
     )
 
 
-def _action(context: RuleContext, gpu: NodeGpu) -> str:
+def _action(context: ProgramContext, gpu: NodeGpu) -> str:
     workers = advice.loader_workers(gpu.node.cores, len(gpu.node.gpus))
     fewer = " or fewer GPUs" if len(context.gpus) > 1 else ""
-    return (
+    uses = [use for main in context.mains if (use := context.gpu_use(main)) and use.during]
+    if uses and all(use.busy_percent >= context.limit("busy_during_steps_percent") for use in uses):
+        return (
+            "The GPU is busy while the program makes steps. The rest of the time goes to the "
+            "program's start and end: let one job do more steps, or shorten the start."
+        )
+    waits = any(context.is_loss(main.feed.wait_s, main) for main in context.mains)
+    loading = (
         f"Load data in parallel, `DataLoader(num_workers={workers}, pin_memory=True, "
-        "persistent_workers=True)`. Give the GPU more work at a time, with a larger "
+        "persistent_workers=True)`. "
+    )
+    return (
+        f"{loading if waits or not context.mains else ''}"
+        "Give the GPU more work at a time, with a larger "
         "`batch_size`. If the problem is too small for this GPU, measure the time on CPU "
         f"cores{fewer}: the run may cost less there."
     )

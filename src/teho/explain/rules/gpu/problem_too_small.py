@@ -15,7 +15,10 @@ THRESHOLDS = {
     "model_mib": chosen(10.0, "MiB", "a model of this size fits into the caches of a CPU"),
     "busy_percent": Threshold(50.0, "%", "the same threshold as gpu_low_use"),
 }
-MUTES = ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small")
+MUTES = (
+    *("waits_for_device", "host_bound", "gpu_launch_bound"),
+    *("gpu_low_use", "python_bound", "batch_small"),
+)
 MUTES_BECAUSE = "this finding says why the GPU has little work: the problem is small"
 
 
@@ -30,18 +33,18 @@ def judge(context: ProgramContext) -> Findings:
         step_ms = 1000 / pace
         if size > context.limit("model_mib") * 1024**2 or step_ms > context.limit("step_ms"):
             continue
-        busy = context.gpu_busy_percent(main)
-        if busy is None or busy >= context.limit("busy_percent"):
+        gpu = context.gpu_use(main)
+        if gpu is None or gpu.busy_percent >= context.limit("busy_percent"):
             continue
         context.forget_lacks()
         yield context.finding(
             Severity.WARNING,
-            f"A step takes only {step_ms:.2g} ms, and the GPU is busy {busy:.0f} % of the time: "
-            "the problem is too small for a GPU.",
+            f"A step takes only {step_ms:.2g} ms, and the GPU is busy {gpu.busy_percent:.0f} % of "
+            f"the time{gpu.during}: the problem is too small for a GPU.",
             evidence=(
                 Evidence("step, mean", step_ms / 1000, "s"),
                 Evidence("model's parameters", float(size), "bytes"),
-                Evidence("GPU busy, mean", busy, "%"),
+                gpu.evidence,
                 *in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.PYTHON, Doing.DEVICE)),
             ),
             action=(

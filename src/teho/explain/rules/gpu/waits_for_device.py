@@ -19,25 +19,26 @@ MUTES_BECAUSE = "this finding says what the program waits for, and the GPU is id
 def judge(context: ProgramContext) -> Findings:
     """Check how long a main thread waited for a GPU that was idle meanwhile."""
     for main, share in context.losses(Doing.DEVICE):
-        busy = context.gpu_busy_percent(main)
+        gpu = context.gpu_use(main)
         # Waiting for a GPU that works is normal.
-        if busy is None or busy >= context.limit("busy_percent"):
+        if gpu is None or gpu.busy_percent >= context.limit("busy_percent"):
             continue
         context.forget_lacks()
         yield context.lost(
             f"The program waited for the GPU {share:.0f} % of the time, but the GPU was busy "
-            f"only {busy:.0f} % of the time: the program and the GPU worked one after the other.",
+            f"only {gpu.busy_percent:.0f} % of the time{gpu.during}: the program and the GPU "
+            "worked one after the other.",
             share_percent=share,
             evidence=(
                 Evidence("waiting for the device", share, "%"),
-                Evidence("GPU busy, mean", busy, "%"),
+                gpu.evidence,
             ),
             action=(
                 "Leave results on the GPU until the end of an epoch: `.item()`, `.cpu()`, "
                 "`print(loss)` and `if loss > x:` each wait until the GPU has finished all "
                 "earlier work. Add up losses as tensors."
             ),
-            regain_percent=(0.0, min(share, 100 - busy)),
+            regain_percent=(0.0, min(share, gpu.idle_percent)),
             lines=main.lines(Doing.DEVICE),
         )
         return

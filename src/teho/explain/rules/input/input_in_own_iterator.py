@@ -64,8 +64,8 @@ def _in_iterators(main: MainProcess) -> tuple[float, LineTimes]:
 def _idle_percent(context: ProgramContext, main: MainProcess) -> float | None:
     """Return the share of the time in which the device was idle; without GPUs, of all cores."""
     if context.gpus_beside(main):
-        busy = context.gpu_busy_percent(main)
-        return None if busy is None else 100 - busy
+        gpu = context.gpu_use(main)
+        return None if gpu is None else gpu.idle_percent
     node = context.node_of(main)
     used = node.cpu_cores_used if node else None
     if node is None or not isinstance(used, float):

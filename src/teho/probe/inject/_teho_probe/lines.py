@@ -27,7 +27,10 @@ _MOST_NAMES_BYTES = 1024**2
 """Maximum size of the folder, which grows with its number of files: 20,000 to 50,000 files."""
 _LONGEST = 400
 """Maximum number of characters of a line of the program."""
-_LIBRARIES = ("/site-packages/", "/dist-packages/", "/_teho_probe/", "/lib/python3.", "<frozen ")
+_LIBRARIES = (
+    *("/site-packages/", "/dist-packages/", "/_teho_probe/", "/lib/python3.", "<frozen "),
+    *("/torchinductor_", "/.triton/cache/"),
+)
 _MOST_STACKS = 20_000
 """Maximum number of different stacks; all further ones count as stack -1."""
 
