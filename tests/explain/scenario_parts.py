@@ -211,7 +211,7 @@ def gpu(busy: Given = 92.0, **signals: Given) -> dict[str, Given]:
         "gpu_fp64_percent": 0.2,
         "gpu_fp32_percent": 18.0,
         "gpu_fp16_percent": 2.0,
-        "gpu_dram_percent": 42.0,
+        "gpu_dram_percent": 42.0 if isinstance(busy, Missing) else times(busy, 42 / 92),
         "gpu_memory_used_bytes": 17.0 * GIB,
         "gpu_power_w": 230.0,
         "gpu_temperature_c": 62.0,

@@ -35,7 +35,7 @@ def importing(wall_s):
     return seen((Frame("<frozen importlib._bootstrap>", "_find_and_load", 1, ""),), wall_s)
 
 
-def small(busy=92.0, **signals):
+def small(busy=100.0, **signals):
     """Return a GPU that is busy with little."""
     return gpu(
         busy, **{"gpu_sm_active_percent": 60.0, "gpu_memory_used_bytes": 6.0 * GIB} | signals
@@ -163,7 +163,7 @@ class TestDataFits:
         assert judged(data_fits_gpu, self.made(fetching(5.0), **facts)) == []
 
     def test_stands_beside_the_cause(self):
-        well = gpu(60.0, gpu_sm_active_percent=90.0)
+        well = gpu(60.0, gpu_sm_active_percent=57.0, gpu_dram_percent=20.0)
         made = self.made(copying(40.0), gpus=[well], pin_memory=False)
         findings, _ = judge_all(*made, load_policy())
         assert [(one.kind, one.regain_percent) for one in findings] == [
@@ -172,7 +172,7 @@ class TestDataFits:
         ]
 
     def test_alone_it_may_give_back_the_time_itself(self):
-        well = gpu(60.0, gpu_sm_active_percent=90.0)
+        well = gpu(60.0, gpu_sm_active_percent=57.0, gpu_dram_percent=20.0)
         findings, _ = judge_all(*self.made(copying(40.0), gpus=[well]), load_policy())
         assert [(one.kind, one.regain_percent) for one in findings] == [
             ("data_fits_gpu", (0.0, 40.0))

@@ -28,7 +28,7 @@ def placed(*gpus, model=H100, **given):
 
 
 def alone(model=H100, **signals):
-    (roofline,), lacking = placed(gpu(95.0, **signals), model=model)
+    (roofline,), lacking = placed(gpu(100.0, **signals), model=model)
     assert lacking is None
     return roofline
 
@@ -66,18 +66,18 @@ class TestFigures:
     def test_a_slice_has_its_own_roofline(self):
         (roofline,), _ = placed(gpu(UNSUPPORTED), model=f"{H100} MIG 1g.10gb")
         assert roofline.peaks.memory_bytes_per_s == pytest.approx(3.35e12 / 8)
-        whole = alone().mean
+        whole = alone(gpu_dram_percent=42.0).mean
         assert roofline.mean.bytes_per_s == pytest.approx(whole.bytes_per_s / 8)
         assert roofline.mean.most_flop_per_s == pytest.approx(whole.most_flop_per_s / 7)
 
     def test_pauses_are_left_out(self):
         """The naive way: the mean of the whole run, with its slow start."""
-        busy, share = repeated((0.0, 20), (95.0, 40)), repeated((0.0, 20), (60.0, 40))
+        busy, share = repeated((0.0, 20), (100.0, 40)), repeated((0.0, 20), (60.0, 40))
         (roofline,), _ = placed(gpu(busy, gpu_dram_percent=share))
         assert roofline.mean.memory_percent == pytest.approx(60.0)
 
     def test_the_mean_of_several(self):
-        gpus = [gpu(95.0, gpu_dram_percent=share) for share in (20.0, 40.0, 60.0)]
+        gpus = [gpu(100.0, gpu_dram_percent=share) for share in (20.0, 40.0, 60.0)]
         (roofline,), _ = placed(*gpus)
         assert [at.memory_percent for _, at in roofline.places] == [20.0, 40.0, 60.0]
         assert roofline.mean.memory_percent == pytest.approx(40.0)
@@ -124,7 +124,7 @@ class TestNone:
          "gpu_fp16_percent"],
     )  # fmt: skip
     def test_a_missing_signal_is_not_zero(self, signal):
-        rooflines, lacking = placed(gpu(95.0, **{signal: NO_GPM}))
+        rooflines, lacking = placed(gpu(100.0, **{signal: NO_GPM}))
         assert rooflines == ()
         assert lacking.kind == "roofline"
         assert lacking.lacked.endswith("of GPU 0 on r01g01: GPM needs a Hopper GPU or newer")
@@ -139,7 +139,7 @@ class TestNone:
     @pytest.mark.parametrize("signals", [IDLE_PIPES, {"gpu_dram_percent": 0.0}])
     def test_without_arithmetic_or_traffic_there_is_no_place(self, signals):
         """Both axes are logarithmic."""
-        rooflines, lacking = placed(gpu(95.0, **signals))
+        rooflines, lacking = placed(gpu(100.0, **signals))
         assert rooflines == ()
         assert "or the memory traffic was zero" in lacking.lacked
 

@@ -41,7 +41,7 @@ UNKNOWN = "NVIDIA GeForce RTX 9090"
 NO_GPM = Missing(Reason.UNSUPPORTED, "GPM needs a Hopper GPU or newer")
 
 
-def one(model=H100, busy=95.0, **signals):
+def one(model=H100, busy=100.0, **signals):
     return scenario(NodePart(gpus=[gpu(busy, **signals)], model=model, gpu_memory_bytes=80 * GIB))
 
 
@@ -81,6 +81,12 @@ class TestMultiprocessors:
     def test_a_gpu_with_long_pauses_is_left_to_other_rules(self, pause, count):
         busy = repeated((0.0, 40 - pause), (95.0, 10), (0.0, pause), (95.0, 10))
         made = one(busy=busy, gpu_sm_active_percent=20.0)
+        assert len(judged(gpu_sm_low, made)) == count
+
+    @pytest.mark.parametrize(("active", "count"), [(55.0, 0), (40.0, 1)])
+    def test_short_pauses_within_a_bin_are_no_idle_multiprocessors(self, active, count):
+        """The naive way takes the mean of the bins, 55 %, of a GPU that pauses each second."""
+        made = one(busy=60.0, gpu_sm_active_percent=active)
         assert len(judged(gpu_sm_low, made)) == count
 
     def test_of_an_idle_gpu_nothing_is_missed(self):
