@@ -207,8 +207,9 @@ class RuleContext:
         if not values:
             mean = Missing(Reason.UNRECORDED, "this signal was not recorded while the GPU was busy")
             return self.figure(place, METRICS_BY_NAME[metric].label, mean)
-        worked = fmean(shares) / 100 if any(shares) else 1.0
-        return min(100.0, fmean(values) / worked)
+        # Drivers report whole per cents.
+        worked_percent = max(1.0, fmean(shares)) if shares else 100.0
+        return min(100.0, 100 * fmean(values) / worked_percent)
 
     def _is_mostly_at_work(self, busy: Series, bins: list[int], count: int) -> bool:
         if 100 * len(bins) <= self.limit("at_work_run_percent") * count:
