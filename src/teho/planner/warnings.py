@@ -192,10 +192,13 @@ def _fair_memory(case: Case) -> Iterator[Advice]:
         return
     if share is None or share.memory is None or case.has_whole_nodes or "memory" in case.automatic:
         return
+    for_each = memory_mib(share.memory) or 0
+    is_capped = case.shape.memory_mib < for_each * case.shape.gpus_per_node
+    limit = f", up to the {format_mib(case.shape.memory_mib)} of the node" if is_capped else ""
     yield Advice(
         kind="memory_is_share",
         sentence="without `--mem`, the job requests the memory that the site intends: "
-        f"{format_mib(memory_mib(share.memory) or 0)} for each GPU; if the program needs less, "
+        f"{format_mib(for_each)} for each GPU{limit}; if the program needs less, "
         "request less with `--mem`",
         source=share.source,
     )

@@ -23,6 +23,12 @@ from teho.show.cells import BUSY_MEANS, quantity
 
 __all__ = ["devices_document"]
 
+_FIRST = frozenset(
+    (
+        *("gpu_busy_percent", "gpu_sm_active_percent", "gpu_tensor_percent"),
+        *("gpu_memory_used_bytes", "gpu_power_w", "gpu_energy_j", "gpu_temperature_c"),
+    )
+)
 _Signals = Mapping[str, Mapping[str, Signal]]
 
 
@@ -39,7 +45,7 @@ def devices_document(survey: Survey) -> Document:
         facts=tuple(_facts(survey)),
         tables=(
             *(_gpus(vendor) for vendor in survey.gpus),
-            *(_signals(title, signals) for title, signals in groups),
+            *(one for title, signals in groups for one in _signals(title, signals)),
         ),
         lists=(
             listing("next", "Next", _next(survey), "first"),
@@ -129,15 +135,25 @@ def _gpu_names(names: Collection[str]) -> str:
     return f"GPU{'' if len(names) == 1 else 's'} {', '.join(listed)}"
 
 
-def _signals(title: str, signals: _Signals) -> Table:
+def _signals(title: str, signals: _Signals) -> Iterator[Table]:
+    """Yield the table of the signals; the few that most users ask for come in a table before."""
     ranges = list(signal_ranges(signals))
+    first = [one for one in ranges if one.metric in _FIRST]
+    others = [one for one in ranges if one.metric not in _FIRST]
+    if first:
+        yield _signal_table("signals", f"Signals of {title}", first, signals)
+    if others:
+        key, more = ("more_signals", "More signals") if first else ("signals", "Signals")
+        yield _signal_table(key, f"{more} of {title}", others, signals)
 
+
+def _signal_table(key: str, title: str, ranges: list[SignalRange], signals: _Signals) -> Table:
     def is_partial(one: SignalRange) -> bool:
         return len(one.devices) < len(signals)
 
     return table(
-        "signals",
-        f"Signals of {title}",
+        key,
+        title,
         ranges,
         column("signal", "Signal", lambda one: METRICS_BY_NAME[one.metric].label),
         column("now", "Now", _range),

@@ -26,12 +26,12 @@ _GRADIENTS = re.compile(
 )
 """Functions that make, change or use gradients."""
 _OTHERS = {
-    "SGD": "The optimizer `SGD` can use it.",
-    "Adagrad": "The optimizer `Adagrad` can use it.",
+    "SGD": "The optimizer `SGD` can use such gradients.",
+    "Adagrad": "The optimizer `Adagrad` can use such gradients.",
 }
 _SPARSE = (
-    "`Adam` and `AdamW` cannot use it: give this table to `torch.optim.SparseAdam`, and the other "
-    "parameters to your optimizer."
+    "`Adam` and `AdamW` cannot use such gradients: give this table to `torch.optim.SparseAdam`, "
+    "and the other parameters to your optimizer."
 )
 
 
