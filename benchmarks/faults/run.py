@@ -50,14 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in range(options.seeds):
             for result in results:
                 _run(result, workshop, seed, with_peer=not options.no_peer and seed == 0)
-        folders = [_RECORDINGS]
-        if options.only is None and not options.quick:
-            say("generated traces of faults that need a GPU")
-            folders.append(home / "traces")
-            subprocess.run(
-                [sys.executable, _HERE / "traces.py", folders[-1], "--but", _RECORDINGS], check=True
-            )
-        recorded = _judge_recordings(workshop, home, folders)
+        recorded = _judge_recordings(workshop, home)
     tables = ["", *confusion(results), "", *details(results), "", *summary(results), recorded]
     print("\n".join(tables))
     if options.write:
@@ -126,10 +119,10 @@ def _measure(result: Result, workshop: Workshop, seed: int, name: str, setting: 
     say(f"{run}: {found.top or 'nothing found'}, {found.steps_per_s:.1f} steps/s")
 
 
-def _judge_recordings(workshop: Workshop, home: Path, folders: Sequence[Path]) -> str:
+def _judge_recordings(workshop: Workshop, home: Path) -> str:
     """Return a sentence: how many recorded faults (FOLDER/RUN, FOLDER/expected.json) are found."""
-    right, wrong, made = 0, [], 0
-    for path in sorted(path for one in folders for path in one.glob("*/expected.json")):
+    right, wrong = 0, []
+    for path in sorted(_RECORDINGS.glob("*/expected.json")):
         expected = json.loads(path.read_bytes())
         (run,) = (entry for entry in path.parent.iterdir() if entry.is_dir())
         copy = home / "recordings" / path.parent.name  # a report writes files beside it
@@ -139,15 +132,10 @@ def _judge_recordings(workshop: Workshop, home: Path, folders: Sequence[Path]) -
         is_right = found == expected["kind"] if "kind" in expected else found != expected["not"]
         right += is_right
         wrong += [] if is_right else [f"{path.parent.name}: {found or 'nothing'}"]
-        made += "made_by" in expected
     if not right and not wrong:
         return "There are none yet."
-    return (
-        f"Teho finds the expected finding in {right} of {right + len(wrong)} recordings"
-        + (f" ({'; '.join(wrong)})" if wrong else "")
-        + f". The program `traces.py` wrote {made} of these recordings without a GPU. The "
-        "recordings of `traces.py` are not measurements."
-    )
+    counted = f"Teho finds the expected finding in {right} of {right + len(wrong)} recordings"
+    return f"{counted} ({'; '.join(wrong)})." if wrong else f"{counted}."
 
 
 def _facts() -> list[str]:

@@ -242,8 +242,10 @@ if TraceML has no class for the fault, or cannot trace the program. For fault 10
 also empty, because the program and TraceML together need more memory than the limit.
 
 Faults 13 to 18 and 20 appear only on a GPU. For these faults, there are recordings in
-`benchmarks/faults/recordings/`. For each recording, a file names the finding that Teho is expected
-to report.
+`benchmarks/faults/recordings/`, of the program with the fault and of the repaired program. For each
+recording, a file names the finding that Teho must report first, or must not report first. After
+these recordings had been made, Teho's rules were changed, and the expected findings of faults 14,
+15, 17 and 20. [On a real GPU](gpu.md) has the first try.
 {recordings}
 """
 
