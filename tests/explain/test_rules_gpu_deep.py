@@ -173,6 +173,14 @@ class TestOccupancy:
         made = one(**{"gpu_sm_occupancy_percent": 20.0, pipe: share})
         assert len(judged(gpu_low_occupancy, made)) == count
 
+    @pytest.mark.parametrize(("share", "count"), [(59.0, 1), (61.0, 0)])
+    def test_a_limit_counts_while_the_gpu_is_busy(self, share, count):
+        """The naive way takes the mean of the whole run, with its start: 31 %."""
+        busy, pipe = repeated((0.0, 30), (100.0, 30)), repeated((0.0, 30), (share, 30))
+        signals = {"gpu_fp32_percent": pipe, "gpu_dram_percent": 5.0, "gpu_tensor_percent": 1.0}
+        made = one(busy=busy, gpu_sm_occupancy_percent=20.0, **signals)
+        assert len(judged(gpu_low_occupancy, made)) == count
+
     def test_multiprocessors_without_work_explain_it(self):
         made = one(gpu_sm_active_percent=60.0, gpu_sm_occupancy_percent=20.0)
         assert kinds_of(made) == ["gpu_sm_low"]

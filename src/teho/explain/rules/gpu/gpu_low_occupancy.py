@@ -68,6 +68,7 @@ def _occupancy(context: RuleContext, gpu: NodeGpu) -> float | None:
     if occupancy == 0:
         # A running kernel has warps. AMD reports only the warps of the job's processes.
         return context.figure(gpu, "SM occupancy", _NONE_SEEN)
-    means = [mean for metric in _LIMITING for _, mean in recorded([gpu], metric)]
-    at_limit = any(mean >= context.limit("limit_percent") for mean in means)
+    known = (metric for metric in _LIMITING if recorded([gpu], metric))
+    means = [context.at_work(gpu, metric) for metric in known]
+    at_limit = any(mean is not None and mean >= context.limit("limit_percent") for mean in means)
     return None if at_limit else occupancy
