@@ -14,7 +14,7 @@ from typing import Union
 from teho.explain.energy import EnergyReadings, weigh
 from teho.explain.judge import judge_all, judge_by
 from teho.explain.policy import load_policy
-from teho.explain.rule import Rule
+from teho.explain.rule import Rule, kind_of
 from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.finding import Abstention, Finding
@@ -382,6 +382,8 @@ def task(
 
 def needs_a_probed_program(rule: Rule) -> bool:
     """Tell whether a rule judges what a program did with its time."""
+    if kind_of(rule) == "gpu_low_use":  # only its advice depends on the program
+        return False
     return inspect.signature(rule.judge).parameters["context"].annotation == "ProgramContext"
 
 

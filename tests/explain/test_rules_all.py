@@ -159,10 +159,7 @@ NEEDS_NOTHING = {
 }  # fmt: skip
 NEEDS_A_POOR_GPU = {"gpu_slow_fp64"}
 FILES = sorted(Path(rules.__file__).parent.glob("*/[!_]*.py"))
-# The advice of gpu_low_use depends on the program, but not its judgement.
-NEEDS_A_PROBED_PROGRAM = {kind_of(rule) for rule in RULES if needs_a_probed_program(rule)} - {
-    "gpu_low_use"
-}
+NEEDS_A_PROBED_PROGRAM = {kind_of(rule) for rule in RULES if needs_a_probed_program(rule)}
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

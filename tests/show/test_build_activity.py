@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from explain.scenario_parts import DEEP, UNSUPPORTED, NodePart, gpu, scenario
 from teho.model.missing import Missing
 from teho.model.run import RunState
@@ -25,7 +27,11 @@ def facts_of(view):
 def test_means_of_everything_that_is_told():
     view = view_of(gpu(80.0, gpu_sm_active_percent=40.0, gpu_tensor_percent=12.5))
     (row,) = table_of(view).rows
-    assert (row["sm_active"], row["tensor"], row["dram"]) == (40.0, 12.5, 42.0)
+    assert (row["sm_active"], row["tensor"], row["dram"]) == (
+        40.0,
+        12.5,
+        pytest.approx(80 * 42 / 92),
+    )
     assert "integer" not in row
     fact = facts_of(view)["gpu_sm_active_percent"]
     assert (fact.label, fact.value, fact.unit, fact.note) == ("SM activity", 40.0, "%", "")

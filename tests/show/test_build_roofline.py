@@ -22,7 +22,7 @@ def view_of(*gpus, model=H100, **given):
 
 
 def roofline_of(model=H100, **signals):
-    (roofline,) = view_of(gpu(95.0, **signals), model=model).rooflines
+    (roofline,) = view_of(gpu(100.0, **signals), model=model).rooflines
     return roofline
 
 
@@ -37,7 +37,7 @@ def test_compute_bound():
         **NO_TENSOR | {"gpu_tensor_percent": 65.0}, gpu_fp32_percent=0.0, gpu_dram_percent=30.0
     )
     assert roofline.sentence == (
-        "compute-bound: tensor cores active 65 % of the time, at most 322 to 643 TFLOP/s, at 320 "
+        "compute-bound: tensor cores active 65 % of the busy time, at most 322 to 643 TFLOP/s, at 320 "
         "to 640 FLOP/byte"
     )
     assert any("precision" in note for note in roofline.notes)
@@ -46,7 +46,7 @@ def test_compute_bound():
 def test_under_both_roofs():
     roofline = roofline_of(**NO_TENSOR, gpu_fp32_percent=8.0, gpu_dram_percent=12.0)
     assert roofline.sentence == (
-        "under both roofs: memory at 12 % of 3.35 TB/s, FP32 pipe active 8.0 % of the time, at "
+        "under both roofs: memory at 12 % of 3.35 TB/s, FP32 pipe active 8.0 % of the busy time, at "
         "13.3 FLOP/byte"
     )
     assert any("latency" in note for note in roofline.notes)

@@ -103,7 +103,9 @@ def _sentence(roofline: Roofline) -> str:
         f"{format_quantity(roofline.peaks.memory_bytes_per_s, 'B/s')}"
     )
     pipe, percent = max(mean.pipe_percent.items(), key=lambda item: item[1])
-    busiest = f"{METRICS_BY_NAME[pipe].label} active {format_quantity(percent, '%')} of the time"
+    busiest = (
+        f"{METRICS_BY_NAME[pipe].label} active {format_quantity(percent, '%')} of the busy time"
+    )
     intensity = between(mean.least_flop_per_byte, mean.most_flop_per_byte, "FLOP/byte")
     if roofline.bound == "memory":
         return f"memory-bound: {memory} at {intensity}"
