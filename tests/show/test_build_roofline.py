@@ -37,8 +37,8 @@ def test_compute_bound():
         **NO_TENSOR | {"gpu_tensor_percent": 65.0}, gpu_fp32_percent=0.0, gpu_dram_percent=30.0
     )
     assert roofline.sentence == (
-        "compute-bound: tensor cores active 65 % of the busy time, at most 322 to 643 TFLOP/s, at 320 "
-        "to 640 FLOP/byte"
+        "compute-bound: tensor cores active 65 % of the busy time, at most 322 to 643 TFLOP/s, "
+        "at 320 to 640 FLOP/byte"
     )
     assert any("precision" in note for note in roofline.notes)
 
@@ -46,8 +46,8 @@ def test_compute_bound():
 def test_under_both_roofs():
     roofline = roofline_of(**NO_TENSOR, gpu_fp32_percent=8.0, gpu_dram_percent=12.0)
     assert roofline.sentence == (
-        "under both roofs: memory at 12 % of 3.35 TB/s, FP32 pipe active 8.0 % of the busy time, at "
-        "13.3 FLOP/byte"
+        "under both roofs: memory at 12 % of 3.35 TB/s, FP32 pipe active 8.0 % of the busy time, "
+        "at 13.3 FLOP/byte"
     )
     assert any("latency" in note for note in roofline.notes)
 
@@ -107,7 +107,7 @@ def test_where_there_is_none_the_reason_is_told():
 
 
 def test_in_text_it_is_a_sentence_and_what_to_know():
-    view = view_of(gpu(**NO_TENSOR, gpu_fp32_percent=42.7, gpu_dram_percent=71.0))
+    view = view_of(gpu(100.0, **NO_TENSOR, gpu_fp32_percent=42.7, gpu_dram_percent=71.0))
     text = render_text(view, width=80, color=False, detail="why")
     assert (
         "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s at 12.0\n"
