@@ -16,7 +16,7 @@ __all__ = ["top_document"]
 
 
 def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] = ()) -> Report:
-    """Return the document of one frame.
+    """Return the document of one frame; without values if the run has ended some time ago.
 
     Args:
         report: on the run until now.
@@ -27,6 +27,8 @@ def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] 
     tables = [_nodes(nodes)]
     if gpus:
         tables.insert(0, _gpus(gpus))
+    if report.state != "running" and all(node.is_silent for node in nodes):
+        tables, notes = [], [f"The run has ended: `teho report {report.run_id}` has its figures."]
     return msgspec.structs.replace(
         report,
         facts=tuple(fact for fact in report.facts if not fact.aside),
