@@ -164,3 +164,22 @@ def test_an_interrupt_leaves_no_command_behind(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(KeyboardInterrupt):
         run(("sleep", "60"))
     assert not Path(f"/proc/{pids[0]}").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Slurm 22.05 and Grid Engine 8.1 outside of a cluster.
+        "squeue: error: fetch_config: DNS SRV lookup failed\n"
+        "squeue: fatal: Could not establish a configuration source",
+        "critical error: Please set the environment variable SGE_ROOT.",
+    ],
+)
+def test_a_machine_outside_of_a_cluster_is_named(text: str):
+    with pytest.raises(RefusedError) as caught:
+        accepted(run(shell(f"echo '{text}' >&2; exit 1")))
+    shown = str(caught.value)
+    assert shown.startswith("the scheduler is not configured on this machine")
+    assert text.splitlines()[-1] in shown
+    assert "DNS" not in shown
+    assert "a login node" in shown

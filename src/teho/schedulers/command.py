@@ -20,6 +20,12 @@ __all__ = ["Completed", "accepted", "reached", "run", "said", "unreachable"]
 _TIMEOUT_S = 60.0
 # Slurm's commands already try for 18 s before they report that the controller does not answer.
 _PAUSE_S = 2.0
+# Errors of commands that are installed on a machine outside of a cluster.
+_UNCONFIGURED = (
+    "Could not establish a configuration source",
+    "Unable to process configuration file",
+    "set the environment variable SGE_ROOT",
+)
 # Errors that disappear without an action: the scheduler was busy or down.
 _TRANSIENT = (
     "Socket timed out",
@@ -140,11 +146,19 @@ def accepted(answer: Completed) -> Completed:
     """Return the answer if the command succeeded.
 
     Raises:
-        RefusedError: it failed; the message has what it printed, unchanged.
+        RefusedError: it failed; the message has what it printed, unchanged. If this machine does
+            not belong to a cluster, the message says so, and has only the last line.
     """
-    if answer.exit_code != 0:
-        raise RefusedError(f"{answer.argv[0]} says: {said(answer)}")
-    return answer
+    if answer.exit_code == 0:
+        return answer
+    text = said(answer)
+    if any(words in text for words in _UNCONFIGURED):
+        raise RefusedError(
+            f"the scheduler is not configured on this machine ({text.splitlines()[-1]})",
+            "a machine of a cluster, such as a login node",
+            "log in to such a machine",
+        )
+    raise RefusedError(f"{answer.argv[0]} says: {text}")
 
 
 class _LateError(NoAnswerError):
