@@ -173,6 +173,7 @@ def test_an_interrupt_leaves_no_command_behind(monkeypatch: pytest.MonkeyPatch):
         "squeue: error: fetch_config: DNS SRV lookup failed\n"
         "squeue: fatal: Could not establish a configuration source",
         "critical error: Please set the environment variable SGE_ROOT.",
+        "error: unable to read qmaster name: the file act_qmaster has zero length",
     ],
 )
 def test_a_machine_outside_of_a_cluster_is_named(text: str):

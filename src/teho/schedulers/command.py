@@ -25,6 +25,7 @@ _UNCONFIGURED = (
     "Could not establish a configuration source",
     "Unable to process configuration file",
     "set the environment variable SGE_ROOT",
+    "unable to read qmaster name",
 )
 # Errors that disappear without an action: the scheduler was busy or down.
 _TRANSIENT = (
