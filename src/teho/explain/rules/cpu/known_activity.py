@@ -140,7 +140,7 @@ def _certainty(activity: Activity) -> Certainty | None:
 
 def _where(time: ActivityTime) -> str:
     """Return the line that led to most of it, and whether it was in other processes."""
-    others = " in its worker processes" if time.in_others else ""
+    others = " in the program's worker processes" if time.in_others else ""
     if not time.lines:
         return others
     frame = time.lines[0][0]

@@ -1,4 +1,4 @@
-"""The GPU waits for the program, which prepares and starts its kernels too slowly."""
+"""The program launches kernels too slowly, so the GPU waits for the next kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANK = 245
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "starting_percent": chosen(
-        50.0, "%", "above this limit, starting work for the GPU takes most of the run time"
+        50.0, "%", "above this limit, Python code and launches of kernels take most of the run time"
     ),
     "busy_percent": Threshold(50.0, "%", "the same threshold as gpu_low_use"),
 }
@@ -30,7 +30,7 @@ _IN_BACKWARD = frozenset((Doing.PYTHON, Doing.NATIVE, Doing.THREADS, Doing.LOCK)
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Find a program whose main thread always starts work for a GPU that is mostly idle."""
+    """Find a program whose main thread always launches kernels, on a GPU that is mostly idle."""
     for main in context.mains if context.gpus else ():
         seconds, lines = _starting(main)
         share = 100 * seconds / context.work_s(main)
@@ -41,12 +41,12 @@ def judge(context: ProgramContext) -> Findings:
             continue
         context.forget_lacks()
         yield context.lost(
-            f"The GPU waited for the program to start work: it was busy {gpu.busy_percent:.0f} % "
-            f"of the time{gpu.during}, and Python code and the start of kernels took "
+            f"The GPU was busy only {gpu.busy_percent:.0f} % of the time{gpu.during}, because the "
+            "program launched kernels too slowly: launches and other Python code took "
             f"{share:.0f} % of the time.",
             share_percent=gpu.idle_percent,
             evidence=(
-                Evidence("Python code and the start of kernels", share, "%"),
+                Evidence("Python code and launches of kernels", share, "%"),
                 gpu.evidence,
             ),
             action=(

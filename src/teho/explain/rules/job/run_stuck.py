@@ -303,7 +303,7 @@ _ACTIONS = {
     ),
     Doing.LOCK: (
         "Two threads that take two locks in different orders wait for each other forever. Always "
-        "take locks in the same order. A process that was forked while another thread held a lock "
+        "take locks in the same order. If a process was forked while another thread held a lock, it "
         "waits forever too: start processes with `spawn`."
     ),
     Doing.PROCESS: (

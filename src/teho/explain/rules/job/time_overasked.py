@@ -53,7 +53,7 @@ def judge(context: RuleContext) -> Findings:
             Evidence("share of the requested time that the job used", 100 * used_s / limit_s, "%"),
         ),
         action=(
-            f"If the job ends when this program ends, request "
+            "If the job has no work after this program, request "
             f"{context.scheduler_advice.time_limit(needed_s)}, "
             f"which is {factor:g} times the time used. Short jobs start sooner."
         ),
