@@ -303,8 +303,8 @@ _ACTIONS = {
     ),
     Doing.LOCK: (
         "Two threads that take two locks in different orders wait for each other forever. Always "
-        "take locks in the same order. If a process was forked while another thread held a lock, it "
-        "waits forever too: start processes with `spawn`."
+        "take locks in the same order. If a process was forked while another thread held a lock, "
+        "it waits forever too: start processes with `spawn`."
     ),
     Doing.PROCESS: (
         "This line waits for another process. Check whether that process still runs, and look for "
