@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from teho.explain.activities import ActivityTime, loading_activity
 from teho.explain.context import Located, RuleContext
 from teho.explain.loader_words import loader_call
-from teho.explain.places import NodeGpu
+from teho.explain.places import NodeGpu, gpus_of
 from teho.explain.step import offset_s
 from teho.model.finding import Certainty, Evidence, Severity
 from teho.model.missing import Missing
@@ -152,7 +153,11 @@ class ProgramContext(RuleContext):
 
     def gpus_beside(self, main: MainProcess) -> list[NodeGpu]:
         """Return the GPUs of a process's node: it is not known which GPUs the process uses."""
-        return [gpu for gpu in self.gpus if gpu.node.name == main.process.node]
+        return self._gpus_by_node.get(main.process.node, [])
+
+    @cached_property
+    def _gpus_by_node(self) -> dict[str, list[NodeGpu]]:
+        return {node.name: list(gpus_of(node)) for node in self.summary.nodes}
 
     def gpu_use(self, main: MainProcess) -> GpuUse | None:
         """Return how busy the busiest GPU of a process's node was; None, and noted, if unknown.
