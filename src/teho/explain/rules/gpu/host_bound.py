@@ -31,13 +31,18 @@ _IN_BACKWARD = frozenset((Doing.PYTHON, Doing.NATIVE, Doing.THREADS, Doing.LOCK)
 
 def judge(context: ProgramContext) -> Findings:
     """Find a program whose main thread always launches kernels, on a GPU that is mostly idle."""
+    lacks_a_gpu = False
     for main in context.mains if context.gpus else ():
+        gpu = context.gpu_use(main)
+        # First, because the stacks of thousands of ranks take seconds.
+        if gpu is not None and not 0 < gpu.busy_percent < context.limit("busy_percent"):
+            continue
         seconds, lines = _starting(main)
         share = 100 * seconds / context.work_s(main)
         if share < context.limit("starting_percent") or not context.is_loss(seconds, main):
             continue
-        gpu = context.gpu_use(main)
-        if gpu is None or not 0 < gpu.busy_percent < context.limit("busy_percent"):
+        if gpu is None:
+            lacks_a_gpu = True
             continue
         context.forget_lacks()
         yield context.lost(
@@ -57,6 +62,8 @@ def judge(context: ProgramContext) -> Findings:
             lines=lines.slowest(),
         )
         return
+    if not lacks_a_gpu:
+        context.forget_lacks()
 
 
 def _starting(main: MainProcess) -> tuple[float, LineTimes]:
