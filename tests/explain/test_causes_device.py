@@ -217,6 +217,8 @@ class TestHostBound:
     def test_abstains_where_the_gpu_was_not_seen(self):
         made = self.made(seen(self.IN_FORWARD, 60.0, State.PYTHON), busy=UNSUPPORTED)
         assert isinstance(judged(host_bound, made), Abstention)
+        made = self.made(seen(self.IN_FORWARD, 20.0, State.PYTHON), busy=UNSUPPORTED)
+        assert judged(host_bound, made) == []
 
 
 class TestTooSmall:
