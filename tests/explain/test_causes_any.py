@@ -439,6 +439,19 @@ class TestWaitsLong:
         waits = process(seen((own("kernels.launch()"),), 62.0, state), torch={"cuda": "12.6"})
         assert len(judged(waits_long, watched(waits, parts=parts))) == count
 
+    @pytest.mark.parametrize(
+        ("state", "share", "count"),
+        [(State.NATIVE, 0.0, 1), (State.SLEEPING, 0.9, 0), (State.NETWORK, 0.9, 0)],
+    )
+    def test_child_processes_that_sleep_wait_for_something_outside(self, state, share, count):
+        main = process(seen((own("pipe.recv()"),), 90.0, State.PROCESS))
+        stacks = (
+            seen((own("answer()"),), 40.0 * share, state),
+            seen((own("f()"),), 40.0 * (1 - share)),
+        )
+        child = process(*stacks, wall_s=40.0, pid=12, parent_pid=10, progress=())
+        assert len(judged(waits_long, watched(main, child, parts=IDLE))) == count
+
     def test_waiting_for_processes_that_use_the_cores_is_no_loss(self):
         assert judged(waits_long, self.made(State.PROCESS, 90.0, BUSY)) == []
 

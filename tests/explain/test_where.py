@@ -190,6 +190,7 @@ def test_the_process_that_works_is_the_one_to_look_at() -> None:
     [
         ("multiprocessing/managers.py", "BaseManager._run_server"),
         ("multiprocessing/pool.py", "worker"),
+        ("socketserver.py", "BaseServer.serve_forever"),
     ],
 )
 def test_a_process_that_serves_its_parent_is_not_the_program(file: str, function: str) -> None:

@@ -170,8 +170,10 @@ def test_an_interrupt_leaves_no_command_behind(monkeypatch: pytest.MonkeyPatch):
     "text",
     [
         # Slurm 22.05 and Grid Engine 8.1 outside of a cluster.
-        "squeue: error: fetch_config: DNS SRV lookup failed\n"
-        "squeue: fatal: Could not establish a configuration source",
+        (
+            "squeue: error: fetch_config: DNS SRV lookup failed\n"
+            "squeue: fatal: Could not establish a configuration source"
+        ),
         "critical error: Please set the environment variable SGE_ROOT.",
         "error: unable to read qmaster name: the file act_qmaster has zero length",
     ],

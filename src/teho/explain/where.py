@@ -105,8 +105,9 @@ _SERVES_ITS_PARENT = re.compile(
     r"multiprocessing/pool\.py:worker$|concurrent/futures/process\.py:_process_worker$"
     r"|loky/process_executor\.py:_process_worker$"
     r"|multiprocessing/managers\.py:(BaseManager\.)?_run_server$"
+    r"|/socketserver\.py:(BaseServer\.)?serve_forever$"
 )
-"""Main function of a worker of a pool, or of a manager of shared objects."""
+"""Main function of a worker of a pool, of a manager of shared objects, or of a server."""
 _POLLING = re.compile(r"joblib/parallel\.py:(Parallel\.)?(_?retrieve|_get_outputs)$")
 """Function that sleeps until a worker process has a result."""
 _WAITS = frozenset((State.LOCK, State.PROCESS, State.NETWORK))
@@ -209,8 +210,8 @@ def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
 
     A launcher such as torchrun waits for its children, and loader workers wait for requests. A
     process that lasted for less than half of the longest one does only a part of the work. If the
-    process is a worker of a pool or a manager of shared objects, the process that created it
-    counts.
+    process is a worker of a pool, a manager of shared objects or a server, the process that created
+    it counts.
     """
     longest_s = max((one.wall_s for one in processes), default=0.0)
     found = max(
@@ -232,5 +233,5 @@ def _serves_its_parent(process: WatchedProcess) -> bool:
     return any(
         _SERVES_ITS_PARENT.search(place_of(frame))
         for seen in process.stacks
-        for frame in seen.frames
+        for frame in seen.own_frames
     )

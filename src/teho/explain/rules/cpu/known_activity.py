@@ -99,8 +99,8 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     )
     regain = (least * share, most * share)
     # Without the steps of a training, reading or sleeping may be what the program is for: the
-    # remark then promises no saving.
-    is_training = bool(main.process.progress)
+    # remark then promises no saving. So may be what a child process does that loads no data.
+    is_training = bool(main.process.progress) and not (time.in_others and not time.in_loading)
     may_be_purpose = activity.may_be_purpose and not is_training
     if is_work:
         may_be_purpose = not is_training or share < context.limit("work_warning_percent")

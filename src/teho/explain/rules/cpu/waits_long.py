@@ -37,6 +37,8 @@ _ADVICE = {
     Doing.LOCK: "Find the thread that holds the lock: `py-spy dump --pid PID` shows all threads. "
     "Hold locks only for short times.",
 }
+_ASLEEP = frozenset((Doing.SLEEPING, Doing.NETWORK))
+"""A child process in these waits for something outside of the program, such as an instrument."""
 _AS_IN_A_DRIVER = frozenset((Doing.LOCK, Doing.SLEEPING))
 
 
@@ -45,7 +47,8 @@ def judge(context: ProgramContext) -> Findings:
 
     Waiting for a process does not count if the program keeps the cores busy. A wait in a known
     activity does not count either, and in a short run the waits of the set-up. A program without
-    known steps is not judged: waiting may be its purpose, for example for a sensor or a server.
+    known steps is not judged: waiting may be its purpose, for example for a sensor or a server. For
+    the same reason, the time for which it waits for child processes that sleep does not count.
     With a GPU, waits for locks and times do not count: in the GPU's driver, a thread waits in the
     same way.
     """
@@ -93,7 +96,18 @@ def _waits_s(context: ProgramContext, main: MainProcess) -> dict[Doing, float]:
             doing = doing_in(main.process, seen)
             if doing in waits and activity_of(seen) is None:
                 waits[doing] += sign * seen.wall_s
+    waits[Doing.PROCESS] *= 1 - _asleep(main)
     return waits
+
+
+def _asleep(main: MainProcess) -> float:
+    """Return the share of the time in which the child processes slept or waited for a network."""
+    total_s = idle_s = 0.0
+    for child in main.children:
+        for seen in child.stacks:
+            total_s += seen.wall_s
+            idle_s += seen.wall_s if doing_in(child, seen) in _ASLEEP else 0.0
+    return idle_s / total_s if total_s else 0.0
 
 
 def _for(doing: Doing) -> str:
