@@ -444,7 +444,7 @@ class TestWaitsLong:
         [(State.NATIVE, 0.0, 1), (State.SLEEPING, 0.9, 0), (State.NETWORK, 0.9, 0)],
     )
     def test_child_processes_that_sleep_wait_for_something_outside(self, state, share, count):
-        main = process(seen((own("pipe.recv()"),), 90.0, State.PROCESS))
+        main = process(seen((own("wait()"),), 90.0, State.PROCESS))
         stacks = (
             seen((own("answer()"),), 40.0 * share, state),
             seen((own("f()"),), 40.0 * (1 - share)),
