@@ -55,7 +55,7 @@ class TestSmallFiles:
         said = {"data read from NFS and Lustre": netfs_bytes} if netfs_bytes else {}
         assert figures(finding).items() >= said.items()
         assert ("data read from NFS and Lustre" in figures(finding)) is bool(netfs_bytes)
-        assert finding.action.startswith("Unpack an archive of the files to the node's own disk")
+        assert finding.action.startswith("At the start of the job, unpack an archive of the files")
 
     def test_in_workers(self):
         below = in_worker()
@@ -169,7 +169,7 @@ class TestSkewed:
         given.settings.clear()
         made = watched(process(fetching(40.0), loaders=[given]))
         assert found(input_skewed, made).action == (
-            "Find the samples that take long, and prepare them before the job."
+            "Find the samples that take long to load, and prepare them before the job."
         )
 
 

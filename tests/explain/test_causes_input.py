@@ -138,16 +138,16 @@ class TestInMainProcess:
             (
                 296.875,
                 1,
-                "; or keep the data in memory: 3.12 GiB fit into the 3.12 GiB that stayed free",
+                ". Or keep the data in memory: they need 3.12 GiB, and 3.12 GiB stayed free",
             ),
             (296.876, 1, ""),
             (
                 290.0,
                 2,
-                "; or keep the data in memory: 3.12 GiB fit into the 5.00 GiB that stayed free",
+                ". Or keep the data in memory: they need 3.12 GiB, and 5.00 GiB stayed free",
             ),
             (294.0, 2, ""),  # each rank has its own
-            (FORBIDDEN, 1, "; or keep the data in memory, if there is room for 3.12 GiB"),
+            (FORBIDDEN, 1, ". Or keep the data in memory, if there is room for 3.12 GiB"),
         ],
     )
     def test_data_may_stay_in_memory_that_was_free(self, rule, peak_gib, ranks, keeping):
@@ -163,7 +163,7 @@ class TestInMainProcess:
         part = NodePart(cores=8, cores_used=4.0, memory_limit=FORBIDDEN)
         made = alone(fetching(60.0), samples=3200, batch_bytes=32 * MIB, parts=[part])
         action = found(input_in_main_process, made).action
-        assert action.endswith("; or keep the data in memory, if there is room for 3.12 GiB.")
+        assert action.endswith(". Or keep the data in memory, if there is room for 3.12 GiB.")
 
     @pytest.mark.parametrize("batch_size", [None, 0])
     def test_unless_it_is_not_known(self, batch_size):

@@ -121,7 +121,7 @@ class TestCoresUnused:
         assert finding.sentence == "The program kept 5.34 of 40 cores busy on r01c01."
         assert finding.action == (
             "Request only 12 cores, which are enough for the busiest time: `--cpus-per-task=12` "
-            "(with one task per node)."
+            "(if each node has one task)."
         )
 
     def test_cores_that_are_used_at_times_are_kept(self):
@@ -139,8 +139,8 @@ class TestCoresUnused:
             ({"SLURM_NTASKS": "40"}, "`--ntasks-per-node=12`."),
             ({"SLURM_NTASKS": "12"}, "`--cpus-per-task=1`."),
             ({"SLURM_NTASKS": "1"}, "`--cpus-per-task=12`."),
-            ({"SLURM_NTASKS": "many"}, "`--cpus-per-task=12` (with one task per node)."),
-            ({"SLURM_NTASKS": "0"}, "`--cpus-per-task=12` (with one task per node)."),
+            ({"SLURM_NTASKS": "many"}, "`--cpus-per-task=12` (if each node has one task)."),
+            ({"SLURM_NTASKS": "0"}, "`--cpus-per-task=12` (if each node has one task)."),
         ],
     )
     def test_the_option_fits_the_number_of_tasks(self, environment, option):

@@ -107,7 +107,7 @@ class TestCpuBusy:
         assert finding.sentence == (
             "The GPU on r01g01 idled 100 % of the time while all the job's cores were busy."
         )
-        assert "`--cpus-per-task=8` (with one task per node)" in finding.action
+        assert "`--cpus-per-task=8` (if each node has one task)" in finding.action
         assert "`DataLoader(num_workers=7)`" in finding.action
 
     def test_one_main_thread(self):

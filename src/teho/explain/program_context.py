@@ -224,7 +224,7 @@ class ProgramContext(RuleContext):
         return max(1, cores // max(1, self.ranks_beside(main)))
 
     def or_keep_data(self, main: MainProcess) -> str:
-        """Return the advice `; or keep the data in memory`, with sizes.
+        """Return the advice `. Or keep the data in memory`, with sizes.
 
         Empty if the process's share of the free memory is too small, or the size is not known.
         """
@@ -233,11 +233,11 @@ class ProgramContext(RuleContext):
             return ""
         free = self.free_bytes(main)
         if free is None:
-            return f"; or keep the data in memory, if there is room for {format_bytes(size)}"
+            return f". Or keep the data in memory, if there is room for {format_bytes(size)}"
         if size > free:
             return ""
-        sizes = f"{format_bytes(size)} fit into the {format_bytes(free)}"
-        return f"; or keep the data in memory: {sizes} that stayed free"
+        sizes = f"they need {format_bytes(size)}, and {format_bytes(free)} stayed free"
+        return f". Or keep the data in memory: {sizes}"
 
     def free_bytes(self, main: MainProcess) -> float | None:
         """Return a process's share of the memory that stayed free; None if it is not known."""

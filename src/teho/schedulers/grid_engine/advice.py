@@ -13,7 +13,7 @@ class GridEngineAdvice(Advice):
     """Advice for Grid Engine."""
 
     time = "`-l h_rt=HH:MM:SS`"
-    later_job = "submit the remaining work as a job without a GPU, `qsub -hold_jid $JOB_ID rest.sh`"
+    later_job = "submit the remaining work as a job without a GPU: `qsub -hold_jid $JOB_ID rest.sh`"
     many_in_one_job = "use a loop in one script instead of one `qsub` for each run"
     more_address_space = (
         "Do not request `-l h_vmem` together with GPUs: it limits the address space, not the "

@@ -14,7 +14,7 @@ class SlurmAdvice(Advice):
 
     time = "`--time=HH:MM:SS`"
     later_job = (
-        "submit the remaining work as a job without a GPU, "
+        "submit the remaining work as a job without a GPU: "
         "`sbatch --dependency=afterok:$SLURM_JOB_ID rest.sh`"
     )
     many_in_one_job = "use a loop in one script instead of one `sbatch` for each run"
@@ -30,8 +30,8 @@ class SlurmAdvice(Advice):
         """Return the options for GPUs, and for nodes if the job needs fewer of them."""
         fewer = "" if nodes is None else f" with `--nodes={nodes}`"
         return (
-            f"request `--gpus-per-node={per_node}`{fewer} (if the script names a GPU type, "
-            f"`--gres=gpu:TYPE:{per_node}`)"
+            f"request `--gpus-per-node={per_node}` (or, if the script names a GPU type, "
+            f"`--gres=gpu:TYPE:{per_node}`){fewer}"
         )
 
     def start_tasks(self, gpus: int) -> str:
@@ -44,7 +44,7 @@ class SlurmAdvice(Advice):
             return f"`--ntasks-per-node={per_node}`"
         each = math.ceil(per_node / (tasks or 1))
         # If the number of tasks is not known, the option is right for one task.
-        return f"`--cpus-per-task={each}`" + ("" if tasks else " (with one task per node)")
+        return f"`--cpus-per-task={each}`" + ("" if tasks else " (if each node has one task)")
 
     def memory(self, needed_gib: float, cores: int) -> str:
         """Return the option for the memory of each node."""

@@ -59,9 +59,9 @@ def judge(context: ProgramContext) -> Findings:
             judged_by=["used_percent"],
             action=(
                 "Find what limits the program to these cores: `os.sched_setaffinity`, `taskset` "
-                "or `numactl` in the script, `OMP_PROC_BIND`, `GOMP_CPU_AFFINITY`, "
-                "`KMP_AFFINITY`, or the launcher. `taskset -cp $$` shows the binding; `srun "
-                "--cpu-bind=none` turns off the binding of Slurm."
+                "or `numactl` in the script, a variable (`OMP_PROC_BIND`, `GOMP_CPU_AFFINITY` or "
+                "`KMP_AFFINITY`), or the launcher. `taskset -cp $$` shows which cores the script "
+                "can use. If Slurm limits the cores, use `srun --cpu-bind=none`."
             ),
             regain_percent=(0.0, binding.lost_percent),
             lines=binding.mains[0].lines(*doings) if binding.mains else (),

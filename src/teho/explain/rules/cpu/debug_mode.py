@@ -51,7 +51,7 @@ def judge(context: ProgramContext) -> Findings:
                     Evidence("setting", what),
                     *([Evidence("storing stacks", stored, "%")] if stored else []),
                 ),
-                action=f"{action} once the error is found.",
+                action=f"{action} when you have found the error.",
                 regain_percent=(0.8 * stored, stored) if stored else None,
             )
 

@@ -48,7 +48,10 @@ def _doubles(main: MainProcess, limit_percent: float) -> tuple[str, Evidence, st
         return (
             "The model's parameters have 64 bits",
             Evidence("64-bit parameters", share, "%"),
-            "convert the model, `model.float()`, and its batches, `torch.from_numpy(x).float()`",
+            (
+                "convert the model with `model.float()`, and the batches with "
+                "`torch.from_numpy(x).float()`"
+            ),
         )
     if main.process.libraries.get("jax", {}).get("x64"):
         return (
@@ -62,7 +65,7 @@ def _doubles(main: MainProcess, limit_percent: float) -> tuple[str, Evidence, st
         return (
             "The data that CuPy copies to the GPU have 64 bits",
             Evidence("64-bit data copied to the GPU", share, "%"),
-            "copy the data as 32-bit numbers, `cupy.asarray(x, dtype=cupy.float32)`",
+            "copy the data as 32-bit numbers: `cupy.asarray(x, dtype=cupy.float32)`",
         )
     return None
 

@@ -57,8 +57,8 @@ def judge(context: ProgramContext) -> Findings:
                 *in_lines(lines.slowest()),
             ),
             action=(
-                "Check that `use_cache=False` is neither in `generate(…)` nor in the model's "
-                "configuration: without the cache, the model computes all earlier tokens again for "
+                "If `use_cache=False` is in `generate(…)` or in the model's configuration, remove "
+                "it: without the cache, the model computes all earlier tokens again for "
                 "each new token. In training mode, gradient checkpointing turns the cache off: "
                 "call `model.eval()` before `generate`."
             ),

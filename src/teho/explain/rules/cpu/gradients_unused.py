@@ -46,10 +46,10 @@ def judge(context: ProgramContext) -> Findings:
             ),
             action=(
                 "If a part of the model is not trained, freeze it: "
-                "`encoder.requires_grad_(False)`. If it is the first part of the model, also "
-                "compute its output without gradients: "
-                "`with torch.no_grad(): features = encoder(x)`. If it must be trained, give its "
-                "parameters to the optimizer."
+                "`encoder.requires_grad_(False)`. If the frozen part is the first part of the "
+                "model, also compute its output without gradients: "
+                "`with torch.no_grad(): features = encoder(x)`. If the part must be trained, give "
+                "its parameters to the optimizer."
             ),
             regain_percent=(share / 2, share),
             lines=lines,

@@ -28,9 +28,9 @@ def judge(context: RuleContext) -> Findings:
         label="samples in which the power cap slowed the GPU",
         further=_power,
         action=(
-            "If the GPU works hard, do nothing. If the limit is below the maker's limit "
-            "(`nvidia-smi -q -d POWER` shows both limits), ask the cluster's support for the "
-            "reason."
+            "If the GPU has much work, it normally reaches its power limit: do nothing. "
+            "`nvidia-smi -q -d POWER` shows the present limit and the maker's limit. If the "
+            "maker's limit is higher, ask the cluster's support for the reason."
         ),
     )
 

@@ -58,5 +58,5 @@ def _cooling(context: RuleContext, gpus: list[NodeGpu]) -> str:
     if context.scheduler is None:
         return "Clear the air inlets and check the fans with `nvidia-smi -q -d TEMPERATURE`."
     option = context.scheduler_advice.leave_out(nodes)
-    avoid = f", and do not use the node until it is repaired: {option}" if option else ""
-    return f"Report {nodes} to the cluster's support, which is responsible for cooling{avoid}."
+    avoid = f" Until the node is repaired, do not use it: {option}." if option else ""
+    return f"Report {nodes} to the cluster's support, which is responsible for cooling.{avoid}"

@@ -38,9 +38,9 @@ def judge(context: ProgramContext) -> Findings:
                 gpu.evidence,
             ),
             action=(
-                f"Pin the batches, {loader_call(loader, **_settings(context, main, loader))}, and "
-                "copy them while "
-                'the program works: `x.to("cuda", non_blocking=True)`.'
+                "Pin the batches with "
+                f"{loader_call(loader, **_settings(context, main, loader))}, and copy them while "
+                'the program computes: `x.to("cuda", non_blocking=True)`.'
             ),
             regain_percent=(share / 2, share),
             lines=main.lines(Doing.COPYING),

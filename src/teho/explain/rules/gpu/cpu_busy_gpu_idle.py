@@ -106,7 +106,7 @@ def _more_cores(context: RuleContext, node: NodeSummary) -> str:
     more = advice.ask_cores(context.run, node, 2 * node.cores)
     workers = advice.loader_workers(2 * node.cores if more else node.cores, len(node.gpus))
     return (
-        f"{f'Request twice the cores, {more}, and use' if more else 'Use'} "
+        f"{f'Request twice as many cores: {more}. Use' if more else 'Use'} "
         f"`DataLoader(num_workers={workers})`. Or do less on the CPU: prepare the data once and "
         "store the result, or move the transforms to the GPU."
     )

@@ -67,7 +67,7 @@ def judge(context: ProgramContext) -> Findings:
             ),
             judged_by=["lost_percent", "free_share_percent"],
             action=(
-                'Copy the data to the GPU once, `x, y = x.to("cuda"), y.to("cuda")`, and take '
+                'Copy the data to the GPU once: `x, y = x.to("cuda"), y.to("cuda")`. Then take '
                 "the batches from these tensors: `for rows in torch.randperm(n, "
                 f'device="cuda").split({batch}): x[rows], y[rows]`. Do random changes of samples, '
                 "such as flips and crops, on the GPU too, for a whole batch at once."

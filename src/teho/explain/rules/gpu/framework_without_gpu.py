@@ -58,15 +58,15 @@ def _torch(mains: Sequence[MainProcess]) -> Case | None:
             blind_torch(library),
             evidence,
             (
-                "Install a build of PyTorch for GPUs, or load the cluster's module. Then check in "
-                "a job that `python -c 'import torch; print(torch.cuda.is_available())'` prints "
-                "True."
+                "Install a build of PyTorch for GPUs, or load the cluster's module for PyTorch. "
+                "Then check in a job that `python -c 'import torch; "
+                "print(torch.cuda.is_available())'` prints True."
             ),
         )
     return (
         "the model's parameters are in the host's memory",
         evidence,
-        'Move the model and the batches to the GPU, `model.to("cuda")`, or do not request a GPU.',
+        'Move the model and the batches to the GPU: `model.to("cuda")`. Or do not request a GPU.',
     )
 
 
@@ -79,8 +79,8 @@ def _jax(mains: Sequence[MainProcess]) -> Case | None:
         f"the program's JAX {version} computes on CPUs",
         (Evidence("JAX", version),),
         (
-            "Install JAX for GPUs, `pip install 'jax[cuda12]'`, or load the cluster's module. "
-            "Check that `JAX_PLATFORMS` does not say `cpu`, and that "
+            "Install JAX for GPUs with `pip install 'jax[cuda12]'`, or load the cluster's module "
+            "for JAX. Check that `JAX_PLATFORMS` does not say `cpu`, and that "
             "`python -c 'import jax; print(jax.devices())'` names a GPU in a job."
         ),
     )
@@ -99,8 +99,8 @@ def _tensorflow(mains: Sequence[MainProcess]) -> Case | None:
         sentences[0],
         (Evidence("TensorFlow", str(facts[0].get("version", ""))),),
         (
-            "Install TensorFlow for GPUs, `pip install 'tensorflow[and-cuda]'`, or load the "
-            "cluster's module. Check that `python -c 'import tensorflow as tf; "
+            "Install TensorFlow for GPUs with `pip install 'tensorflow[and-cuda]'`, or load the "
+            "cluster's module for TensorFlow. Check that `python -c 'import tensorflow as tf; "
             'print(tf.config.list_physical_devices("GPU"))\'` names a GPU in a job.'
         ),
     )

@@ -71,14 +71,14 @@ def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummar
             *per_place("GPUs visible", "", [(node, float(seen)) for node in nodes]),
             *(Evidence(name, value or "set, but empty") for name, value in variables.items()),
         ),
-        action=f"{_reveal(context, list(variables))}; or {fewer}.",
+        action=f"{_reveal(context, list(variables))}. Or {fewer}.",
         subjects=nodes,
     )
 
 
 def _reveal(context: RuleContext, variables: list[str]) -> str:
     if variables:
-        return f"Try `unset {' '.join(variables)}` before the program starts"
+        return f"Before you start the program, try `unset {' '.join(variables)}`"
     return (
         context.scheduler_advice.show_gpus
         or "Find what hides the GPUs: `env | grep VISIBLE_DEVICES`"

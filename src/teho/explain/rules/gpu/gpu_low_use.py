@@ -63,12 +63,12 @@ def _action(context: ProgramContext, gpu: NodeGpu) -> str:
         )
     waits = any(context.is_loss(main.feed.wait_s, main) for main in context.mains)
     loading = (
-        f"Load data in parallel, `DataLoader(num_workers={workers}, pin_memory=True, "
+        f"Load data in parallel: `DataLoader(num_workers={workers}, pin_memory=True, "
         "persistent_workers=True)`. "
     )
     return (
         f"{loading if waits or not context.mains else ''}"
         "Give the GPU more work at a time, with a larger "
-        "`batch_size`. If the problem is too small for this GPU, measure the time on CPU "
+        "`batch_size`. If the problem is too small for this GPU, measure a run on CPU "
         f"cores{fewer}: the run may cost less there."
     )

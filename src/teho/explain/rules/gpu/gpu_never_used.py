@@ -65,14 +65,15 @@ def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
     if not used:
         otherwise = "do not request one" if context.scheduler else "change nothing"
         return (
-            "Check that the program finds a GPU, "
-            '`python -c "import torch; print(torch.cuda.is_available())"`, and that it moves its '
-            f"work there: `model.to('cuda')`. If the program needs no GPU, {otherwise}."
+            "Check whether the program finds a GPU: "
+            '`python -c "import torch; print(torch.cuda.is_available())"`. Then check whether the '
+            f"program moves its work to the GPU: `model.to('cuda')`. If the program needs no "
+            f"GPU, {otherwise}."
         )
     nodes = len(context.run.nodes)
     fewer = advice.use_gpus(context.scheduler, used, nodes)
     each = advice.process_for_each(context.scheduler, unused[0].node, nodes)
     return (
-        f"Request only the GPUs that you use: {fewer}. Or use all GPUs, with one process per "
+        f"Leave out the unused GPUs: {fewer}. Or use all GPUs, with one process per "
         f"GPU: {each} and DistributedDataParallel."
     )

@@ -47,6 +47,6 @@ def judge(context: RuleContext) -> Findings:
             *per_place("other GPUs busy, mean", "%", working),
             *gauges(gpus, "gpu_job_memory_bytes", "max", "memory used by the program on the GPU"),
         ),
-        action=f"Start one process per GPU: {each} with DistributedDataParallel; or {fewer}.",
+        action=f"Start one process per GPU: {each} with DistributedDataParallel. Or {fewer}.",
         subjects=gpus,
     )

@@ -57,5 +57,5 @@ def _action(gpus: list[NodeGpu]) -> str:
     return (
         "Give the GPU more work at a time, with a larger `batch_size`. Use fewer, larger "
         f"kernels: `torch.compile(model)`. If the program cannot fill this {this}, use a "
-        f"smaller {smaller}: it may do the same work at a lower cost."
+        f"smaller {smaller}: the same work may cost less there."
     )

@@ -108,9 +108,9 @@ def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> 
         ),
         judged_by=["idle_share_percent", "idle_share_critical_percent", "idle_below_percent"],
         action=(
-            "End the GPU job when the work on the GPU ends: "
-            f"{advice.later_job(context.scheduler)}. If the program waits or hangs, look in its "
-            f"log for what happened {format_duration(min(until))} after the start."
+            "End the GPU job when the work on the GPU ends, and "
+            f"{advice.later_job(context.scheduler)}. If the program waits or hangs, read in its "
+            f"log what happened {format_duration(min(until))} after the start."
         ),
         subjects=gpus,
     )

@@ -28,7 +28,7 @@ def judge(context: ProgramContext) -> Findings:
     if not waiting.is_in_memory and share < context.limit("collating_percent"):
         return
     how = (
-        "Index the tensors once for each batch: "
+        "Take all samples of a batch from the tensors at once: "
         "`for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]`."
         if waiting.is_in_memory
         else "Let the data set return whole batches: `DataLoader(…, batch_size=None)` with a "

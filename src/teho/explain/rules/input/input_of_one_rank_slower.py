@@ -50,9 +50,9 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("ranks", float(len(ranks))),
         ),
         action=(
-            "Check what is different for this rank: its part of the data, its node's disk, or "
-            "work in `if rank == 0:`. With `DistributedSampler`, all ranks get equal parts of the "
-            "data."
+            "Check what is different for this rank: the part of the data, the node's "
+            "disk, or extra work (`if rank == 0:`). With `DistributedSampler`, all ranks get equal "
+            "parts of the data."
         ),
         regain_percent=(difference / 2, difference),
         lines=slow.feed.lines,

@@ -47,10 +47,10 @@ def judge(context: ProgramContext) -> Findings:
                          100 * computing_s / main.process.wall_s, "%"),
             ),
             action=(
-                "Pad each batch only to the longest text in it. Transformers: tokenize without "
-                "`padding`, and use `DataCollatorWithPadding(tokenizer)`. Without Transformers: "
-                "`torch.nn.utils.rnn.pad_sequence` in `collate_fn`. Put texts of similar lengths "
-                "into the same batch: `group_by_length=True`."
+                "Pad each batch only to the length of its longest text. With Transformers, "
+                "tokenize without `padding`, and use `DataCollatorWithPadding(tokenizer)`. Without "
+                "Transformers, call `torch.nn.utils.rnn.pad_sequence` in `collate_fn`. Put texts "
+                "of similar lengths into the same batch: `group_by_length=True`."
             ),
             regain_percent=(share / 2, 0.9 * share),
             lines=main.lines(Doing.NATIVE, Doing.THREADS, Doing.DEVICE),

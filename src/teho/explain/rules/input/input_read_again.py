@@ -39,8 +39,8 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("memory limit", limit, "bytes"),
         ),
         action=(
-            "Request more memory. Or make the data smaller: compress the data, cut the samples "
-            "before the job to the size that the program uses, or store numbers of the type that "
+            "Request more memory. Or make the data smaller before the job: compress them, cut "
+            "the samples to the size that the program uses, or store the numbers in the type that "
             "the program computes with."
         ),
         regain_percent=(0.0, waiting.share_percent),

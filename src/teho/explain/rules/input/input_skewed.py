@@ -51,7 +51,10 @@ def judge(context: ProgramContext) -> Findings:
     if share < context.limit("long_waits_percent") or rare > most_percent:
         return
     further = worker_call(waiting, max(1, waiting.cores - 1), prefetch_factor=8)
-    until = f". Until these samples are prepared, let workers load further ahead: {further}"
+    until = (
+        ". Until these samples are prepared, let the workers load more batches in advance: "
+        f"{further}"
+    )
     lost_percent = waiting.share_percent * share / 100
     yield context.lost_waiting(
         waiting,
@@ -62,7 +65,7 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("share of the batches with a long wait", rare, "%"),
         ),
         action=(
-            "Find the samples that take long, and prepare them before the job"
+            "Find the samples that take long to load, and prepare them before the job"
             f"{until if 'num_workers' in waiting.settings else ''}."
         ),
         regain_percent=(lost_percent / 2, lost_percent),

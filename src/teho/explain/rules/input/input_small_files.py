@@ -50,9 +50,9 @@ def judge(context: ProgramContext) -> Findings:
             *over_network,
         ),
         action=(
-            "Unpack an archive of the files to the node's own disk at the start of the job. Or "
-            "pack the files into a few large files before the job, and read the large files: `tar` "
-            "with WebDataset, HDF5, LMDB or one NumPy array."
+            "At the start of the job, unpack an archive of the files to the node's own disk. Or "
+            "pack the files into a few large files before the job, and read these: `tar` files "
+            "(with WebDataset), HDF5, LMDB or one NumPy array."
         ),
         regain_percent=(lost_percent / 2, lost_percent),
     )

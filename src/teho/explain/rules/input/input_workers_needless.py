@@ -38,8 +38,8 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("workers", float(waiting.workers)),
         ),
         action=(
-            f"Use no workers, {loader_call(waiting.loader, num_workers=0)}. Index the tensors "
-            "once for each batch: "
+            f"Use no workers: {loader_call(waiting.loader, num_workers=0)}. Take all samples of a "
+            "batch from the tensors at once: "
             "`for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]`."
         ),
         regain_percent=(waiting.share_percent / 2 if in_memory else 0.0, waiting.share_percent),

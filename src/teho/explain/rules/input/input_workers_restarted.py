@@ -59,8 +59,8 @@ def judge(context: ProgramContext) -> Findings:
             ),
         ),
         action=(
-            f"Keep the workers, {loader_call(loader, persistent_workers=True)}, and create the "
-            "loader once, before the epochs."
+            f"Keep the workers for all epochs: {loader_call(loader, persistent_workers=True)}. "
+            "Create the loader once, before the first epoch."
         ),
         regain_percent=(lost_percent / 2, lost_percent),
         lines=waiting.main.lines(Doing.LOADING),

@@ -185,13 +185,13 @@ def _percent(verdicts: Sequence[bool | None]) -> float:
 
 def _action(*, several: bool) -> str:
     way = (
-        "`NCCL_DEBUG=INFO` should name `NET/IB` or `NET/OFI`, not `NET/Socket`"
+        "with `NCCL_DEBUG=INFO`, the log should name `NET/IB` or `NET/OFI`, not `NET/Socket`"
         if several
         else "`nvidia-smi topo -m` shows which GPUs have a direct link"
     )
     return (
-        f"Check which path the data takes: {way}. Exchange data less often: use a larger "
-        "batch on each GPU, or several batches for one step (`with model.no_sync():`). Or "
-        "exchange fewer bytes, with DDP's `bf16_compress_hook`. To know how much time "
+        f"Check which path the data take between the GPUs: {way}. Exchange data less often: use "
+        "a larger batch on each GPU, or several batches for one step (`with model.no_sync():`). "
+        "Or exchange fewer bytes, with DDP's `bf16_compress_hook`. To know how much time "
         "the exchange takes, also measure a step on one node or one GPU, and compare the times."
     )

@@ -47,9 +47,10 @@ def judge(context: ProgramContext) -> Findings:
         sentence = f"Evaluation took {share:.0f} % of the time after the set-up.{most}"
         evidence = (Evidence("evaluation", share, "%"), Evidence("evaluation", evaluated_s, "s"))
         action = (
-            "Evaluate less often, or on a fixed part of the data. Use larger batches and "
-            "`torch.inference_mode()`. In Lightning: `check_val_every_n_epoch`, "
-            "`limit_val_batches`; in Transformers: `eval_steps`; in Keras: `validation_freq`."
+            "Evaluate less often, or on a fixed part of the data: set `check_val_every_n_epoch` or "
+            "`limit_val_batches` in Lightning, `eval_steps` in Transformers, and "
+            "`validation_freq` in Keras. For the evaluation, use larger batches and "
+            "`torch.inference_mode()`."
         )
         if faster:
             action = f"{faster}. Or evaluate less often, or on a fixed part of the data."

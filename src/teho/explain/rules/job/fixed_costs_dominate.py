@@ -125,11 +125,11 @@ def _first(main: MainProcess, again: Evidence | None, large: _Large | None) -> s
 
 
 def _rest(main: MainProcess, large: _Large | None, fixed_s: float) -> str:
-    several = "Do several parts of the work in one run, one after the other in one process. "
+    several = "Do several parts of the work in one process, one after the other. "
     return (
-        f"{'' if large else several}Store the compiled code for the next run, with the variable "
-        f"{_variables(main, large)}. Importing and compiling took {format_duration(fixed_s)} in "
-        "this run."
+        f"{'' if large else several}Store the compiled code for the next run: set the variable "
+        f"{_variables(main, large)} to a folder. Importing and compiling took "
+        f"{format_duration(fixed_s)} in this run."
     )
 
 

@@ -45,9 +45,10 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("ranks", float(ranks)),
             ),
             action=(
-                "If you accumulate gradients over several small batches, put the backward pass of "
-                "each small batch except the last one into `with model.no_sync():`. If a step has "
-                "several losses, add them and call `backward` once."
+                "If you accumulate gradients over several small batches, exchange the gradients "
+                "only in the last batch: put all other backward passes into `with "
+                "model.no_sync():`. If a step has several losses, add the losses and call "
+                "`backward` once."
             ),
             regain_percent=(0.0, share),
             lines=lines,

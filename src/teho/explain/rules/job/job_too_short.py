@@ -89,6 +89,6 @@ def _longer(context: RuleContext) -> str:
     least = format_duration(context.limit("elapsed_min_s"))
     together = context.scheduler_advice.many_in_one_job
     return (
-        f"To get a judgement, let the program run for longer than {least}. If all your "
+        f"Let the program run for longer than {least}: then Teho can judge the run. If all your "
         f"runs are this short, put many runs into one job{f': {together}' if together else ''}."
     )
