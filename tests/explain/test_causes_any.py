@@ -390,8 +390,8 @@ class TestGeneratedWithoutCache:
 
     def test_sentence(self):
         assert found(generated_without_cache, self.made(36.0)).sentence == (
-            "Generating text took 36 % of the time, and Teho saw no use of the cache of keys and "
-            "values."
+            "Generating text took 36 % of the time, and Teho did not see the cache of keys "
+            "and values in use."
         )
 
 

@@ -253,7 +253,7 @@ class TestTooManyThreads:
     def test_a_number_in_the_program_takes_precedence(self):
         action = found(too_many_threads, scenarios.oversubscribed()).action
         assert "If the program itself sets a number of threads" in action
-        assert "set it to 1 there: it takes precedence." in action
+        assert "set this number to 1: it takes precedence over `OMP_NUM_THREADS`." in action
 
     @pytest.mark.parametrize(
         ("library", "wall_s", "start"),

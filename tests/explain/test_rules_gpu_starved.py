@@ -105,7 +105,7 @@ class TestCpuBusy:
     def test_all_cores(self):
         finding = found(cpu_busy_gpu_idle, scenarios.starved_by_all_cores())
         assert finding.sentence == (
-            "The GPU on r01g01 idled 100 % of the time while all the job's cores were busy."
+            "The GPU on r01g01 idled while all the job's cores were busy, for 100 % of the time."
         )
         assert "`--cpus-per-task=8` (if each node has one task)" in finding.action
         assert "`DataLoader(num_workers=7)`" in finding.action
@@ -113,7 +113,8 @@ class TestCpuBusy:
     def test_one_main_thread(self):
         finding = found(cpu_busy_gpu_idle, scenarios.starved_by_cpu())
         assert finding.sentence == (
-            "The GPU on r01g01 idled 100 % of the time while the program worked on one core of 10."
+            "The GPU on r01g01 idled while the program worked on one core of 10, for 100 % of the "
+            "time."
         )
         assert figures(finding)["busiest core, mean, r01g01"] == 100.0
         assert "DataLoader(num_workers=9," in finding.action

@@ -36,7 +36,7 @@ class TestMemoryOverasked:
         share = figures(finding)["share of the requested memory that the job used, r01c01"]
         assert share == 18.75
         assert "`--mem=15G`: the measured peak plus 20 %" in finding.action
-        assert "Page cache (here up to 20.0 GiB)" in finding.action
+        assert "page cache (here up to 20.0 GiB)" in finding.action
 
     @pytest.mark.parametrize(("percent", "count"), [(69.99, 1), (70.0, 0), (70.01, 0)])
     def test_threshold_of_the_share(self, percent, count):
@@ -90,7 +90,7 @@ class TestMemoryOverasked:
         part = NodePart(
             memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, signals={"job_cache_bytes": cache}
         )
-        assert ("Page cache" in found(memory_overasked, scenario(part)).action) is told
+        assert ("page cache" in found(memory_overasked, scenario(part)).action) is told
 
     def test_two_nodes(self):
         parts = [

@@ -58,14 +58,19 @@ def test_each_task_sees_only_its_own_gpu_if_asked() -> None:
 @pytest.mark.parametrize(
     ("cluster", "each", "request_", "sentence"),
     [
-        ("narval", 1, {"gpus": 4}, r"1 task and 4 GPUs on each node; expected 4\. Next: `--launch"),
+        (
+            "narval",
+            1,
+            {"gpus": 4},
+            r"1 task and 4 GPUs on each node; expected --gpus-per-task 4\. Next: `--launch",
+        ),
         (
             "narval",
             3,
             {"gpus": 4, "launcher": "srun"},
             "4 tasks and 4 GPUs on each node",
         ),
-        ("narval", 0, {"gpus": 1}, "1 task and 1 GPU on each node; expected 1"),
+        ("narval", 0, {"gpus": 1}, "1 task and 1 GPU on each node; expected --gpus-per-task 1"),
         ("narval", 1, {"gpus": 0}, "1 task and 0 GPUs on each node; expected a job with GPUs"),
         ("arc4", 1, {"gpus": 1}, "expected a cluster with Slurm"),
     ],

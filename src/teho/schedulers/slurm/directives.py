@@ -98,7 +98,7 @@ def _gpus_of_task(option: Option, each: int) -> str:
         raise InputError(
             f"--gpus-per-task {each} is not possible: the job has {counted(tasks, 'task')} and "
             f"{counted(gpus, 'GPU')} on each node",
-            f"{gpus // tasks}" if gpus and gpus % tasks == 0 else "a job with GPUs",
+            f"--gpus-per-task {gpus // tasks}" if gpus and gpus % tasks == 0 else "a job with GPUs",
             "`--launcher srun` starts one task per GPU" if tasks == 1 and gpus > 1 else "",
         )
     return f"--gpus-per-task={each}"

@@ -74,8 +74,8 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> L
     cores = counted([one.node.cores for one in taken], "core")
     return context.finding(
         severity,
-        f"Other processes used {span([one.others for one in taken], '')} of the {cores} on "
-        f"{each_of(nodes)}.",
+        f"Other processes used on average {span([one.others for one in taken], '')} of the {cores} "
+        f"on {each_of(nodes)}.",
         evidence=(
             *per_place("cores used by others", "cores", [(one.node, one.others) for one in taken]),
             *per_place("cores used by the program", "cores", [(at.node, at.used) for at in taken]),

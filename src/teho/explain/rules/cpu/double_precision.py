@@ -28,8 +28,8 @@ def judge(context: ProgramContext) -> Findings:
         yield context.finding(
             # Some work needs 64 bits; only its author knows.
             Severity.REMARK,
-            f"{sentence}: 64 bits need twice the memory and time of 32 bits, and far more "
-            "time on most GPUs.",
+            f"{sentence}: 64 bits need twice the memory of 32 bits, and twice the time "
+            "(far more on most GPUs).",
             evidence=(
                 evidence,
                 Evidence("computing", computing, "%"),

@@ -49,8 +49,8 @@ def judge(context: ProgramContext) -> Findings:
         share = 100 * generating_s / main.process.wall_s
         yield context.finding(
             Severity.REMARK,
-            f"Generating text took {share:.0f} % of the time, and Teho saw no use of the cache of "
-            "keys and values.",
+            f"Generating text took {share:.0f} % of the time, and Teho did not see the cache of "
+            "keys and values in use.",
             evidence=(
                 Evidence("generating", share, "%"),
                 Evidence("generating", generating_s, "s"),

@@ -59,10 +59,10 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("threads that NumPy's linear algebra library may use", float(threads)),
         ),
         action=(
-            "Look at the types of these arrays (`x.dtype`). Integers, booleans, `float16` and "
-            "objects are multiplied by a slow loop on one core. Convert them before the product: "
-            "`x.astype(np.float32)` or `np.float64`. If the arrays are of these types already, "
-            "multiply larger arrays at once."
+            "Look at the types of these arrays (`x.dtype`). For integers, booleans, `float16` "
+            "and objects, NumPy uses a slow loop on one core. Convert such arrays to `np.float32` "
+            "or `np.float64` before the product: `x.astype(np.float32)`. If the arrays already "
+            "have one of these two types, multiply larger arrays at once."
         ),
         regain_percent=(share / 4, 0.95 * share),
         lines=lines,

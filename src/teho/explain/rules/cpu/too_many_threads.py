@@ -99,16 +99,17 @@ def _action(mains: Sequence[MainProcess], each: int) -> str:
         )
         if 2 * in_library_s > worked_s:
             return (
-                f"Limit the threads of {library}: `{parameter}={each}` (or `n_jobs={each}`). It "
-                "takes precedence over `OMP_NUM_THREADS`. For other libraries, limit the threads "
-                f"before the program starts: `export OMP_NUM_THREADS={each}`. If that is not "
-                "enough, use fewer worker processes."
+                f"Limit the threads of {library}: `{parameter}={each}` (or `n_jobs={each}`). "
+                "This setting takes precedence over `OMP_NUM_THREADS`. For other libraries, limit "
+                f"the threads before the program starts: `export OMP_NUM_THREADS={each}`. If that "
+                "is not enough, use fewer worker processes."
             )
     return (
         "Limit the threads of each process before the program starts: "
         f"`export OMP_NUM_THREADS={each}`. If the program itself sets a number of threads "
-        f"(`num_threads`, `n_jobs`, `torch.set_num_threads`), set it to {each} there: it takes "
-        "precedence. If that is not enough, use fewer worker processes."
+        f"(`num_threads`, `n_jobs`, `torch.set_num_threads`), set this number to {each}: it "
+        "takes precedence over `OMP_NUM_THREADS`. If that is not enough, use fewer worker "
+        "processes."
     )
 
 

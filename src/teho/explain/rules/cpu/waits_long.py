@@ -32,7 +32,7 @@ _ADVICE = {
     "`Queue.get()`, instead of sleeping and asking again.",
     Doing.DISK: "Read and write fewer, larger blocks, on the node's own disk, and do not wait "
     "for each write with `fsync`.",
-    Doing.PROCESS: "Let the program work at the same time as the process that it waits for, or "
+    Doing.PROCESS: "Let the program and the other process work at the same time, or "
     "start as many processes as the job has cores.",
     Doing.LOCK: "Find the thread that holds the lock: `py-spy dump --pid PID` shows all threads. "
     "Hold locks only for short times.",

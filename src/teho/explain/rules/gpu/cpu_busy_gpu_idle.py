@@ -72,7 +72,7 @@ def judge(context: RuleContext) -> Findings:
         all_cores,
         _LEVELS,
         name=the_gpus,
-        sentence="{places} idled {figures} of the time while all the job's cores were busy.",
+        sentence="{places} idled while all the job's cores were busy, for {figures} of the time.",
         label="time with idle GPUs and busy cores",
         further=lambda nodes: per_place(
             "cores of the job", "", [(node, float(node.cores)) for node in nodes]
@@ -86,8 +86,8 @@ def judge(context: RuleContext) -> Findings:
         one_core,
         _LEVELS,
         name=the_gpus,
-        sentence="{places} idled {figures} of the time while the program worked on one core "
-        f"of {cores}.",
+        sentence="{places} idled while the program worked on one core "
+        f"of {cores}, for {{figures}} of the time.",
         label="time with idle GPUs and one busy core",
         further=_busiest_core,
         judged_by=["gpu_below_percent", "one_core_min", "one_core_max"],

@@ -171,11 +171,10 @@ def _uneven(
         ),
         judged_by=["time_percent", signal.limit, "working_percent"],
         action=(
-            "Give all ranks the same amount of work, with samples of similar length: "
-            "`DistributedSampler(dataset, drop_last=True)`. Check what "
-            f"{process}: `py-spy top --pid PID` on {nodes}. If a rank has more work, the other "
-            "ranks wait for it. If a rank has less work, it waits for the other ranks, or for its "
-            "data."
+            "Give all ranks the same amount of work: samples of similar length, and the same "
+            "number of samples, with `DistributedSampler(dataset, drop_last=True)`. Check what "
+            f"{process}: `py-spy top --pid PID` on {nodes}. The other ranks wait for a rank that "
+            "has more work. A rank that does less work waits for the other ranks, or for data."
         ),
         subjects=odd,
     )  # fmt: skip

@@ -296,15 +296,15 @@ _ACTIONS = {
         "is in the log."
     ),
     Doing.LOADING: (
-        "Look in the log for an error of a loader worker. If a worker was forked while another "
-        "thread held a lock, it waits forever. Use "
+        "Look in the log for an error of a loader worker. If another thread held a lock when a "
+        "worker was forked, this worker waits for the lock forever. Use "
         '`DataLoader(..., multiprocessing_context="spawn")`, or import and use libraries with '
         "threads only in the workers."
     ),
     Doing.LOCK: (
         "Two threads that take two locks in different orders wait for each other forever. Always "
-        "take locks in the same order. If a process was forked while another thread held a lock, "
-        "it waits forever too: start processes with `spawn`."
+        "take locks in the same order. If another thread held a lock when a process was forked, "
+        "this process also waits for the lock forever: start processes with `spawn`."
     ),
     Doing.PROCESS: (
         "This line waits for another process. Check whether that process still runs, and look for "

@@ -195,8 +195,8 @@ def _action(*, on_gpu: bool) -> str:
         )
     return (
         f"{_KEPT} If loader workers read Python lists, keep these data in NumPy arrays: each "
-        "worker gets a copy of the lists that it reads. To find the lines that allocate Python "
-        "objects and NumPy arrays (not tensors) in the main process, call `tracemalloc.start()` "
-        "and, every 100 steps, `tracemalloc.take_snapshot().statistics('lineno')[:10]`. This slows "
-        "the program."
+        "worker gets a copy of the lists that it reads. `tracemalloc` finds the lines of the main "
+        "process that allocate Python objects and NumPy arrays (not tensors): call "
+        "`tracemalloc.start()` once, and every 100 steps print "
+        "`tracemalloc.take_snapshot().statistics('lineno')[:10]`. This slows the program."
     )

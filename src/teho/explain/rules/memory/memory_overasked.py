@@ -112,7 +112,7 @@ def _action(context: RuleContext, node: NodeSummary, needed_bytes: float) -> str
     cache = recorded([node], "job_cache_bytes", "max")
     if cache and cache[0][1] >= GIB:
         further += (
-            f" Page cache (here up to {format_bytes(cache[0][1])}) also counts as memory of "
-            "the job: request more if the program reads its data again and again."
+            " If the program reads the same data again and again, request more than this: page "
+            f"cache (here up to {format_bytes(cache[0][1])}) also counts as memory of the job."
         )
     return f"Request less, {less}: {margin}.{further}"
