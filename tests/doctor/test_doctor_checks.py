@@ -177,7 +177,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      changed(python=python(CPU_BUILD, build("jax"), jax=report(gpus=0))), CRITICAL, True,
      "jaxlib sees 0 GPUs"),
     ("cpu-only-build", changed(python=python(CPU_BUILD)), CRITICAL, True,
-     "torch 2.4.1 is a build for CPUs only: it will not use the GPUs here"),
+     "torch 2.4.1 is a build for CPUs only and will not use the GPUs here"),
     ("cpu-only-build", changed(python=python(build(), pytorch=report(kind="cpu", toolkit=""))),
      CRITICAL, True, "build for CPUs only"),
     ("cpu-only-build", LOGIN, CRITICAL, False, "the GPUs on the compute nodes"),

@@ -73,9 +73,7 @@ class TestEvaluationLong:
             seen((own("model(x)", 50, "validate"), below), 50.0 - listed_s),
         )
         (finding,) = judged(evaluation_long, watched(process(*stacks)))
-        named = (
-            "Most of it was making arrays from Python lists, or lists from arrays (train.py:54)."
-        )
+        named = "Most of it was converting between Python lists and arrays (train.py:54)."
         assert (named in finding.sentence) is is_named
         assert finding.action.startswith("Keep the numbers in one array") is is_named
 
@@ -103,7 +101,7 @@ class TestRanks:
     @pytest.mark.parametrize(("least", "is_uneven"), [(41.0, False), (40.0, True), (2.0, True)])
     def test_one_has_more_work(self, least, is_uneven):
         finding = found(ranks_wait_for_each_other, self.made(60.0, least))
-        assert ("waited for rank 1" in finding.sentence) is is_uneven
+        assert ("Rank 1 made the other ranks wait" in finding.sentence) is is_uneven
 
     @pytest.mark.parametrize(("share", "count"), [(14.9, 0), (15.0, 1)])
     def test_threshold(self, share, count):
@@ -128,7 +126,7 @@ class TestRanks:
         made = self.slept(own("time.sleep(1.5)", 65), 20.0)
         finding = found(ranks_wait_for_each_other, made)
         assert finding.sentence == (
-            "The other ranks waited for rank 1, up to 25 % of the time: rank 1 sleeps in "
+            "Rank 1 made the other ranks wait up to 25 % of the time: rank 1 sleeps in "
             "`time.sleep(1.5)` (train.py:65)."
         )
         assert "`dist.barrier()`" in finding.action
@@ -191,7 +189,7 @@ class TestWorkersUneven:
     def test_sentence(self):
         finding = found(workers_uneven, self.made(90.0, 10.0))
         assert finding.sentence == (
-            "One of 2 worker processes did 90 % of the work; the others had to wait for it."
+            "One of 2 worker processes did 90 % of the work while the other waited."
         )
         assert finding.regain_percent == (20.0, 40.0)
 

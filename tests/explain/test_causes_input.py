@@ -185,7 +185,7 @@ class TestTooFewWorkers:
     def test_says_how_many_would_do(self):
         made = with_workers(fetching(90.0, in_worker()), waits_s=60.0)
         finding = found(input_too_few_workers, made)
-        assert finding.sentence.endswith(": its 2 workers cannot load the data faster.")
+        assert finding.sentence.endswith(": 2 workers cannot load the data fast enough.")
         # Five workers load in 36 s, within a twentieth of the 40 s that the program needs itself.
         assert finding.action.startswith("Start more workers: `DataLoader(…, num_workers=")
         assert 4 <= int(finding.action.split("num_workers=")[1].split(")")[0]) <= 5
@@ -288,12 +288,12 @@ class TestNeedlessWorkers:
         assert len(verdict) == count
         if verdict:
             assert verdict[0].regain_percent == (0.0, 40.0)
-            assert "but its workers only put batches together." in verdict[0].sentence
+            assert ": the workers only put batches together." in verdict[0].sentence
 
     def test_tensors(self):
         made = with_workers(fetching(20.0, in_worker()), dataset=TENSORS)
         finding = found(input_workers_needless, made)
-        assert finding.sentence.endswith("but its workers only pass on samples from memory.")
+        assert finding.sentence.endswith("workers only send samples that are already in memory.")
         assert "`DataLoader(…, num_workers=0)` in train.py:8" in finding.action
         assert finding.regain_percent == (20.0, 40.0)
 

@@ -146,8 +146,8 @@ class TestStepsUneven:
     def test_says_how_many_and_how_much(self):
         finding = found(steps_uneven, long_steps())
         assert finding.sentence == (
-            "A few steps (24 of 999) took 6 times as long as usual, which cost 11 % of the time of "
-            "all steps."
+            "A few steps (24 of 999) took 6 times as long as usual, which cost 11 % of the total "
+            "step time."
         )
         assert finding.severity is Severity.REMARK
         assert figures(finding)["additional time of the long steps"] == pytest.approx(24 * 0.42)

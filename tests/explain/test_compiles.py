@@ -52,7 +52,7 @@ class TestAgain:
 
     def test_of_new_shapes(self):
         (finding,) = self.judged(20.0, 25.0, 25.0, 10.0, update=(7, 60.0), multiply=(9, 2.0))
-        assert finding.sentence.startswith("JAX compiling functions again took")
+        assert finding.sentence.startswith("Compiling JAX functions more than once took")
         assert figures(finding)["compiled 7 times"] == "update"
         assert "pad the arrays" in finding.action
 

@@ -200,7 +200,7 @@ class TestTasks:
 
     def test_how_the_others_ended(self):
         assert found(run_failed, scenarios.one_task_killed()).sentence == (
-            "Rank 5 on r01g02 was ended by SIGKILL after 24 min; of the other 7 tasks, 6 failed "
+            "Rank 5 on r01g02 was ended by SIGKILL after 24 min; 6 of the other 7 tasks failed "
             "too and 1 left no exit status."
         )
 

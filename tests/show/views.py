@@ -29,7 +29,7 @@ CSC = (
     "for example under 50 %"
 )
 NO_COUNTER = Missing(Reason.UNSUPPORTED, "Tesla V100 of this driver has no energy counter")
-LOST = Missing(Reason.FAILED, "GPU is lost since 12 min 3 s")
+LOST = Missing(Reason.FAILED, "GPU was lost after 12 min 3 s")
 
 GPU_COLUMNS = (
     Column(key="node", label="node"),
@@ -223,7 +223,7 @@ def node_tables(node="r01g07"):
         ),
         Table(
             key="io",
-            title="Read and written",
+            title="Input and output",
             columns=IO_COLUMNS,
             rows=(
                 {
@@ -272,13 +272,13 @@ def eight_gpus():
                 Evidence("job's processes on it", 0.0),
             ),
             thresholds=(Threshold(0.0, "%", "nothing ran on it"),),
-            action="Ask for as many GPUs as the program uses: `#SBATCH --gres=gpu:a100:7`.",
+            action="Request only the GPUs that the program uses: `#SBATCH --gres=gpu:a100:7`.",
         ),
         Finding(
             kind="cpu_starves_gpu",
             severity=Severity.WARNING,
-            sentence="The GPUs waited for the CPU: cores were busy while the GPUs were idle for "
-            "41 min 12 s of 1 h 58 min.",
+            sentence="The GPUs waited for the CPU: for 41 min 12 s of 1 h 58 min, the GPUs were "
+            "idle while the cores were busy.",
             evidence=(
                 Evidence("CPU busy", 97.3, "%"),
                 Evidence("GPU busy, mean", 32.9, "%"),
@@ -293,10 +293,10 @@ def eight_gpus():
         Finding(
             kind="memory_asked",
             severity=Severity.REMARK,
-            sentence="A third of the memory asked for was used.",
+            sentence="Only a third of the requested memory was used.",
             evidence=(Evidence("peak", 21.5 * GIB, "bytes"), Evidence("asked", "64G")),
             thresholds=(Threshold(70.0, "%", "Jobstats, used of asked"),),
-            action="Ask for less: `#SBATCH --mem=27G`.",
+            action="Request less: `#SBATCH --mem=27G`.",
         ),
         Finding(
             kind="gpu_lost",
@@ -332,7 +332,7 @@ def eight_gpus():
         ),
         notes=(
             "The recording stops at 1 h 58 min: the recorder was killed or the node failed.",
-            "GPU 7 is lost since 12 min 3 s (NVML: GPU is lost).",
+            "GPU 7 was lost after 12 min 3 s (NVML: GPU is lost).",
         ),
         plots=plots([f"GPU {i}" for i in range(8)], ("g1102",)),
     )

@@ -216,9 +216,10 @@ def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
         most = "" if contest.same_cost_is_measured else "at most "
         count = contest.same_cost_cores
         cores = f"{count:,} core{'s' if count > 1 else ''}"
+        cost = "cost" if count > 1 else "costs"
         other = "" if count == _size(smaller) else f" as {smaller.words}"
         return _priced(
-            ratio, f"; for the same cost, {cores} would be {most}{ratio:.3g} times as fast{other}"
+            ratio, f"; {cores} {cost} the same and would be {most}{ratio:.3g} times as fast{other}"
         )
     if larger.kind == smaller.kind:
         needed = _needed_for(_size(larger) / _size(smaller))

@@ -197,9 +197,8 @@ def _fair_memory(case: Case) -> Iterator[Advice]:
     limit = f", up to the {format_mib(case.shape.memory_mib)} of the node" if is_capped else ""
     yield Advice(
         kind="memory_is_share",
-        sentence="without `--mem`, the job requests the memory that the site intends: "
-        f"{format_mib(for_each)} for each GPU{limit}; if the program needs less, "
-        "request less with `--mem`",
+        sentence=f"without `--mem`, the job requests {format_mib(for_each)} of memory for each "
+        f"GPU{limit}, as the site intends; if the program needs less, request less with `--mem`",
         source=share.source,
     )
 
@@ -313,8 +312,8 @@ def _not_documented(case: Case) -> Iterator[Advice]:
     if limits:
         yield Advice(
             kind="limit_not_documented",
-            sentence=f"{cluster.title} does not document {', '.join(limits)} "
-            f"of {case.where}: the scheduler may still refuse the job",
+            sentence=f"{cluster.title} does not document all limits of {case.where} (missing: "
+            f"{', '.join(limits)}), so the scheduler may still refuse the job",
             source=partition.source,
         )
     if "billing" in partition.unknown:

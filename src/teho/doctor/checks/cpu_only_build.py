@@ -27,7 +27,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         place = "here" if snapshot.expects_gpus else "on the compute nodes"
         return [
             (critical if is_all else warning)(
-                f"{one.package} {one.version} is a build for CPUs only: it will not use the GPUs "
+                f"{one.package} {one.version} is a build for CPUs only and will not use the GPUs "
                 f"{place}.",
                 "Create the environment again with a build for GPUs: `teho env plan` writes the "
                 "commands for this cluster. If you use conda on a node without a GPU, set "

@@ -80,7 +80,7 @@ def _ahead(point: Point) -> Iterator[str]:
     if point.break_even:
         larger = point.contest.larger if point.contest else ""
         ends = " or ".join(_end(one) for one in point.break_even)
-        yield f"{larger} takes longer to start, but is faster in total from {ends}."
+        yield f"{larger} takes longer to start, but has caught up by {ends}."
 
 
 def _from_submission(point: Point) -> Iterator[str]:

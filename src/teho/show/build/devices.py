@@ -96,7 +96,7 @@ def _gpus(vendor: Answers) -> Table:
     if any(device.parent_id for device in vendor.devices):
         notes.append("0:1 is the second MIG instance of GPU 0.")
     if hidden and vendor.devices:
-        notes.append("A program started here does not use the GPUs that are marked with `no`.")
+        notes.append("Programs that you start here do not use the GPUs that are marked with `no`.")
     return table(
         "gpus",
         f"{len(devices)} {brand} {'GPU' if len(devices) == 1 else 'GPUs'}",

@@ -244,9 +244,8 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
         if (each := cores_per_gpu(cluster)) and any(one.gpus_per_node for one in own):
             remarks.append(
                 Item(
-                    text=f"for each GPU of {cluster.title}, there are {each:,} cores in nodes "
-                    "without GPUs. So a job that needs only cores usually starts earlier than a "
-                    "job with a GPU. "
+                    text=f"{cluster.title} has one GPU for every {each:,} cores of its CPU nodes. "
+                    "So a job that needs only cores usually starts earlier than a job with a GPU. "
                     "`teho compare` measures whether cores are enough for your program"
                 )
             )

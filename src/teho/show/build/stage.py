@@ -56,7 +56,7 @@ def stage_document(staged: Staged) -> Document:
             *_problems("unreadable", "Cannot be read here", staged.unreadable),
             *_problems(
                 "skipped",
-                "Not copied, because they are neither files nor links",
+                "Special files that are not copied",
                 staged.skipped,
                 "remark",
             ),

@@ -50,8 +50,8 @@ def judge(context: ProgramContext) -> Findings:
             continue
         best = 100 * (1 - 1 / node.cores) * share / 100
         yield context.lost(
-            f"Python threads took turns on one of {node.cores} cores for {share:.0f} % of the "
-            "time: Python executes one thread of a process at a time.",
+            f"Python threads took turns for {share:.0f} % of the time, on only one of {node.cores} "
+            "cores: Python executes only one thread of a process at a time.",
             share_percent=share,
             evidence=(
                 Evidence("time that the main thread waited for the program's threads", share, "%"),

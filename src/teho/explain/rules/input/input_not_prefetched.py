@@ -24,7 +24,7 @@ def judge(context: ProgramContext) -> Findings:
     last = pipeline.calls[-1] if pipeline.calls else {}
     yield context.lost_waiting(
         waiting,
-        ": the pipeline works only while the program waits.",
+        ": the pipeline does not load the next batch while the program computes.",
         evidence=(Evidence("stages that work ahead", 0.0),),
         action=(
             "Let the pipeline load the next batch while the program computes: add "

@@ -40,9 +40,9 @@ def judge(context: ProgramContext) -> Findings:
     if difference < context.limit("apart_percent") or not context.is_loss(slow.feed.wait_s, slow):
         return
     yield context.lost(
-        f"Rank {slow.library.get('rank')} on {slow.process.node} waited for data "
-        f"{shares[worst]:.0f} % of the time, but the other ranks waited for data only "
-        f"{median:.0f} % of the time: they waited for this rank.",
+        f"Rank {slow.library.get('rank')} on {slow.process.node} delayed the other ranks: it "
+        f"waited for data {shares[worst]:.0f} % of the time, the other ranks only "
+        f"{median:.0f} %.",
         share_percent=difference,
         evidence=(
             Evidence("time that the slowest rank waited for data", shares[worst], "%"),

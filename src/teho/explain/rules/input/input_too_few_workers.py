@@ -31,8 +31,8 @@ def judge(context: ProgramContext) -> Findings:
     mostly, faster = slow_loading(waiting)
     yield context.lost_waiting(
         waiting,
-        f": its {waiting.workers} worker{'s' if waiting.workers > 1 else ''} cannot load the data "
-        f"faster.{mostly}",
+        f": {waiting.workers} worker{'s' if waiting.workers > 1 else ''} cannot load the data fast "
+        f"enough.{mostly}",
         evidence=(
             Evidence("workers busy", busy, "%"),
             Evidence("workers", float(waiting.workers)),

@@ -29,10 +29,10 @@ def judge(context: ProgramContext) -> Findings:
     in_memory = waiting.is_in_memory
     if not in_memory and share < context.limit("collating_percent"):
         return
-    do = "pass on samples from memory" if in_memory else "put batches together"
+    do = "send samples that are already in memory" if in_memory else "put batches together"
     yield context.lost_waiting(
         waiting,
-        f", but its workers only {do}.",
+        f": the workers only {do}.",
         evidence=(
             Evidence("share of the loading time spent on putting batches together", share, "%"),
             Evidence("workers", float(waiting.workers)),

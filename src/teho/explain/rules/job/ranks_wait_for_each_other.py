@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from teho.explain.rule import Evidence, Findings, Located, ProgramContext, Threshold, chosen
-from teho.explain.wording import MOST_NAMED, the_ranks
+from teho.explain.wording import MOST_NAMED, capital, the_ranks
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Frame
 
@@ -70,7 +70,7 @@ def _uneven(
         lines = busiest.lines(wait)
         frame = lines[0][0] if lines else None
         return context.lost(
-            f"The other ranks waited for {name}, up to {lost:.0f} % of the time: {name} "
+            f"{capital(name)} made the other ranks wait up to {lost:.0f} % of the time: {name} "
             f"{_WAITS[wait]}{_place(frame)}.",
             share_percent=lost,
             evidence=(
@@ -84,8 +84,8 @@ def _uneven(
         )
     computing = [spent for spent in busiest.spent if spent.doing is not Doing.COMMUNICATING]
     return context.lost(
-        f"The other ranks waited for {name}, up to {lost:.0f} % of the time: {name} has more work "
-        "in each step.",
+        f"{capital(name)} made the other ranks wait up to {lost:.0f} % of the time: {name} has "
+        "more work in each step.",
         share_percent=lost,
         evidence=_evidence(shares),
         action=(

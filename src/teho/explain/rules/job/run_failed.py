@@ -179,8 +179,9 @@ def _others(count: int, succeeded: int, failed_too: int) -> str:
     ]
     if len(parts) == 1:
         return f"; the other {f'{count} tasks' if count > 1 else 'task'} {parts[0][1]}"
-    each = [f"{number} {words}" for number, words in parts]
-    return f"; of the other {count} tasks, {joined(each)}" if each else ""
+    of_all = f" of the other {count} tasks"
+    each = [f"{number}{'' if i else of_all} {words}" for i, (number, words) in enumerate(parts)]
+    return f"; {joined(each)}" if each else ""
 
 
 def _action(context: RuleContext, first: _Failure, known: EndEvidence) -> str:

@@ -57,7 +57,7 @@ def judge(context: ProgramContext) -> Findings:
         yield context.finding(
             Severity.REMARK,
             f"A few steps ({rare:,} of {count:,}) took {long_s / rare / usual_s:.0f} times as "
-            f"long as usual, which cost {share:.0f} % of the time of all steps.",
+            f"long as usual, which cost {share:.0f} % of the total step time.",
             evidence=(
                 Evidence("step, usual", usual_s, "s"),
                 Evidence("long steps, mean time", long_s / rare, "s"),

@@ -41,7 +41,7 @@ def judge(context: ProgramContext) -> Findings:
         share = 100 * lost_s / main.process.wall_s
         yield context.lost(
             f"One of {len(workers)} worker processes did {100 * times[0] / sum(times):.0f} % of "
-            "the work; the others had to wait for it.",
+            f"the work while the other{'s' if len(workers) > 2 else ''} waited.",
             share_percent=share,
             evidence=(
                 Evidence("worker that worked longest", times[0], "s"),

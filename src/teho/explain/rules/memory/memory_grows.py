@@ -172,7 +172,7 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
     return context.finding(
         severity,
         f"Memory use on {each_of(nodes) if nodes else name_all(places)} grew by {rate} per minute: "
-        f"at this rate, it would reach the limit {left} after the {last}.",
+        f"at this rate, the memory limit would be reached {left} after the {last}.",
         evidence=(
             *per_place("after the warm-up", "bytes", [(one.place, one.first) for one in growths]),
             *per_place("near the end", "bytes", [(one.place, one.last) for one in growths]),

@@ -31,8 +31,8 @@ _MEANINGS = {
     "the GPU was in use.",
     "sm_occupancy": "The column Warps shows the number of resident warps, as a share of the "
     "largest possible number.",
-    "tensor": "A pipe is a part of the GPU for one kind of arithmetic. The columns Tensor, FP64 to "
-    "FP16 and Integer show the share of time in which each pipe was active.",
+    "tensor": "A pipe is a part of the GPU for one kind of arithmetic. The columns Tensor, FP64, "
+    "FP32, FP16 and Integer show the share of time in which each pipe was active.",
     "dram": "The column Memory shows the memory traffic, as a share of the bandwidth.",
 }
 

@@ -128,12 +128,12 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
     )
     if not all(gpu.energy.idle_is_unused for gpu in known):
         yield (
-            "The column Idling is computed from the lowest power of the run. If the GPU was in use "
-            "while its power was lowest, the value in the column Net is too low."
+            "The column Idling is computed from the lowest power of the run. If the GPU was not "
+            "idle at that time, the value in the column Net is too low."
         )
     yield (
-        "The times of the samples are not exact: ± is the resulting error of the energy. The error "
-        "of the sensors is not included."
+        "The times of the samples are not exact. The number after ± is the resulting error of the "
+        "energy. The error of the sensors is not included."
     )
     yield (
         "The column Difference compares two values of the energy: the value of the counter, and "

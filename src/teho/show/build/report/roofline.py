@@ -119,8 +119,8 @@ def _notes(roofline: Roofline) -> Iterable[str]:
     mean, peaks = roofline.mean, roofline.peaks
     yield (
         "The speed of arithmetic is an upper bound. A pipe is a part of the GPU for one kind of "
-        "arithmetic. For each pipe, Teho multiplies its share of active time by its peak at the "
-        "highest clock."
+        "arithmetic. For each pipe, Teho multiplies two values: the share of time in which the "
+        "pipe was active, and the peak of the pipe at the highest clock."
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
@@ -132,8 +132,8 @@ def _notes(roofline: Roofline) -> Iterable[str]:
         yield "The precision of the tensor cores is not recorded: 16 bit is assumed."
     if roofline.bound == "neither":
         yield (
-            "The run is below both roofs because of waiting, kernel launches or latency, or "
-            "because the point is the mean of different phases."
+            "The run is under both roofs. Possible reasons: waiting, kernel launches, latency, or "
+            "a mean of different phases."
         )
     unknown = uncounted(roofline)
     if unknown:

@@ -106,7 +106,7 @@ def _node_table(run: Run, summary: Summary) -> Table:
         column("used", "Cores used", lambda node: node.cpu_cores_used, decimals=1),
         column("memory", "Memory", lambda node: node.memory_peak_bytes, unit="bytes"),
         column("recorded", "Recorded", lambda node: node.covered_s, unit="s"),
-        note="The column Memory shows the peak."
+        note="The column Memory shows the peak of the memory use."
         + (" The column GPU busy shows the mean of the node's GPUs." if gpus else ""),
     )
     gone = Missing(Reason.UNRECORDED, "this node left no recording")
