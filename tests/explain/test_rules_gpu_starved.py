@@ -29,7 +29,7 @@ class TestIoWait:
     def test_one_reading_thread_on_many_cores(self):
         finding = found(io_wait_gpu_idle, scenarios.starved_by_io())
         assert finding.sentence == (
-            "The GPU on r01g01 idled 100 % of the time while the program waited for storage."
+            "The GPU on r01g01 idled while the program waited for storage, for 100 % of the time."
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding)["I/O wait, mean, r01g01"] == 9.0

@@ -113,7 +113,7 @@ def test_in_text_it_is_a_sentence_and_what_to_know():
         "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s at 12.0\n"
         "          FLOP/byte\n"
         "  The speed of arithmetic is an upper bound. A pipe is a part of the GPU for\n"
-        "    one kind of arithmetic. For each pipe, Teho multiplies two values: the\n"
-        "    share of time in which the pipe was active, and the peak of the pipe at the\n"
+        "    one kind of arithmetic. For each pipe, Teho multiplies two values: the share\n"
+        "    of time in which the pipe was active, and the peak of the pipe at the\n"
         "    highest clock.\n"
     ) in text

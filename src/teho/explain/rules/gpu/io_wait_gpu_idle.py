@@ -47,7 +47,7 @@ def judge(context: RuleContext) -> Findings:
         [(node, _share(context, node)) for node in context.summary.nodes if node.gpus],
         [Level(Severity.WARNING, gt, "time_percent")],
         name=the_gpus,
-        sentence="{places} idled {figures} of the time while the program waited for storage.",
+        sentence="{places} idled while the program waited for storage, for {figures} of the time.",
         label="time with idle GPUs and I/O wait",
         further=lambda nodes: gauges(nodes, "cpu_iowait_percent"),
         judged_by=["gpu_below_percent", "iowait_percent", "waiting_cores_min"],
