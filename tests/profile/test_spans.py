@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ def moments(spans) -> set[int]:
 
 def is_in_order(spans) -> bool:
     bounds = [bound for span in spans for bound in span]
-    return all(one < two for one, two in zip(bounds, bounds[1:], strict=False))
+    return all(one < two for one, two in itertools.pairwise(bounds))
 
 
 @given(ANY, ANY)

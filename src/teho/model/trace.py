@@ -6,6 +6,8 @@ rank.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from typing import Literal, Union
 
 import msgspec
@@ -22,6 +24,7 @@ __all__ = [
     "Share",
     "Step",
     "Trace",
+    "mean_parts",
 ]
 
 SCHEMA = "teho.profile/1"
@@ -107,6 +110,17 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def exposed_copy_s(self) -> float:
         """Time with only copies."""
         return self.copy_s - self.hidden_copy_s
+
+
+def mean_parts(parts: Sequence[Parts]) -> Parts:
+    """Return the mean of each figure of at least one step or device."""
+
+    def of(name: str, structs: Iterable[msgspec.Struct]) -> float:
+        return math.fsum(getattr(one, name) for one in structs) / len(parts)
+
+    idle = {name: of(name, [one.idle for one in parts]) for name in Idle.__struct_fields__}
+    rest = {name: of(name, parts) for name in Parts.__struct_fields__ if name != "idle"}
+    return Parts(**rest, idle=Idle(**idle))
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,6 +219,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """By total time."""
     operators: tuple[Operator, ...]
     """By time without the operators that they call."""
+    graph_launches: int = 0
+    """Number of launches of CUDA or HIP graphs; each launches many kernels at once."""
     has_stacks: bool = False
     """Whether the profiler recorded Python stacks (`with_stack=True`)."""
     unread: int = 0
@@ -220,4 +236,16 @@ class Profiled(msgspec.Struct, frozen=True, kw_only=True):
     """What the traces of one program say: one trace for each rank."""
 
     schema: str = SCHEMA
+    verdict: str
+    """The most important sentence."""
+    advice: tuple[str, ...] = ()
+    """What to change, one sentence each, the most important first."""
+    notes: tuple[str, ...] = ()
+    """What limits the figures, one sentence each."""
     traces: tuple[Trace, ...]
+    """By rank."""
+
+    @property
+    def devices(self) -> tuple[DeviceUse, ...]:
+        """All devices of all ranks."""
+        return tuple(device for trace in self.traces for device in trace.devices)

@@ -28,7 +28,7 @@ _SYNCHRONISING = frozenset(
     }
     | {"cuCtxSynchronize", "cuEventSynchronize", "cuStreamSynchronize"}
 )
-"""Calls that return when the device has done all work, or the work of a stream or up to an event."""
+"""Calls that return when the device has done all work, or the work of one stream."""
 _NO_SPANS: Spans = []
 
 
@@ -139,7 +139,7 @@ class _Gaps:
         for place in sorted(range(len(work.starts)), key=work.starts.__getitem__):
             start = work.starts[place]
             launch = self._launched.get(work.correlations[place])
-            are_bound[place] = launch is not None and free < launch.start + self._delay <= start
+            are_bound[place] = launch is not None and free < launch.start + self._delay
             if free < start:
                 self._add((free, start), launch, is_bound=are_bound[place])
             free = max(free, work.ends[place])
@@ -166,7 +166,7 @@ class _Gaps:
             part = intersection(rest, clipped(spans, *gap))
             self._found[reason] += part
             rest = subtracted(rest, part)
-        threads = {thread, self._main} - {None}
+        threads = [one for one in (thread, self._main) if one]
         is_after_sync = any(_contains(self._waits.get(one, _NO_SPANS), gap[0]) for one in threads)
         self._found["sync" if is_after_sync else "launch"] += rest
 

@@ -100,7 +100,7 @@ class Loaded:
         """By the number of the device."""
         self.marks: list[Mark] = []
         self.forward: dict[tuple[Thread, int], tuple[Thread, int]] = {}
-        """Thread and start of an operator of the forward pass, by those of its backward operator."""
+        """Thread and start of a forward operator, by thread and start of its backward operator."""
         self.values: dict[str, Any] = {}
         """Values beside the events."""
         self.unread = 0

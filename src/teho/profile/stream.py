@@ -10,9 +10,9 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, Union
+from typing import Any, Union
 
 import msgspec
 
@@ -86,7 +86,7 @@ class EventStream:
         """Number of events without the form of an event."""
         self.has_events = False
         """Whether a list of events was found."""
-        self._file: IO[bytes]
+        self._read: Callable[[int], bytes]
         self._buffer = b""
         self._before = 0
         """Number of bytes before the buffer."""
@@ -103,7 +103,7 @@ class EventStream:
         try:
             with self.path.open("rb") as plain:
                 is_packed = plain.peek(2)[:2] == _GZIP
-                self._file = gzip.GzipFile(fileobj=plain) if is_packed else plain
+                self._read = gzip.GzipFile(fileobj=plain).read if is_packed else plain.read
                 yield from self._document()
         except EOFError as error:
             raise self._truncated() from error
@@ -248,7 +248,7 @@ class EventStream:
         self._fill()
 
     def _fill(self) -> None:
-        piece = self._file.read(max(_PIECE_BYTES, len(self._buffer)))
+        piece = self._read(max(_PIECE_BYTES, len(self._buffer)))
         self._is_whole = not piece
         self._buffer += piece
 

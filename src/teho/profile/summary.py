@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from teho.errors import InputError
 from teho.model.trace import (
     DeviceUse,
-    Idle,
     Kernel,
-    Parts,
     Profiled,
     Share,
     Step,
     Trace,
+    mean_parts,
 )
 from teho.profile.categories import category_of, uses_tensor_cores
 from teho.profile.device import Timeline, data_waits, shortest_delay, timeline
+from teho.profile.judge import judged
 from teho.profile.launches import Launch, launches, operators
 from teho.profile.load import Loaded, load
 from teho.profile.spans import Span, clipped, length, subtracted
@@ -31,6 +29,7 @@ __all__ = ["read_trace", "read_traces"]
 
 _NS = 1e9
 _STEP = re.compile(r"ProfilerStep#(\d+)")
+_GRAPH_LAUNCHES = ("cudaGraphLaunch", "cuGraphLaunch", "hipGraphLaunch")
 _Window = tuple[int | None, int, int]
 """Number of a step, its start and its end."""
 
@@ -42,8 +41,8 @@ def read_traces(paths: Sequence[Path]) -> Profiled:
         InputError: a file cannot be opened, or is not a trace.
         DamagedError: a file is truncated or damaged.
     """
-    traces = [read_trace(path) for path in paths]
-    return Profiled(traces=tuple(sorted(traces, key=lambda one: (one.rank or 0, one.path))))
+    traces = sorted(map(read_trace, paths), key=lambda one: (one.rank or 0, one.path))
+    return judged(tuple(traces))
 
 
 def read_trace(path: Path) -> Trace:
@@ -83,6 +82,9 @@ def read_trace(path: Path) -> Trace:
         devices=tuple(_device(loaded, number, line, windows) for number, line in lines.items()),
         kernels=_kernels(loaded, launched, lines),
         operators=tuple(operators(loaded)),
+        graph_launches=sum(
+            loaded.names[name].startswith(_GRAPH_LAUNCHES) for name in loaded.calls.names
+        ),
         has_stacks=bool(loaded.frames),
         unread=loaded.unread,
     )
@@ -98,9 +100,7 @@ def _windows(loaded: Loaded) -> list[_Window]:
     return found or [(None, *loaded.window())]
 
 
-def _device(
-    loaded: Loaded, device: int, line: Timeline, windows: Sequence[_Window]
-) -> DeviceUse:
+def _device(loaded: Loaded, device: int, line: Timeline, windows: Sequence[_Window]) -> DeviceUse:
     first, last = windows[0][1], windows[-1][2]
     steps = tuple(
         Step(number=number, start_s=(start - first) / _NS, parts=line.parts(start, end))
@@ -110,7 +110,7 @@ def _device(
         device=device,
         name=_gpu_name(loaded.values.get("deviceProperties"), device),
         steps=steps,
-        mean=_mean([step.parts for step in steps]),
+        mean=mean_parts([step.parts for step in steps]),
         launches=line.launched,
         launch_bound=sum(line.are_bound),
         after_s=length(subtracted(line.busy, _until(line.busy, last))) / _NS,
@@ -119,17 +119,6 @@ def _device(
 
 def _until(spans: list[Span], end: int) -> list[Span]:
     return clipped(spans, spans[0][0], end) if spans else []
-
-
-def _mean(parts: Sequence[Parts]) -> Parts:
-    """Return the mean of each figure."""
-
-    def of(name: str, structs: Iterable[msgspec.Struct]) -> float:
-        return sum(getattr(one, name) for one in structs) / len(parts)
-
-    idle = {name: of(name, [one.idle for one in parts]) for name in Idle.__struct_fields__}
-    rest = {name: of(name, parts) for name in Parts.__struct_fields__ if name != "idle"}
-    return Parts(**rest, idle=Idle(**idle))
 
 
 def _kernels(
