@@ -177,7 +177,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     """Operators that launched it, by time. An operator is the innermost `cpu_op` around the launch
     call with the same correlation number."""
     lines: tuple[Share, ...] = ()
-    """Lines of the user's program, as `FILE(LINE): FUNCTION`, by time; empty if the trace has no
+    """Lines of the user's program, as `FILE:LINE FUNCTION`, by time; empty if the trace has no
     stacks. For a kernel of the backward pass, it is the line of the forward operator."""
 
     @property

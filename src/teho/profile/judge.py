@@ -18,6 +18,7 @@ __all__ = [
     "idle_reasons",
     "is_wasteful",
     "judged",
+    "line_times",
     "shown_trace",
 ]
 
@@ -120,6 +121,15 @@ def category_times(trace: Trace) -> list[tuple[Category, float]]:
     for kernel in trace.kernels:
         totals[kernel.category] += kernel.total_s
     return sorted(totals.items(), key=lambda pair: -pair[1])
+
+
+def line_times(trace: Trace) -> list[tuple[str, float]]:
+    """Return the total time of the kernels of each line of the program, the longest first."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    for kernel in trace.kernels:
+        for share in kernel.lines:
+            totals[share.name] += share.total_s
+    return sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def shown_trace(traces: Sequence[Trace]) -> Trace:

@@ -35,7 +35,7 @@ class Launch(NamedTuple):
     operator: str
     """Innermost operator; empty: none."""
     line: str
-    """Innermost function of the user's program, as `FILE(LINE): FUNCTION`; empty: unknown."""
+    """Innermost function of the user's program, as `FILE:LINE FUNCTION`; empty: unknown."""
     is_optimizer: bool
 
 
@@ -168,7 +168,7 @@ class _Lines:
             if name not in self._are_own:
                 self._are_own[name] = _is_own(self._loaded.names[name])
             if self._are_own[name]:
-                return self._loaded.names[name]
+                return _FRAME.sub(r"\g<file>:\g<line> \g<function>", self._loaded.names[name])
         return ""
 
 

@@ -37,6 +37,7 @@ _TRIES = 8
 _NOT_FINITE = re.compile(rb'(":\s*)(?:[-+]?(?:nan|inf|infinity))(?=\s*[,}])', re.IGNORECASE)
 """Numbers that C++ writes, and that JSON does not allow."""
 _SPACE = re.compile(r"[\s,]*")
+_ENDS_VALUE = re.compile(r"\s*[,:}]")
 _BLANK = b" \t\r\n"
 
 
@@ -106,7 +107,7 @@ class EventStream:
                 self._read = gzip.GzipFile(fileobj=plain).read if is_packed else plain.read
                 yield from self._document()
         except EOFError as error:
-            raise self._truncated() from error
+            raise self._truncated("the compressed data end too early") from error
         except (gzip.BadGzipFile, zlib.error) as error:
             raise self._damaged(f"the compressed data are not valid ({error})") from error
         except OSError as error:
@@ -170,7 +171,7 @@ class EventStream:
             piece = b"[" + self._buffer[:cut] + b"]"
             try:
                 batch = _BATCH.decode(piece)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
             self._drop(cut)
             return batch
@@ -201,12 +202,12 @@ class EventStream:
         """Yield the events of a list that have the form of an event, and count the others."""
         try:
             raws = _RAW_BATCH.decode(piece.decode("utf-8", errors="replace").encode())
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise self._damaged(f"an event is not valid JSON ({error})") from error
         for raw in raws:
             try:
                 yield _ONE.decode(raw)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 self.unread += 1
 
     def _value(self) -> Any:
@@ -214,15 +215,17 @@ class EventStream:
         decoder = json.JSONDecoder()
         self._next_byte()
         while True:
-            text = self._buffer.decode("latin-1")
+            text = self._buffer.decode("latin-1")  # a byte is a character, so the places hold
             try:
-                value, end = decoder.raw_decode(text)
+                _, end = decoder.raw_decode(text)
             except (ValueError, RecursionError):
                 self._read_more("a value is not valid JSON")
                 continue
-            if end == len(text) and not self._is_whole:  # a number may go on in the next piece
-                self._fill()
+            if not self._is_whole and not _ENDS_VALUE.match(text, end):
+                # A number may continue in the next piece.
+                self._read_more("a value is not valid JSON")
                 continue
+            value = json.loads(self._buffer[:end].decode(errors="replace"))
             self._drop(end)
             return value
 
@@ -257,10 +260,9 @@ class EventStream:
             self._buffer = self._buffer[count:]
             self._before += count
 
-    def _truncated(self) -> DamagedError:
+    def _truncated(self, what: str = "the JSON ends too early") -> DamagedError:
         return DamagedError(
-            f"{self.path} is truncated: the JSON ends too early, after "
-            f"{self._before + len(self._buffer):,} bytes",
+            f"{self.path} is truncated: {what}",
             "a whole file",
             "copy the file again, or profile again",
         )
@@ -279,8 +281,9 @@ def _is_cut_off(rest: bytes) -> bool:
     try:
         json.JSONDecoder().raw_decode(text)
     except json.JSONDecodeError as error:
-        # An open text is reported at its start.
-        return error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated string")
+        # An open text is reported at its start, and so is a part of a word such as `Infinity`.
+        near = len(text.rstrip()) - len("Infinity")
+        return error.pos >= near or error.msg.startswith("Unterminated string")
     except RecursionError:
         return False
     return False

@@ -188,5 +188,5 @@ def _gpu_name(properties: Any, device: int) -> str:
     """Return the model of a GPU from `deviceProperties`; empty if it is not there."""
     for one in properties if isinstance(properties, list) else ():
         if isinstance(one, dict) and one.get("id") == device:
-            return str(one.get("name", "")).encode("latin-1", "replace").decode("utf-8", "replace")
+            return str(one.get("name", ""))
     return ""

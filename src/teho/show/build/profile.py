@@ -10,8 +10,15 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from teho.model.document import Document, Fact, Level, Table, VerdictSeverity
-from teho.model.trace import Category, DeviceUse, Kernel, Operator, Parts, Profiled, Trace
-from teho.profile.judge import IDLE_WORDS, category_times, idle_reasons, is_wasteful, shown_trace
+from teho.model.trace import Category, DeviceUse, Kernel, Operator, Parts, Profiled, Step, Trace
+from teho.profile.judge import (
+    IDLE_WORDS,
+    category_times,
+    idle_reasons,
+    is_wasteful,
+    line_times,
+    shown_trace,
+)
 from teho.show.build.layout import ColumnOf, column, document, listing, table
 from teho.units import counted, format_time
 
@@ -31,13 +38,14 @@ part with the word only is the time without the parts above it.
 Idle time is split by what the CPU did in the gap. It was in `enumerate(DataLoader)`, in a \
 collective on the CPU, or it had waited in a call such as `cudaStreamSynchronize` when the gap \
 began. Otherwise it had not launched the next kernel yet.
-A kernel is launch-bound if the GPU was idle when the launch could have reached it: after the start \
-of the launch call, and the shortest delay between launch and start in the trace (at most 10 µs).
+A kernel is launch-bound if the GPU was idle when the launch could have reached it: after the \
+start of the launch call, and the shortest delay between launch and start in the trace (at most \
+10 µs).
 Matrix kernels are matrix multiplications, convolutions and attention, if their names show whether \
 they use tensor cores.
 Parts of at least 10 % of a step are in the verdict. This limit is Teho's own choice.
-The time of a step is the mark `ProfilerStep#N` on the CPU. Kernels and operators are those of the \
-whole trace.
+The time of a step is the length of the mark `ProfilerStep#N` on the CPU. Kernels and operators \
+are those of the whole trace.
 """
 
 
@@ -101,6 +109,10 @@ def _facts(profiled: Profiled, shown: Trace) -> Iterator[Fact]:
         )  # fmt: skip
     yield from _tensor_fact(shown)
     times = category_times(shown)
+    lines = line_times(shown)
+    if lines:
+        share = f"{100 * lines[0][1] / shown.kernel_s:.0f} %"
+        yield Fact("line", "Most kernel time from", lines[0][0], note=share)
     if times:
         shares = [f"{name} {100 * time_s / shown.kernel_s:.0f} %" for name, time_s in times]
         yield Fact("kernels", "Kernel time", ", ".join(shares[:_CATEGORIES]))
@@ -124,6 +136,7 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
         yield _ranks_table(profiled, uses)
     if uses:
         yield _kernel_table(shown, of)
+        yield _line_table(shown, of)
         yield _category_table(shown, of)
     else:
         yield _operator_table(shown, of, level="default")
@@ -253,6 +266,20 @@ def _kernel_table(trace: Trace, of: str) -> Table:
         column("name", "full name", lambda one: one.name, aside=True),
     )  # fmt: skip
     return _first_rows(made, "kernels")
+
+
+def _line_table(trace: Trace, of: str) -> Table:
+    """Return a table of the lines of the program; without rows if the trace has no stacks."""
+    total_s, steps = trace.kernel_s, max(trace.step_count, 1)
+    made = table(
+        "lines",
+        f"Kernel time by line of the program{of}",
+        line_times(trace),
+        column("line", "line", lambda pair: pair[0]),
+        column("share", "share", lambda pair: 100 * pair[1] / total_s, unit="%"),
+        column("time", "time", lambda pair: pair[1] / steps, unit="s", shown_in="ms", decimals=3),
+    )
+    return _first_rows(made, "lines")
 
 
 def _count(trace: Trace, of: Callable[[T], int], counts: Iterable[int]) -> ColumnOf[T]:
