@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import resource
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -41,9 +41,22 @@ def expected(events) -> list[tuple[str, object, object]]:
     return [(one.get("name", ""), one.get("ts"), one.get("dur")) for one in events]
 
 
+def error_of(path: Path) -> str:
+    """Return the message if the trace cannot be read; any other exception is a bug."""
+    try:
+        read_trace(path)
+    except TehoError as error:
+        return str(error)
+    return ""
+
+
 NASTY = st.text(st.sampled_from('a"\\{}[],: \n\x1fä€😀'), max_size=12)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 10**16) | st.floats(allow_nan=False, allow_infinity=False) | NASTY,
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 10**16)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | NASTY,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NASTY, inner, max_size=3),
     max_leaves=8,
 )  # fmt: skip
@@ -109,11 +122,7 @@ def test_a_file_with_one_wrong_byte_at_any_place(tmp_path: Path) -> None:
     for place in range(len(text)):
         for byte in (b"\x00", b'"', b"}", b"]", b"\xff", b"9"):
             path.write_bytes(text[:place] + byte + text[place + 1 :])
-            try:
-                read_trace(path)
-            except TehoError as error:
-                damaged += 1
-                assert str(path) in str(error)
+            damaged += str(path) in error_of(path)
     assert damaged > len(text)
 
 
@@ -124,10 +133,7 @@ def test_a_compressed_file_with_wrong_bytes(
     path = tmp_path_factory.getbasetemp() / "damaged.json.gz"
     whole = path_of("conv").read_bytes()
     path.write_bytes(whole[:place] + bytes([byte]) * size + whole[place + size :])
-    try:
-        read_trace(path)
-    except TehoError as error:
-        assert str(path) in str(error)
+    assert error_of(path) == "" or str(path) in error_of(path)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +202,7 @@ def test_an_event_that_is_nested_too_deeply_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_large_file_needs_little_memory(tmp_path: Path) -> None:
-    """Sixty times the events in the same memory, apart from the columns."""
+    """A file of 63 MB needs less than 16 MB."""
     path = tmp_path / "large.json"
     padding = {"padding": "x" * 2000}
     with path.open("w") as file:
@@ -206,10 +212,13 @@ def test_a_large_file_needs_little_memory(tmp_path: Path) -> None:
             file.write(json.dumps({**one, "args": padding}) + ",\n")
         file.write(json.dumps(step(0, 0, 30_000)) + "]")
     assert path.stat().st_size > 60e6
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    loaded = load(path)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tracemalloc.start()
+    try:
+        loaded = load(path)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
     assert loaded.events == 30_001
     (track,) = loaded.operators.values()
     assert math.isclose(sum(track.ends) - sum(track.starts), 30_000 * 500)
-    assert after - before < 20 * 1024
+    assert peak_bytes < 16e6

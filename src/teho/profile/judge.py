@@ -192,7 +192,7 @@ def _because(reasons: Sequence[IdleReason], mean: Parts, a_step: str) -> str:
         lead = ":" if reasons[0].time_s >= _MOST * mean.idle_s else ", mostly because"
         return f"{lead} {clauses[0]}."
     first, second = (_percent(one.time_s, mean) for one in reasons)
-    return f". For {first} of {a_step}, {clauses[0]}, and for {second}, {clauses[1]}."
+    return f". For {first} of {a_step}, {clauses[0]}. For {second}, {clauses[1]}."
 
 
 def _without_gpu(traces: Sequence[Trace]) -> str:
