@@ -215,7 +215,11 @@ def test_the_line_of_a_forward_and_of_a_backward_kernel(tmp_path: Path) -> None:
         kernel(1, 12, 20, "forward_gemm"),
         {**arrow, "ph": "s", "ts": 8, "tid": 10},
         {**arrow, "ph": "f", "ts": 50, "tid": ENGINE, "bp": "e"},
-        operator("autograd::engine::evaluate_function: AddmmBackward0", 50, 60, ENGINE),
+        operator("autograd::engine::evaluate_function: AddmmBackward0", 49, 66, ENGINE),
+        operator("AddmmBackward0", 50, 60, ENGINE),
+        operator("aten::sum", 61, 65, ENGINE),
+        call(4, 62, 63, tid=ENGINE),
+        kernel(4, 70, 75, "sum_of_gradients"),
         operator("aten::mm", 52, 58, ENGINE),
         call(2, 53, 54, tid=ENGINE),
         kernel(2, 57, 70, "backward_gemm"),
@@ -228,6 +232,7 @@ def test_the_line_of_a_forward_and_of_a_backward_kernel(tmp_path: Path) -> None:
         "forward_gemm": ["models/net.py:12 forward"],
         "backward_gemm": ["models/net.py:12 forward"],
         "last_gemm": ["train.py:80 main"],
+        "sum_of_gradients": ["models/net.py:12 forward"],
     }
     assert trace.has_stacks
 

@@ -127,9 +127,13 @@ class _Lines:
         self._loaded = loaded
         self._are_own: dict[int, bool] = {}
         self._known: dict[tuple[Thread, int], str] = {}
+        self._forward = dict(loaded.forward)
+        """Thread and start of a forward operator, by those of the operator of its gradient, and of
+        the outermost operator around this: it also adds and sums gradients."""
         wanted: defaultdict[Thread, set[int]] = defaultdict(set)
         if not loaded.frames:
             return
+        self._add_outermost()
         calls = loaded.calls
         for thread, start in loaded.forward.values():
             wanted[thread].add(start)
@@ -145,6 +149,18 @@ class _Lines:
                 for moment, stack in zip(moments, _around(track, moments), strict=True):
                     self._known[thread, moment] = self._own(track, stack)
 
+    def _add_outermost(self) -> None:
+        starts: defaultdict[Thread, list[int]] = defaultdict(list)
+        for thread, start in self._loaded.forward:
+            starts[thread].append(start)
+        for thread, moments in starts.items():
+            track = self._loaded.operators.get(thread, Track())
+            moments.sort()
+            for moment, stack in zip(moments, _around(track, moments), strict=True):
+                if stack:
+                    begin = self._loaded.forward[thread, moment]
+                    self._forward.setdefault((thread, track.starts[stack[0]]), begin)
+
     def of_launch(self, thread: Thread, start: int, operators_around: list[int]) -> str:
         """Return the line of a launch; for a backward operator, the line of its forward operator.
 
@@ -156,8 +172,8 @@ class _Lines:
         if not self._known:
             return ""
         track = self._loaded.operators.get(thread)
-        for place in operators_around if track else ():
-            begin = self._loaded.forward.get((thread, track.starts[place])) if track else None
+        for place in reversed(operators_around) if track else ():
+            begin = self._forward.get((thread, track.starts[place])) if track else None
             if begin is not None:
                 return self._known.get(begin, "")
         return self._known.get((thread, start), "")

@@ -138,6 +138,7 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
         yield _kernel_table(shown, of)
         yield _line_table(shown, of)
         yield _category_table(shown, of)
+        yield _all_kernels_table(shown, of)
     else:
         yield _operator_table(shown, of, level="default")
     if len(uses) > 1:
@@ -246,9 +247,6 @@ def _category_table(trace: Trace, of: str) -> Table:
 def _kernel_table(trace: Trace, of: str) -> Table:
     total_s = trace.kernel_s
 
-    def tensor(kernel: Kernel) -> str | None:
-        return None if kernel.tensor_cores is None else "yes" if kernel.tensor_cores else "no"
-
     made = table(
         "kernels",
         f"Top kernels{of}",
@@ -259,13 +257,30 @@ def _kernel_table(trace: Trace, of: str) -> Table:
         column("share", "share", lambda one: 100 * one.total_s / total_s, unit="%"),
         _count(trace, lambda one: one.count, (one.count for one in trace.kernels)),
         column("mean", "mean", lambda one: one.mean_s, unit="s", shown_in="µs", decimals=1),
-        column("tensor", "tensor cores", tensor, aside=True),
-        column("bound", "launch-bound", lambda one: 100 * one.launch_bound / one.count, unit="%",
-               aside=True),
-        column("line", "line", lambda one: one.lines[0].name if one.lines else None, aside=True),
-        column("name", "full name", lambda one: one.name, aside=True),
     )  # fmt: skip
     return _first_rows(made, "kernels")
+
+
+def _all_kernels_table(trace: Trace, of: str) -> Table:
+    """Return a table of all kernels, with what the table of the top kernels has no room for."""
+    steps = max(trace.step_count, 1)
+
+    def tensor(kernel: Kernel) -> str | None:
+        return None if kernel.tensor_cores is None else "yes" if kernel.tensor_cores else "no"
+
+    made = table(
+        "all_kernels",
+        f"All kernels{of}",
+        trace.kernels,
+        column("kernel", "kernel", lambda one: short_kernel(one.name)),
+        column("category", "category", lambda one: one.category),
+        column("time", "time", lambda one: one.total_s / steps, unit="s", shown_in="ms",
+               decimals=3),
+        column("bound", "launch-bound", lambda one: 100 * one.launch_bound / one.count, unit="%"),
+        column("tensor", "tensor cores", tensor),
+        note="Each time is for one step.",
+    )  # fmt: skip
+    return _at(made, "why")
 
 
 def _line_table(trace: Trace, of: str) -> Table:
