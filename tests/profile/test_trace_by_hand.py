@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import asdict
 
 from profile_traces import ENGINE, call, copy, event, kernel, mark, operator, step, write
-from teho.model.trace import Idle, Parts, Trace
+from teho.model.trace import Category, Idle, Parts, Trace
+from teho.profile.categories import category_of, uses_tensor_cores
 from teho.profile.summary import read_trace
 
 
@@ -131,6 +132,16 @@ def test_overlap(tmp_path: Path) -> None:
     assert parts.idle_s == pytest.approx(110e-6)
 
 
+def test_a_copy_during_a_collective_is_hidden(tmp_path: Path) -> None:
+    trace = traced(
+        tmp_path, step(0, 0, 200), call(1, 0, 1), call(2, 1, 2), kernel(1, 10, 60, "ncclKernel"),
+        copy(2, 50, 100),
+    )  # fmt: skip
+    assert us(parts_of(trace)) == {
+        "elapsed": 200, "collective": 50, "copy": 50, "hidden_copy": 10, "busy": 90,
+    }  # fmt: skip
+
+
 def test_work_is_cut_at_the_end_of_a_step(tmp_path: Path) -> None:
     trace = traced(
         tmp_path, step(0, 0, 100), step(1, 110, 200), call(1, 0, 1), kernel(1, 50, 150),
@@ -183,6 +194,24 @@ def test_operators_enclose_each_other(tmp_path: Path) -> None:
             for one in trace.operators} == {
         "aten::addmm": (25, 25, 1), "aten::linear": (15, 40, 1), "aten::relu": (10, 10, 1),
     }  # fmt: skip
+
+
+def test_of_two_operators_with_one_start_the_longer_is_outside(tmp_path: Path) -> None:
+    trace = traced(
+        tmp_path, operator("aten::inner", 0, 20), operator("aten::outer", 0, 40), call(1, 10, 12),
+        kernel(1, 20, 60), call(2, 30, 32), kernel(2, 60, 61),
+    )  # fmt: skip
+    (one,) = trace.kernels
+    assert [share.name for share in one.operators] == ["aten::inner", "aten::outer"]
+    assert [round(one.self_s * 1e6) for one in trace.operators] == [20, 20]
+
+
+def test_steps_in_any_order(tmp_path: Path) -> None:
+    trace = traced(tmp_path, step(6, 100, 180), step(5, 0, 100), call(1, 0, 1), kernel(1, 50, 120))
+    steps = trace.devices[0].steps
+    assert [one.number for one in steps] == [5, 6]
+    assert [us(one.parts)["busy"] for one in steps] == [50, 20]
+    assert trace.devices[0].after_s == 0
 
 
 def test_the_optimizer_is_what_runs_inside_its_step(tmp_path: Path) -> None:
@@ -249,6 +278,30 @@ def test_older_forms_of_the_same_trace(tmp_path: Path) -> None:
          "args": {"device": "0", "correlation": "1"}},
     ]  # fmt: skip
     assert traced(tmp_path, *old, displayTimeUnit="ns").devices == new.devices
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "operator_name", "uses"),
+    [
+        ("void fmha_cutlassF_bf16_aligned_64x64_rf_sm80(Params)", "attention", "", None),
+        ("void flash_fwd_kernel<Flash_fwd_kernel_traits<64>>(Flash)", "attention", "", True),
+        ("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_nn", "matmul", "", True),
+        ("volta_sgemm_128x64_nn", "matmul", "", False),
+        ("Cijk_Ailk_Bljk_SB_MT32x32x16_MI16x16x4x1_SN", "matmul", "", True),
+        ("void at::native::tf32_elementwise_kernel<4>(int)", "elementwise", "", None),
+        ("void fbgemm_gpu::bounds_check_indices_kernel<long>(int)", "other", "", None),
+        ("my_kernel", "convolution", "aten::cudnn_convolution", None),
+        ("my_kernel", "matmul", "aten::addmm", None),
+        ("my_kernel", "other", "my::op", None),
+        ("triton_per_fused_native_layer_norm_0", "normalisation", "", None),
+        ("triton_red_fused_sum_0", "reduction", "", None),
+        ("triton_tem_fused_mm_1", "matmul", "", None),
+        ("mscclKernel_Sum_float_Simple_LL", "collective", "", None),
+    ],
+)
+def test_categories(name: str, category: Category, operator_name: str, uses: bool | None) -> None:
+    assert category_of(name, operator_name) == category
+    assert uses_tensor_cores(name, category) is uses
 
 
 def test_ranks_and_unreadable_events(tmp_path: Path) -> None:

@@ -99,6 +99,19 @@ def test_any_layout_is_read(
     assert reader.values == ({} if is_list else {**before, **after})
 
 
+@pytest.mark.parametrize("size", range(1, 60))
+def test_a_number_on_the_border_of_two_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(stream, "_PIECE_BYTES", size)
+    path = write(tmp_path, SMALL, base=1790857026000000000, unit=12.5e-7, flag=True)
+    found, reader = read(path)
+    assert found == expected(SMALL)
+    assert reader.values == {
+        "schemaVersion": 1, "base": 1790857026000000000, "unit": 12.5e-7, "flag": True,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_file_that_ends_at_any_place(tmp_path: Path, is_packed: bool) -> None:
     text = json.dumps(DOCUMENT).encode()
