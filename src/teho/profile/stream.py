@@ -151,6 +151,8 @@ class EventStream:
         while (byte := self._next_byte()) != b"]":
             if not byte:
                 raise self._truncated()
+            if len(self._buffer) < _PIECE_BYTES and not self._is_whole:
+                self._fill()
             batch = self._decoded()
             if batch is None:
                 batch = self._decoded_singly()
