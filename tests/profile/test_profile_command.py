@@ -7,8 +7,11 @@ import re
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import asdict
 
-from profile_traces import call, kernel, path_of, step, write
+from profile_traces import call, copy, kernel, mark, operator, path_of, step, write
 from show.golden import ROOT, check
 from teho.model.trace import Profiled
 from teho.profile.summary import read_traces
@@ -148,6 +151,40 @@ def test_a_cpu_that_is_ahead_is_noted(tmp_path) -> None:
     )  # fmt: skip
     (note,) = read_traces([path]).notes
     assert note.startswith("The GPU worked for 50.0 µs after the last step")
+
+
+TIMES = st.integers(0, 60)
+SPANS = st.tuples(TIMES, st.integers(0, 30))
+ANY = st.lists(
+    st.one_of(
+        st.builds(lambda n, s: step(n, s[0], s[0] + s[1]), st.integers(0, 3), SPANS),
+        st.builds(lambda n, s, d: kernel(n, s[0], s[0] + s[1], device=d), TIMES, SPANS,
+                  st.integers(0, 1)),
+        st.builds(lambda n, s: kernel(n, s[0], s[0] + s[1], "ncclKernel"), TIMES, SPANS),
+        st.builds(lambda n, s: copy(n, s[0], s[0] + s[1]), TIMES, SPANS),
+        st.builds(lambda n, s, t: call(n, s[0], s[0] + s[1], tid=t), TIMES, SPANS,
+                  st.integers(10, 11)),
+        st.builds(lambda s: call(0, s[0], s[0] + s[1], "cudaStreamSynchronize"), SPANS),
+        st.builds(lambda s: mark("gloo:all_reduce", s[0], s[0] + s[1]), SPANS),
+        st.builds(lambda s: mark("enumerate(DataLoader)#x", s[0], s[0] + s[1]), SPANS),
+        st.builds(lambda s: operator("aten::mm", s[0], s[0] + s[1]), SPANS),
+    ),
+    min_size=1,
+    max_size=15,
+)  # fmt: skip
+
+
+@given(events=ANY)
+def test_any_trace_can_be_shown(tmp_path_factory: pytest.TempPathFactory, events) -> None:
+    found = read_traces([write(tmp_path_factory.getbasetemp(), events)])
+    for device in found.devices:
+        for parts in (*(one.parts for one in device.steps), device.mean):
+            assert sum(asdict(parts.idle).values()) == pytest.approx(parts.idle_s, abs=1e-12)
+            shown = parts.compute_s + parts.exposed_collective_s + parts.exposed_copy_s
+            assert shown == pytest.approx(parts.busy_s, abs=1e-12)
+            assert -1e-12 < parts.idle_s < parts.elapsed_s + 1e-12
+    for detail in ("short", "default", "why"):
+        assert text_of(found, detail)
 
 
 @pytest.mark.parametrize(

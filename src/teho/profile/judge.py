@@ -19,6 +19,7 @@ __all__ = [
     "is_wasteful",
     "judged",
     "line_times",
+    "percent_of",
     "shown_trace",
 ]
 
@@ -132,6 +133,11 @@ def line_times(trace: Trace) -> list[tuple[str, float]]:
     return sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
+def percent_of(part: float, whole: float) -> float:
+    """Return a part in % of the whole; 0 if the whole is 0."""
+    return 100 * part / whole if whole else 0.0
+
+
 def shown_trace(traces: Sequence[Trace]) -> Trace:
     """Return the trace whose kernels are shown: of the rank with the longest step."""
     return max(traces, key=lambda one: (bool(one.devices), one.step_s))
@@ -140,9 +146,8 @@ def shown_trace(traces: Sequence[Trace]) -> Trace:
 def is_wasteful(traces: Sequence[Trace]) -> bool:
     """Return whether the verdict is about time in which the devices did not compute."""
     mean = _mean(traces)
-    return max(mean.idle_s, mean.exposed_collective_s, mean.exposed_copy_s) >= (
-        LARGE_SHARE * mean.elapsed_s
-    )
+    largest_s = max(mean.idle_s, mean.exposed_collective_s, mean.exposed_copy_s)
+    return largest_s >= LARGE_SHARE * mean.elapsed_s > 0
 
 
 def _devices(traces: Sequence[Trace]) -> list[DeviceUse]:
@@ -163,7 +168,7 @@ def _verdict(traces: Sequence[Trace]) -> str:
     if len(devices) > 1:
         the_gpu = f"The GPUs of {len(traces)} ranks were" if len(traces) > 1 else "The GPUs were"
     a_step = "a step" if all(trace.step_count for trace in traces) else "the time"
-    if mean.idle_s >= least:
+    if mean.idle_s >= least > 0:
         why = [one for one in idle_reasons(mean) if one.time_s >= least][:2]
         return (
             f"{the_gpu} idle {_percent(mean.idle_s, mean)} of {a_step}{_because(why, mean, a_step)}"
@@ -172,11 +177,11 @@ def _verdict(traces: Sequence[Trace]) -> str:
         (mean.exposed_collective_s, "only exchanged data with other GPUs"),
         (mean.exposed_copy_s, "only copied data"),
     ):
-        if time_s >= least:
+        if time_s >= least > 0:
             subject = the_gpu.rpartition(" ")[0]
             return f"{subject} {doing} {_percent(time_s, mean)} of {a_step}."
     category, time_s = category_times(shown_trace(traces))[0]
-    share = format_quantity(100 * time_s / shown_trace(traces).kernel_s, "%")
+    share = format_quantity(percent_of(time_s, shown_trace(traces).kernel_s), "%")
     return (
         f"{the_gpu} busy {_percent(mean.busy_s, mean)} of {a_step}, mostly with "
         f"{CATEGORY_WORDS[category]} ({share} of the kernel time)."
@@ -203,7 +208,7 @@ def _without_gpu(traces: Sequence[Trace]) -> str:
         return f"{said}, and no operator of PyTorch."
     top = max(found, key=lambda one: one.self_s)
     total_s = sum(one.self_s for one in found)
-    share = format_quantity(100 * top.self_s / total_s if total_s else 0.0, "%")
+    share = format_quantity(percent_of(top.self_s, total_s), "%")
     return f"{said}. On the CPU, {top.name} took the most time: {share} of all operators."
 
 
@@ -277,4 +282,4 @@ def _ranks(traces: Sequence[Trace]) -> Iterator[str]:
 
 
 def _percent(time_s: float, parts: Parts) -> str:
-    return format_quantity(100 * time_s / parts.elapsed_s if parts.elapsed_s else 0.0, "%")
+    return format_quantity(percent_of(time_s, parts.elapsed_s), "%")

@@ -17,6 +17,7 @@ from teho.profile.judge import (
     idle_reasons,
     is_wasteful,
     line_times,
+    percent_of,
     shown_trace,
 )
 from teho.show.build.layout import ColumnOf, column, document, listing, table
@@ -111,10 +112,10 @@ def _facts(profiled: Profiled, shown: Trace) -> Iterator[Fact]:
     times = category_times(shown)
     lines = line_times(shown)
     if lines:
-        share = f"{100 * lines[0][1] / shown.kernel_s:.0f} %"
+        share = f"{percent_of(lines[0][1], shown.kernel_s):.0f} %"
         yield Fact("line", "Most kernel time from", lines[0][0], note=share)
     if times:
-        shares = [f"{name} {100 * time_s / shown.kernel_s:.0f} %" for name, time_s in times]
+        shares = [f"{name} {percent_of(time_s, shown.kernel_s):.0f} %" for name, time_s in times]
         yield Fact("kernels", "Kernel time", ", ".join(shares[:_CATEGORIES]))
 
 
@@ -162,7 +163,7 @@ def _parts(parts: Parts) -> Iterator[_Part]:
     ]
     for label, time_s in rows:
         if time_s:
-            yield _Part(label, time_s, 100 * time_s / parts.elapsed_s)
+            yield _Part(label, time_s, percent_of(time_s, parts.elapsed_s))
 
 
 def _parts_table(key: str, title: str, parts: Parts, *, level: Level = "default") -> Table:
@@ -190,7 +191,7 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
     """Return a table with a row for each device of each rank."""
 
     def share(time_s: float, use: _Use) -> float:
-        return 100 * time_s / use.device.mean.elapsed_s
+        return percent_of(time_s, use.device.mean.elapsed_s)
 
     def reason(use: _Use) -> str:
         reasons = idle_reasons(use.device.mean)
@@ -234,7 +235,7 @@ def _category_table(trace: Trace, of: str) -> Table:
         category_times(trace),
         column("category", "category", lambda pair: pair[0]),
         column("time", "time", per_step, unit="s", shown_in="ms", decimals=3),
-        column("share", "share", lambda pair: 100 * pair[1] / total_s, unit="%"),
+        column("share", "share", lambda pair: percent_of(pair[1], total_s), unit="%"),
         _count(trace, lambda pair: counts[pair[0]], counts.values()),
         column(
             "mean", "mean", lambda pair: pair[1] / counts[pair[0]], unit="s", shown_in="µs",
@@ -254,7 +255,7 @@ def _kernel_table(trace: Trace, of: str) -> Table:
         column("kernel", "kernel", lambda one: short_kernel(one.name)),
         column("category", "category", lambda one: one.category),
         column("operator", "operator", _first_operator),
-        column("share", "share", lambda one: 100 * one.total_s / total_s, unit="%"),
+        column("share", "share", lambda one: percent_of(one.total_s, total_s), unit="%"),
         _count(trace, lambda one: one.count, (one.count for one in trace.kernels)),
         column("mean", "mean", lambda one: one.mean_s, unit="s", shown_in="µs", decimals=1),
     )  # fmt: skip
@@ -291,7 +292,7 @@ def _line_table(trace: Trace, of: str) -> Table:
         f"Kernel time by line of the program{of}",
         line_times(trace),
         column("line", "line", lambda pair: pair[0]),
-        column("share", "share", lambda pair: 100 * pair[1] / total_s, unit="%"),
+        column("share", "share", lambda pair: percent_of(pair[1], total_s), unit="%"),
         column("time", "time", lambda pair: pair[1] / steps, unit="s", shown_in="ms", decimals=3),
     )
     return _first_rows(made, "lines")
@@ -310,7 +311,7 @@ def _operator_table(trace: Trace, of: str, *, level: Level) -> Table:
     total_s = sum(one.self_s for one in trace.operators)
 
     def share(one: Operator) -> float:
-        return 100 * one.self_s / total_s if total_s else 0.0
+        return percent_of(one.self_s, total_s)
 
     made = table(
         "operators",
