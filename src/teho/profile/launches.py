@@ -128,8 +128,8 @@ class _Lines:
         self._are_own: dict[int, bool] = {}
         self._known: dict[tuple[Thread, int], str] = {}
         self._forward = dict(loaded.forward)
-        """Thread and start of a forward operator, by those of the operator of its gradient, and of
-        the outermost operator around this: it also adds and sums gradients."""
+        """Thread and start of a forward operator, by thread and start of its backward operator, and
+        of the outermost operator around this one, which also sums gradients."""
         wanted: defaultdict[Thread, set[int]] = defaultdict(set)
         if not loaded.frames:
             return

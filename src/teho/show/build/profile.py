@@ -46,7 +46,7 @@ Matrix kernels are matrix multiplications, convolutions and attention, if their 
 they use tensor cores.
 Parts of at least 10 % of a step are in the verdict. This limit is Teho's own choice.
 The time of a step is the length of the mark `ProfilerStep#N` on the CPU. Kernels and operators \
-are those of the whole trace.
+are counted in the whole trace.
 """
 
 
@@ -176,14 +176,12 @@ def _parts_table(key: str, title: str, parts: Parts, *, level: Level = "default"
         if time_s
     ]
     made = table(
-        key,
-        title,
-        _parts(parts),
+        key, title, _parts(parts),
         column("part", "the GPU was", lambda row: row.label),
         column("time", "time", lambda row: row.time_s, unit="s", shown_in="ms", decimals=3),
         column("share", "share", lambda row: row.share, unit="%"),
         note=f"Also {', '.join(hidden)}." if hidden else "",
-    )
+    )  # fmt: skip
     return _at(made, level)
 
 
@@ -337,16 +335,14 @@ def _steps_table(key: str, title: str, use: _Use) -> Table:
         )  # fmt: skip
 
     made = table(
-        key,
-        title,
-        use.device.steps,
+        key, title, use.device.steps,
         column("step", "step", lambda step: "" if step.number is None else str(step.number)),
         ms("elapsed", "time"),
         ms("compute", "computing"),
         ms("collective", "exchanging"),
         ms("copy", "copying"),
         ms("idle", "idle"),
-    )
+    )  # fmt: skip
     return _at(made, "why")
 
 
