@@ -35,6 +35,7 @@ from teho.model.metric import METRICS
 from teho.model.scaled import Scaled
 from teho.model.software import Checked, EnvironmentPlan
 from teho.model.staged import Staged
+from teho.model.trace import Profiled
 from teho.model.tuned import Tuned
 from teho.schedulers.registry import cluster_schedulers
 from teho.schedulers.script.launch_site import launch_site
@@ -361,6 +362,7 @@ SHIPPED = {
     PACKAGE / "show" / "batch_sizes.schema.json": lambda: _schema(schema_of(BatchSizes)),
     PACKAGE / "show" / "bench.schema.json": lambda: _schema(schema_of(Bench)),
     PACKAGE / "show" / "compare.schema.json": lambda: _schema(schema_of(Compared)),
+    PACKAGE / "show" / "profile.schema.json": lambda: _schema(schema_of(Profiled)),
     PACKAGE / "show" / "doctor.schema.json": lambda: _schema(schema_of(Examination)),
     PACKAGE / "show" / "env-check.schema.json": lambda: _schema(schema_of(Checked)),
     PACKAGE / "show" / "env-plan.schema.json": lambda: _schema(schema_of(EnvironmentPlan)),

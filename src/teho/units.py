@@ -70,6 +70,8 @@ _SHOWN = {
     ("bytes/s", "GiB/s"): GIB,
     ("J", "Wh"): J_PER_WH,
     ("s", "h"): 3600.0,
+    ("s", "ms"): 1e-3,
+    ("s", "µs"): 1e-6,
 }
 # No quantity has more digits, and Python limits the number of digits.
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d{1,30}(?:\.\d*)?|\.\d+)(?!\d)\s*([A-Za-z]*)\s*", re.ASCII)

@@ -26,6 +26,7 @@ COMMANDS = {
     "energy": ("Record", "Measure the energy of the GPUs during a program or a period."),
     "report": ("Understand", "Report what a run used, what it wasted, and what to change."),
     "top": ("Understand", "Show all nodes and GPUs of a run while it is running."),
+    "profile": ("Understand", "Explain a trace of PyTorch's profiler: why the GPU was idle."),
     "diff": ("Understand", "Compare two runs: times, findings and other differences."),
     "compare": ("Understand", "Run a program on cores and on GPUs, and say which is faster."),
     "scale": ("Understand", "Measure one program on more and more GPUs or cores."),

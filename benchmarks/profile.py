@@ -1,0 +1,99 @@
+"""Compare `teho profile` with Holistic Trace Analysis (HTA) on the same traces.
+
+    python benchmarks/profile.py PYTHON_WITH_HTA TRACE...
+
+PYTHON_WITH_HTA is the Python of an environment with the package HolisticTraceAnalysis. HTA has no
+steps here: it takes the time from the first to the last event of the GPU, and Teho does the same.
+Each line has the figures of Teho, of HTA, and their difference in % of this time. HTA cuts times to
+whole µs, and leaves out the last step, unless it is asked not to, as it is here. It also leaves out
+work of the GPU whose launch is not in the trace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from teho.profile.device import shortest_delay, timeline
+from teho.profile.launches import launches
+from teho.profile.load import load
+
+HTA = """\
+import json, logging, sys, time, resource
+logging.disable(logging.CRITICAL)
+begin = time.monotonic()
+from hta.trace_analysis import TraceAnalysis
+imported = time.monotonic()
+analysis = TraceAnalysis(
+    trace_files={0: sys.argv[1]}, trace_dir="/", include_last_profiler_step=True
+)
+temporal = analysis.get_temporal_breakdown(visualize=False).iloc[0]
+overlap = analysis.get_comm_comp_overlap(visualize=False).iloc[0]
+types, kernels = analysis.get_gpu_kernel_breakdown(
+    visualize=False, num_kernels=10**6, duration_ratio=1.0
+)
+print(json.dumps({
+    "idle": float(temporal["idle_time(us)"]),
+    "compute": float(temporal["compute_time(us)"]),
+    "other": float(temporal["non_compute_time(us)"]),
+    "span": float(temporal["kernel_time(us)"]),
+    "overlap_percent": float(overlap.iloc[-1]),
+    "kernels": float(kernels["sum (us)"].sum()),
+    "s": time.monotonic() - imported,
+    "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+}))
+"""
+
+
+def of_teho(path: Path) -> dict[str, float]:
+    """Return the same figures as HTA, in µs, for the first device."""
+    begin = time.monotonic()
+    loaded = load(path)
+    launched = launches(loaded)
+    work = loaded.work[min(loaded.work)]
+    span = min(work.starts), max(work.ends)
+    line = timeline(loaded, work, launched, span, shortest_delay(loaded, launched))
+    parts = line.parts(*span)
+    return {
+        "idle": parts.idle_s * 1e6,
+        "compute": parts.compute_s * 1e6,
+        "other": (parts.busy_s - parts.compute_s) * 1e6,
+        "span": parts.elapsed_s * 1e6,
+        "overlap_percent": 100 * parts.hidden_collective_s / parts.collective_s
+        if parts.collective_s
+        else 0.0,
+        "kernels": sum(end - start for start, end in zip(work.starts, work.ends, strict=True))
+        / 1e3,
+        "s": time.monotonic() - begin,
+        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def main(python: str, paths: list[str]) -> None:
+    """Print the figures of both for each trace."""
+    for path in paths:
+        answer = subprocess.run(
+            [python, "-W", "ignore", "-c", HTA, path], capture_output=True, text=True, check=False,
+            env={**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"},
+        )  # fmt: skip
+        own = of_teho(Path(path))
+        print(Path(path).name)
+        if answer.returncode:
+            print(f"  HTA failed: {answer.stderr.strip().splitlines()[-1]}")
+            continue
+        peer = json.loads(answer.stdout.strip().splitlines()[-1])
+        for name in ("idle", "compute", "other", "span", "kernels"):
+            difference = 100 * (own[name] - peer[name]) / own["span"]
+            print(f"  {name:8} {own[name]:14.1f} {peer[name]:14.1f} µs {difference:+8.3f} %")
+        print(f"  overlap  {own['overlap_percent']:14.2f} {peer['overlap_percent']:14.2f} %")
+        print(f"  time     {own['s']:14.2f} {peer['s']:14.2f} s")
+        print(f"  memory   {own['memory_mb']:14.0f} {peer['memory_mb']:14.0f} MB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,1 @@
+"""Traces of frameworks' own profilers: read, summarised and explained."""

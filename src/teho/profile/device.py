@@ -1,0 +1,204 @@
+"""What one device did: the parts of each step, and why the device was idle."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from typing import NamedTuple
+
+from teho.model.trace import Idle, Parts
+from teho.profile.categories import category_of
+from teho.profile.launches import Launch
+from teho.profile.load import Loaded, Thread, Work
+from teho.profile.spans import Span, Spans, clipped, intersection, length, subtracted, union
+
+__all__ = ["Timeline", "data_waits", "shortest_delay", "timeline"]
+
+_NS = 1e9
+_LONGEST_DELAY = 10_000
+"""Largest plausible delay in ns between a launch call and the start of its kernel, if the device is
+idle. NVIDIA's and AMD's GPUs need about 2 to 10 µs."""
+_DATA = "enumerate(DataLoader)#"
+_CPU_COLLECTIVES = ("gloo:", "mpi:", "ucc:")
+_SYNCHRONISING = frozenset(
+    {
+        f"{prefix}{name}"
+        for prefix in ("cuda", "hip")
+        for name in ("DeviceSynchronize", "EventSynchronize", "Memcpy", "StreamSynchronize")
+    }
+    | {"cuCtxSynchronize", "cuEventSynchronize", "cuStreamSynchronize"}
+)
+"""Calls that return when the device has done all work, or the work of one stream."""
+_NO_SPANS: Spans = []
+
+
+class Timeline(NamedTuple):
+    """When one device did what."""
+
+    compute: Spans
+    collective: Spans
+    copy: Spans
+    busy: Spans
+    idle: dict[str, Spans]
+    """By the name of the reason in `Idle`, without `_s`."""
+    launched: int
+    """Number of kernels, copies and fills with a known launch."""
+    are_bound: list[bool]
+    """Of each kernel, copy and fill in `Work`: whether the device was waiting for it."""
+
+    def parts(self, start: int, end: int) -> Parts:
+        """Return what the device did between two moments."""
+        cut = [clipped(spans, start, end) for spans in (self.compute, self.collective, self.copy)]
+        compute, collective, copy = cut
+        return Parts(
+            elapsed_s=(end - start) / _NS,
+            compute_s=length(compute) / _NS,
+            collective_s=length(collective) / _NS,
+            copy_s=length(copy) / _NS,
+            hidden_collective_s=length(intersection(collective, compute)) / _NS,
+            hidden_copy_s=length(intersection(copy, union(compute, collective))) / _NS,
+            busy_s=length(clipped(self.busy, start, end)) / _NS,
+            idle=Idle(
+                **{
+                    f"{reason}_s": length(clipped(spans, start, end)) / _NS
+                    for reason, spans in self.idle.items()
+                }
+            ),
+        )
+
+
+def data_waits(loaded: Loaded) -> Spans:
+    """Return when the program waited for its data loader, in any thread."""
+    return union((mark.start, mark.end) for mark in loaded.marks if mark.name.startswith(_DATA))
+
+
+def shortest_delay(loaded: Loaded, launched: dict[int, Launch]) -> int:
+    """Return the shortest delay in ns between a launch call and its kernel, at most 10 µs."""
+    delays = (
+        start - launched[correlation].start
+        for work in loaded.work.values()
+        for start, correlation in zip(work.starts, work.correlations, strict=True)
+        if correlation in launched
+    )
+    return min(max(min(delays, default=0), 0), _LONGEST_DELAY)
+
+
+def timeline(
+    loaded: Loaded, work: Work, launched: dict[int, Launch], window: Span, delay: int
+) -> Timeline:
+    """Return when a device did what, and why it was idle in between.
+
+    Args:
+        loaded: the whole trace.
+        work: of this device.
+        launched: launch of each correlation number.
+        window: start of the first step, and end of the last step.
+        delay: in ns, between a launch call and the start of its kernel on an idle device.
+    """
+    kinds: dict[str, Spans] = {"compute": [], "collective": [], "copy": []}
+    are_collective = {
+        name: category_of(loaded.names[name]) == "collective" for name in set(work.names)
+    }
+    for start, end, name, is_copy in zip(
+        work.starts, work.ends, work.names, work.are_copies, strict=True
+    ):
+        kind = "copy" if is_copy else "collective" if are_collective[name] else "compute"
+        kinds[kind].append((start, end))
+    merged = {kind: union(spans) for kind, spans in kinds.items()}
+    gaps = _Gaps(loaded, launched, delay)
+    are_bound = gaps.walk(work, window)
+    return Timeline(
+        **merged,
+        busy=union(*merged.values()),
+        idle=gaps.by_reason(),
+        launched=sum(correlation in launched for correlation in work.correlations),
+        are_bound=are_bound,
+    )
+
+
+class _Gaps:
+    """Finds the reason of each gap between the work of a device."""
+
+    def __init__(self, loaded: Loaded, launched: dict[int, Launch], delay: int) -> None:
+        self._launched = launched
+        self._delay = delay
+        self._data = data_waits(loaded)
+        self._collectives = union(
+            (mark.start, mark.end)
+            for mark in loaded.marks
+            if mark.name.startswith(_CPU_COLLECTIVES)
+        )
+        self._main = _main_thread(loaded)
+        self._waits = _synchronising(loaded)
+        self._found: dict[str, Spans] = defaultdict(list)
+
+    def walk(self, work: Work, window: Span) -> list[bool]:
+        """Walk over all work by start; return for each whether the device was waiting for it."""
+        are_bound = [False] * len(work.starts)
+        free = min(window[0], min(work.starts, default=window[0]))
+        for place in sorted(range(len(work.starts)), key=work.starts.__getitem__):
+            start = work.starts[place]
+            launch = self._launched.get(work.correlations[place])
+            are_bound[place] = launch is not None and free < launch.start + self._delay
+            if free < start:
+                self._add((free, start), launch, is_bound=are_bound[place])
+            free = max(free, work.ends[place])
+        if free < window[1]:
+            self._split((free, window[1]), self._main)
+        return are_bound
+
+    def by_reason(self) -> dict[str, Spans]:
+        """Return the gaps by reason."""
+        return {reason: union(spans) for reason, spans in self._found.items()}
+
+    def _add(self, gap: Span, launch: Launch | None, *, is_bound: bool) -> None:
+        if launch is None:
+            self._found["unknown"].append(gap)
+        elif not is_bound:
+            self._found["queued"].append(gap)
+        else:
+            self._split(gap, launch.thread)
+
+    def _split(self, gap: Span, thread: Thread | None) -> None:
+        """Split a gap in which the device waited for the CPU."""
+        rest: Spans = [gap]
+        for reason, spans in (("data", self._data), ("collective", self._collectives)):
+            part = intersection(rest, clipped(spans, *gap))
+            self._found[reason] += part
+            rest = subtracted(rest, part)
+        threads = [one for one in (thread, self._main) if one]
+        is_after_sync = any(_contains(self._waits.get(one, _NO_SPANS), gap[0]) for one in threads)
+        self._found["sync" if is_after_sync else "launch"] += rest
+
+
+def _main_thread(loaded: Loaded) -> Thread | None:
+    """Return the thread of the steps, or else the thread with the most operators."""
+    for mark in loaded.marks:
+        if mark.name.startswith("ProfilerStep#"):
+            return mark.thread
+    counts = {thread: len(track.starts) for thread, track in loaded.operators.items()}
+    return max(counts, key=counts.__getitem__, default=None)
+
+
+def _synchronising(loaded: Loaded) -> dict[Thread, Spans]:
+    """Return when each thread was in a call that waits for the device."""
+    names = {n for n, name in enumerate(loaded.names) if _base(name) in _SYNCHRONISING}
+    calls = loaded.calls
+    found: defaultdict[Thread, Spans] = defaultdict(list)
+    for start, end, name, thread in zip(
+        calls.starts, calls.ends, calls.names, calls.threads, strict=True
+    ):
+        if name in names:
+            found[loaded.threads[thread]].append((start, end))
+    return {thread: union(spans) for thread, spans in found.items()}
+
+
+def _base(name: str) -> str:
+    """Return the name of a runtime call without the version: `cudaMemcpy_v3020`."""
+    return name.partition("_v")[0]
+
+
+def _contains(spans: Spans, moment: int) -> bool:
+    """Return whether a span began before a moment and ends after it."""
+    place = bisect_right(spans, moment, key=lambda span: span[0]) - 1
+    return place >= 0 and moment <= spans[place][1]

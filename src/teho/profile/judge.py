@@ -1,0 +1,285 @@
+"""The verdict on traces, what to change, and what limits the figures."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from teho.model.trace import Category, DeviceUse, Parts, Profiled, Trace, mean_parts
+from teho.units import counted, format_quantity, format_time
+
+__all__ = [
+    "CATEGORY_WORDS",
+    "IDLE_WORDS",
+    "LARGE_SHARE",
+    "IdleReason",
+    "category_times",
+    "idle_reasons",
+    "is_wasteful",
+    "judged",
+    "line_times",
+    "percent_of",
+    "shown_trace",
+]
+
+LARGE_SHARE = 0.10
+"""Share of a step from which a part is worth a sentence. It is Teho's own choice."""
+_MOST = 0.90
+"""Share of the idle time from which one reason counts as the only one."""
+_BEHIND = 0.20
+"""Share of the time of the steps from which work after the last step is worth a note."""
+
+CATEGORY_WORDS: dict[Category, str] = {
+    "matmul": "matrix multiplications",
+    "convolution": "convolutions",
+    "attention": "attention",
+    "normalisation": "normalisation",
+    "reduction": "reductions",
+    "elementwise": "elementwise operations",
+    "copy": "copies and fills of memory",
+    "collective": "collectives",
+    "optimizer": "the optimizer",
+    "other": "other kernels",
+}
+"""Words for the end of a sentence: the GPU was busy, mostly with …."""
+
+
+class _Words(NamedTuple):
+    label: str
+    """Row of a table."""
+    clause: str
+    """After: the GPU was idle, because …."""
+
+
+IDLE_WORDS = {
+    "launch": _Words(
+        "idle, nothing launched yet", "the program had not launched the next kernel yet"
+    ),
+    "data": _Words("idle, waiting for data", "the program waited for its data loader"),
+    "sync": _Words(
+        "idle, after synchronising",
+        "the program waited for results of the GPU before it launched more",
+    ),
+    "collective": _Words("idle, collective on CPU", "the ranks exchanged data through the CPU"),
+    "queued": _Words("idle, between kernels", "launched kernels waited before they started"),
+    "unknown": _Words("idle, unknown reason", "the trace does not show why"),
+}
+"""Words for each reason of `Idle`, without `_s`."""
+
+_ADVICE = {
+    "launch": (
+        "Launch fewer and larger kernels: use a larger batch, or "
+        '`torch.compile(model, mode="reduce-overhead")`.'
+    ),
+    "data": "Load data in advance: `DataLoader(..., num_workers=N)`, one for each free core.",
+    "sync": "Read results less often: call `.item()` or `.cpu()` every 100 steps, for example.",
+    "collective": "Exchange gradients on the GPU: `init_process_group('nccl')`.",
+}
+_WITH_GRAPHS = (
+    "Use a larger batch. The program launches CUDA graphs already: `--why` lists what else the CPU "
+    "does."
+)
+_PINNED = "Copy from pinned memory: `pin_memory=True`, `.to(device, non_blocking=True)`."
+_EXPOSED = (
+    "Exchange gradients less often, or while the GPU computes: `model.no_sync()` with several "
+    "batches per step, a larger batch, or larger buckets (`bucket_cap_mb=100`)."
+)
+
+
+_TENSOR_CORES = (
+    'Compute with 16 bits, on tensor cores: `with torch.autocast("cuda", dtype=torch.bfloat16):` '
+    "around the forward pass."
+)
+
+
+class IdleReason(NamedTuple):
+    """A reason why a device was idle, with its time."""
+
+    key: str
+    time_s: float
+
+
+def judged(traces: tuple[Trace, ...]) -> Profiled:
+    """Return the traces with the verdict, the advice and the notes."""
+    return Profiled(
+        verdict=_verdict(traces),
+        advice=tuple(_advice(traces)),
+        notes=tuple(_notes(traces)),
+        traces=traces,
+    )
+
+
+def idle_reasons(parts: Parts) -> list[IdleReason]:
+    """Return the reasons for idle time, the longest first."""
+    found = [IdleReason(key, getattr(parts.idle, f"{key}_s")) for key in IDLE_WORDS]
+    return sorted((one for one in found if one.time_s), key=lambda one: -one.time_s)
+
+
+def category_times(trace: Trace) -> list[tuple[Category, float]]:
+    """Return the total time of the kernels of each category, the longest first."""
+    totals: defaultdict[Category, float] = defaultdict(float)
+    for kernel in trace.kernels:
+        totals[kernel.category] += kernel.total_s
+    return sorted(totals.items(), key=lambda pair: -pair[1])
+
+
+def line_times(trace: Trace) -> list[tuple[str, float]]:
+    """Return the total time of the kernels of each line of the program, the longest first."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    for kernel in trace.kernels:
+        for share in kernel.lines:
+            totals[share.name] += share.total_s
+    return sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def percent_of(part: float, whole: float) -> float:
+    """Return a part in % of the whole; 0 if the whole is 0."""
+    return 100 * part / whole if whole else 0.0
+
+
+def shown_trace(traces: Sequence[Trace]) -> Trace:
+    """Return the trace whose kernels are shown: of the rank with the longest step."""
+    return max(traces, key=lambda one: (bool(one.devices), one.step_s))
+
+
+def is_wasteful(traces: Sequence[Trace]) -> bool:
+    """Return whether the verdict is about time in which the devices did not compute."""
+    mean = _mean(traces)
+    largest_s = max(mean.idle_s, mean.exposed_collective_s, mean.exposed_copy_s)
+    return largest_s >= LARGE_SHARE * mean.elapsed_s > 0
+
+
+def _devices(traces: Sequence[Trace]) -> list[DeviceUse]:
+    return [device for trace in traces for device in trace.devices]
+
+
+def _mean(traces: Sequence[Trace]) -> Parts:
+    return mean_parts([device.mean for device in _devices(traces)])
+
+
+def _verdict(traces: Sequence[Trace]) -> str:
+    devices = _devices(traces)
+    if not devices:
+        return _without_gpu(traces)
+    mean = _mean(traces)
+    least = LARGE_SHARE * mean.elapsed_s
+    the_gpu = "The GPU was"
+    if len(devices) > 1:
+        the_gpu = f"The GPUs of {len(traces)} ranks were" if len(traces) > 1 else "The GPUs were"
+    a_step = "a step" if all(trace.step_count for trace in traces) else "the time"
+    if mean.idle_s >= least > 0:
+        why = [one for one in idle_reasons(mean) if one.time_s >= least][:2]
+        return (
+            f"{the_gpu} idle {_percent(mean.idle_s, mean)} of {a_step}{_because(why, mean, a_step)}"
+        )
+    for time_s, doing in (
+        (mean.exposed_collective_s, "only exchanged data with other GPUs"),
+        (mean.exposed_copy_s, "only copied data"),
+    ):
+        if time_s >= least > 0:
+            subject = the_gpu.rpartition(" ")[0]
+            return f"{subject} {doing} {_percent(time_s, mean)} of {a_step}."
+    category, time_s = category_times(shown_trace(traces))[0]
+    share = format_quantity(percent_of(time_s, shown_trace(traces).kernel_s), "%")
+    return (
+        f"{the_gpu} busy {_percent(mean.busy_s, mean)} of {a_step}, mostly with "
+        f"{CATEGORY_WORDS[category]} ({share} of the kernel time)."
+    )
+
+
+def _because(reasons: Sequence[IdleReason], mean: Parts, a_step: str) -> str:
+    """Return the end of a sentence about idle time, from its largest reasons."""
+    if not reasons:
+        return ", for several reasons."
+    clauses = [IDLE_WORDS[one.key].clause for one in reasons]
+    if len(reasons) == 1:
+        lead = ":" if reasons[0].time_s >= _MOST * mean.idle_s else ", mostly because"
+        return f"{lead} {clauses[0]}."
+    first, second = (_percent(one.time_s, mean) for one in reasons)
+    return f". For {first} of {a_step}, {clauses[0]}. For {second}, {clauses[1]}."
+
+
+def _without_gpu(traces: Sequence[Trace]) -> str:
+    """Return the verdict on traces without work of a GPU."""
+    found = [one for trace in traces for one in trace.operators]
+    said = "No work of a GPU is in the trace"
+    if not found:
+        return f"{said}, and no operator of PyTorch."
+    top = max(found, key=lambda one: one.self_s)
+    total_s = sum(one.self_s for one in found)
+    share = format_quantity(percent_of(top.self_s, total_s), "%")
+    return f"{said}. On the CPU, {top.name} took the most time: {share} of all operators."
+
+
+def _advice(traces: Sequence[Trace]) -> Iterator[str]:
+    if not _devices(traces):
+        yield (
+            "If the program uses a GPU, record it: "
+            "`profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
+        )
+        return
+    mean = _mean(traces)
+    least = LARGE_SHARE * mean.elapsed_s
+    for reason in idle_reasons(mean):
+        if reason.time_s >= least and reason.key in _ADVICE:
+            has_graphs = any(trace.graph_launches for trace in traces)
+            is_graph = reason.key == "launch" and has_graphs
+            yield _WITH_GRAPHS if is_graph else _ADVICE[reason.key]
+    if mean.exposed_collective_s >= least:
+        yield _EXPOSED
+    if mean.idle_s < least and _lacks_tensor_cores(traces):
+        yield _TENSOR_CORES
+    pageable_s = sum(
+        kernel.total_s for one in traces for kernel in one.kernels if "Pageable" in kernel.name
+    )
+    if pageable_s and pageable_s >= 0.05 * sum(trace.kernel_s for trace in traces):
+        yield _PINNED
+
+
+def _lacks_tensor_cores(traces: Sequence[Trace]) -> bool:
+    """Return whether a large share of the kernel time is matrix kernels without tensor cores."""
+    kernels = [kernel for trace in traces for kernel in trace.kernels]
+    without_s = sum(one.total_s for one in kernels if one.tensor_cores is False)
+    return without_s >= LARGE_SHARE * sum(one.total_s for one in kernels)
+
+
+def _notes(traces: Sequence[Trace]) -> Iterator[str]:
+    devices = _devices(traces)
+    launch_s = sum(one.mean.idle.launch_s for one in devices)
+    if launch_s >= LARGE_SHARE * sum(one.mean.elapsed_s for one in devices) > 0:
+        stacks = " Without `with_stack=True`, it costs less." * any(
+            trace.has_stacks for trace in traces
+        )
+        yield (
+            "The profiler itself slows down the CPU, so without it the GPU is idle for less time."
+            f"{stacks}"
+        )
+    if not all(trace.step_count for trace in traces):
+        yield (
+            "The trace has no steps, so the figures are for all of it. Call `profiler.step()` at "
+            "the end of each step."
+        )
+    after_s = max((one.after_s for one in devices), default=0.0)
+    steps_s = max((trace.step_s * max(trace.step_count, 1) for trace in traces), default=0.0)
+    if after_s >= _BEHIND * steps_s > 0:
+        yield (
+            f"The GPU worked for {format_time(after_s)} after the last step: the CPU was ahead of "
+            "it. So a step takes longer than these times."
+        )
+    unread = sum(trace.unread for trace in traces)
+    if unread:
+        yield f"{counted(unread, 'event')} could not be read, and is not in the figures."
+    yield from _ranks(traces)
+
+
+def _ranks(traces: Sequence[Trace]) -> Iterator[str]:
+    """Yield a note if the traces of some ranks are missing."""
+    expected = max((trace.ranks or 1 for trace in traces), default=1)
+    known = {trace.rank for trace in traces if trace.rank is not None}
+    if known and len(known) < expected:
+        yield f"The program had {expected} ranks, and the traces are of {len(known)}."
+
+
+def _percent(time_s: float, parts: Parts) -> str:
+    return format_quantity(percent_of(time_s, parts.elapsed_s), "%")

@@ -1,0 +1,242 @@
+"""The events of one trace as columns: small enough for files of hundreds of MB.
+
+Times are in ns, as whole numbers. Kineto writes µs with at most three decimals.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from teho.profile.stream import Event, EventStream, Number
+
+__all__ = ["Calls", "Loaded", "Mark", "Thread", "Track", "Work", "load"]
+
+Thread = tuple[str, str]
+"""Process and thread, as the trace names them."""
+
+_KINDS = {
+    "kernel": "work",
+    "gpu_memcpy": "copy",
+    "memcpy": "copy",
+    "gpu_memset": "copy",
+    "memset": "copy",
+    "cpu_op": "operator",
+    "operator": "operator",
+    "cuda_runtime": "call",
+    "cuda_driver": "call",
+    "runtime": "call",
+    "xpu_runtime": "call",
+    "python_function": "frame",
+    "user_annotation": "mark",
+}
+"""What Teho does with an event of a category. The categories are Kineto's (`ActivityType.cpp`), of
+today and of the versions up to PyTorch 1.12."""
+
+
+class Mark(NamedTuple):
+    """A part of the program that PyTorch or the user has marked."""
+
+    name: str
+    thread: Thread
+    start: int
+    end: int
+
+
+class Track:
+    """The events of one thread: operators, or Python functions."""
+
+    def __init__(self) -> None:
+        self.starts = array("q")
+        self.ends = array("q")
+        self.names = array("q")
+
+    def add(self, start: int, end: int, name: int) -> None:
+        """Add an event."""
+        self.starts.append(start)
+        self.ends.append(end)
+        self.names.append(name)
+
+    def outermost_first(self) -> list[int]:
+        """Return the places of all events by start; of two with one start, the longer is first."""
+        return sorted(
+            range(len(self.starts)), key=lambda place: (self.starts[place], -self.ends[place])
+        )
+
+
+class Calls(Track):
+    """Calls of the runtime or the driver by all threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads = array("q")
+        self.places: dict[int, int] = {}
+        """Place of a call by its correlation number."""
+
+
+class Work(Track):
+    """Kernels, copies and fills of one device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.correlations = array("q")
+        """-1: the event has none."""
+        self.are_copies = array("b")
+
+
+class Loaded:
+    """All that Teho needs of one trace."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        """Each name once."""
+        self.threads: list[Thread] = []
+        self.operators: dict[Thread, Track] = {}
+        self.frames: dict[Thread, Track] = {}
+        self.calls = Calls()
+        self.work: dict[int, Work] = {}
+        """By the number of the device."""
+        self.marks: list[Mark] = []
+        self.forward: dict[tuple[Thread, int], tuple[Thread, int]] = {}
+        """Thread and start of a forward operator, by thread and start of its backward operator."""
+        self.values: dict[str, Any] = {}
+        """Values beside the events."""
+        self.unread = 0
+        self.events = 0
+
+    def window(self) -> tuple[int, int]:
+        """Return the start of the first event and the end of the last event."""
+        tracks = [*self.operators.values(), *self.work.values(), self.calls]
+        tracks = [track for track in tracks if track.starts]
+        starts = [min(track.starts) for track in tracks] + [mark.start for mark in self.marks]
+        ends = [max(track.ends) for track in tracks] + [mark.end for mark in self.marks]
+        return min(starts), max(ends)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the trace has any event that Teho reads."""
+        return bool(self.operators or self.work or self.calls.starts or self.marks)
+
+
+class _Loader:
+    """Adds events to a `Loaded`."""
+
+    def __init__(self, into: Loaded) -> None:
+        self.into = into
+        self.numbers: dict[str, int] = {}
+        self.thread_numbers: dict[Thread, int] = {}
+        self.arrows: dict[str, list[tuple[Thread, int] | None]] = {}
+        """Start and end of each arrow from a forward operator to its backward operator."""
+
+    def name(self, name: str) -> int:
+        number = self.numbers.get(name)
+        if number is None:
+            number = self.numbers[name] = len(self.into.names)
+            self.into.names.append(name)
+        return number
+
+    def add(self, event: Event) -> None:
+        """Add one event.
+
+        Raises:
+            ValueError: a number of the event is not a number.
+        """
+        if event.ph in {"s", "f"}:
+            if event.cat == "fwdbwd":
+                ends = self.arrows.setdefault(str(event.id), [None, None])
+                ends[event.ph == "f"] = (_thread(event), _ns(event.ts))
+            return
+        kind = _KINDS.get(event.cat.lower()) if event.ph == "X" else None
+        if kind is None:
+            return
+        start = _ns(event.ts)
+        end = start + _ns(event.dur)
+        if end < start:
+            raise ValueError("a negative duration")
+        if kind in {"work", "copy"}:
+            self._add_work(event, start, end, is_copy=kind == "copy")
+            return
+        thread = _thread(event)
+        if kind == "mark":
+            self.into.marks.append(Mark(event.name, thread, start, end))
+        elif kind == "call":
+            self._add_call(event, thread, start, end)
+        else:
+            tracks = self.into.operators if kind == "operator" else self.into.frames
+            if thread not in tracks:
+                tracks[thread] = Track()
+            tracks[thread].add(start, end, self.name(event.name))
+
+    def _add_work(self, event: Event, start: int, end: int, *, is_copy: bool) -> None:
+        arguments = event.args
+        device = _whole(arguments.device if arguments else None)
+        work = self.into.work.setdefault(_whole(event.pid) if device < 0 else device, Work())
+        work.add(start, end, self.name(event.name))
+        work.correlations.append(_whole(arguments.correlation if arguments else None))
+        work.are_copies.append(is_copy)
+
+    def _add_call(self, event: Event, thread: Thread, start: int, end: int) -> None:
+        calls = self.into.calls
+        number = self.thread_numbers.get(thread)
+        if number is None:
+            number = self.thread_numbers[thread] = len(self.into.threads)
+            self.into.threads.append(thread)
+        correlation = _whole(event.args.correlation if event.args else None)
+        if correlation > 0:
+            calls.places[correlation] = len(calls.starts)
+        calls.add(start, end, self.name(event.name))
+        calls.threads.append(number)
+
+    def end(self) -> None:
+        """Connect the forward and backward operators."""
+        for begin, finish in self.arrows.values():
+            if begin and finish:
+                self.into.forward[finish] = begin
+
+
+def load(path: Path) -> Loaded:
+    """Read a trace.
+
+    Raises:
+        InputError: the file cannot be opened, or is not a trace.
+        DamagedError: the file is truncated or damaged.
+    """
+    loaded = Loaded()
+    loader = _Loader(loaded)
+    stream = EventStream(path)
+    for event in _all(stream):
+        loaded.events += 1
+        try:
+            loader.add(event)
+        except (ValueError, TypeError, OverflowError):
+            loaded.unread += 1
+    loader.end()
+    loaded.values = stream.values
+    loaded.unread += stream.unread
+    return loaded
+
+
+def _all(stream: EventStream) -> Iterator[Event]:
+    for batch in stream.batches():
+        yield from batch
+
+
+def _thread(event: Event) -> Thread:
+    return str(event.pid), str(event.tid)
+
+
+def _ns(value: Number) -> int:
+    """Return µs as ns."""
+    if isinstance(value, str):
+        value = float(value)
+    return value * 1000 if isinstance(value, int) else round((value or 0.0) * 1000)
+
+
+def _whole(value: Number) -> int:
+    """Return a whole number; -1 if there is none."""
+    try:
+        return -1 if value is None else int(value)
+    except ValueError:
+        return -1

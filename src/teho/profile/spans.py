@@ -1,0 +1,81 @@
+"""Arithmetic with sets of time spans.
+
+A span is a pair of integers, start and end, with start < end: it contains the start, but not the
+end. `Spans` are sorted, and between two of them is a gap.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+__all__ = ["Span", "Spans", "clipped", "intersection", "length", "subtracted", "union"]
+
+Span = tuple[int, int]
+Spans = list[Span]
+
+
+def union(*sets: Iterable[Span]) -> Spans:
+    """Return the time in at least one of the spans, which may overlap, in any order.
+
+    A span without length is left out.
+    """
+    merged: Spans = []
+    for start, end in sorted(span for spans in sets for span in spans):
+        if start >= end:
+            continue
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def intersection(first: Spans, second: Spans) -> Spans:
+    """Return the time in both sets."""
+    common: Spans = []
+    place = other = 0
+    while place < len(first) and other < len(second):
+        start = max(first[place][0], second[other][0])
+        end = min(first[place][1], second[other][1])
+        if start < end:
+            common.append((start, end))
+        if first[place][1] <= second[other][1]:
+            place += 1
+        else:
+            other += 1
+    return common
+
+
+def subtracted(spans: Spans, taken: Spans) -> Spans:
+    """Return the time that is in the first set, but not in the second."""
+    rest: Spans = []
+    place = 0
+    for start, end in spans:
+        begin = start
+        while place < len(taken) and taken[place][1] <= begin:
+            place += 1
+        number = place
+        while number < len(taken) and taken[number][0] < end:
+            if begin < taken[number][0]:
+                rest.append((begin, taken[number][0]))
+            begin = taken[number][1]
+            number += 1
+        if begin < end:
+            rest.append((begin, end))
+    return rest
+
+
+def clipped(spans: Spans, start: int, end: int) -> Spans:
+    """Return the time of the set between start and end."""
+    if start >= end:
+        return []
+    first = bisect_right(spans, start, key=lambda span: span[1])
+    last = bisect_left(spans, end, lo=first, key=lambda span: span[0])
+    return [(max(begin, start), min(finish, end)) for begin, finish in spans[first:last]]
+
+
+def length(spans: Iterable[Span]) -> int:
+    """Return the total time of spans that do not overlap."""
+    return sum(end - start for start, end in spans)

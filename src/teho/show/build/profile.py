@@ -1,0 +1,401 @@
+"""The traces of a profiler as a document: the verdict, the parts of a step, the kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from teho.model.document import Document, Fact, Level, Table, VerdictSeverity
+from teho.model.trace import Category, DeviceUse, Kernel, Operator, Parts, Profiled, Step, Trace
+from teho.profile.judge import (
+    IDLE_WORDS,
+    category_times,
+    idle_reasons,
+    is_wasteful,
+    line_times,
+    percent_of,
+    shown_trace,
+)
+from teho.show.build.layout import ColumnOf, column, document, listing, table
+from teho.units import counted, format_time
+
+__all__ = ["profile_document", "short_kernel", "short_operator"]
+
+T = TypeVar("T")
+_TOP = 6
+"""Number of kernels and operators at the default level."""
+_CATEGORIES = 3
+"""Number of categories at the head."""
+_KERNEL_WIDTH = 23
+_OPERATOR_WIDTH = 14
+"""Largest width of these names in a terminal of 80 columns."""
+_DEFINITIONS = """\
+Computing, exchanging data and copying are lengths of unions: work at the same time counts once. A \
+part with the word only is the time without the parts above it.
+Idle time is split by what the CPU did in the gap. It was in `enumerate(DataLoader)`, in a \
+collective on the CPU, or it had waited in a call such as `cudaStreamSynchronize` when the gap \
+began. Otherwise it had not launched the next kernel yet.
+A kernel is launch-bound if the GPU was idle when the launch could have reached it: after the \
+start of the launch call, and the shortest delay between launch and start in the trace (at most \
+10 µs).
+Matrix kernels are matrix multiplications, convolutions and attention, if their names show whether \
+they use tensor cores.
+Parts of at least 10 % of a step are in the verdict. This limit is Teho's own choice.
+The time of a step is the length of the mark `ProfilerStep#N` on the CPU. Kernels and operators \
+are counted in the whole trace.
+"""
+
+
+class _Use(NamedTuple):
+    """One device, with the trace of its rank."""
+
+    trace: Trace
+    device: DeviceUse
+
+
+class _Part(NamedTuple):
+    """A row of the table of parts."""
+
+    label: str
+    time_s: float
+    share: float
+
+
+def profile_document(profiled: Profiled) -> Document:
+    """Lay out the verdict and the figures of all traces."""
+    traces = profiled.traces
+    uses = [_Use(trace, device) for trace in traces for device in trace.devices]
+    shown = shown_trace(traces)
+    severity: VerdictSeverity = (
+        "unknown" if not uses else "warning" if is_wasteful(traces) else "good"
+    )
+    return document(
+        title=f"teho profile {' '.join(Path(trace.path).name for trace in traces)}",
+        verdict=profiled.verdict,
+        verdict_severity=severity,
+        facts=tuple(_facts(profiled, shown)),
+        tables=tuple(_tables(profiled, uses, shown)),
+        lists=(
+            listing("advice", "What to try", profiled.advice, "first"),
+            listing("meaning", "What the figures mean", _DEFINITIONS.splitlines(), "why"),
+        ),
+        notes=profiled.notes,
+    )
+
+
+def _facts(profiled: Profiled, shown: Trace) -> Iterator[Fact]:
+    traces = profiled.traces
+    steps = sorted({trace.step_count for trace in traces})
+    mean_s = sum(trace.step_s for trace in traces) / len(traces)
+    if steps[0]:
+        note = f"mean of {counted(steps[0], 'step')}" if len(steps) == 1 else "mean"
+        yield Fact("step", "Step", format_time(mean_s), note=note)
+    else:
+        yield Fact("step", "Trace", format_time(mean_s))
+    if len(traces) > 1:
+        yield Fact("ranks", "Traces", len(traces))
+    names = sorted({device.name for device in profiled.devices} - {""})
+    if names:
+        yield Fact("gpu", "GPU", ", ".join(names))
+    launches = sum(device.launches for device in profiled.devices)
+    if launches:
+        bound = sum(device.launch_bound for device in profiled.devices)
+        yield Fact(
+            "launch_bound", "Launch-bound kernels", 100 * bound / launches, "%",
+            f"{bound:,} of {launches:,}",
+        )  # fmt: skip
+    yield from _tensor_fact(shown)
+    times = category_times(shown)
+    lines = line_times(shown)
+    if lines:
+        share = f"{percent_of(lines[0][1], shown.kernel_s):.0f} %"
+        yield Fact("line", "Most kernel time from", lines[0][0], note=share)
+    if times:
+        shares = [f"{name} {percent_of(time_s, shown.kernel_s):.0f} %" for name, time_s in times]
+        yield Fact("kernels", "Kernel time", ", ".join(shares[:_CATEGORIES]))
+
+
+def _tensor_fact(trace: Trace) -> Iterator[Fact]:
+    """Yield the share of time with tensor cores, of kernels whose names show it."""
+    known = [kernel for kernel in trace.kernels if kernel.tensor_cores is not None]
+    total_s = sum(kernel.total_s for kernel in known)
+    if total_s:
+        used_s = sum(kernel.total_s for kernel in known if kernel.tensor_cores)
+        yield Fact("tensor_cores", "Matrix kernels on tensor cores", 100 * used_s / total_s, "%")
+
+
+def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[Table]:
+    of = f" of {_name(shown, profiled.traces)}" if len(profiled.traces) > 1 else ""
+    a_step = "a step" if shown.step_count else "the trace"
+    if len(uses) == 1:
+        yield _parts_table("parts", f"Parts of {a_step}", uses[0].device.mean)
+    elif uses:
+        yield _ranks_table(profiled, uses)
+    if uses:
+        yield _kernel_table(shown, of)
+        yield _line_table(shown, of)
+        yield _category_table(shown, of)
+        yield _all_kernels_table(shown, of)
+    else:
+        yield _operator_table(shown, of, level="default")
+    if len(uses) > 1:
+        for number, use in enumerate(uses):
+            title = f"Parts of {a_step} on {_place(use, profiled.traces)}"
+            yield _parts_table(f"parts_{number}", title, use.device.mean, level="why")
+    for number, use in enumerate(uses):
+        at = f" on {_place(use, profiled.traces)}" if len(uses) > 1 else ""
+        yield _steps_table(f"steps_{number}", f"Steps{at}", use)
+    if uses:
+        yield _operator_table(shown, of, level="why")
+
+
+def _parts(parts: Parts) -> Iterator[_Part]:
+    """Yield the parts of a step; their sum is the step."""
+    rows = [
+        ("computing", parts.compute_s),
+        ("only exchanging data", parts.exposed_collective_s),
+        ("only copying", parts.exposed_copy_s),
+        *((IDLE_WORDS[one.key].label, one.time_s) for one in idle_reasons(parts)),
+    ]
+    for label, time_s in rows:
+        if time_s:
+            yield _Part(label, time_s, percent_of(time_s, parts.elapsed_s))
+
+
+def _parts_table(key: str, title: str, parts: Parts, *, level: Level = "default") -> Table:
+    hidden = [
+        f"{what} while computing: {format_time(time_s)}"
+        for what, time_s in (
+            ("exchanging data", parts.hidden_collective_s),
+            ("copying", parts.hidden_copy_s),
+        )
+        if time_s
+    ]
+    made = table(
+        key, title, _parts(parts),
+        column("part", "the GPU was", lambda row: row.label),
+        column("time", "time", lambda row: row.time_s, unit="s", shown_in="ms", decimals=3),
+        column("share", "share", lambda row: row.share, unit="%"),
+        note=f"Also {', '.join(hidden)}." if hidden else "",
+    )  # fmt: skip
+    return _at(made, level)
+
+
+def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
+    """Return a table with a row for each device of each rank."""
+
+    def share(time_s: float, use: _Use) -> float:
+        return percent_of(time_s, use.device.mean.elapsed_s)
+
+    def reason(use: _Use) -> str:
+        reasons = idle_reasons(use.device.mean)
+        return IDLE_WORDS[reasons[0].key].label.removeprefix("idle, ") if reasons else ""
+
+    return table(
+        "ranks",
+        "Ranks" if len(profiled.traces) > 1 else "GPUs",
+        uses,
+        column("rank", "rank", lambda use: _place(use, profiled.traces)),
+        column("step", "step", lambda use: use.trace.step_s, unit="s", shown_in="ms", decimals=2),
+        column("compute", "computing", lambda use: share(use.device.mean.compute_s, use), unit="%"),
+        column(
+            "collective", "exchanging",
+            lambda use: share(use.device.mean.exposed_collective_s, use), unit="%",
+        ),
+        column(
+            "copy", "copying", lambda use: share(use.device.mean.exposed_copy_s, use),
+            unit="%",
+        ),
+        column("idle", "idle", lambda use: share(use.device.mean.idle_s, use), unit="%"),
+        column("reason", "mostly", reason),
+        note="Exchanging and copying are without computing at the same time.",
+    )  # fmt: skip
+
+
+def _category_table(trace: Trace, of: str) -> Table:
+    steps = max(trace.step_count, 1)
+    total_s = trace.kernel_s
+    counts = {
+        name: sum(kernel.count for kernel in trace.kernels if kernel.category == name)
+        for name, _ in category_times(trace)
+    }
+
+    def per_step(pair: tuple[Category, float]) -> float:
+        return pair[1] / steps
+
+    made = table(
+        "categories",
+        f"Kernels by category{of}",
+        category_times(trace),
+        column("category", "category", lambda pair: pair[0]),
+        column("time", "time", per_step, unit="s", shown_in="ms", decimals=3),
+        column("share", "share", lambda pair: percent_of(pair[1], total_s), unit="%"),
+        _count(trace, lambda pair: counts[pair[0]], counts.values()),
+        column(
+            "mean", "mean", lambda pair: pair[1] / counts[pair[0]], unit="s", shown_in="µs",
+            decimals=1,
+        ),
+    )  # fmt: skip
+    return _at(made, "why")
+
+
+def _kernel_table(trace: Trace, of: str) -> Table:
+    total_s = trace.kernel_s
+
+    made = table(
+        "kernels",
+        f"Top kernels{of}",
+        trace.kernels,
+        column("kernel", "kernel", lambda one: short_kernel(one.name)),
+        column("category", "category", lambda one: one.category),
+        column("operator", "operator", _first_operator),
+        column("share", "share", lambda one: percent_of(one.total_s, total_s), unit="%"),
+        _count(trace, lambda one: one.count, (one.count for one in trace.kernels)),
+        column("mean", "mean", lambda one: one.mean_s, unit="s", shown_in="µs", decimals=1),
+    )  # fmt: skip
+    return _first_rows(made, "kernels")
+
+
+def _all_kernels_table(trace: Trace, of: str) -> Table:
+    """Return a table of all kernels, with what the table of the top kernels has no room for."""
+    steps = max(trace.step_count, 1)
+
+    def tensor(kernel: Kernel) -> str | None:
+        return None if kernel.tensor_cores is None else "yes" if kernel.tensor_cores else "no"
+
+    made = table(
+        "all_kernels",
+        f"All kernels{of}",
+        trace.kernels,
+        column("kernel", "kernel", lambda one: short_kernel(one.name)),
+        column("category", "category", lambda one: one.category),
+        column("time", "time", lambda one: one.total_s / steps, unit="s", shown_in="ms",
+               decimals=3),
+        column("bound", "launch-bound", lambda one: 100 * one.launch_bound / one.count, unit="%"),
+        column("tensor", "tensor cores", tensor),
+        note="Each time is for one step.",
+    )  # fmt: skip
+    return _at(made, "why")
+
+
+def _line_table(trace: Trace, of: str) -> Table:
+    """Return a table of the lines of the program; without rows if the trace has no stacks."""
+    total_s, steps = trace.kernel_s, max(trace.step_count, 1)
+    made = table(
+        "lines",
+        f"Kernel time by line of the program{of}",
+        line_times(trace),
+        column("line", "line", lambda pair: pair[0]),
+        column("share", "share", lambda pair: percent_of(pair[1], total_s), unit="%"),
+        column("time", "time", lambda pair: pair[1] / steps, unit="s", shown_in="ms", decimals=3),
+    )
+    return _first_rows(made, "lines")
+
+
+def _count(trace: Trace, of: Callable[[T], int], counts: Iterable[int]) -> ColumnOf[T]:
+    """Return the column with the number of executions, per step if the trace has steps."""
+    steps = max(trace.step_count, 1)
+    label = "per step" if trace.step_count else "number"
+    decimals = 1 if any(count % steps for count in counts) else 0
+    return column("count", label, lambda one: of(one) / steps, decimals=decimals)
+
+
+def _operator_table(trace: Trace, of: str, *, level: Level) -> Table:
+    steps = max(trace.step_count, 1)
+    total_s = sum(one.self_s for one in trace.operators)
+
+    def share(one: Operator) -> float:
+        return percent_of(one.self_s, total_s)
+
+    made = table(
+        "operators",
+        f"Top operators on the CPU{of}",
+        trace.operators,
+        column("operator", "operator", lambda one: one.name),
+        column("share", "share", share, unit="%"),
+        _count(trace, lambda one: one.count, (one.count for one in trace.operators)),
+        column("self", "own time", lambda one: one.self_s / steps, unit="s", shown_in="ms",
+               decimals=3),
+        column("total", "with inner", lambda one: one.total_s / steps, unit="s", shown_in="ms",
+               decimals=3),
+        note="Own time is the time without the operators that it calls.",
+    )  # fmt: skip
+    return _at(_first_rows(made, "operators"), level)
+
+
+def _steps_table(key: str, title: str, use: _Use) -> Table:
+    def ms(name: str, label: str) -> ColumnOf[Step]:
+        return column(
+            name, label, lambda step: getattr(step.parts, f"{name}_s"), unit="s", shown_in="ms",
+            decimals=3,
+        )  # fmt: skip
+
+    made = table(
+        key, title, use.device.steps,
+        column("step", "step", lambda step: "" if step.number is None else str(step.number)),
+        ms("elapsed", "time"),
+        ms("compute", "computing"),
+        ms("collective", "exchanging"),
+        ms("copy", "copying"),
+        ms("idle", "idle"),
+    )  # fmt: skip
+    return _at(made, "why")
+
+
+def _first_rows(made: Table, noun: str) -> Table:
+    more = len(made.rows) - _TOP
+    if more <= 0:
+        return made
+    shares = [row["share"] for row in made.rows[_TOP:]]
+    rest = sum(share for share in shares if isinstance(share, float))
+    return msgspec.structs.replace(
+        made, shown=tuple(range(_TOP)), rest=f"and {more} more {noun}: {rest:.0f} %"
+    )
+
+
+def _at(made: Table, level: Level) -> Table:
+    return msgspec.structs.replace(made, level=level)
+
+
+def _name(trace: Trace, traces: Sequence[Trace]) -> str:
+    """Return the name of a trace: its rank, or its file if ranks do not distinguish the traces."""
+    ranks = [one.rank for one in traces]
+    if trace.rank is None or ranks.count(trace.rank) > 1:
+        return Path(trace.path).name
+    return f"rank {trace.rank}"
+
+
+def _place(use: _Use, traces: Sequence[Trace]) -> str:
+    gpu = f"GPU {use.device.device}"
+    if len(traces) == 1:
+        return gpu
+    name = _name(use.trace, traces)
+    return f"{name}, {gpu}" if len(use.trace.devices) > 1 else name
+
+
+def _first_operator(kernel: Kernel) -> str | None:
+    return short_operator(kernel.operators[0].name) if kernel.operators else None
+
+
+def short_operator(name: str) -> str:
+    """Return the name of an operator without `aten::`; a compiled graph without its hash."""
+    if "CompiledFxGraph" in name:
+        return "compiled graph"
+    return _cut(name.removeprefix("aten::"), _OPERATOR_WIDTH)
+
+
+def short_kernel(name: str) -> str:
+    """Return the name of a kernel without its type, name space, template and parameters."""
+    text = name.replace("(anonymous namespace)::", "").removeprefix("void ")
+    if text.startswith(("Memcpy", "Memset")):
+        return _cut(text, _KERNEL_WIDTH)
+    text = re.split(r"[<(]", text, maxsplit=1)[0].strip()
+    return _cut(text.rpartition("::")[2] or name, _KERNEL_WIDTH)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
