@@ -29,7 +29,9 @@ def roofline_of(model=H100, **signals):
 def test_memory_bound():
     """12 FLOP/byte: 42.7 % of 66.9 TFLOP/s over 71 % of 3.35 TB/s."""
     roofline = roofline_of(**NO_TENSOR, gpu_fp32_percent=42.7, gpu_dram_percent=71.0)
-    assert roofline.sentence == "memory-bound: 71 % of 3.35 TB/s at 12.0 FLOP/byte"
+    assert roofline.sentence == (
+        "memory-bound: 71 % of 3.35 TB/s; arithmetic intensity 12.0 FLOP/byte"
+    )
 
 
 def test_compute_bound():
@@ -37,8 +39,8 @@ def test_compute_bound():
         **NO_TENSOR | {"gpu_tensor_percent": 65.0}, gpu_fp32_percent=0.0, gpu_dram_percent=30.0
     )
     assert roofline.sentence == (
-        "compute-bound: tensor cores active 65 % of the busy time, at most 322 to 643 TFLOP/s, "
-        "at 320 to 640 FLOP/byte"
+        "compute-bound: tensor cores active 65 % of the busy time, at most 322 to 643 TFLOP/s; "
+        "arithmetic intensity 320 to 640 FLOP/byte"
     )
     assert any("precision" in note for note in roofline.notes)
 
@@ -46,14 +48,14 @@ def test_compute_bound():
 def test_under_both_roofs():
     roofline = roofline_of(**NO_TENSOR, gpu_fp32_percent=8.0, gpu_dram_percent=12.0)
     assert roofline.sentence == (
-        "under both roofs: memory at 12 % of 3.35 TB/s, FP32 pipe active 8.0 % of the busy time, "
-        "at 13.3 FLOP/byte"
+        "under both roofs: memory at 12 % of 3.35 TB/s, FP32 pipe active 8.0 % of the busy time; "
+        "arithmetic intensity 13.3 FLOP/byte"
     )
     assert any("latency" in note for note in roofline.notes)
 
 
 def test_says_that_arithmetic_is_an_upper_bound():
-    assert roofline_of().notes[0].startswith("The speed of arithmetic is an upper bound")
+    assert roofline_of().notes[0].startswith("The real speed of arithmetic may be lower")
 
 
 def test_cites_the_document_of_the_peaks():
@@ -110,10 +112,10 @@ def test_in_text_it_is_a_sentence_and_what_to_know():
     view = view_of(gpu(100.0, **NO_TENSOR, gpu_fp32_percent=42.7, gpu_dram_percent=71.0))
     text = render_text(view, width=80, color=False, detail="why")
     assert (
-        "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s at 12.0\n"
-        "          FLOP/byte\n"
-        "  The speed of arithmetic is an upper bound. A pipe is a part of the GPU for\n"
-        "    one kind of arithmetic. For each pipe, Teho multiplies two values: the share\n"
-        "    of time in which the pipe was active, and the peak of the pipe at the\n"
-        "    highest clock.\n"
+        "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s; arithmetic\n"
+        "          intensity 12.0 FLOP/byte\n"
+        "  The real speed of arithmetic may be lower than shown. A pipe is a part of\n"
+        "    the GPU for one kind of arithmetic. For each pipe, Teho multiplies two\n"
+        "    values: the share of time in which the pipe was active, and the peak of the\n"
+        "    pipe at the highest clock.\n"
     ) in text

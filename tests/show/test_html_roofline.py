@@ -29,7 +29,7 @@ ROOFS = (
 def roofline(*points, model="NVIDIA H100 80GB HBM3", memory=3.35e12, roofs=ROOFS):
     return RooflinePlot(
         model=model,
-        sentence="memory-bound: 71 % of 3.35 TB/s at 12 FLOP/byte",
+        sentence="memory-bound: 71 % of 3.35 TB/s; arithmetic intensity 12 FLOP/byte",
         notes=("Arithmetic is an upper bound.",),
         memory_bytes_per_s=memory,
         roofs=roofs,

@@ -149,7 +149,7 @@ def _running(home: Path) -> Path:
         raise RunNotFoundError(
             "no run is running",
             "",
-            "`teho top last --replay` plays the last run",
+            "`teho top last --replay` shows the last run as it was",
         )
     names = [f"{run.id}{f' ({run.name})' if run.name else ''}" for _, run in running]
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

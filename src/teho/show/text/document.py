@@ -103,7 +103,7 @@ def _default(document: Document, width: int) -> Iterator[list[Text]]:
     dropped += _folded(document)
     if dropped:
         names = [
-            f"{name} ({dropped.count(name)})" if dropped.count(name) > 1 else name
+            f"{name} ({dropped.count(name)} entries)" if dropped.count(name) > 1 else name
             for name in dict.fromkeys(dropped)
         ]
         yield _left_out(names, width)

@@ -96,7 +96,7 @@ def _active_rates(roofline: Roofline) -> Iterable[str]:
 
 
 def _sentence(roofline: Roofline) -> str:
-    """Return what limits the run: `memory-bound: 71 % of 3.35 TB/s at 12 FLOP/byte`."""
+    """Return what limits the run: `memory-bound: 71 % of 3.35 TB/s`, and the intensity."""
     mean = roofline.mean
     memory = (
         f"{format_quantity(mean.memory_percent, '%')} of "
@@ -106,21 +106,22 @@ def _sentence(roofline: Roofline) -> str:
     busiest = (
         f"{METRICS_BY_NAME[pipe].label} active {format_quantity(percent, '%')} of the busy time"
     )
-    intensity = between(mean.least_flop_per_byte, mean.most_flop_per_byte, "FLOP/byte")
+    per_byte = between(mean.least_flop_per_byte, mean.most_flop_per_byte, "FLOP/byte")
+    intensity = f"arithmetic intensity {per_byte}"
     if roofline.bound == "memory":
-        return f"memory-bound: {memory} at {intensity}"
+        return f"memory-bound: {memory}; {intensity}"
     if roofline.bound == "arithmetic":
         flops = between(mean.least_flop_per_s, mean.most_flop_per_s, "FLOP/s")
-        return f"compute-bound: {busiest}, at most {flops}, at {intensity}"
-    return f"under both roofs: memory at {memory}, {busiest}, at {intensity}"
+        return f"compute-bound: {busiest}, at most {flops}; {intensity}"
+    return f"under both roofs: memory at {memory}, {busiest}; {intensity}"
 
 
 def _notes(roofline: Roofline) -> Iterable[str]:
     mean, peaks = roofline.mean, roofline.peaks
     yield (
-        "The speed of arithmetic is an upper bound. A pipe is a part of the GPU for one kind of "
-        "arithmetic. For each pipe, Teho multiplies two values: the share of time in which the "
-        "pipe was active, and the peak of the pipe at the highest clock."
+        "The real speed of arithmetic may be lower than shown. A pipe is a part of the GPU for "
+        "one kind of arithmetic. For each pipe, Teho multiplies two values: the share of time in "
+        "which the pipe was active, and the peak of the pipe at the highest clock."
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
