@@ -86,7 +86,8 @@ def test_where_a_rank_belongs_is_not_guessed():
 
 def test_another_machines_address():
     with pytest.raises(
-        RendezvousError, match=r"MASTER_ADDR 192\.0\.2\.1 is another machine\. Next: "
+        RendezvousError,
+        match=r"MASTER_ADDR 192\.0\.2\.1 is not an address of rank 0's machine\. Next: ",
     ):
         open_rendezvous(CheckTask(0, 2, 0, 1, 0, "192.0.2.1", 14242))
 

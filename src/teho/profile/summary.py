@@ -91,11 +91,14 @@ def read_trace(path: Path) -> Trace:
 
 
 def _windows(loaded: Loaded) -> list[_Window]:
-    """Return the steps by start; without marks of steps, one window with the whole trace."""
+    """Return the steps by start; without marks of steps, one window with the whole trace.
+
+    If steps overlap, as with two profilers, only the first of them counts.
+    """
     found: list[_Window] = []
-    for mark in sorted(loaded.marks, key=lambda mark: mark.start):
+    for mark in sorted(loaded.marks, key=lambda mark: (mark.start, -mark.end)):
         match = _STEP.fullmatch(mark.name)
-        if match and mark.start < mark.end:
+        if match and mark.start < mark.end and (not found or mark.start >= found[-1][2]):
             found.append((int(match[1]), mark.start, mark.end))
     return found or [(None, *loaded.window())]
 

@@ -40,7 +40,7 @@ def open_rendezvous(task: CheckTask) -> socket.socket:
         ) from None
     if not any(_is_mine(family, address) for family, _, _, _, address in found):
         raise RendezvousError(
-            f"{task.name}: MASTER_ADDR {task.address} is another machine. "
+            f"{task.name}: MASTER_ADDR {task.address} is not an address of rank 0's machine. "
             "Next: set MASTER_ADDR to the node of rank 0"
         )
     try:

@@ -79,8 +79,8 @@ def _ahead(point: Point) -> Iterator[str]:
     """Yield from when on the faster variant is ahead, if it takes longer to start."""
     if point.break_even:
         larger = point.contest.larger if point.contest else ""
-        ends = " or ".join(_end(one) for one in point.break_even)
-        yield f"{larger} takes longer to start, but has caught up by {ends}."
+        ends = ", which is ".join(_end(one) for one in point.break_even)
+        yield f"{larger} takes longer to start, but is ahead after {ends}."
 
 
 def _from_submission(point: Point) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _from_submission(point: Point) -> Iterator[str]:
 
 def _end(one: BreakEven) -> str:
     low, at, high = (_two_digits(value) for value in (one.low, one.at, one.high))
-    return f"{one.unit} {at}" if low == high else f"{one.unit} {at} ({low} to {high})"
+    return f"{one.unit} {at}" if low == high else f"{one.unit} {at} (between {low} and {high})"
 
 
 def _two_digits(value: float) -> str:

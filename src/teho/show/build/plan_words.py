@@ -81,14 +81,16 @@ def cost_words(option: Option) -> str:
 
 
 def bill_words(option: Option) -> str:
-    """Return the bill with its sum: `150 BU = (1 GPU × 60 + 15 cores) × 2 h · GPUs 80 %`."""
+    """Return the bill with its sum: `150 BU = (…) × 2 h · 80 % of it for GPUs`."""
     cost = option.cost
     if cost is None:
         return "cost not documented"
     if not cost.unit:
         return "free of charge"
     total, _, _ = cost.sum.rpartition(" = ")
-    share = "" if cost.gpu_share is None else f" · GPUs {quantity(100 * cost.gpu_share, '%')}"
+    share = (
+        "" if cost.gpu_share is None else f" · {quantity(100 * cost.gpu_share, '%')} of it for GPUs"
+    )
     return f"{cost_words(option)} = {total or cost.sum}{share}"
 
 

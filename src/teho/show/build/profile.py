@@ -45,7 +45,7 @@ start of the launch call, and the shortest delay between launch and start in the
 Matrix kernels are matrix multiplications, convolutions and attention, if their names show whether \
 they use tensor cores.
 Parts of at least 10 % of a step are in the verdict. This limit is Teho's own choice.
-The time of a step is the length of the mark `ProfilerStep#N` on the CPU. Kernels and operators \
+The time of a step is the duration of its event `ProfilerStep#N` on the CPU. Kernels and operators \
 are counted in the whole trace.
 """
 

@@ -103,7 +103,7 @@ def _default(document: Document, width: int) -> Iterator[list[Text]]:
     dropped += _folded(document)
     if dropped:
         names = [
-            f"{name} ({dropped.count(name)} entries)" if dropped.count(name) > 1 else name
+            f"{name} ({counted(count, 'part')})" if (count := dropped.count(name)) > 1 else name
             for name in dict.fromkeys(dropped)
         ]
         yield _left_out(names, width)
@@ -132,7 +132,7 @@ def _folded(document: Document) -> Iterator[str]:
         if len(hidden) > 1:
             yield counted(len(hidden), plain(hidden[0].key))
         elif hidden:
-            yield plain(f"{hidden[0].title} ({len(hidden[0].items)})")
+            yield plain(f"{hidden[0].title} ({counted(len(hidden[0].items), 'item')})")
     if any(i.details for one in document.lists if one.level == "default" for i in one.items):
         yield "remarks and sources"
     if isinstance(document, Report) and any(table.note for table in document.tables):
