@@ -194,7 +194,9 @@ def test_a_port_in_use(step):
 
 def test_a_refused_port(step):
     some = step(2, "--timeout", "1")
-    ((code, output, errors),) = results([some.start(1)])
+    with socket.socket() as taken:  # bound, so that no program beside this one listens there
+        taken.bind(("127.0.0.1", some.port))
+        ((code, output, errors),) = results([some.start(1)])
     assert (code, output) == (1, "")
     assert errors.startswith(
         f"rank 1 on r01g02 cannot reach 127.0.0.1:{some.port}: Connection refused. Next: "

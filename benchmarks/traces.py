@@ -1,6 +1,6 @@
 """Compare `teho profile` with Holistic Trace Analysis (HTA) on the same traces.
 
-    python benchmarks/profile.py PYTHON_WITH_HTA TRACE...
+    python benchmarks/traces.py PYTHON_WITH_HTA TRACE...
 
 PYTHON_WITH_HTA is the Python of an environment with the package HolisticTraceAnalysis. HTA has no
 steps here: it takes the time from the first to the last event of the GPU, and Teho does the same.
