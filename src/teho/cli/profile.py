@@ -23,8 +23,11 @@ __all__ = ["command"]
 def command(files: tuple[Path, ...], output: Output) -> None:
     """Explain a trace of PyTorch's profiler: what the GPU did in a step, and why it was idle.
 
-    FILE is a trace that torch.profiler wrote, as .json or .json.gz. For a program with several
-    ranks, give the files of all ranks.
+    FILE is a trace that torch.profiler wrote, as .json or .json.gz. To write one, put the steps of
+    the program into `with torch.profiler.profile() as profiler:`, call `profiler.step()` after
+    each of about five steps, and `profiler.export_chrome_trace("trace.json.gz")` after the last
+    one. With `with_stack=True`, the source lines are shown too. For a program with several ranks,
+    give the files of all ranks.
 
     Reads: the traces.
 

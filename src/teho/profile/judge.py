@@ -77,8 +77,8 @@ _ADVICE = {
     "collective": "Exchange gradients on the GPU: `init_process_group('nccl')`.",
 }
 _WITH_GRAPHS = (
-    "Use a larger batch. The program launches CUDA graphs already: `--why` lists what else the CPU "
-    "does."
+    "Use a larger batch. The program launches CUDA graphs already: with `--why`, the table of the "
+    "operators shows what else the CPU does."
 )
 _PINNED = "Copy from pinned memory: `pin_memory=True`, `.to(device, non_blocking=True)`."
 _EXPOSED = (

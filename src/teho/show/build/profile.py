@@ -34,14 +34,16 @@ _KERNEL_WIDTH = 23
 _OPERATOR_WIDTH = 14
 """Largest width of these names in a terminal of 80 columns."""
 _DEFINITIONS = """\
-Computing, exchanging data and copying are lengths of unions: work at the same time counts once. A \
-part with the word only is the time without the parts above it.
-Idle time is split by what the CPU did in the gap. It was in `enumerate(DataLoader)`, in a \
-collective on the CPU, or it had waited in a call such as `cudaStreamSynchronize` when the gap \
-began. Otherwise it had not launched the next kernel yet.
-A kernel is launch-bound if the GPU was idle when the launch could have reached it: after the \
-start of the launch call, and the shortest delay between launch and start in the trace (at most \
-10 µs).
+If the GPU does several things at the same time, this time counts once. "Only copying" is the \
+time in which the GPU copied and did nothing else.
+Idle time is divided by what the CPU did meanwhile: it waited for the data loader, it exchanged \
+data with other ranks, it had just waited for the GPU (after synchronising), or it had not \
+launched the next kernel yet. Between kernels: the next kernel was launched, but waited for an \
+event, or for the short pause between two kernels.
+A kernel is launch-bound if the GPU was idle and waited for this launch. A launch reaches the GPU \
+after the shortest delay in the trace, at most 10 µs. The count is over all steps.
+The share of a kernel is of the time of all kernels, and the share of an operator is of the time \
+of all operators on the CPU.
 Matrix kernels are matrix multiplications, convolutions and attention, if their names show whether \
 they use tensor cores.
 Parts of at least 10 % of a step are in the verdict. This limit is Teho's own choice.
