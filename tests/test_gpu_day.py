@@ -440,3 +440,17 @@ def test_an_unknown_stage_is_named() -> None:
     )
     assert done.returncode == 2
     assert "no stage 'truht', expected some of signals, truth" in done.stderr
+
+
+def test_places_of_the_machine_have_neutral_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    import result as module
+
+    monkeypatch.setattr(module.sys, "prefix", "/scratch/day/venv-3.12")
+    site = "/appl/torch/.venv/lib/python3.12/site-packages"
+    monkeypatch.setattr(module.sys, "path", ["/usr/lib/python3.12/site-packages", site])
+    text = f'{{"command":["/appl/torch/.venv/bin/python3"],"directory":"{ROOT}","file":"{site}/x"}}'
+    assert module.without_places(text) == (
+        '{"command":["/venv/bin/python3"],"directory":"/teho",'
+        '"file":"/venv/lib/python3.12/site-packages/x"}'
+    )
+    assert module.without_places(f"{ROOT}-2/x") == f"{ROOT}-2/x"

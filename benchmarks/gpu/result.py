@@ -7,6 +7,8 @@ and Teho may not be installed there.
 from __future__ import annotations
 
 import json
+import re
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,10 +121,18 @@ def write_result(result: Result, folder: Path) -> Path:
 
 def without_places(text: str) -> str:
     """Return a text with neutral names for the folders of this machine."""
-    for place, word in ((_ROOT, "/teho"), (Path.home(), "/home/user")):
+    for place, word in ((_ROOT, "/teho"), (Path.home(), "/home/user"), (_python(), "/venv")):
         if len(place.parts) > 1:
-            text = text.replace(f"{place}/", f"{word}/")
+            text = re.sub(rf"{re.escape(str(place))}(?=[/\"'\s]|$)", word, text)
     return text
+
+
+def _python() -> Path:
+    """Return the environment of the frameworks, which this Python's own uses; or its own."""
+    own = Path(sys.prefix)
+    sites = [Path(part) for part in sys.path if part.endswith("/site-packages")]
+    others = [site.parents[2] for site in sites if own not in site.parents]
+    return next((place for place in others if place.parts[1:2] != ("usr",)), own)
 
 
 def read_result(path: Path) -> Result:
