@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -205,3 +209,25 @@ def test_short_names_of_kernels(name: str, short: str) -> None:
 def test_short_names_of_operators() -> None:
     assert short_operator("aten::mm") == "mm"
     assert short_operator("## Call CompiledFxGraph fiup3tuanax ##") == "compiled graph"
+
+
+def test_the_lines_in_the_help_write_a_trace_with_steps(
+    teho: Callable[..., subprocess.CompletedProcess[str]], torch_python: Path, tmp_path: Path
+) -> None:
+    shown = teho("profile", "--help").stdout
+    lines = shown[shown.index("    with P.profile(") : shown.index("  With `with_stack=True`")]
+    loop = textwrap.dedent(lines).replace("in loader", "in range(30)")
+    program = tmp_path / "train.py"
+    program.write_text(f"""\
+import torch
+P = torch.profiler
+model = torch.nn.Linear(8, 8)
+def train_one_step(batch):
+    model(torch.rand(4, 8)).sum().backward()
+{loop}""")
+    ended = subprocess.run(
+        [torch_python, program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    (path,) = (tmp_path / "traces").glob("*.json")
+    assert read_traces([path]).traces[0].step_count == 3

@@ -23,18 +23,27 @@ __all__ = ["command"]
 def command(files: tuple[Path, ...], output: Output) -> None:
     """Explain a trace of PyTorch's profiler: what the GPU did in a step, and why it was idle.
 
-    FILE is a trace that torch.profiler wrote, as .json or .json.gz. To write one, put the steps of
-    the program into `with torch.profiler.profile() as profiler:`, call `profiler.step()` after
-    each of about five steps, and `profiler.export_chrome_trace("trace.json.gz")` after the last
-    one. With `with_stack=True`, the source lines are shown too. For a program with several ranks,
-    give the files of all ranks.
+    FILE is a trace that torch.profiler wrote, as .json or .json.gz. For a program with several
+    ranks, give the files of all ranks. To write a trace in the folder `traces`, add these lines to
+    the training loop, with `P = torch.profiler`:
+
+    \b
+      with P.profile(
+          schedule=P.schedule(wait=20, warmup=5, active=3, repeat=1),
+          on_trace_ready=P.tensorboard_trace_handler("traces"),
+      ) as profiler:
+          for batch in loader:
+              train_one_step(batch)
+              profiler.step()
+
+    With `with_stack=True`, the trace has the source lines too.
 
     Reads: the traces.
 
     Writes: only the -o file.
 
     Network: not used.
-    """
+    """  # noqa: D301 - click keeps the lines after the character \b
     from teho.profile.summary import read_traces
 
     with hint_if_slow("reading the traces…"):

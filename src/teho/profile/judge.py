@@ -257,8 +257,8 @@ def _notes(traces: Sequence[Trace]) -> Iterator[str]:
         )
     if not all(trace.step_count for trace in traces):
         yield (
-            "The trace has no steps, so the figures are for all of it. Call `profiler.step()` at "
-            "the end of each step."
+            "The trace has no steps, so the figures are for all of it. To get steps, give "
+            "`schedule=` to the profiler, and call `profiler.step()` at the end of each step."
         )
     after_s = max((one.after_s for one in devices), default=0.0)
     steps_s = max((trace.step_s * max(trace.step_count, 1) for trace in traces), default=0.0)
