@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
 
 from teho.explain.now import NewestValues
 from teho.model.allocation import Allocation
@@ -90,6 +93,26 @@ def frame(busy: dict[str, Sequence[float | None]], *, ages_s: dict[str, float] |
         for one in nodes
     }  # fmt: skip
     return Frame(report, NewestValues().nodes(run, newest, 1000.0), 3600.0)
+
+
+def with_processes(shown: Frame) -> Frame:
+    """Return a frame with three processes on its first node, two of them on GPUs."""
+    gpus = [device.id for device in shown.nodes[0].node.devices]
+    processes = (
+        process(11, 80.0, 2, rank=0, gpu_memory_bytes={gpus[2]: None}),
+        process(12, 90.0, 1, rank=1, gpu_memory_bytes={gpus[0]: 10 * GIB, gpus[1]: 20 * GIB}),
+        process(13, 1.0, 3, command="cp big /scratch"),
+    )
+    first = msgspec.structs.replace(shown.nodes[0], processes=processes)
+    return shown._replace(nodes=(first, *shown.nodes[1:]))
+
+
+def process(pid: int, cpu_percent: float, memory_gib: int, **others: Any) -> ProcessNow:
+    about = {"command": "python train.py", **others}
+    return ProcessNow(
+        pid=pid, parent=1, cpu_percent=cpu_percent, resident_bytes=memory_gib * GIB, threads=1,
+        **about,
+    )  # fmt: skip
 
 
 WATCHED = WatchedProcess(

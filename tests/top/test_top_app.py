@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from teho.show.top.app import TopApp, _Lines, _List
 from teho.show.top.frame import Frame
-from top.frames import StillSource, frame
+from top.frames import StillSource, frame, with_processes
 
 SHOWN = frame({"n1": [97.0, 96.0, 95.0, 94.0], "n2": [90.0, 3.0, 90.0, 90.0]})
 
@@ -50,6 +50,31 @@ def test_the_worst_node_is_first_and_opens() -> None:
 
 def test_a_process_opens() -> None:
     assert "process 4711 on n2" in after(["enter", *["down"] * 4, "enter"])
+
+
+def test_a_process_of_a_gpu_opens() -> None:
+    keys = ["enter", "down", "down", "enter"]  # the process is on GPU 2 of n1
+    assert "GPU 2 of n1" in after(["down", *keys])
+    assert "process 11 on n1" in after(["down", *keys, "enter"], with_processes(SHOWN))
+    back = after(["down", *keys, "enter", "escape"], with_processes(SHOWN))
+    assert "GPU 2 of n1" in back
+
+
+def test_what_is_below_the_last_row_that_can_be_chosen_can_be_read() -> None:
+    keys = ["down", "enter", "down", "down", "enter"]
+
+    async def drive() -> tuple[int, int]:
+        app = TopApp(StillSource(with_processes(SHOWN)))
+        async with app.run_test(size=(100, 16)) as pilot:
+            await pilot.press(*keys)
+            shown = app.query_one("#list", _List)
+            await pilot.press(*["down"] * 60)
+            await pilot.pause()
+            return shown.scroll_offset.y + shown.size.height, len(shown._rows)
+
+    bottom, rows = asyncio.run(drive())
+    assert rows > 12
+    assert bottom == rows
 
 
 def test_sorted_by_name() -> None:

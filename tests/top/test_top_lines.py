@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 
-from teho.model.live import ProcessNow
 from teho.show.top.frame import Frame
+from teho.show.top.gpu import gpu_view
+from teho.show.top.head import head
 from teho.show.top.help import help_view
-from teho.show.top.lines import (
-    NODE_ORDERS,
-    JobLines,
-    View,
-    gpu_view,
-    head,
-    node_view,
-    process_view,
-)
-from teho.units import GIB
-from top.frames import REPORT, WATCHED, StillSource, frame
+from teho.show.top.job import JobLines
+from teho.show.top.node import node_view
+from teho.show.top.orders import NODE_ORDERS
+from teho.show.top.process import process_view
+from teho.show.top.rows import View
+from top.frames import REPORT, WATCHED, StillSource, frame, with_processes
 
 WIDTHS = (20, 40, 60, 80, 120, 300)
 SHOWN = frame(
@@ -76,17 +70,17 @@ def test_a_node_lists_its_processes() -> None:
 
 
 def test_a_node_lists_ranks_and_gpus_of_its_processes() -> None:
-    text = text_of(node_view(with_processes(), "n1", 100))
+    text = text_of(node_view(with_processes(SHOWN), "n1", 100))
     assert text.splitlines()[-4:] == [
         "    PID  RANK     CPU     MEMORY    GPU    GPU MEM  THREADS  COMMAND",
         "     12     1    90 %   1.00 GiB    0,1   30.0 GiB        1  python train.py",
         "     11     0    80 %   2.00 GiB      2          –        1  python train.py",
         "     13     –     1 %   3.00 GiB                          1  cp big /scratch",
     ]
-    filtered = text_of(node_view(with_processes(), "n1", 100, "cpu", "TRAIN"))
+    filtered = text_of(node_view(with_processes(SHOWN), "n1", 100, "cpu", "TRAIN"))
     assert "python train.py" in filtered
     assert "cp big" not in filtered
-    shown = text_of(process_view(with_processes(), "n1", 12, None, 100))
+    shown = text_of(process_view(with_processes(SHOWN), "n1", 12, None, 100))
     assert "Rank        1" in shown
     assert "GPUs        0,1, memory 30.0 GiB" in shown
 
@@ -96,28 +90,9 @@ def test_a_node_lists_ranks_and_gpus_of_its_processes() -> None:
     [("cpu", "12 11 13"), ("memory", "13 11 12"), ("gpu_memory", "12 11 13"), ("rank", "11 12 13")],
 )
 def test_orders_of_processes(order: str, pids: str) -> None:
-    view = node_view(with_processes(), "n1", 100, order)
+    view = node_view(with_processes(SHOWN), "n1", 100, order)
     keys = [row.key.partition(" ")[2] for row in view.rows if row.key.startswith("process")]
     assert " ".join(keys) == pids
-
-
-def with_processes() -> Frame:
-    gpus = [device.id for device in SHOWN.nodes[0].node.devices]
-    processes = (
-        process(11, 80.0, 2, rank=0, gpu_memory_bytes={gpus[2]: None}),
-        process(12, 90.0, 1, rank=1, gpu_memory_bytes={gpus[0]: 10 * GIB, gpus[1]: 20 * GIB}),
-        process(13, 1.0, 3, command="cp big /scratch"),
-    )
-    first = msgspec.structs.replace(SHOWN.nodes[0], processes=processes)
-    return SHOWN._replace(nodes=(first, *SHOWN.nodes[1:]))
-
-
-def process(pid: int, cpu_percent: float, memory_gib: int, **others: Any) -> ProcessNow:
-    about = {"command": "python train.py", **others}
-    return ProcessNow(
-        pid=pid, parent=1, cpu_percent=cpu_percent, resident_bytes=memory_gib * GIB, threads=1,
-        **about,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -21,19 +21,14 @@ from textual.widgets import Input
 
 from teho.model.live import NodeNow
 from teho.show.top.frame import Frame, Source
+from teho.show.top.gpu import gpu_view
+from teho.show.top.head import head
 from teho.show.top.help import help_view
-from teho.show.top.lines import (
-    NODE_ORDERS,
-    PROCESS_ORDERS,
-    JobLines,
-    Order,
-    Row,
-    View,
-    gpu_view,
-    head,
-    node_view,
-    process_view,
-)
+from teho.show.top.job import JobLines
+from teho.show.top.node import node_view
+from teho.show.top.orders import NODE_ORDERS, PROCESS_ORDERS, Order
+from teho.show.top.process import process_view
+from teho.show.top.rows import Row, View
 
 __all__ = ["TopApp"]
 
@@ -125,19 +120,24 @@ class _List(ScrollView, can_focus=True, inherit_bindings=False):
         return _strip(line, self.size.width, self.app.console)
 
     def move(self, by: int) -> None:
-        """Move the cursor, or scroll if no row can be chosen."""
+        """Move the cursor; scroll if the next row that can be chosen is not near."""
         keys = self._keys
-        if not keys:
+        place = keys.index(self._key) if self._key in keys else 0
+        target = max(0, min(len(keys) - 1, place + by))
+        if target == place or (abs(by) == 1 and not self._is_near(keys[target])):
             self.scroll_relative(y=by, animate=False)
             return
-        place = keys.index(self._key) if self._key in keys else 0
-        place = max(0, min(len(keys) - 1, place + by))
-        old, self._key = self._key, keys[place]
+        old, self._key = self._key, keys[target]
         for number, row in enumerate(self._rows):
             if row.key in {old, self._key}:
                 self._refresh_row(number)
                 if row.key == self._key:
                     self.scroll_to_region(Region(0, number, 1, 1), animate=False)
+
+    def _is_near(self, key: str) -> bool:
+        """Return whether a row is on the screen, or on the line before or after it."""
+        place = [row.key for row in self._rows].index(key)
+        return -1 <= place - self.scroll_offset.y <= self.size.height
 
     def page(self, by: int) -> None:
         """Move by whole screens."""
@@ -196,7 +196,7 @@ class TopApp(App[None]):
         self._source = source
         self._frame: Frame | None = None
         self._path: list[str] = []
-        """What is open: nothing, a node, or a node and a GPU or process of it: `gpu 0`."""
+        """What is open: nothing, a node, a GPU or process of it: `gpu 0`, a process of this GPU."""
         self._orders = [next(iter(orders)) for orders in _ORDERS]
         """Of the nodes, and of the processes of a node."""
         self._patterns = ["", ""]
@@ -252,7 +252,7 @@ class TopApp(App[None]):
         name = self._path[0]
         if self._level == 1:
             return node_view(frame, name, width, self._orders[1], self._patterns[1])
-        kind, _, number = self._path[1].partition(" ")
+        kind, _, number = self._path[-1].partition(" ")
         position = int(number)
         if kind == "process":
             return process_view(frame, name, position, self._source.process(name, position), width)
@@ -291,7 +291,7 @@ class TopApp(App[None]):
 
     @property
     def _level(self) -> int:
-        """0: the nodes of the job, 1: a node, 2: a GPU or process of it."""
+        """0: the nodes of the job, 1: a node, 2: a GPU or process of it, 3: a process of a GPU."""
         return len(self._path)
 
     @property
@@ -315,7 +315,7 @@ class TopApp(App[None]):
     def on__list_opened(self, message: _List.Opened) -> None:
         """Show what the user has opened."""
         self._show_entry(shown=False)
-        if self._has_rows:
+        if not self._is_help:
             self._path.append(message.key)
             self._draw(first=True)
 

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from teho.model.metric import METRICS
 from teho.show.text.flow import flow, words
-from teho.show.top.lines import Row, View
+from teho.show.top.rows import Row, View
 
 __all__ = ["help_view"]
 

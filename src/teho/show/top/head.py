@@ -1,0 +1,52 @@
+"""The head of the screen: the most important sentence, and the facts of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from teho.model.document import Fact
+from teho.model.missing import Missing
+from teho.show.cells import MARKS, cell_text, plain
+from teho.show.text.document import VERDICT_STYLES
+from teho.show.text.flow import flow, words
+from teho.show.top.frame import Frame
+from teho.show.top.rows import cut
+from teho.units import format_duration
+
+__all__ = ["head"]
+
+_HEAD_FACTS = (
+    "job_id", "steps_per_s", "steps_per_s_now", "cost", "cost_at_limit", "cost_unused",
+    "gpu_energy_j",
+)  # fmt: skip
+
+
+def head(frame: Frame, width: int) -> list[Text]:
+    """Return the most important sentence, and the facts of the run in one line."""
+    report = frame.report
+    mark = MARKS[report.verdict_severity]
+    style = VERDICT_STYLES[report.verdict_severity]
+    sentence = flow(words(plain(report.verdict)), width, Text(f"{mark} ", style), hang=2)
+    lines = sentence[:2]
+    facts = " · ".join(_facts(frame))
+    return [cut(line, width) for line in (*lines, Text(facts))]
+
+
+def _facts(frame: Frame) -> Iterable[str]:
+    yield frame.report.state
+    yield format_duration(frame.elapsed_s)
+    if frame.report.state == "running" and frame.limit_s:
+        left_s = max(0.0, frame.limit_s - frame.elapsed_s)
+        yield f"{format_duration(left_s)} until the time limit"
+    yield from frame.notes
+    by_key = {fact.key: fact for fact in frame.report.facts}
+    for key in _HEAD_FACTS:
+        fact = by_key.get(key)
+        if fact is not None and not isinstance(fact.value, Missing):
+            yield _fact_text(fact)
+
+
+def _fact_text(fact: Fact) -> str:
+    return f"{fact.label} {cell_text(fact.value, fact.unit)}"

@@ -1,0 +1,109 @@
+"""A job: one line for each node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.text import Text
+
+from teho.explain.now import busy_percent, fullest_percent, known, total_power_w
+from teho.model.live import GpuNow, NodeNow
+from teho.show.cells import plain
+from teho.show.top.rows import DIM, Row, View, cell, cut, percent
+from teho.units import format_bytes, format_duration
+
+__all__ = ["JobLines"]
+
+_MOST_CORES = 64
+"""Largest number of cores that the line of a node shows."""
+_NEW_S = 2.5
+"""Samples come each second; the age of a sample that is not older is not shown, because it would
+change the line at each tick."""
+
+
+class JobLines:
+    """The lines of a job, one for each node. A line is made again only if it has changed."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[Any, ...]] = {}
+
+    def view(self, nodes: Sequence[NodeNow], width: int, pattern: str = "") -> View:
+        """Return the lines of nodes.
+
+        Args:
+            nodes: in the order in which they are shown.
+            width: columns of the terminal.
+            pattern: text that these nodes have in their names.
+        """
+        longest = max((len(node.node.name) for node in nodes), default=4)
+        name = max(4, min(longest, 24))
+        gpus = any(node.gpus for node in nodes)
+        title = Text(f"{'NODE':<{name}}", "bold")
+        cells = _cells(nodes)
+        title.append(f"  {'GPUS, ×10 %' if gpus else 'CORES, ×10 %':<{cells}}")
+        if gpus:
+            title.append(f"  {'GPU MEM':>7}  {'POWER':>9}")
+        title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'MEM %':>5}  {'AGE':>6}")
+        rows = [self._row(node, name, cells, width) for node in nodes]
+        if not rows and pattern:
+            rows = [Row(cut(Text(f"No node has “{plain(pattern)}” in its name."), width))]
+        return View(cut(title, width), rows)
+
+    def _row(self, node: NodeNow, name: int, cells: int, width: int) -> Row:
+        # A sample has its own object of values.
+        made_of = (node.values, _age_in_line(node), name, cells, width)
+        kept = self._rows.get(node.node.name)
+        if kept is not None and kept[0] is made_of[0] and kept[1:-1] == made_of[1:]:
+            row: Row = kept[-1]
+            return row
+        row = Row(cut(_node_line(node, name, cells), width), node.node.name)
+        self._rows[node.node.name] = (*made_of, row)
+        return row
+
+
+def _age_in_line(node: NodeNow) -> str:
+    if node.age_s is None:
+        return "has sent no sample"
+    if node.is_silent:
+        return f"has sent nothing for {format_duration(node.age_s)}"
+    return "now" if node.age_s < _NEW_S else f"{node.age_s:.0f} s"
+
+
+def _cells(nodes: Sequence[NodeNow]) -> int:
+    """Return the width of the column with a cell for each GPU, or for each core without GPUs."""
+    gpus = max((2 * len(node.gpus) - 1 for node in nodes), default=0)
+    cores = max((len(node.cores_percent) for node in nodes), default=0)
+    return max(16, gpus if gpus > 0 else min(cores, _MOST_CORES))
+
+
+def _node_line(node: NodeNow, name: int, cells: int) -> Text:
+    line = Text(f"{plain(node.node.name)[:name]:<{name}}")
+    if node.is_silent:
+        return line.append(f"  {_age_in_line(node)}", "bold yellow")
+    line.append("  ")
+    begin = line.cell_len
+    if node.gpus:
+        for gpu in node.gpus:
+            line.append(" " if gpu.position else "").append(*_heat(gpu))
+    else:
+        for core in node.cores_percent[:_MOST_CORES]:
+            line.append(*cell(core))
+    line.append(" " * (begin + cells - line.cell_len))
+    cores = known(node.values, "cpu_busy_percent")
+    memory = known(node.values, "job_memory_bytes")
+    limit = node.node.allocation.memory_limit_bytes
+    share = "" if memory is None or not limit else f"{100 * memory / limit:.0f} %"
+    if node.gpus:
+        power_w = total_power_w(node)
+        power = "–" if power_w is None else f"{power_w:,.0f} W"
+        line.append(f"  {percent(fullest_percent(node)):>7}  {power:>9}")
+    line.append(f"  {percent(cores):>6}")
+    line.append(f"  {'–' if memory is None else format_bytes(memory):>9}  {share:>5}")
+    return line.append(f"  {_age_in_line(node):>6}", DIM)
+
+
+def _heat(gpu: GpuNow) -> tuple[str, str]:
+    """Return a cell: the tens of the busy share, on a colour; a dot if the value is missing."""
+    busy = busy_percent(gpu)
+    return ("·", DIM) if busy is None else cell(busy)

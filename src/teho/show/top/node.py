@@ -1,0 +1,124 @@
+"""A node: its GPUs, its cores, memory and traffic, and its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from teho.explain.now import known, power_reported_by
+from teho.model.live import GpuNow, NodeNow
+from teho.model.metric import METRICS_BY_NAME
+from teho.model.missing import Missing
+from teho.show.cells import plain, quantity
+from teho.show.top.frame import Frame
+from teho.show.top.orders import PROCESS_ORDERS
+from teho.show.top.processes import process_rows
+from teho.show.top.rows import DIM, Row, View, age, bar, cell, percent
+from teho.units import format_bytes
+
+__all__ = ["node_view"]
+
+_HOST = (
+    ("cpu_busy_percent", "Cores busy", ""),
+    ("job_cpu_s", "Cores used by the program", "cores"),
+    ("cpu_iowait_percent", "I/O wait", ""),
+    ("job_memory_bytes", "Memory", ""),
+    ("job_threads", "Threads", ""),
+    ("job_read_bytes", "Read by the program", "bytes/s"),
+    ("job_write_bytes", "Written by the program", "bytes/s"),
+    ("netfs_read_bytes", "Read from network file systems", "bytes/s"),
+    ("net_receive_bytes", "Network in", "bytes/s"),
+    ("net_send_bytes", "Network out", "bytes/s"),
+)
+
+
+def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: str = "") -> View:
+    """Return the GPUs of a node, its cores, memory and traffic, and its processes.
+
+    Args:
+        frame: what is shown.
+        name: of the node.
+        width: columns of the terminal.
+        order: of the processes; a key of `PROCESS_ORDERS`.
+        pattern: only processes with this text in their command are shown.
+    """
+    node = frame.node(name)
+    if node is None:
+        said = Row(Text("The run has no node of this name."))
+        return View(Text(f"node {name}"), [said]).cut(width)
+    title = Text(f"node {plain(name)}", "bold")
+    title.append(f"  {age(node)}", DIM)
+    rows: list[Row] = []
+    if node.is_silent:
+        rows.append(
+            Row(
+                Text(
+                    "The newest sample of this node is missing or too old, so no values are shown.",
+                    "yellow",
+                )
+            )
+        )
+        return View(title, rows).cut(width)
+    if node.gpus:
+        heading = Text(
+            "GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP", "bold"
+        )
+        rows.append(Row(heading))
+        rows += [Row(_gpu_line(node, gpu), f"gpu {gpu.position}") for gpu in node.gpus]
+        rows.append(Row(Text()))
+    rows += _host_rows(node, width)
+    if node.processes:
+        shown = [one for one in node.processes if pattern.lower() in one.command.lower()]
+        rows += [Row(Text()), *process_rows(node, PROCESS_ORDERS[order].sorted(shown))]
+        if not shown:
+            rows.append(Row(Text(f"No process has “{plain(pattern)}” in its command.")))
+    return View(title, rows).cut(width)
+
+
+def _gpu_line(node: NodeNow, gpu: GpuNow) -> Text:
+    busy = known(gpu.values, "gpu_busy_percent")
+    line = Text(f"{gpu.position:>3}  ")
+    line.append_text(bar(None if busy is None else busy / 100, 14))
+    line.append(f" {percent(busy):>5}")
+    line.append(f"  {percent(known(gpu.values, 'gpu_sm_active_percent')):>5}")
+    line.append(f"  {percent(known(gpu.values, 'gpu_tensor_percent')):>6}")
+    line.append(f"  {_short(gpu.values.get('gpu_memory_used_bytes'), 'gpu_memory_used_bytes'):>9}")
+    other = power_reported_by(node, gpu)
+    power = _short(gpu.values.get("gpu_power_w"), "gpu_power_w")
+    line.append(f"  {power if other is None else f'with {other.position}':>7}")
+    line.append(f"  {_short(gpu.values.get('gpu_temperature_c'), 'gpu_temperature_c'):>6}")
+    line.append(f"  {plain(gpu.device.name)}", DIM)
+    return line
+
+
+def _short(value: object, metric: str) -> str:
+    if not isinstance(value, (int, float)):
+        return "–"
+    unit = METRICS_BY_NAME[metric].unit
+    if unit == "bytes":
+        return format_bytes(value)
+    return f"{value:.0f} {unit}"
+
+
+def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:
+    if node.cores_percent:
+        room = max(8, min(64, width - 32))
+        for first in range(0, len(node.cores_percent), room):
+            text = Text(f"{'' if first else 'Each core, ×10 %':<32}")
+            for share in node.cores_percent[first : first + room]:
+                text.append(*cell(share))
+            yield Row(text)
+    for metric, label, unit in _HOST:
+        value = node.values.get(metric)
+        if value is None:
+            continue
+        text = Text(f"{label:<32}")
+        if isinstance(value, Missing):
+            text.append(f"{value}{': ' if value.detail else ''}{plain(value.detail)}", DIM)
+        else:
+            text.append(quantity(value, unit or METRICS_BY_NAME[metric].unit))
+            limit = node.node.allocation.memory_limit_bytes
+            if metric == "job_memory_bytes" and limit:
+                text.append(f" of {format_bytes(limit)}")
+        yield Row(text)

@@ -1,0 +1,81 @@
+"""A process: what it uses, and what its main thread did."""
+
+from __future__ import annotations
+
+import msgspec
+from rich.text import Text
+
+from teho.explain.where import spent_by
+from teho.model.watched import WatchedProcess
+from teho.show.cells import plain
+from teho.show.top.frame import Frame
+from teho.show.top.processes import gpus_of
+from teho.show.top.rows import DIM, Row, View, bar, percent
+from teho.units import format_bytes
+
+__all__ = ["process_view"]
+
+_MOST_LINES = 8
+"""Activities and lines of a program that are shown."""
+
+
+def process_view(
+    frame: Frame, name: str, pid: int, watched: WatchedProcess | None, width: int
+) -> View:
+    """Return what a process uses, and what its main thread did in the last minute.
+
+    Args:
+        frame: what is shown.
+        name: of its node.
+        pid: its process id.
+        watched: what the probe recorded of it; None: nothing.
+        width: columns of the terminal.
+    """
+    node = frame.node(name)
+    process = next((one for one in node.processes if one.pid == pid), None) if node else None
+    title = Text(f"process {pid} on {plain(name)}", "bold")
+    if process is None:
+        return View(
+            title, [Row(Text("This process has ended, or its node sends no samples."))]
+        ).cut(width)
+    rows = [
+        Row(Text(f"{label:<12}{value}"))
+        for label, value in (
+            ("Command", plain(process.command)),
+            ("Parent", str(process.parent)),
+            *([] if process.rank is None else [("Rank", str(process.rank))]),
+            ("CPU", f"{percent(process.cpu_percent)} of one core"),
+            ("Memory", format_bytes(process.resident_bytes)),
+            ("Threads", str(process.threads)),
+        )
+    ]
+    if node is not None and process.gpu_memory_bytes:
+        numbers, memory = gpus_of(node, process)
+        rows.append(Row(Text(f"{'GPUs':<12}{numbers}, memory {memory}")))
+    rows.append(Row(Text()))
+    if watched is None:
+        rows.append(Row(Text("The probe did not record this process.", DIM)))
+        return View(title, rows).cut(width)
+    recent = watched
+    if watched.at_end:
+        recent = msgspec.structs.replace(watched, stacks=watched.at_end)
+    spent = spent_by(recent)
+    whole_s = sum(one.wall_s for one in spent)
+    when = "in the last minute" if watched.at_end else "since its start"
+    rows.append(Row(Text(f"Main thread {when}, % of the time", "bold")))
+    doings = {one.doing.value: one.wall_s for one in spent}
+    lines: dict[str, float] = {}
+    for one in spent:
+        for at, wall_s in one.lines:
+            place = f"{at.file.rpartition('/')[2]}:{at.line}  {at.text}"
+            lines[place] = lines.get(place, 0.0) + wall_s
+    for sums in (doings, lines):
+        ordered = sorted(sums.items(), key=lambda pair: -pair[1])[:_MOST_LINES]
+        for text, wall_s in ordered:
+            share = wall_s / whole_s if whole_s else 0.0
+            line = Text(f"{100 * share:>4.0f} %  ")
+            line.append_text(bar(share, 10))
+            line.append(f"  {plain(text)}")
+            rows.append(Row(line))
+        rows.append(Row(Text()))
+    return View(title, rows).cut(width)

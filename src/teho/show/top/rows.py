@@ -1,0 +1,77 @@
+"""Rows of the screen of `teho top`, and the parts that its views share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rich.text import Text
+
+from teho.model.live import NodeNow
+
+__all__ = ["DIM", "Row", "View", "age", "bar", "cell", "cut", "percent"]
+
+_COLORS = tuple(f"color({number})" for number in (88, 124, 130, 94, 100, 64, 28, 29, 30, 24))
+"""From an idle GPU to a busy GPU. The digit in the cell says the same without colour. Colours of
+the table of 256 need half as many bytes as any colour, and white can be read on all of these."""
+_ON_COLOR = "color(231)"
+_CELLS = tuple((str(place), f"bold {_ON_COLOR} on {color}") for place, color in enumerate(_COLORS))
+DIM = "dim"
+
+
+class Row(NamedTuple):
+    """One line of a list that can be chosen."""
+
+    line: Text
+    key: str = ""
+    """What Enter opens; empty: the line cannot be chosen."""
+
+
+class View(NamedTuple):
+    """What is below the head."""
+
+    title: Text
+    rows: list[Row]
+
+    def cut(self, width: int) -> View:
+        """Return the view with lines of at most this many columns."""
+        return View(
+            cut(self.title, width), [Row(cut(row.line, width), row.key) for row in self.rows]
+        )
+
+
+def cut(line: Text, width: int) -> Text:
+    """Cut a line to a number of columns, in place."""
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def cell(share: float) -> tuple[str, str]:
+    """Return the tens of a share in %, and the style of its colour."""
+    place = min(9, max(0, int(share // 10)))
+    return _CELLS[place]
+
+
+def percent(value: float | None) -> str:
+    """Return a share as text; a dash if it is missing."""
+    return "–" if value is None else f"{value:.0f} %"
+
+
+def bar(share: float | None, width: int) -> Text:
+    """Return a bar; a missing value has a dash."""
+    if share is None:
+        return Text(f"{'–':<{width}}", DIM)
+    filled = round(max(0.0, min(1.0, share)) * width)
+    place = min(9, max(0, int(share * 10)))
+    text = Text("━" * filled, _COLORS[place])
+    text.append("━" * (width - filled), "color(240)")
+    return text
+
+
+def age(node: NodeNow) -> str:
+    """Return how old the values of a node are, and how they came if not by a connection."""
+    if node.age_s is None:
+        return "no sample"
+    source = {"recording": ", from the recording", "file": ", received through a file"}.get(
+        node.way, ""
+    )
+    return f"{node.age_s:.0f} s old{source}"
