@@ -17,7 +17,7 @@ from teho.explain.step import absent_hosts, ending, failed, first_failure, offse
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import counted, listed
-from teho.model.document import Fact, Report, Table, VerdictSeverity
+from teho.model.document import Fact, Item, Listing, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Certainty, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
@@ -66,7 +66,9 @@ def build_report(
         processes: what the probe recorded of Python processes.
     """
     policy = policy or load_policy()
-    verdict, severity = _verdict(run, state, summary, findings, policy)
+    hints = [finding for finding in findings if finding.severity is Severity.HINT]
+    findings = [finding for finding in findings if finding.severity is not Severity.HINT]
+    verdict, severity = _verdict(run, state, summary, findings, hints, policy)
     rooflines, unplaced = rooflines_of(run, summary, policy)
     billed = bill_if_job(run, summary)
     return Report(
@@ -86,6 +88,7 @@ def build_report(
             *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
         ),
         findings=without_expected(run, findings),
+        lists=_hints(hints),
         abstentions=(*abstentions, *([unplaced] if unplaced else [])),
         # Without the probe, the report has no table of the time: the reader must know why.
         troubles=(
@@ -121,8 +124,20 @@ def _leveled(table: Table) -> Table:
 # Verdict
 
 
+def _hints(hints: Sequence[Finding]) -> tuple[Listing, ...]:
+    if not hints:
+        return ()
+    items = tuple(Item(text=f"{hint.sentence} {hint.action}") for hint in hints)
+    return (Listing(key="hints", title="Hints", items=items, level="why"),)
+
+
 def _verdict(
-    run: Run, state: RunState, summary: Summary, findings: Sequence[Finding], policy: Policy
+    run: Run,
+    state: RunState,
+    summary: Summary,
+    findings: Sequence[Finding],
+    hints: Sequence[Finding],
+    policy: Policy,
 ) -> tuple[str, VerdictSeverity]:
     trial = trial_verdict(run, state, summary, findings)
     if trial is not None:
@@ -162,7 +177,7 @@ def _verdict(
         return f"{used}; no problems found.", "good"
     if remark:
         return f"{used}. {remark.sentence}", "unknown"
-    loss = main_loss(summary)
+    loss = hints[0].sentence.rstrip(".") if hints else main_loss(summary)
     rest = (
         f"{counted([len(findings)], 'remark')} below"
         if findings
