@@ -340,6 +340,18 @@ def test_threads_that_pass_tasks_are_told_from_waiting_for_results():
     assert activity_of(seen(frames, 1.0, State.THREADS)).name == "tasks_passed"
 
 
+def test_a_pool_that_sends_large_arguments():
+    frames = (
+        of_python("multiprocessing/reduction.py", "ForkingPickler.dumps"),
+        of_python("multiprocessing/connection.py", "_ConnectionBase.send"),
+        of_python("multiprocessing/pool.py", "Pool._handle_tasks"),
+        of_python("threading.py", "Thread.run"),
+    )
+    assert activity_of(seen(frames, 1.0, State.THREADS)).name == "large_tasks_passed"
+    results = (frames[0], of_python("multiprocessing/pool.py", "Pool._handle_results"), frames[3])
+    assert activity_of(seen(results, 1.0, State.THREADS)).name == "tasks_passed"
+
+
 def test_jax_without_jit_is_told_from_waiting_for_compiled_code():
     frames = (of_library("jax/_src/numpy/ufunc_api.py", "ufunc.__call__"), own("a * b + c"))
     assert activity_of(seen(frames, 1.0)).name == "jax_one_by_one"
