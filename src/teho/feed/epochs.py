@@ -114,13 +114,26 @@ class Epochs:
         """Return the rank of this process and the number of ranks."""
         return rank_and_size(self._rank, self._world_size)
 
-    def sizes(self) -> list[int]:
-        """Return the number of samples in each batch of this rank."""
+    def part(self) -> tuple[int, list[int]]:
+        """Return where this rank's part of the order begins, and the sizes of its batches.
+
+        Each part is in one piece, so that a rank reads only its own part of packed files.
+
+        Raises:
+            InputError: the samples cannot be divided between the ranks.
+        """
         rank, ranks = self.place()
         smaller = divided(self.count, self.batch_size, ranks, drop_last=self._drop_last)
         full = (self.count - sum(smaller)) // (self.batch_size * ranks)
-        last = [share(one, rank + 1, ranks) - share(one, rank, ranks) for one in smaller]
-        return [self.batch_size] * full + last
+        before = [share(samples, rank, ranks) for samples in smaller]
+        through = [share(samples, rank + 1, ranks) for samples in smaller]
+        last = [end - begin for begin, end in zip(before, through, strict=True)]
+        begin = full * self.batch_size * rank + sum(before)
+        return begin, [self.batch_size] * full + last
+
+    def sizes(self) -> list[int]:
+        """Return the number of samples in each batch of this rank."""
+        return self.part()[1]
 
     def rows(self, epoch: int, first: int, device: Any = "cpu") -> Iterator[Any]:
         """Yield the numbers of the samples of each batch: tensors int64 [samples].
@@ -132,19 +145,15 @@ class Epochs:
         """
         import torch
 
-        sizes = self.sizes()
-        rank, ranks = self.place()
-        smaller = divided(self.count, self.batch_size, ranks, drop_last=self._drop_last)
-        full = len(sizes) - len(smaller)
-        # Each rank gets a part in one piece, so that it reads only its own part of the files.
-        begin = full * self.batch_size * rank + sum(share(one, rank, ranks) for one in smaller)
+        begin, sizes = self.part()
+        end = begin + sum(sizes)
         key = key_of(self.seed, epoch)
         if not self._shuffle:
-            order = torch.arange(begin, begin + sum(sizes), device=device)
+            order = torch.arange(begin, end, device=device)
         elif self._order:
-            order = self._order(key)[begin : begin + sum(sizes)].to(device)
+            order = self._order(key)[begin:end].to(device)
         else:
-            order = shuffled(self.count, key, device)[begin : begin + sum(sizes)]
+            order = shuffled(self.count, key, device)[begin:end]
         order = order[sum(sizes[:first]) :]
         for number in range(first, len(sizes), _AT_ONCE):
             some = sizes[number : number + _AT_ONCE]

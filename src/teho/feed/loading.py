@@ -85,16 +85,20 @@ def loader(
     Raises:
         InputError: an argument is not possible, or the samples cannot be divided between the ranks.
     """
+    import torch
+
     if batch_sampler is not None:
         source: Any = _Given(batch_sampler)
     elif sampler is not None:
-        source = _Given(_Grouped(sampler, _size(batch_size), drop_last))
+        source = _Given(torch.utils.data.BatchSampler(sampler, _size(batch_size), drop_last))
     elif is_stream(dataset):
         source = streamed(
             dataset, batch_size, drop_last=drop_last, divided=divided, num_workers=num_workers,
             place=(rank, world_size),
         )  # fmt: skip
     else:
+        if hasattr(dataset, "in_blocks"):
+            dataset = dataset.in_blocks()
         arrays = None if collate_fn else arrays_of(dataset)
         source = Epochs(
             arrays.count if arrays else len(dataset), _size(batch_size), shuffle=shuffle,
@@ -162,7 +166,11 @@ class Loader(Feed):
         rows = self._source.rows(epoch, first)
         if self._load is None:
             self._load = self._made(self.choice)
-        yield from self._load(rows)
+        try:
+            yield from self._load(rows)
+        except Exception:
+            self._load = None  # the next epoch gets new workers
+            raise
 
     # ---- how it loads ----
 
@@ -187,11 +195,11 @@ class Loader(Feed):
             context = multiprocessing.get_context(context)
         if "worker_init_fn" in self._options:
             return Choice("processes", workers, "worker_init_fn")
-        rows = next(iter(self._source.rows(self.epoch, self.batch)), ())
-        found = measured(self.dataset, list(map(int, rows)), context) if len(rows) else None
+        found = measured(self.dataset, context)
         if found is None:
             return Choice("processes", workers, "not measured")
-        if self._num_workers is None and found.sample_s * len(rows) < _HANDOVER_S:
+        batch_s = found.sample_s * (self._source.batch_size or float("inf"))
+        if self._num_workers is None and batch_s < _HANDOVER_S:
             return Choice("main", 0, "a batch loads faster than a worker could hand it over")
         if found.why_no_threads:
             return Choice("processes", workers, found.why_no_threads)
@@ -250,6 +258,7 @@ class _Given:
 
     def __init__(self, batch_sampler: Any) -> None:
         self._batch_sampler = batch_sampler
+        self.batch_size: int | None = getattr(batch_sampler, "batch_size", None)
 
     def sizes(self) -> range:
         return range(len(self._batch_sampler))
@@ -263,23 +272,6 @@ class _Given:
             if hasattr(one, "set_epoch"):
                 one.set_epoch(epoch)
         return islice(iter(self._batch_sampler), first, None)
-
-
-class _Grouped:
-    """Batches from a sampler that gives single rows."""
-
-    def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:  # noqa: FBT001
-        self.sampler, self._batch_size, self._drop_last = sampler, batch_size, drop_last
-
-    def __len__(self) -> int:
-        count = len(self.sampler)
-        return count // self._batch_size if self._drop_last else -(-count // self._batch_size)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        rows = iter(self.sampler)
-        while some := list(islice(rows, self._batch_size)):
-            if len(some) == self._batch_size or not self._drop_last:
-                yield some
 
 
 def _pinned(leaf: Any) -> Any:
@@ -319,12 +311,14 @@ def checked(batches: Iterator[Any]) -> Iterator[Any]:
     """
     try:
         yield from batches
-    except RuntimeError as error:
-        text = str(error)
-        if "exited unexpectedly" not in text and "killed by signal" not in text:
+    except (RuntimeError, ConnectionError, EOFError) as error:
+        text = str(error).strip(" .")
+        # An error of the dataset has the traceback of its worker in its text.
+        is_lost = not isinstance(error, RuntimeError) and "Caught " not in text
+        if not is_lost and "exited unexpectedly" not in text and "killed by signal" not in text:
             raise
         raise TehoError(
-            f"a worker process of the loader was killed: {text.strip()}",
+            f"a worker process of the loader was killed ({text})",
             "",
             "look for full memory with `teho report`, or use fewer workers: num_workers=1",
         ) from error

@@ -29,8 +29,6 @@ _SHARE = 0.5
 _LEAST_SHARE = 0.1
 """If less of the data fits, a copy of this part would save too little."""
 _LOADED_AT_ONCE = 256
-_TRIED = 8
-"""Samples that are loaded twice, to find random changes."""
 _BUFFERS = 2
 
 
@@ -225,17 +223,20 @@ def _loaded(dataset: Any, room: _Room, num_workers: int | None) -> _Kept | str:
     total = len(dataset)
     if not total:
         return "the dataset is empty"
-    rows = range(0, total, -(-total // _TRIED))
-    found = measured(dataset, rows, torch.multiprocessing.get_context())
+    found = measured(dataset, torch.multiprocessing.get_context())
     if found is None:
         return "it is not known whether the samples are the same each time: loading some failed"
     if not found.is_repeatable:
         return "the samples are not the same each time. Make random changes with `transform`"
-    source = loader(
-        dataset, _LOADED_AT_ONCE, num_workers=num_workers, pin_memory=False, rank=0, world_size=1
-    )
-    batches = iter(source)
+    batches = iter(
+        loader(
+            dataset, _LOADED_AT_ONCE, num_workers=num_workers, collate_fn=_collated,
+            pin_memory=False, rank=0, world_size=1,
+        )
+    )  # fmt: skip
     first, rebuild = flat(next(batches))
+    if isinstance(first[0], _NoBatch):
+        return first[0].why
     kinds = sorted({type(leaf).__name__ for leaf in first if not isinstance(leaf, torch.Tensor)})
     if kinds:
         return f"the samples have parts that are not numbers ({', '.join(kinds)})"
@@ -249,6 +250,27 @@ def _loaded(dataset: Any, room: _Room, num_workers: int | None) -> _Kept | str:
         return why
     rest = dataset if count < total else None
     return _Kept(Arrays(kept, rebuild), room.device, how, total, rest, num_workers)
+
+
+class _NoBatch:
+    """Samples that cannot be one array."""
+
+    def __init__(self, samples: list[Any]) -> None:
+        shapes = {
+            str([list(getattr(leaf, "shape", ())) for leaf in flat(one)[0]]) for one in samples
+        }
+        self.why = "the samples are of types that cannot be one array"
+        if len(shapes) > 1:
+            self.why = "the samples have different shapes"
+
+
+def _collated(samples: list[Any]) -> Any:
+    import torch
+
+    try:
+        return torch.utils.data.default_collate(samples)
+    except (RuntimeError, TypeError):
+        return _NoBatch(samples)
 
 
 def _place_for(total: int, sample_bytes: float, room: _Room) -> tuple[Any, int, str] | str:
@@ -270,11 +292,12 @@ def _fill(kept: list[Any], first: list[Any], batches: Iterator[Any]) -> str:
     filled, count, leaves = 0, len(kept[0]), first
     with progress("loading the dataset", count) as line:
         while True:
+            if isinstance(leaves[0], _NoBatch):
+                return leaves[0].why
             some = min(len(leaves[0]), count - filled)
             for array, leaf in zip(kept, leaves, strict=True):
                 if leaf.shape[1:] != array.shape[1:]:
-                    shapes = f"{list(array.shape[1:])} and {list(leaf.shape[1:])}"
-                    return f"the samples have different shapes: {shapes}"
+                    return "the samples have different shapes"
                 array[filled : filled + some].copy_(leaf[:some])
             filled += some
             line(filled)

@@ -42,16 +42,20 @@ class Loading(NamedTuple):
     """Whether a sample is the same each time, and loading it uses no random numbers."""
 
 
-def measured(dataset: Any, rows: Sequence[int], context: Any) -> Loading | None:
+def measured(dataset: Any, context: Any) -> Loading | None:
     """Measure a dataset in a new process; None if this fails or takes longer than 20 s.
 
     Args:
-        dataset: with `__getitem__`.
-        rows: some of its rows.
+        dataset: with `__getitem__` and `__len__`.
         context: of multiprocessing, as for the workers.
     """
+    if not len(dataset):
+        return None
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_report, args=(dataset, list(rows)[:_ROWS], there))
+    # From the whole dataset, if it is not read in blocks.
+    step = 1 if hasattr(dataset, "in_blocks") else -(-len(dataset) // _ROWS)
+    rows = range(0, len(dataset), step)[:_ROWS]
+    process = context.Process(target=_report, args=(dataset, rows, there))
     process.daemon = True
     try:
         process.start()
@@ -67,7 +71,7 @@ def measured(dataset: Any, rows: Sequence[int], context: Any) -> Loading | None:
     return found
 
 
-def _report(dataset: Any, rows: list[int], there: Any) -> None:
+def _report(dataset: Any, rows: Sequence[int], there: Any) -> None:
     import torch
 
     # As in a worker: more threads inside would compete with the other workers.
@@ -77,7 +81,7 @@ def _report(dataset: Any, rows: list[int], there: Any) -> None:
         there.send(tuple(_measure(dataset, rows)))
 
 
-def _measure(dataset: Any, rows: list[int]) -> Loading:
+def _measure(dataset: Any, rows: Sequence[int]) -> Loading:
     # The first load can be slow and may open files; this is not a change of the later loads.
     first = dataset[rows[0]]
     before, randomness = _attributes(dataset), _randomness()
