@@ -139,13 +139,15 @@ class Resident(Feed):
         return self._source.fixed()
 
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
-        """Yield the batches of an epoch, from a batch on."""
+        """Return a generator of the batches of an epoch, from a batch on."""
         given = self._source.batches(epoch, first)
         if not isinstance(self._source, _Rows):
             given = (mapped(self._moved, batch) for batch in given)
-        if not (self._changes or self._transform):
-            yield from given
-            return
+        if self._changes or self._transform:
+            return self._changed(given, epoch, first)
+        return given
+
+    def _changed(self, given: Iterator[Any], epoch: int, first: int) -> Iterator[Any]:
         for number, whole in enumerate(given, first):
             batch = whole
             if self._changes:
@@ -360,11 +362,14 @@ class _Rows(Feed):
         where = arrays.leaves[0].device
         if self._rest is not None:
             parts = self._completed(list(self._epochs.rows(epoch, first)))
-        elif where.type == device.type:
-            parts = map(arrays.take, self._epochs.rows(epoch, first, where))
-        else:
+        elif where.type != device.type:
             parts = _copied(arrays.leaves, device, self._epochs.rows(epoch, first))
-        return map(rebuild, parts)
+        else:
+            # The usual case: little else than PyTorch's own work is done for a batch.
+            select = [leaf.index_select for leaf in arrays.leaves]
+            rows = self._epochs.rows(epoch, first, where)
+            return (rebuild([one(0, some) for one in select]) for some in rows)
+        return (rebuild(leaves) for leaves in parts)
 
     def _completed(self, batches: list[Any]) -> Iterator[list[Any]]:
         """Yield batches of samples that are on the device, and of others that are loaded."""
