@@ -14,6 +14,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import pairwise
+from statistics import median
 from typing import Any, NamedTuple
 
 from teho.feed.tree import equal, flat
@@ -85,13 +87,15 @@ def _measure(dataset: Any, rows: Sequence[int]) -> Loading:
     # The first load can be slow and may open files; this is not a change of the later loads.
     first = dataset[rows[0]]
     before, randomness = _attributes(dataset), _randomness()
-    samples, until_s = [dataset[rows[0]]], time.perf_counter() + _SECONDS
-    began_s = time.perf_counter()
-    for row in rows[1:]:
-        if time.perf_counter() >= until_s:
-            break
+    samples: list[Any] = []
+    ticks_s = [time.perf_counter()]
+    for row in rows:
         samples.append(dataset[row])
-    sample_s = (time.perf_counter() - began_s) / max(1, len(samples) - 1)
+        ticks_s.append(time.perf_counter())
+        if ticks_s[-1] - ticks_s[0] > _SECONDS:
+            break
+    # Not the mean: other programs may interrupt this one.
+    sample_s = median(end - begin for begin, end in pairwise(ticks_s))
     is_repeatable = equal(first, samples[0]) and all(
         equal(sample, dataset[row]) for sample, row in zip(samples, rows, strict=False)
     )

@@ -20,7 +20,7 @@ from torch.utils.data import (
 )
 
 from teho.errors import TehoError
-from teho.feed import loader
+from teho.feed import loader, loading, probing
 
 
 class Squares(Dataset):
@@ -165,7 +165,17 @@ for some_pids, some_threads in loader(Where(), 8, num_workers=2, threads=True):
     threads |= set(some_threads.tolist())
 assert pids == {os.getpid()}
 assert threading.get_ident() not in threads
-assert loader(Squares(), 8).choice.kind == "main", "a batch takes microseconds"
+for sample_s, speed_up, number, kind in (
+    (1e-3, 1.9, None, "threads"),
+    (1e-3, 1.2, None, "processes"),
+    (1e-6, 1.9, None, "main"),
+    (1e-6, 1.2, 2, "processes"),
+):
+    loading.measured = lambda *_, found=(sample_s, speed_up, "", True): probing.Loading(*found)
+    assert loader(Squares(), 8, num_workers=number).choice.kind == kind
+loading.measured = lambda *_: None
+assert loader(Squares(), 8).choice[::2] == ("processes", "not measured")
+loading.measured = probing.measured
 assert loader(Squares(), 8, num_workers=2, worker_init_fn=print).choice.kind == "processes"
 
 # ---- ranks of torch.distributed ----
