@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from itertools import islice
 from typing import Any
 
 from teho.errors import InputError
@@ -143,6 +144,18 @@ class Epochs:
             first: the first batch to yield.
             device: of the tensors.
         """
+        for order, sizes in self._pieces(epoch, first, device):
+            yield from order.split(sizes)
+
+    def lists(self, epoch: int, first: int) -> Iterator[list[int]]:
+        """Yield the same as lists."""
+        for order, sizes in self._pieces(epoch, first, "cpu"):
+            numbers = iter(order.tolist())
+            for size in sizes:
+                yield list(islice(numbers, size))
+
+    def _pieces(self, epoch: int, first: int, device: Any) -> Iterator[tuple[Any, list[int]]]:
+        """Yield the order of many batches at once, and the sizes of these batches."""
         import torch
 
         begin, sizes = self.part()
@@ -157,7 +170,7 @@ class Epochs:
         order = order[sum(sizes[:first]) :]
         for number in range(first, len(sizes), _AT_ONCE):
             some = sizes[number : number + _AT_ONCE]
-            yield from order[: sum(some)].split(some)
+            yield order[: sum(some)], some
             order = order[sum(some) :]
 
 

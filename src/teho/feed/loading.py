@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 from teho.errors import InputError, TehoError
-from teho.feed.arrays import arrays_of
+from teho.feed.arrays import Arrays, arrays_of
 from teho.feed.epochs import Epochs, Feed
 from teho.feed.probing import measured
 from teho.feed.room import cores
-from teho.feed.streams import is_stream, streamed
+from teho.feed.streams import Stream, is_stream, streamed
 from teho.feed.tree import mapped
 
 __all__ = ["Loader", "loader"]
 
-_THREADS_FASTER = 1.5
-"""Two threads must load this many times as fast as one. Otherwise they wait for Python's lock."""
+_THREADS_FAST = 0.85
+"""Threads must load at least this fast, compared with processes. Processes also have to hand over
+each batch, which is not measured."""
 _HANDOVER_S = 0.0005
 """About the time in s in which the main process receives a batch from a worker process."""
 _AHEAD = 2
@@ -163,9 +164,12 @@ class Loader(Feed):
 
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
         """Yield the batches of an epoch, from a batch on."""
-        rows = self._source.rows(epoch, first)
         if self._load is None:
             self._load = self._made(self.choice)
+        if self.choice.kind == "memory":
+            rows = self._source.rows(epoch, first, arrays_of(self.dataset).leaves[0].device)  # type: ignore[union-attr]
+        else:
+            rows = self._source.lists(epoch, first)
         try:
             yield from self._load(rows)
         except Exception:
@@ -175,12 +179,11 @@ class Loader(Feed):
     # ---- how it loads ----
 
     def _chosen(self) -> Choice:
-        streams = not isinstance(self._source, (Epochs, _Given))
-        if self._collate_fn is None and not streams and arrays_of(self.dataset):
+        if self._collate_fn is None and arrays_of(self.dataset):
             return Choice("memory")
         if self._num_workers == 0:
             return Choice("main", 0, "num_workers=0")
-        if streams:
+        if isinstance(self._source, Stream):
             return Choice("processes", self._num_workers or 1)
         workers = self._num_workers or cores()
         if self._threads is not None:
@@ -195,7 +198,7 @@ class Loader(Feed):
             context = multiprocessing.get_context(context)
         if "worker_init_fn" in self._options:
             return Choice("processes", workers, "worker_init_fn")
-        found = measured(self.dataset, context)
+        found = measured(self.dataset, workers, context)
         if found is None:
             return Choice("processes", workers, "not measured")
         batch_s = found.sample_s * (self._source.batch_size or float("inf"))
@@ -203,37 +206,29 @@ class Loader(Feed):
             return Choice("main", 0, "a batch loads faster than a worker could hand it over")
         if found.why_no_threads:
             return Choice("processes", workers, found.why_no_threads)
-        speed_up = f"two threads load {found.threads_speed_up:.1f} times as fast as one"
-        has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
-        if has_lock and found.threads_speed_up < _THREADS_FASTER:
-            return Choice("processes", workers, speed_up)
-        return Choice("threads", workers, speed_up)
+        why = f"threads load {found.threads_speed:.2f} times as fast as processes"
+        is_fast = found.threads_speed >= _THREADS_FAST
+        return Choice("threads" if is_fast else "processes", workers, why)
 
     def _made(self, choice: Choice) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """Return what makes batches from the rows of each batch."""
         import torch
 
         pins = torch.cuda.is_available() if self._pin_memory is None else self._pin_memory
-        if choice.kind == "memory":
-            arrays: Any = arrays_of(self.dataset)
-            pinned = partial(mapped, _pinned) if pins else None
-
-            def read(rows: Iterator[Any]) -> Iterator[Any]:
-                for some in rows:
-                    batch = arrays.rebuild(arrays.take(torch.as_tensor(some)))
-                    yield pinned(batch) if pinned else batch
-
-            return read
         collate = self._collate_fn or torch.utils.data.default_collate
+        fetch = partial(_fetched, self.dataset, collate, pins)
+        if choice.kind == "memory":
+            fetch = partial(_taken, arrays_of(self.dataset), pins)
         if choice.kind == "threads":
             ahead = choice.workers * (self._options.get("prefetch_factor") or _AHEAD)
-            fetch = partial(_fetched, self.dataset, collate, pins)
             return lambda rows: _in_threads(fetch, rows, choice.workers, ahead)
         options = {"collate_fn": collate, "pin_memory": pins, **self._options}
         if choice.workers:
             options = {"num_workers": choice.workers, "persistent_workers": True, **options}
-        if not isinstance(self._source, (Epochs, _Given)):
-            return self._source.reader(options)  # type: ignore[no-any-return]
+        if isinstance(self._source, Stream):
+            return self._source.reader(options)
+        if choice.kind != "processes":
+            return partial(map, fetch)
         coming = _Coming()
         made = torch.utils.data.DataLoader(self.dataset, batch_sampler=coming, **options)
 
@@ -247,10 +242,10 @@ class Loader(Feed):
 class _Coming:
     """A batch sampler for DataLoader that gives the rest of the present epoch."""
 
-    rows: Iterator[Any] = iter(())
+    rows: Iterator[list[int]] = iter(())
 
     def __iter__(self) -> Iterator[list[int]]:
-        return (rows if isinstance(rows, list) else rows.tolist() for rows in self.rows)
+        return self.rows
 
 
 class _Given:
@@ -267,7 +262,12 @@ class _Given:
         sampler = getattr(self._batch_sampler, "sampler", self._batch_sampler)
         return {"sampler": type(sampler).__name__}
 
-    def rows(self, epoch: int, first: int) -> Iterator[Any]:
+    def rows(self, epoch: int, first: int, device: Any) -> Iterator[Any]:
+        import torch
+
+        return (torch.as_tensor(rows, device=device) for rows in self.lists(epoch, first))
+
+    def lists(self, epoch: int, first: int) -> Iterator[list[int]]:
         for one in (self._batch_sampler, getattr(self._batch_sampler, "sampler", None)):
             if hasattr(one, "set_epoch"):
                 one.set_epoch(epoch)
@@ -278,11 +278,20 @@ def _pinned(leaf: Any) -> Any:
     return leaf.pin_memory() if hasattr(leaf, "pin_memory") else leaf
 
 
-def _fetched(dataset: Any, collate: Callable[[list[Any]], Any], pins: bool, rows: Any) -> Any:  # noqa: FBT001
+def _taken(arrays: Arrays, pins: bool, rows: Any) -> Any:  # noqa: FBT001 - for `partial`
+    batch = arrays.rebuild(arrays.take(rows))
+    return mapped(_pinned, batch) if pins else batch
+
+
+def _fetched(
+    dataset: Any,
+    collate: Callable[[list[Any]], Any],
+    pins: bool,  # noqa: FBT001 - for `partial`
+    rows: list[int],
+) -> Any:
     """Return one batch, as a worker of DataLoader makes it."""
-    numbers = rows if isinstance(rows, list) else rows.tolist()
     several = getattr(dataset, "__getitems__", None)
-    batch = collate(several(numbers) if several else [dataset[number] for number in numbers])
+    batch = collate(several(rows) if several else [dataset[row] for row in rows])
     return mapped(_pinned, batch) if pins else batch
 
 
@@ -317,6 +326,9 @@ def checked(batches: Iterator[Any]) -> Iterator[Any]:
         is_lost = not isinstance(error, RuntimeError) and "Caught " not in text
         if not is_lost and "exited unexpectedly" not in text and "killed by signal" not in text:
             raise
+        # PyTorch raises the same error again, anywhere, if these workers are not forgotten.
+        with suppress(RuntimeError):
+            getattr(batches, "_shutdown_workers", lambda: None)()
         raise TehoError(
             f"a worker process of the loader was killed ({text})",
             "",

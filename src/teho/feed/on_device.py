@@ -225,7 +225,7 @@ def _loaded(dataset: Any, room: _Room, num_workers: int | None) -> _Kept | str:
     total = len(dataset)
     if not total:
         return "the dataset is empty"
-    found = measured(dataset, torch.multiprocessing.get_context())
+    found = measured(dataset, 1, torch.multiprocessing.get_context())
     if found is None:
         return "it is not known whether the samples are the same each time: loading some failed"
     if not found.is_repeatable:

@@ -7,26 +7,29 @@ sample, and worker processes that are forked later must not share these files.
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
 from teho.feed.tree import equal, flat
+from teho.process.child import fork_child
 
 __all__ = ["Loading", "measured"]
 
 _ROWS = 32
 _SECONDS = 0.1
-"""Time for loading the samples once. They are loaded six times."""
+"""Time for loading the samples once, one after another."""
 _PATIENCE_S = 20.0
-_THREADS = 2
+_ROUNDS = 3
 _SHARED_HANDLES = ("h5py", "zipfile", "tarfile", "sqlite3", "lmdb", "mmap", "netCDF4")
 """Modules whose objects have a position or a state that threads would share."""
 
@@ -36,19 +39,20 @@ class Loading(NamedTuple):
 
     sample_s: float
     """Time to load one sample, in s."""
-    threads_speed_up: float
-    """Of two threads over one; 0: threads must not load these samples."""
+    threads_speed: float
+    """Of the workers as threads, divided by their speed as processes; 0: they cannot be threads."""
     why_no_threads: str
     """Why; empty if threads may load them."""
     is_repeatable: bool
     """Whether a sample is the same each time, and loading it uses no random numbers."""
 
 
-def measured(dataset: Any, context: Any) -> Loading | None:
+def measured(dataset: Any, workers: int, context: Any) -> Loading | None:
     """Measure a dataset in a new process; None if this fails or takes longer than 20 s.
 
     Args:
         dataset: with `__getitem__` and `__len__`.
+        workers: number of threads or processes to compare.
         context: of multiprocessing, as for the workers.
     """
     if not len(dataset):
@@ -57,7 +61,7 @@ def measured(dataset: Any, context: Any) -> Loading | None:
     # From the whole dataset, if it is not read in blocks.
     step = 1 if hasattr(dataset, "in_blocks") else -(-len(dataset) // _ROWS)
     rows = range(0, len(dataset), step)[:_ROWS]
-    process = context.Process(target=_report, args=(dataset, rows, there))
+    process = context.Process(target=_report, args=(dataset, rows, workers, there))
     process.daemon = True
     try:
         process.start()
@@ -73,17 +77,17 @@ def measured(dataset: Any, context: Any) -> Loading | None:
     return found
 
 
-def _report(dataset: Any, rows: Sequence[int], there: Any) -> None:
+def _report(dataset: Any, rows: Sequence[int], workers: int, there: Any) -> None:
     import torch
 
     # As in a worker: more threads inside would compete with the other workers.
     torch.set_num_threads(1)
     # An error is left to the workers: they show it with its sample.
     with suppress(Exception):
-        there.send(tuple(_measure(dataset, rows)))
+        there.send(tuple(_measure(dataset, rows, workers)))
 
 
-def _measure(dataset: Any, rows: Sequence[int]) -> Loading:
+def _measure(dataset: Any, rows: Sequence[int], workers: int) -> Loading:
     # The first load can be slow and may open files; this is not a change of the later loads.
     first = dataset[rows[0]]
     before, randomness = _attributes(dataset), _randomness()
@@ -103,15 +107,60 @@ def _measure(dataset: Any, rows: Sequence[int]) -> Loading:
     is_repeatable = is_repeatable and all(map(equal, randomness, _randomness()))
     if why := _why_no_threads(dataset, before, is_repeatable=is_repeatable):
         return Loading(sample_s, 0.0, why, is_repeatable)
-    times: dict[int, list[float]] = {1: [], _THREADS: []}
-    for count in (1, _THREADS) * 2:
-        began_s = time.perf_counter()
-        with ThreadPoolExecutor(count) as pool:
-            again = list(pool.map(dataset.__getitem__, rows[: len(samples)]))
-        times[count].append(time.perf_counter() - began_s)
-        if not all(map(equal, samples, again)):
-            return Loading(sample_s, 0.0, "two threads loaded other values", is_repeatable)
-    return Loading(sample_s, min(times[1]) / min(times[_THREADS]), "", is_repeatable)
+    rows = rows[: len(samples)]
+    shares = [rows[first::workers] for first in range(min(workers, len(rows)))]
+    with _helpers(dataset, shares) as load_all:
+        times: dict[bool, list[float]] = {True: [], False: []}
+        for in_threads in (True, False) * _ROUNDS:
+            began_s = time.perf_counter()
+            if in_threads:
+                with ThreadPoolExecutor(len(shares)) as pool:
+                    again = list(pool.map(partial(_load, dataset), shares))
+            else:
+                load_all()
+            times[in_threads].append(time.perf_counter() - began_s)
+            wanted = [samples[first :: len(shares)] for first in range(len(shares))]
+            if in_threads and not all(map(equal, wanted, again)):
+                return Loading(sample_s, 0.0, "several threads loaded other values", is_repeatable)
+    return Loading(sample_s, min(times[False]) / min(times[True]), "", is_repeatable)
+
+
+def _load(dataset: Any, rows: Sequence[int]) -> list[Any]:
+    return [dataset[row] for row in rows]
+
+
+@contextmanager
+def _helpers(dataset: Any, shares: Sequence[Sequence[int]]) -> Iterator[Callable[[], None]]:
+    """Fork a process for each share but the first; yield what loads all shares at the same time.
+
+    The processes end with this process.
+    """
+    pipes = [os.pipe() for _ in shares[1:]]
+    finished, done = os.pipe()
+
+    def help_out(share: Sequence[int], own: int) -> None:
+        for _, end in pipes:  # else, the pipe would stay open without its writer
+            os.close(end)
+        while os.read(own, 1):
+            _load(dataset, share)
+            os.write(done, b"1")
+
+    def load_all() -> None:
+        for _, end in pipes:
+            os.write(end, b"1")
+        _load(dataset, shares[0])
+        for _ in pipes:
+            os.read(finished, 1)
+
+    each = zip(shares[1:], pipes, strict=True)
+    pids = [fork_child(partial(help_out, share, own)) for share, (own, _) in each]
+    try:
+        yield load_all
+    finally:
+        for _, end in pipes:
+            os.close(end)
+        for pid in pids:
+            os.waitpid(pid, 0)
 
 
 def _why_no_threads(dataset: Any, before: dict[str, int], *, is_repeatable: bool) -> str:

@@ -11,7 +11,7 @@ from teho.errors import InputError
 from teho.feed.epochs import divided as smaller_steps
 from teho.feed.epochs import rank_and_size, share
 
-__all__ = ["is_stream", "streamed"]
+__all__ = ["Stream", "is_stream", "streamed"]
 
 
 def is_stream(dataset: Any) -> bool:
@@ -30,7 +30,7 @@ def streamed(
     divided: bool | None,
     num_workers: int | None,
     place: tuple[int | None, int | None],
-) -> _Stream:
+) -> Stream:
     """Return the batches of a dataset with `__iter__`; the arguments are the ones of `loader`.
 
     Raises:
@@ -47,10 +47,10 @@ def streamed(
             "num_workers=1",
             "divided=True if the dataset divides its samples between the workers itself",
         )
-    return _Stream(dataset, batch_size, drop_last, divided, place)
+    return Stream(dataset, batch_size, drop_last, divided, place)
 
 
-class _Stream:
+class Stream:
     """The batches of one rank from a stream of samples."""
 
     def __init__(
@@ -65,6 +65,7 @@ class _Stream:
         self._divided, self._place = divided, place
 
     def fixed(self) -> dict[str, Any]:
+        """Return what must be the same if an epoch is continued."""
         return {
             "batch_size": self._batch_size,
             "drop_last": self._drop_last,
@@ -72,9 +73,10 @@ class _Stream:
         }
 
     def sizes(self) -> Any:
+        """Refuse: the length is not known."""
         raise TypeError("the number of batches of a dataset with only __iter__ is not known")
 
-    def rows(self, epoch: int, first: int) -> Iterator[int]:
+    def lists(self, epoch: int, first: int) -> Iterator[int]:
         """Tell the dataset its epoch, and yield the number of batches to skip."""
         if hasattr(self._dataset, "set_epoch"):
             self._dataset.set_epoch(epoch)

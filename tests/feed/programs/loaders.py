@@ -166,10 +166,10 @@ for some_pids, some_threads in loader(Where(), 8, num_workers=2, threads=True):
 assert pids == {os.getpid()}
 assert threading.get_ident() not in threads
 for sample_s, speed_up, number, kind in (
-    (1e-3, 1.9, None, "threads"),
-    (1e-3, 1.2, None, "processes"),
-    (1e-6, 1.9, None, "main"),
-    (1e-6, 1.2, 2, "processes"),
+    (1e-3, 0.9, None, "threads"),
+    (1e-3, 0.5, None, "processes"),
+    (1e-6, 0.9, None, "main"),
+    (1e-6, 0.5, 2, "processes"),
 ):
     loading.measured = lambda *_, found=(sample_s, speed_up, "", True): probing.Loading(*found)
     assert loader(Squares(), 8, num_workers=number).choice.kind == kind
