@@ -7,29 +7,31 @@ sample, and worker processes that are forked later must not share these files.
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from itertools import pairwise
+from math import ceil
+from operator import sub
+from pathlib import Path
 from statistics import median
+from threading import Barrier
 from typing import Any, NamedTuple
 
 from teho.feed.tree import equal, flat
-from teho.process.child import fork_child
 
 __all__ = ["Loading", "measured"]
 
 _ROWS = 32
-_SECONDS = 0.1
-"""Time for loading the samples once, one after another."""
+_SECONDS = 0.15
+"""Shortest time for loading the samples with one thread."""
 _PATIENCE_S = 20.0
-_ROUNDS = 3
+_ROUNDS = 5
+_MOST_TIMES = 100
 _SHARED_HANDLES = ("h5py", "zipfile", "tarfile", "sqlite3", "lmdb", "mmap", "netCDF4")
 """Modules whose objects have a position or a state that threads would share."""
 
@@ -40,7 +42,7 @@ class Loading(NamedTuple):
     sample_s: float
     """Time to load one sample, in s."""
     threads_speed: float
-    """Of the workers as threads, divided by their speed as processes; 0: they cannot be threads."""
+    """Share of the time in which threads do not wait for each other; 0: they must not be used."""
     why_no_threads: str
     """Why; empty if threads may load them."""
     is_repeatable: bool
@@ -52,7 +54,7 @@ def measured(dataset: Any, workers: int, context: Any) -> Loading | None:
 
     Args:
         dataset: with `__getitem__` and `__len__`.
-        workers: number of threads or processes to compare.
+        workers: number of threads.
         context: of multiprocessing, as for the workers.
     """
     if not len(dataset):
@@ -99,68 +101,54 @@ def _measure(dataset: Any, rows: Sequence[int], workers: int) -> Loading:
         if ticks_s[-1] - ticks_s[0] > _SECONDS:
             break
     # Not the mean: other programs may interrupt this one.
-    sample_s = median(end - begin for begin, end in pairwise(ticks_s))
-    is_repeatable = equal(first, samples[0]) and all(
-        equal(sample, dataset[row]) for sample, row in zip(samples, rows, strict=False)
-    )
+    sample_s = median(map(sub, ticks_s[1:], ticks_s))
+    rows = rows[: len(samples)]
+    # The kernel's times are exact to some milliseconds: load the samples more than once.
+    times = max(1, min(_MOST_TIMES, ceil(_SECONDS / sum(map(sub, ticks_s[1:], ticks_s)))))
+    again, busy_s, blocked_s = _load(dataset, rows, times)
     # By chance, two random changes can be equal.
-    is_repeatable = is_repeatable and all(map(equal, randomness, _randomness()))
+    is_repeatable = (
+        equal(first, samples[0])
+        and equal(samples, again)
+        and all(map(equal, randomness, _randomness()))
+    )
     if why := _why_no_threads(dataset, before, is_repeatable=is_repeatable):
         return Loading(sample_s, 0.0, why, is_repeatable)
-    rows = rows[: len(samples)]
-    shares = [rows[first::workers] for first in range(min(workers, len(rows)))]
-    with _helpers(dataset, shares) as load_all:
-        times: dict[bool, list[float]] = {True: [], False: []}
-        for in_threads in (True, False) * _ROUNDS:
-            began_s = time.perf_counter()
-            if in_threads:
-                with ThreadPoolExecutor(len(shares)) as pool:
-                    again = list(pool.map(partial(_load, dataset), shares))
-            else:
-                load_all()
-            times[in_threads].append(time.perf_counter() - began_s)
-            wanted = [samples[first :: len(shares)] for first in range(len(shares))]
-            if in_threads and not all(map(equal, wanted, again)):
-                return Loading(sample_s, 0.0, "several threads loaded other values", is_repeatable)
-    return Loading(sample_s, min(times[False]) / min(times[True]), "", is_repeatable)
+    # A thread that waits for Python's lock must not wake up in between: it would look busy.
+    sys.setswitchinterval(_PATIENCE_S)
+    shares = [rows[first::workers] for first in range(workers)]
+    speeds = []
+    for _ in range(_ROUNDS):
+        load = partial(_load, dataset, times=times, begin=Barrier(workers).wait)
+        with ThreadPoolExecutor(workers) as pool:
+            loads = list(pool.map(load, shares))
+        if not all(equal(samples[one::workers], own[0]) for one, own in enumerate(loads)):
+            return Loading(sample_s, 0.0, "several threads loaded other values", is_repeatable)
+        # What one thread does not wait for, the threads wait for because of each other.
+        waited_s = max(0.0, sum(own[2] for own in loads) - blocked_s)
+        speeds.append(1 / (1 + waited_s / max(busy_s + blocked_s, 1e-9)))
+    # On a busy machine, the threads may by chance not wait for each other.
+    return Loading(sample_s, min(speeds), "", is_repeatable)
 
 
-def _load(dataset: Any, rows: Sequence[int]) -> list[Any]:
-    return [dataset[row] for row in rows]
+def _load(
+    dataset: Any, rows: Sequence[int], times: int, begin: Callable[[], object] = int
+) -> tuple[list[Any], float, float]:
+    """Load samples; return them, the CPU time, and the time in which this thread was blocked.
 
+    A thread that waits for a free core is not blocked: so other programs do not matter.
 
-@contextmanager
-def _helpers(dataset: Any, shares: Sequence[Sequence[int]]) -> Iterator[Callable[[], None]]:
-    """Fork a process for each share but the first; yield what loads all shares at the same time.
-
-    The processes end with this process.
+    Raises:
+        OSError: this kernel does not report these times.
     """
-    pipes = [os.pipe() for _ in shares[1:]]
-    finished, done = os.pipe()
-
-    def help_out(share: Sequence[int], own: int) -> None:
-        for _, end in pipes:  # else, the pipe would stay open without its writer
-            os.close(end)
-        while os.read(own, 1):
-            _load(dataset, share)
-            os.write(done, b"1")
-
-    def load_all() -> None:
-        for _, end in pipes:
-            os.write(end, b"1")
-        _load(dataset, shares[0])
-        for _ in pipes:
-            os.read(finished, 1)
-
-    each = zip(shares[1:], pipes, strict=True)
-    pids = [fork_child(partial(help_out, share, own)) for share, (own, _) in each]
-    try:
-        yield load_all
-    finally:
-        for _, end in pipes:
-            os.close(end)
-        for pid in pids:
-            os.waitpid(pid, 0)
+    schedule = Path("/proc/thread-self/schedstat")
+    began_s, before = time.perf_counter(), schedule.read_text(encoding="ascii").split()
+    begin()
+    for _ in range(times):
+        samples = [dataset[row] for row in rows]
+    elapsed_s, after = time.perf_counter() - began_s, schedule.read_text(encoding="ascii").split()
+    busy_s, queued_s = ((int(after[one]) - int(before[one])) / 1e9 for one in (0, 1))
+    return samples, busy_s, max(0.0, elapsed_s - busy_s - queued_s)
 
 
 def _why_no_threads(dataset: Any, before: dict[str, int], *, is_repeatable: bool) -> str:
