@@ -8,6 +8,7 @@ of each loader is not counted. A loader whose package is missing is left out.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import random
@@ -96,13 +97,34 @@ def small_files(folder: Path) -> Makers:
         "DataLoader, 2 workers": workers(files, 256, WORKERS, shuffle=True),
         "DataLoader, 16 workers": workers(files, 256, 16, shuffle=True),
     }
+    return {**found, **on_the_same_shards(folder), **in_chunks_of_litdata(folder, files)}
+
+
+def on_the_same_shards(folder: Path) -> Makers:
     try:
         import webdataset
     except ImportError:
-        return found
+        return {}
     shards = [str(path) for path in sorted((folder / "packed").glob("*.tar"))]
     stream = webdataset.WebDataset(shards, shardshuffle=False).shuffle(8000).map(bytes_to_tensor)
-    return {**found, "webdataset on the same shards": DataLoader(stream, batch_size=256)}
+    return {"webdataset on the same shards": DataLoader(stream, batch_size=256)}
+
+
+def read(path: Path) -> dict:
+    return {"bin": path.read_bytes()}
+
+
+def in_chunks_of_litdata(folder: Path, files: Files) -> Makers:
+    try:
+        import litdata
+    except ImportError:
+        return {}
+    chunks = folder / "litdata"
+    with contextlib.redirect_stdout(sys.stderr):
+        litdata.optimize(read, files.paths, str(chunks), chunk_bytes="64MB", num_workers=1)
+    dataset = litdata.StreamingDataset(str(chunks), shuffle=True, transform=bytes_to_tensor)
+    workers = litdata.StreamingDataLoader(dataset, batch_size=256, num_workers=WORKERS)
+    return {"litdata, 2 workers": workers}
 
 
 # ---- JPEG images ----

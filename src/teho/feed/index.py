@@ -43,7 +43,7 @@ def split_name(name: str) -> tuple[str, str]:
     """Return the key of a file's sample, and the rest of its name: `a/b.seg.png` gives `a/b`."""
     folder, slash, last = name.rpartition("/")
     stem, _, rest = last.partition(".")
-    return (f"{folder}{slash}{stem}", rest) if stem else (name, "")
+    return (f"{folder}{slash}{stem}", rest) if stem and rest else (name, "")
 
 
 class Index(NamedTuple):

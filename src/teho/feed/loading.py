@@ -20,7 +20,7 @@ from teho.feed.tree import mapped
 
 __all__ = ["Loader", "loader"]
 
-_THREADS_FAST = 0.8
+_THREADS_FAST = 0.7
 """If threads wait for Python's lock for more of the time, processes load faster."""
 _HANDOVER_S = 0.0005
 """About the time in s in which the main process receives a batch from a worker process."""
@@ -70,7 +70,7 @@ def loader(
         sampler: gives the order and divides the samples between ranks itself.
         batch_sampler: gives whole batches.
         num_workers: number of threads or processes; 0: the main process loads. None: one for each
-            core of the job, divided by the ranks of the node.
+            core of the job, divided by the ranks of the node; 0 for a dataset with `__iter__`.
         collate_fn: makes a batch from a list of samples.
         pin_memory: whether batches are in pinned memory. None: if there is a CUDA GPU.
         drop_last: leave out the last samples if they do not fill a batch on each rank.
@@ -183,7 +183,7 @@ class Loader(Feed):
         if self._num_workers == 0:
             return Choice("main", 0, "num_workers=0")
         if isinstance(self._source, Stream):
-            return Choice("processes", self._num_workers or 1)
+            return Choice("processes", self._num_workers) if self._num_workers else Choice("main")
         workers = self._num_workers or cores()
         if self._threads is not None:
             return Choice("threads" if self._threads else "processes", workers)
