@@ -22,7 +22,7 @@ class Arrays(NamedTuple):
     """Tensor int64 [samples]: the rows of the arrays that are in the dataset; None: all."""
 
     @property
-    def count(self) -> int:
+    def samples(self) -> int:
         """Number of samples."""
         return len(self.leaves[0] if self.indices is None else self.indices)
 

@@ -100,7 +100,8 @@ def read_index(path: Path) -> Index:
             f"{path} is damaged", "an index of `teho pack`", "delete the folder and pack again"
         ) from error
     used = sum(part.itemsize * len(part) for part in parts)
-    return Index(head, *parts, data[used:])
+    firsts, offsets, sizes, sums, ends = parts
+    return Index(head, firsts, offsets, sizes, sums, ends, data[used:])
 
 
 def _arrays(data: bytes, members: int, samples: int) -> Iterator[array[int]]:

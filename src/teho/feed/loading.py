@@ -101,7 +101,7 @@ def loader(
             dataset = dataset.in_blocks()
         arrays = None if collate_fn else arrays_of(dataset)
         source = Epochs(
-            arrays.count if arrays else len(dataset), _size(batch_size), shuffle=shuffle,
+            arrays.samples if arrays else len(dataset), _size(batch_size), shuffle=shuffle,
             drop_last=drop_last, seed=seed, rank=rank, world_size=world_size,
             order=getattr(dataset, "order", None),
         )  # fmt: skip
@@ -217,8 +217,9 @@ class Loader(Feed):
         pins = torch.cuda.is_available() if self._pin_memory is None else self._pin_memory
         collate = self._collate_fn or torch.utils.data.default_collate
         fetch = partial(_fetched, self.dataset, collate, pins)
-        if choice.kind == "memory":
-            fetch = partial(_taken, arrays_of(self.dataset), pins)
+        arrays = arrays_of(self.dataset) if choice.kind == "memory" else None
+        if arrays:
+            return partial(map, partial(_taken, arrays, pins))
         if choice.kind == "threads":
             ahead = choice.workers * (self._options.get("prefetch_factor") or _AHEAD)
             return lambda rows: _in_threads(fetch, rows, choice.workers, ahead)
@@ -269,7 +270,7 @@ class _Given:
 
     def lists(self, epoch: int, first: int) -> Iterator[list[int]]:
         for one in (self._batch_sampler, getattr(self._batch_sampler, "sampler", None)):
-            if hasattr(one, "set_epoch"):
+            if one is not None and hasattr(one, "set_epoch"):
                 one.set_epoch(epoch)
         return islice(iter(self._batch_sampler), first, None)
 

@@ -69,7 +69,7 @@ class _Source(NamedTuple):
 
     mark: str
     """Changes if the names of the files change, or the type or length of the dataset."""
-    count: int
+    samples: int
     read: Callable[[range], list[list[Member]]]
     """Returns the members of some samples."""
     executor: Callable[[], Executor]
@@ -100,7 +100,7 @@ def pack(
         work = _files_of(Path(source), folder, workers or _READERS)
     else:
         work = _samples_of(source, workers or cores())
-    if not work.count:
+    if not work.samples:
         raise InputError(f"{source} has nothing to pack", "a folder with files, or samples")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -126,9 +126,9 @@ def _only_one(folder: Path) -> Iterator[None]:
 def _packed(work: _Source, folder: Path, shard_bytes: int) -> Packing:
     heads = list(_finished(folder, work.mark))
     kept = sum(head["samples"] for head in heads)
-    with progress("packing", work.count) as line:
+    with progress("packing", work.samples) as line:
         samples = _counted(_read_ahead(work, kept), kept, line)
-        while sum(head["samples"] for head in heads) < work.count:
+        while sum(head["samples"] for head in heads) < work.samples:
             path = folder / shard_name(len(heads))
             heads.append(_write_shard(path, samples, work.mark, shard_bytes))
     shards = [{"name": f"{shard_name(number)}.tar", **head} for number, head in enumerate(heads)]
@@ -169,9 +169,9 @@ def _read_ahead(work: _Source, first: int) -> Iterator[list[Member]]:
     chunk, many, begin = 1, 2 * _READERS, first
     with work.executor() as executor:
         try:
-            while begin < work.count or waiting:
-                while begin < work.count and len(waiting) < many:
-                    end = min(begin + chunk, work.count)
+            while begin < work.samples or waiting:
+                while begin < work.samples and len(waiting) < many:
+                    end = min(begin + chunk, work.samples)
                     waiting.append(executor.submit(work.read, range(begin, end)))
                     begin = end
                 samples = waiting.popleft().result()

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from teho.errors import InputError
-from teho.feed import on_device, resident
+from teho.feed import kept, resident
 
 images = torch.randint(0, 256, (50, 3, 12, 10), dtype=torch.uint8)
 labels = torch.arange(50)
@@ -50,7 +50,7 @@ assert last["y"].tolist() == list(range(16, 21))
 # ---- a part of the data fits ----
 
 size = images.nbytes + 8 * 50
-on_device.free_host_bytes = lambda: size
+kept.free_host_bytes = lambda: size
 feed = resident(Samples(), 16, shuffle=True, memory_share=0.5, seed=2)
 print(feed.how)
 same(feed, resident((images, labels), 16, shuffle=True, seed=2))
@@ -59,7 +59,7 @@ with warnings.catch_warnings(record=True) as caught:
     feed = resident(Samples(), 16, shuffle=True, memory_share=0.05, seed=2)
 print(caught[0].message)
 same(feed, resident((images, labels), 16, shuffle=True, seed=2))
-on_device.free_host_bytes = lambda: 2**40
+kept.free_host_bytes = lambda: 2**40
 
 # ---- what cannot stay on the device is loaded, and the reason is said ----
 
