@@ -27,6 +27,7 @@ NAMES = (
     "probe",
     "lines",
     "tune",
+    "feed",
     "disk",
     "big_report",
 )

@@ -32,6 +32,7 @@ from teho.model.compared import Compared
 from teho.model.doctor import Examination
 from teho.model.document import Report
 from teho.model.metric import METRICS
+from teho.model.packed import Packed
 from teho.model.scaled import Scaled
 from teho.model.software import Checked, EnvironmentPlan
 from teho.model.staged import Staged
@@ -366,6 +367,7 @@ SHIPPED = {
     PACKAGE / "show" / "doctor.schema.json": lambda: _schema(schema_of(Examination)),
     PACKAGE / "show" / "env-check.schema.json": lambda: _schema(schema_of(Checked)),
     PACKAGE / "show" / "env-plan.schema.json": lambda: _schema(schema_of(EnvironmentPlan)),
+    PACKAGE / "show" / "pack.schema.json": lambda: _schema(schema_of(Packed)),
     PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
     PACKAGE / "show" / "report.schema.json": lambda: _schema(schema_of(Report)),
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),

@@ -23,6 +23,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("slowdown", "program *loader*: slower by"),
         ("probe", "program *numpy*: slower by"),
         ("lines", "Python quick machine: largest error"),
+        ("feed", "in memory, batch 512, an epoch"),
         ("disk", "bytes per measured value"),
         ("big_report", "`teho report --format html`, peak memory"),
     ],
