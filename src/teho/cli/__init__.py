@@ -33,6 +33,7 @@ COMMANDS = {
     "tune": ("Understand", "Find settings that make the unchanged program faster."),
     "bench": ("Understand", "Find with examples from which problem size a GPU is faster."),
     "list": ("Keep", "List the recorded runs."),
+    "import": ("Keep", "Make a recording from a log of nvidia-smi or another program."),
     "show": ("Keep", "Print the description of a run, or its directory."),
     "tag": ("Keep", "Add tags to a recording, or remove them."),
     "merge": ("Keep", "Join the parts of one recording from several nodes."),

@@ -1,0 +1,105 @@
+"""What an importer reads from one file: samples of GPUs and nodes, in Teho's metrics and units."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple, Union
+
+import msgspec
+
+from teho.model.missing import Missing
+
+__all__ = ["NODE", "GpuFacts", "Log", "NodeFacts", "Sample", "Source", "Value"]
+
+NODE = "node"
+"""Key of a node's own values, beside the keys of its GPUs."""
+
+Value = Union[float, int, Missing]
+"""One value in the unit of its metric, or why the file has none."""
+
+
+class Source(NamedTuple):
+    """A file to import, and what its user says about it."""
+
+    path: Path
+    text: str
+    changed_s: float
+    """Time of the last change of the file, in s since 1970."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns, for a file without a line of names."""
+    gpu_count: int | None = None
+    """Number of GPUs whose rows follow each other in turn, for a file that does not name them."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the file, without their ends."""
+        return self.text.splitlines()
+
+
+class Sample(NamedTuple):
+    """The values of one GPU or node at one time."""
+
+    at_s: float | None
+    """In s since 1970; None: the file does not say. The order of the samples is then their order
+    in the file."""
+    node: str
+    """Host name; empty: the file does not say."""
+    device: str
+    """Key of a GPU in the file, or `NODE`."""
+    values: dict[str, Value]
+    """By metric."""
+
+
+class GpuFacts(msgspec.Struct, kw_only=True):
+    """What a file says about one GPU. None and empty: not said."""
+
+    index: int | None = None
+    uuid: str = ""
+    name: str = ""
+    vendor: str = ""
+    """`nvidia` or `amd`."""
+    memory_bytes: int | None = None
+    power_limit_w: float | None = None
+    pci_bus_id: str = ""
+    architecture: str = ""
+
+
+class NodeFacts(msgspec.Struct, kw_only=True):
+    """What a file says about the job's part of one node. None and empty: not said."""
+
+    job_id: str = ""
+    scheduler: str = ""
+    core_count: int | None = None
+    memory_limit_bytes: int | None = None
+
+
+class Log(msgspec.Struct, kw_only=True):
+    """The content of one file."""
+
+    tool: str
+    """Program that wrote the file, as in a sentence: `nvidia-smi dmon`."""
+    samples: list[Sample] = []
+    gpus: dict[tuple[str, str], GpuFacts] = {}
+    """By host name and key of the GPU."""
+    nodes: dict[str, NodeFacts] = {}
+    """By host name."""
+    unused: dict[str, None] = {}
+    """Names of columns that Teho has no metric for, in their order."""
+    skipped_lines: int = 0
+    """Lines that are not from the tool, such as those of another program."""
+    has_local_times: bool = False
+    """Whether the times have no time zone."""
+    has_dates: bool = True
+    """False: the times are in s since midnight."""
+    has_times_of_blocks: bool = False
+    """Whether a time is that of the line above all following rows, such as the output of `date`."""
+    notes: list[str] = []
+    """Further sentences for the report."""
+    period_s: float | None = None
+    """Time between two samples, if the file says so."""
+    is_whole: bool = False
+    """Whether the file is about one job, so that a gap in it does not begin another run."""
+
+    def gpu(self, node: str, key: str) -> GpuFacts:
+        """Return the facts of a GPU, to be completed."""
+        return self.gpus.setdefault((node, key), GpuFacts())
