@@ -197,7 +197,7 @@ def _cells(row: dict[str, Any], run: Run | None, verdict: str) -> list[str]:
         row["id"],
         run.started_at.astimezone().strftime("%Y-%m-%d %H:%M"),
         "" if row["elapsed_s"] is None else format_duration(row["elapsed_s"]),
-        _ending(row, run.end),
+        "imported" if run.imported else _ending(row, run.end),
         # 1 is the usual number, and not shown.
         *(str(row[key]) if row[key] > 1 else "" for key in ("nodes", "tasks")),
         str(row["gpus"] or ""),

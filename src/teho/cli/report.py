@@ -85,11 +85,12 @@ def _with_origin(loaded: LoadedRun, report: Report, *, is_text: bool) -> Report:
 
     from teho.model.document import Fact
 
-    owner = owner_of(loaded.directory)
+    # Who imported a log need not be who ran the program.
+    owner = "" if loaded.run.imported else owner_of(loaded.directory)
     began = loaded.run.started_at.astimezone().strftime("%Y-%m-%d %H:%M %Z")
     facts = (
         Fact("began", "Began", began),
-        Fact("host", "Host", loaded.run.host),
+        Fact("host", "Host", loaded.run.host or None),
         Fact(
             "user", "User", owner or None, aside=is_text and owner == owner_of(Path("/proc/self"))
         ),

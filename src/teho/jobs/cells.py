@@ -8,7 +8,11 @@ from collections.abc import Mapping
 from teho.jobs.log import Value
 from teho.model.missing import Missing, Reason
 
-__all__ = ["UNITS", "missing_of", "number_of"]
+__all__ = ["UNITS", "Metrics", "missing_of", "number_of", "values_of", "whole_of"]
+
+Metrics = Mapping[str, tuple[str, float]]
+"""Name of a column -> its metric, and the factor for a number without a unit that Teho knows. If
+two columns have the same metric, the later one is preferred."""
 
 UNITS: Mapping[str, float] = {
     "%": 1.0,
@@ -82,3 +86,29 @@ def number_of(cell: str, factor: float, tool: str) -> Value | None:
     if match is None:
         return missing_of(cell, tool)
     return float(match["number"].replace(",", ".")) * UNITS.get(match["unit"].lower(), factor)
+
+
+def values_of(cells: Mapping[str, str], metrics: Metrics, tool: str) -> dict[str, Value] | None:
+    """Return the values of a row; None if a cell is no value of its column.
+
+    Args:
+        cells: by column.
+        metrics: the columns that Teho uses.
+        tool: program that printed them.
+    """
+    values: dict[str, Value] = {}
+    for name, (metric, factor) in metrics.items():
+        if name not in cells:
+            continue
+        value = number_of(cells[name], factor, tool)
+        if value is None:
+            return None
+        if metric not in values or not isinstance(value, Missing):
+            values[metric] = value
+    return values
+
+
+def whole_of(cell: str | None, factor: float, tool: str) -> int | None:
+    """Return a fact, such as the size of a memory, as a whole number; None if it is not known."""
+    value = number_of(cell, factor, tool) if cell else None
+    return round(value) if isinstance(value, float) else None

@@ -70,6 +70,8 @@ class NodeFacts(msgspec.Struct, kw_only=True):
     job_id: str = ""
     scheduler: str = ""
     core_count: int | None = None
+    gpu_count: int | None = None
+    """GPUs that the job was allocated."""
     memory_limit_bytes: int | None = None
 
 
@@ -97,6 +99,15 @@ class Log(msgspec.Struct, kw_only=True):
     """Further sentences for the report."""
     period_s: float | None = None
     """Time between two samples, if the file says so."""
+    covers_s: float | None = None
+    """Length of the run, if the file has only one sample for the whole run."""
+    sampled_every_s: float | None = None
+    """Time between the values of which such a sample is the mean."""
+    means: tuple[str, ...] = ()
+    """Metrics of such a file; their maxima are not known."""
+    peaks: dict[tuple[str, str], dict[str, float]] = {}
+    """By host name and key of the GPU or `NODE`: the largest value of metrics, if the file has no
+    other value of them."""
     is_whole: bool = False
     """Whether the file is about one job, so that a gap in it does not begin another run."""
 

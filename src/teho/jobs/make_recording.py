@@ -19,7 +19,7 @@ from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, Absence, End, Import, Node, Run
 from teho.observe.sampler import SignalSampler
 from teho.store.index import remove_run
-from teho.store.journal import Journal
+from teho.store.journal import Journal, Row
 from teho.store.layout import (
     create_run_directory,
     new_run_id,
@@ -29,6 +29,7 @@ from teho.store.layout import (
     safe_name,
 )
 from teho.store.pack import seal
+from teho.store.schema import max_column
 from teho.units import counted
 from teho.version import __version__
 
@@ -61,6 +62,12 @@ class _Facts(NamedTuple):
     files: tuple[str, ...]
     notes: dict[str, tuple[str, ...]]
     """By node."""
+    peaks: dict[tuple[str, str], dict[str, float]]
+    """By node and key of the GPU or `NODE`, of metrics without samples."""
+    sampled_every_s: float | None = None
+    """Time between the values of which the only sample is the mean."""
+    means: tuple[str, ...] = ()
+    """Metrics of which the logs have only one mean for the whole run."""
 
 
 def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: Path) -> list[Path]:
@@ -78,7 +85,8 @@ def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: 
         OSError: a recording cannot be written.
     """
     samples: list[Sample] = []
-    facts = _Facts({}, {}, *_origin(logs), {})
+    first = logs[0][1]
+    facts = _Facts({}, {}, *_origin(logs), {}, {}, first.sampled_every_s, first.means)
     for source, log in logs:
         own = distinct(with_times(log, source, wish.every_s), source, log.notes)
         if not own:
@@ -92,12 +100,18 @@ def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: 
                 facts.gpus[names[host], key] = gpu
         for host, node in log.nodes.items():
             facts.nodes[names.get(host, host)] = node
+        for (host, key), peaks in log.peaks.items():
+            facts.peaks[names.get(host, host), key] = peaks
         notes = tuple(_notes(log, source))
         for name in dict.fromkeys(names.values()):
             facts.notes[name] = (*facts.notes.get(name, ()), *notes)
     samples.sort(key=lambda sample: sample.at_s or 0.0)
+    nodes = node_rounds(samples)
+    covers_s = logs[0][1].covers_s
+    if covers_s and len(logs) == 1:
+        nodes = [node._replace(period_s=covers_s) for node in nodes]
     is_whole = any(log.is_whole for _, log in logs)
-    runs = separate_runs(node_rounds(samples), is_whole=is_whole)
+    runs = separate_runs(nodes, is_whole=is_whole)
     return [_write(nodes, facts, wish, home) for nodes in runs]
 
 
@@ -124,9 +138,10 @@ def _host_names(
 
 
 def _notes(log: Log, source: Source) -> Iterator[str]:
+    has_cores = any(node.core_count for node in log.nodes.values())
     yield (
         f"This recording was imported from {source.path.name}, a log of {log.tool}. The log does "
-        "not have the program, its cores or its exit code."
+        f"not have the program{'' if has_cores else ', its cores'} or its exit code."
     )
     if log.has_local_times:
         zone = datetime.now().astimezone().tzname() or "the zone of this machine"
@@ -167,7 +182,12 @@ def _write(nodes: Sequence[NodeRounds], facts: _Facts, wish: ImportWish, home: P
         host=hosts[0] if hosts else "",
         period_s=period_s,
         versions={"teho": __version__},
-        imported=Import(tools=facts.tools, files=facts.files, at=datetime.now(timezone.utc)),
+        imported=Import(
+            tools=facts.tools,
+            files=facts.files,
+            means=facts.means,
+            at=datetime.now(timezone.utc),
+        ),
     )
     directory = create_run_directory(home, run.id, msgspec.json.encode(run))
     try:
@@ -209,7 +229,7 @@ def _write_node(
     empty: dict[str, dict[str, Value]] = {NODE: {}, **{one.id: {} for one in devices.values()}}
     given: dict[str, set[str]] = {key: set() for key in empty}
     first_s = node.rounds[0].at_s - begin_s
-    rows = 0
+    rows, last = 0, list[Row]()
     sampler.begin(empty, first_s if is_counted else max(0.0, first_s - period_s))
     for number, one in enumerate(node.rounds):
         readings = dict(empty)
@@ -221,13 +241,15 @@ def _write_node(
         if is_counted and number == 0:
             sampler.begin(readings, first_s)
             continue
-        written = sampler.add(readings, one.at_s - begin_s)
-        journal.append(written)
-        rows += len(written)
+        journal.append(last)
+        last = sampler.add(readings, one.at_s - begin_s)
+        rows += len(last)
         if rows >= _ROWS_PER_FLUSH:
             journal.flush()
             rows = 0
-    journal.append(sampler.finish(node.rounds[-1].at_s - begin_s))
+    last += sampler.finish(node.rounds[-1].at_s - begin_s)
+    _add_peaks(last, node, devices, facts)
+    journal.append(last)
     journal.close()
     if journal.problem or journal.lost_rows:
         raise OSError(journal.problem or f"{directory}: not all rows could be written")
@@ -236,11 +258,12 @@ def _write_node(
     return Node(
         name=node.name,
         started_at=run.started_at,
-        period_s=period_s,
+        period_s=facts.sampled_every_s or period_s,
         allocation=Allocation(
             scheduler=own.scheduler or None,
             job_id=own.job_id or None,
             cores_asked=own.core_count,
+            gpus_held=own.gpu_count,
             memory_limit_bytes=own.memory_limit_bytes,
             memory_limit_source="scheduler" if own.memory_limit_bytes else "",
         ),
@@ -249,6 +272,17 @@ def _write_node(
         notes=facts.notes.get(node.name, ()),
         sealed=True,
     )
+
+
+def _add_peaks(
+    rows: list[Row], node: NodeRounds, devices: Mapping[str, Device], facts: _Facts
+) -> None:
+    """Add peaks to the last rows: as a maximum without a mean."""
+    keys = {NODE: NODE, **{device.id: key for key, device in devices.items()}}
+    for row in rows:
+        for metric, peak in facts.peaks.get((node.name, keys[row["device"]]), {}).items():
+            is_whole = METRICS_BY_NAME[metric].integer
+            row[max_column(metric)] = round(peak) if is_whole else peak
 
 
 def _devices(node: NodeRounds, facts: _Facts) -> dict[str, Device]:

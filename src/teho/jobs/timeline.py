@@ -95,9 +95,10 @@ def _every(log: Log, source: Source, every_s: float | None) -> list[Sample]:
     rounds = _numbered(log.samples)
     begin_s = source.changed_s - rounds[-1] * every_s
     changed = datetime.fromtimestamp(source.changed_s, timezone.utc).astimezone()
+    counts = "" if log.covers_s else f"counts {format_duration(every_s)} between two samples, and "
     log.notes.append(
-        f"The log has no times. Teho counts {format_duration(every_s)} between two samples of a "
-        f"GPU, and takes the last change of the file as the end: {changed:%Y-%m-%d %H:%M:%S %Z}."
+        f"The log has no times. Teho {counts}takes the last change of the file as the end: "
+        f"{changed:%Y-%m-%d %H:%M:%S %Z}."
     )
     return [
         sample._replace(at_s=begin_s + number * every_s)

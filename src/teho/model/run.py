@@ -166,7 +166,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the recorder ended properly and all rows are in one file."""
 
 
-class Import(msgspec.Struct, frozen=True, kw_only=True):
+class Import(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The origin of a recording that `teho import` made: logs of another program.
 
     The start and the end of the recording are the first and the last sample of the logs. The
@@ -177,6 +177,8 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
     """Programs that wrote the logs, such as `nvidia-smi`."""
     files: tuple[str, ...]
     """Names of the logs, without their folders."""
+    means: tuple[str, ...] = ()
+    """Metrics of which the logs have only one mean for the whole run."""
     at: _Time
     """UTC time of the import."""
 

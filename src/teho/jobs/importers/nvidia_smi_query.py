@@ -12,7 +12,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 from teho.errors import InputError
-from teho.jobs.cells import UNITS, missing_of, number_of
+from teho.jobs.cells import UNITS, Metrics, missing_of, number_of, whole_of
 from teho.jobs.importer import Importer
 from teho.jobs.log import GpuFacts, Log, Sample, Source, Value
 from teho.jobs.moments import moment_of
@@ -23,11 +23,11 @@ __all__ = ["IMPORTER"]
 
 _TOOL = "nvidia-smi"
 _MIB = 2.0**20
-_METRICS: dict[str, tuple[str, float]] = {
+_METRICS: Metrics = {
     "utilization.gpu": ("gpu_busy_percent", 1.0),
     "utilization.memory": ("gpu_memory_busy_percent", 1.0),
     "memory.used": ("gpu_memory_used_bytes", _MIB),
-    # Newer drivers average `power.draw` over a second. The last one in this table is used.
+    # Newer drivers average `power.draw` over a second.
     "power.draw.average": ("gpu_power_w", 1.0),
     "power.draw": ("gpu_power_w", 1.0),
     "power.draw.instant": ("gpu_power_w", 1.0),
@@ -43,7 +43,6 @@ _METRICS: dict[str, tuple[str, float]] = {
     "ecc.errors.uncorrected.aggregate.total": ("gpu_ecc_uncorrected", 1.0),
     "ecc.errors.uncorrected.volatile.total": ("gpu_ecc_uncorrected", 1.0),
 }
-"""Column -> its metric, and the factor if no unit is printed (`nounits`)."""
 _REASON_COLUMN = re.compile(r"clocks_(?:throttle|event)_reasons\.(\w+)")
 _REASONS = {
     "sw_thermal_slowdown": "gpu_thermal_throttle_percent",
@@ -244,12 +243,9 @@ def _note_facts(
     facts.uuid = facts.uuid or uuid
     facts.pci_bus_id = facts.pci_bus_id or bus_id
     facts.name = facts.name or row.get("name") or row.get("gpu_name") or ""
-    total = number_of(row.get("memory.total", "-"), _MIB, _TOOL)
-    if facts.memory_bytes is None and isinstance(total, float):
-        facts.memory_bytes = round(total)
-    limit_w = number_of(row.get("enforced.power.limit") or row.get("power.limit", "-"), 1.0, _TOOL)
-    if facts.power_limit_w is None and isinstance(limit_w, float):
-        facts.power_limit_w = limit_w
+    facts.memory_bytes = facts.memory_bytes or whole_of(row.get("memory.total"), _MIB, _TOOL)
+    limit = row.get("enforced.power.limit") or row.get("power.limit")
+    facts.power_limit_w = facts.power_limit_w or whole_of(limit, 1.0, _TOOL)
 
 
 def _name_gpus(log: Log, keyless: Sequence[int], source: Source) -> None:

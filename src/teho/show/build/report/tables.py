@@ -230,13 +230,16 @@ _CPUS = (
 )
 
 
+_CORES_UNKNOWN = Missing(Reason.UNRECORDED, "the cores of the job are not known")
+
+
 def _cpu_table(summary: Summary) -> Table:
     return table(
         "cpus",
         "CPU",
         summary.nodes,
         column("node", "Node", _name),
-        column("cores", "Cores", lambda node: node.cores),
+        column("cores", "Cores", lambda node: node.cores or _CORES_UNKNOWN),
         column("used", "Used by program", lambda node: node.cpu_cores_used, decimals=2),
         *_statistics("busy", "Cores busy", _of_node("cpu_busy_percent"), "%", 1),
         column("iowait", "I/O wait", lambda node: mean(_of_node("cpu_iowait_percent")(node)),
@@ -347,7 +350,11 @@ def _statistics(
     def part(name: str) -> Callable[[T], Cell]:
         def cell(one: T) -> Cell:
             known = stat(one)
-            return known if isinstance(known, Missing) else getattr(known, name)
+            if name == "mean":
+                return mean(known)
+            if name == "max":
+                return largest(known)
+            return known if isinstance(known, Missing) else known.std
 
         return cell
 
