@@ -36,6 +36,7 @@ COMMANDS = {
     "import": ("Keep", "Make a recording from a log of nvidia-smi or another program."),
     "show": ("Keep", "Print the description of a run, or its directory."),
     "tag": ("Keep", "Add tags to a recording, or remove them."),
+    "export": ("Keep", "Write recordings as Parquet, OpenMetrics, or for Jobstats."),
     "merge": ("Keep", "Join the parts of one recording from several nodes."),
     "rm": ("Keep", "Delete recordings."),
     "doctor": ("Set up", "Find problems before a job starts: builds, drivers, files."),

@@ -49,6 +49,7 @@ def judge(context: RuleContext) -> Findings:
     ]
     if unused:
         gpus = [gpu for gpu, _ in unused]
+        may_be_of_others = len(gpus) < len(context.gpus) and not context.has_own_gpus
         yield context.finding(
             Severity.CRITICAL,
             f"{name_all(gpus)} {'was' if len(gpus) == 1 else 'were'} never used.",
@@ -56,10 +57,22 @@ def judge(context: RuleContext) -> Findings:
             judged_by=["busy_max_percent"],
             action=_action(context, gpus),
             subjects=gpus,
+            certainty=Certainty.POSSIBLE if may_be_of_others else None,
         )
 
 
+def _of_log(context: RuleContext) -> str:
+    several = " If the GPU was not part of your job, ignore this." if len(context.gpus) > 1 else ""
+    return (
+        "Check whether the program finds the GPU: "
+        '`python -c "import torch; print(torch.cuda.device_count())"`. Then request only as many '
+        f"GPUs as the program uses.{several}"
+    )
+
+
 def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
+    if not context.has_own_gpus:
+        return _of_log(context)
     keys = {gpu.key for gpu in unused}
     used = [gpu for gpu in context.gpus if gpu.key not in keys]
     if not used:

@@ -210,6 +210,9 @@ def _use(summary: Summary) -> str | None:
 def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity) -> Iterable[Fact]:
     yield Fact("elapsed_s", "Time", summary.elapsed_s, "s")
     yield Fact("ended", "Ended", _ending(run, state))
+    if run.imported:
+        tools = " and ".join(run.imported.tools)
+        yield Fact("imported", "Log", f"{tools}, {listed(run.imported.files)}")
     yield from _job_facts(run)
     cores = sum(node.cores for node in summary.nodes)
     nodes = node_count(run)
