@@ -23,8 +23,10 @@ class Importer:
 
     name: str = ""
     """Name of its file."""
+    title: str = ""
+    """Name of the program or service in messages."""
     written_by: str = ""
-    """Command that writes such a file, for --help and docs/import.md."""
+    """Command that writes such a file, for docs/import.md."""
     place: int = 100
     """Position in the list. Earlier formats are tried first."""
 
@@ -72,9 +74,9 @@ def importer_for(source: Source, name: str = "") -> Importer:
     for importer in known.values():
         if importer.recognises(source):
             return importer
-    what = "is empty" if not source.text.strip() else "is not in a format that Teho recognises"
+    what = "is empty" if not source.text.strip() else "has no format that Teho recognises"
     raise InputError(
         f"{source.path} {what}",
-        "; ".join(one.written_by for one in known.values()),
+        f"a log of {', '.join(one.title for one in known.values())}",
         "if nvidia-smi was called with noheader, add `--columns` with its list after --query-gpu=",
     )

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from teho.errors import InputError
-from teho.jobs.log import NODE, GpuFacts, Log, NodeFacts, Sample, Source, Value
+from teho.jobs.log import NODE, GpuFacts, Log, NodeFacts, Sample, Source
 from teho.jobs.timeline import NodeRounds, distinct, node_rounds, separate_runs, with_times
 from teho.model.allocation import Allocation
-from teho.model.device import Device
+from teho.model.device import Device, Readings
 from teho.model.metric import METRICS, METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, Absence, End, Import, Node, Run
@@ -165,7 +165,7 @@ def _write(nodes: Sequence[NodeRounds], facts: _Facts, wish: ImportWish, home: P
     """Write one recording; nothing is left of it if that fails."""
     periods = [node.period_s for node in nodes if node.period_s]
     period_s = min(periods, default=1.0)
-    is_counted = bool(periods) and _has_counters(nodes)
+    is_counted = any(len(node.rounds) > 1 for node in nodes) and _has_counters(nodes)
     first_s = min(node.rounds[0].at_s for node in nodes)
     last_s = max(node.rounds[-1].at_s for node in nodes)
     # A sample describes the time before it. With counters, the first sample is their zero.
@@ -213,8 +213,7 @@ def _has_counters(nodes: Sequence[NodeRounds]) -> bool:
         for values in one.readings.values()
         for name in values
     }
-    kinds = {METRICS_BY_NAME[name].kind for name in names if not name.startswith("job_")}
-    return "counter" in kinds
+    return any(METRICS_BY_NAME[name].kind == "counter" for name in names)
 
 
 def _write_node(
@@ -226,7 +225,7 @@ def _write_node(
     period_s = node.period_s or run.period_s
     sampler = SignalSampler(node.name, run.started_at, period_s)
     journal = Journal(directory, node.name)
-    empty: dict[str, dict[str, Value]] = {NODE: {}, **{one.id: {} for one in devices.values()}}
+    empty: Readings = {NODE: {}, **{one.id: {} for one in devices.values()}}
     given: dict[str, set[str]] = {key: set() for key in empty}
     first_s = node.rounds[0].at_s - begin_s
     rows, last = 0, list[Row]()
@@ -235,7 +234,7 @@ def _write_node(
         readings = dict(empty)
         for key, values in one.readings.items():
             id_ = NODE if key == NODE else devices[key].id
-            readings[id_] = values
+            readings[id_] = dict(values)
             known = (name for name, value in values.items() if not isinstance(value, Missing))
             given[id_].update(known)
         if is_counted and number == 0:

@@ -33,7 +33,7 @@ _HOURS = {
 """Names of time zones with one meaning in the output of `date`, and their hours before UTC."""
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d):(\d\d(?:[.,]\d+)?)")
 _NUMERIC = re.compile(
-    r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[T\s]+(\d\d):?(\d\d):?(\d\d(?:[.,]\d+)?)\s*"
+    r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[T_\s]+(\d\d):?(\d\d):?(\d\d(?:[.,]\d+)?)\s*"
     r"(Z|[A-Z]{3,4}|[-+]\d\d:?\d\d)?"
 )
 _OFFSET = re.compile(r"([-+])(\d\d):?(\d\d)")

@@ -55,6 +55,7 @@ _LINES_BEFORE = 200
 class AmdSmi(Importer):
     """The JSON or CSV of `amd-smi metric`."""
 
+    title = "amd-smi"
     written_by = "amd-smi metric --watch 5 --csv"
     place = 50
 

@@ -49,6 +49,7 @@ _TOTAL, _LIMIT = "FBTTL", "PMLMT"
 class DcgmiDmon(Importer):
     """The table of `dcgmi dmon`."""
 
+    title = "dcgmi dmon"
     written_by = "dcgmi dmon -e 203,1002,1004,155,156,252 -d 1000"
     place = 30
 

@@ -27,6 +27,7 @@ _ONLY_ONE = (
 class Jobstats(Importer):
     """One summary of one job."""
 
+    title = "Jobstats"
     written_by = "jobstats --json JOBID, or the AdminComment of a job"
     place = 4
 

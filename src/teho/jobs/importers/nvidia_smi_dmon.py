@@ -43,6 +43,7 @@ _HEAD = re.compile(r"#\s*(?:date|time|gpu)[,\s].*", re.IGNORECASE)
 class NvidiaSmiDmon(Importer):
     """The table of `nvidia-smi dmon`, or its CSV."""
 
+    title = "nvidia-smi dmon"
     written_by = "nvidia-smi dmon -o DT"
     place = 20
 

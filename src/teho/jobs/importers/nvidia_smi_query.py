@@ -78,6 +78,7 @@ class _Columns(NamedTuple):
 class NvidiaSmiQuery(Importer):
     """The CSV of `nvidia-smi --query-gpu`."""
 
+    title = "nvidia-smi --query-gpu"
     written_by = "nvidia-smi --query-gpu=… --format=csv -l N"
     place = 10
 

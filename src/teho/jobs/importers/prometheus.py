@@ -7,7 +7,9 @@ cgroup exporters (Princeton), slurm-job-exporter (Alliance), and `teho export --
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from teho.errors import InputError
@@ -67,8 +69,8 @@ _OF_NODES = {
     "slurm_job_core_usage_total": ("job_cpu_s", 1e-9),
     "slurm_job_memory_usage": ("job_memory_bytes", 1.0),
 }
-_SUMMED = frozenset({"slurm_job_core_usage_total"})
-"""Series with a label for each core; the value of the job is their sum."""
+_CPU_TIME = "job_cpu_s"
+"""The CPU time of a job is the sum of its series: some exporters have one for each core."""
 _SHARE_OF_MEMORY = "rocm_vram_used_percentage"
 _TOTALS = {
     "nvidia_gpu_memory_total_bytes": 1.0,
@@ -78,6 +80,7 @@ _TOTALS = {
 _LIMITS = frozenset({"cgroup_memory_total_bytes", "slurm_job_memory_limit"})
 _CORES = "cgroup_cpus"
 _OWN = "teho_"
+_OWN_JOBS = "teho_job_info"
 _HOSTS = ("Hostname", "hostname", "node", "nodename", "instance", "host")
 _GPUS = ("UUID", "uuid", "gpu", "minor_number", "card")
 _INDICES = ("gpu", "minor_number", "card")
@@ -103,6 +106,7 @@ class _Series(NamedTuple):
 class Prometheus(Importer):
     """One or more answers, each with the series of a query."""
 
+    title = "Prometheus"
     written_by = "Prometheus, curl …/api/v1/query_range?query=…"
     place = 5
 
@@ -133,8 +137,16 @@ class Prometheus(Importer):
         every.sort(key=_is_second_choice)
         for one in every:
             _note(one, log, totals, next(iter(jobs), ""))
+        cpu_times: dict[str, list[_Series]] = {}
         for one in every:
-            _take(one, log, totals, found)
+            metric, factor, _ = _metric(one)
+            if metric == _CPU_TIME and _is_of_job(one):
+                cpu_times.setdefault(_host(one), []).append(_increase(one, factor))
+            else:
+                _take(one, log, totals, found)
+        for host, series in cpu_times.items():
+            for at_s, value in _sum(series):
+                found.setdefault((host, NODE, at_s), {})[_CPU_TIME] = value
         log.samples = [
             Sample(at_s, host, key, values)
             for (host, key, at_s), values in sorted(found.items(), key=lambda one: one[0][2])
@@ -194,6 +206,33 @@ def _key(one: _Series) -> str:
     return one.first(_GPUS) + (f"-{instance}" if instance else "")
 
 
+def _increase(one: _Series, factor: float) -> _Series:
+    """Return how much a counter grew since its first value: a range may begin during the job."""
+    total, before = 0.0, None
+    found: list[tuple[float, float]] = []
+    for at_s, value in one.values:
+        if not math.isfinite(value):
+            continue
+        if before is not None:
+            # A counter that is smaller than before was reset.
+            total += (value - before if value >= before else value) * factor
+        before = value
+        found.append((at_s, total))
+    return one._replace(values=found)
+
+
+def _sum(series: Sequence[_Series]) -> Iterator[tuple[float, float]]:
+    """Yield the sum of counters at each time; a series that has ended keeps its last value."""
+    last = [0.0] * len(series)
+    events = sorted(
+        (at_s, number, value) for number, one in enumerate(series) for at_s, value in one.values
+    )
+    for at_s, of_time in groupby(events, key=itemgetter(0)):
+        for _, number, value in of_time:
+            last[number] = value
+        yield at_s, math.fsum(last)
+
+
 def _note(one: _Series, log: Log, totals: dict[tuple[str, str], float], job: str) -> None:
     """Note the facts in the labels of a series, and in the series that never change."""
     host, key = _host(one), _key(one)
@@ -221,7 +260,7 @@ def _take(
     if one.name == _SHARE_OF_MEMORY and (host, key) in totals:
         metric, factor, vendor = "gpu_memory_used_bytes", totals[host, key] / 100, "amd"
     if not metric or not _is_of_job(one):
-        if one.name not in {*_TOTALS, *_LIMITS, _CORES} and not metric:
+        if one.name not in {*_TOTALS, *_LIMITS, _CORES, _OWN_JOBS} and not metric:
             log.unused.setdefault(one.name or "a series without a name")
         return
     device = NODE if METRICS_BY_NAME[metric].scope == "node" else key
@@ -242,8 +281,6 @@ def _take(
         before = values.get(metric)
         if not math.isfinite(value):
             values.setdefault(metric, Missing(Reason.UNRECORDED, "Prometheus has no number here"))
-        elif one.name in _SUMMED and isinstance(before, float):
-            values[metric] = before + value * factor
         elif not isinstance(before, float):
             values[metric] = value * factor
 

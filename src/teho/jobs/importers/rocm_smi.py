@@ -43,6 +43,7 @@ _LINES_BEFORE = 200
 class RocmSmi(Importer):
     """The JSON or CSV of `rocm-smi`."""
 
+    title = "rocm-smi"
     written_by = "rocm-smi --showuse --showmeminfo vram --showpower --json"
     place = 40
 
@@ -102,7 +103,8 @@ def _add(card: str, given: Mapping[str, Any], since: float | None, log: Log) -> 
         return
     facts = log.gpu("", match[1])
     facts.index, facts.vendor = int(match[1]), "amd"
-    facts.name = facts.name or next((text[name] for name in _NAMES if name in text), "")
+    names = (text.get(name, "") for name in _NAMES)
+    facts.name = facts.name or next((name for name in names if name not in {"", "N/A"}), "")
     facts.uuid = facts.uuid or text.get(_UUID, "")
     facts.pci_bus_id = facts.pci_bus_id or text.get(_BUS, "")
     facts.architecture = facts.architecture or text.get(_CHIP, "")

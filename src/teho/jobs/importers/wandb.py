@@ -43,6 +43,7 @@ _LINES_BEFORE = 20
 class Wandb(Importer):
     """One line, in JSON or CSV, for each time."""
 
+    title = "Weights & Biases"
     written_by = "Weights & Biases, wandb-events.jsonl or run.history(stream='events').to_csv(…)"
     place = 60
 

@@ -207,7 +207,7 @@ def _gpu_table(summary: Summary) -> Table:
         watt_hours("energy", "Energy", lambda pair: pair[1].energy_j),
         column("power_mean", "Power", lambda pair: mean(_of_gpu("gpu_power_w")(pair)),
                unit="W", decimals=0),
-        column("model", "Model", lambda pair: pair[1].device.name),
+        column("model", "Model", lambda pair: pair[1].device.name or None),
         note=BUSY_MEANS,
     )  # fmt: skip
 
