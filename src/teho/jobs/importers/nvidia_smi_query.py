@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import NamedTuple
 
@@ -90,7 +90,7 @@ class NvidiaSmiQuery(Importer):
         """Read all rows; lines of other programs are counted."""
         log = Log(tool=_TOOL)
         columns = _given(source.columns)
-        keyless: list[int] = []
+        keyless: list[_Keyless] = []
         since: float | None = None
         for line in source.lines:
             if not line.strip():
@@ -101,7 +101,8 @@ class NvidiaSmiQuery(Importer):
             row = _cells(line, columns) if columns else None
             if columns and row is not None and (sample := _sample(columns, row, since, log)):
                 if sample.device == "":
-                    keyless.append(len(log.samples))
+                    facts = _facts(dict(zip(columns.names, row, strict=True)))
+                    keyless.append(_Keyless(len(log.samples), facts))
                 log.samples.append(sample)
             elif moment := moment_of(line):
                 since = moment.at_s
@@ -203,10 +204,10 @@ def _sample(
     bus_id = row.get("pci.bus_id") or row.get("gpu_bus_id") or ""
     serial = row.get("serial") or row.get("gpu_serial") or ""
     key = uuid or bus_id or ("" if index is None else str(index)) or serial
-    if key:
-        _note_facts(log.gpu(node, key), row, index, uuid, bus_id)
-    elif "index" in row:
+    if not key and "index" in row:
         return None
+    if key and (node, key) not in log.gpus:
+        log.gpus[node, key] = _facts(row)
     return Sample(at_s, node, key, values)
 
 
@@ -236,29 +237,37 @@ def _values(name: str, cell: str, factor: float | None) -> list[tuple[str, Value
     return None if state is None else [(_REASONS[reason[1]], state)]
 
 
-def _note_facts(
-    facts: GpuFacts, row: dict[str, str], index: int | None, uuid: str, bus_id: str
-) -> None:
-    facts.vendor = "nvidia"
-    facts.index = facts.index if index is None else index
-    facts.uuid = facts.uuid or uuid
-    facts.pci_bus_id = facts.pci_bus_id or bus_id
-    facts.name = facts.name or row.get("name") or row.get("gpu_name") or ""
-    facts.memory_bytes = facts.memory_bytes or whole_of(row.get("memory.total"), _MIB, _TOOL)
+def _facts(row: Mapping[str, str]) -> GpuFacts:
     limit = row.get("enforced.power.limit") or row.get("power.limit")
-    facts.power_limit_w = facts.power_limit_w or whole_of(limit, 1.0, _TOOL)
+    return GpuFacts(
+        index=_index(row.get("index", "")),
+        uuid=row.get("uuid") or row.get("gpu_uuid") or "",
+        name=row.get("name") or row.get("gpu_name") or "",
+        vendor="nvidia",
+        memory_bytes=whole_of(row.get("memory.total"), _MIB, _TOOL),
+        power_limit_w=whole_of(limit, 1.0, _TOOL),
+        pci_bus_id=row.get("pci.bus_id") or row.get("gpu_bus_id") or "",
+    )
 
 
-def _name_gpus(log: Log, keyless: Sequence[int], source: Source) -> None:
+class _Keyless(NamedTuple):
+    """A row that does not name its GPU."""
+
+    place: int
+    """Number of its sample."""
+    facts: GpuFacts
+
+
+def _name_gpus(log: Log, keyless: Sequence[_Keyless], source: Source) -> None:
     """Give rows without any name of the GPU the position of their GPU in each round."""
     if not keyless:
         return
-    for place, position in zip(keyless, _positions(log, keyless, source), strict=False):
-        sample = log.samples[place]
-        log.samples[place] = sample._replace(device=str(position))
-        facts = log.gpu(sample.node, str(position))
-        facts.index, facts.vendor = position, "nvidia"
-    count = len({log.samples[place].device for place in keyless})
+    for row, position in zip(keyless, _positions(log, keyless, source), strict=False):
+        sample = log.samples[row.place]
+        log.samples[row.place] = sample._replace(device=str(position))
+        row.facts.index = position
+        log.gpus.setdefault((sample.node, str(position)), row.facts)
+    count = len({log.samples[row.place].device for row in keyless})
     how = "As you said" if source.gpu_count else "By their times"
     log.notes.append(
         f"The log does not name the GPU of a row. {how}, the rows are from "
@@ -266,10 +275,10 @@ def _name_gpus(log: Log, keyless: Sequence[int], source: Source) -> None:
     )
 
 
-def _positions(log: Log, keyless: Sequence[int], source: Source) -> Iterator[int]:
+def _positions(log: Log, keyless: Sequence[_Keyless], source: Source) -> Iterator[int]:
     if source.gpu_count:
         return cycle(range(source.gpu_count))
-    times = [log.samples[place].at_s for place in keyless]
+    times = [log.samples[row.place].at_s for row in keyless]
     known = [at_s for at_s in times if at_s is not None]
     found = positions_by_time(known) if len(known) == len(times) else None
     if found is None:
