@@ -16,7 +16,7 @@ from teho.model.finding import Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
 from teho.model.summary import Figure, NodeSummary, Stat, Summary
-from teho.show.build.layout import ColumnOf, column, table
+from teho.show.build.layout import ColumnOf, column, is_known, table
 from teho.show.build.report.activity import GPU_ACTIVITY, activity_tables
 from teho.show.build.report.energy import GPU_ENERGY, NODE_ENERGY, energy_tables
 from teho.show.build.report.figures import (
@@ -46,6 +46,9 @@ def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tu
         limits: the thresholds of outliers.
     """
     tables = list(_of_devices(summary))
+    if run.imported:
+        # A log of GPUs says nothing about cores, memory and files.
+        tables = [one for one in tables if any(map(is_known, _figures_of(one)))]
     if len(summary.nodes) + len(absent_hosts(run)) > 1:
         judged = (_NODES, _GPUS, GPU_ACTIVITY, GPU_ENERGY, _CPUS, _MEMORY, _IO, NODE_ENERGY)
         by_key = {key: (noun, columns) for key, noun, columns in judged}
@@ -62,6 +65,11 @@ def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tu
         place = sum(one.key in {"nodes", "gpus", "gpu_activity"} for one in tables)
         tables.insert(place, ranked(tasks, *_TASKS[1:], limits, first=ended_badly))
     return tuple(tables)
+
+
+def _figures_of(table: Table) -> Iterable[Cell]:
+    """Yield the figures of a table, without the names of what they are about."""
+    return (cell for row in table.rows for cell in row.values() if not isinstance(cell, str))
 
 
 def _of_devices(summary: Summary) -> Iterable[Table]:
