@@ -29,6 +29,7 @@ note envml environment-modules
 note rsync rsync
 note tmux tmux
 note sshd openssh-server
+note prometheus prometheus
 [ -e /usr/share/lmod/lmod/init/bash ] || lacking="$lacking lmod"
 if [ -z "$lacking" ]; then exit 0; fi
 
