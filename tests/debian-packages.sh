@@ -37,7 +37,7 @@ skipped="tests in a browser need chromium, those on a real Slurm slurmctld, slur
 slurmdbd, munge and mariadb-server, those on a real Grid Engine gridengine-master, -exec and
 -client, one of scripts shellcheck, those of Open MPI openmpi-bin, those on two nodes of a Grid Engine
 iproute2 and util-linux too, those of modules environment-modules and lmod, those of teho stage rsync
-and openssh-server; they are skipped without them."
+and openssh-server, one of teho export prometheus; they are skipped without them."
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "Not there, and no root on Debian to install it:$lacking. Of the tests, $skipped"
     exit 0

@@ -165,6 +165,18 @@ def test_time_lines_between_rows_without_times(tmp_path: Path) -> None:
     assert run_of(directory).started_at.isoformat() == "2026-11-18T09:59:50+00:00"
 
 
+def test_several_rounds_below_one_time_need_the_time_between_them(tmp_path: Path) -> None:
+    lines = ["Wed Nov 18 10:00:00 UTC 2026", "index, utilization.gpu [%]", "0, 7 %", "0, 9 %"]
+    path = csv(tmp_path, *lines)
+    with pytest.raises(InputError, match="--every"):
+        imported(path)
+    directory = only(path, every_s=5.0)
+    assert column(directory, "gpu-0", "gpu_busy_percent") == [7, 9]
+    end = run_of(directory).end
+    assert end is not None
+    assert end.at.isoformat() == "2026-11-18T10:00:05+00:00"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

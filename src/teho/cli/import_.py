@@ -82,8 +82,11 @@ def command(
         return read_source(path)._replace(columns=names, gpu_count=gpu_count)
 
     with hint_if_slow("reading the logs…"):
-        sources = [source_of(path) for path in dict.fromkeys(files)]
-        logs = [(source, importer_for(source, form or "").read(source)) for source in sources]
+        logs = []
+        for path in dict.fromkeys(files):
+            source = source_of(path)
+            log = importer_for(source, form or "").read(source)
+            logs.append((source._replace(text=""), log))
         directories = make_recordings(logs, wish, load_settings().home_directory)
     if len(directories) > 1:
         say(f"the logs have long gaps: {len(directories)} recordings")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from sys import intern
 from typing import NamedTuple, Union
 
 import msgspec
@@ -30,10 +32,23 @@ class Source(NamedTuple):
     gpu_count: int | None = None
     """Number of GPUs whose rows follow each other in turn, for a file that does not name them."""
 
-    @property
-    def lines(self) -> list[str]:
-        """The lines of the file, without their ends."""
-        return self.text.splitlines()
+    def lines(self, most: int | None = None) -> Iterator[str]:
+        """Yield the lines of the file without their ends, one at a time: logs can be large.
+
+        Args:
+            most: number of lines; None: all.
+        """
+        begin, count, text = 0, 0, self.text
+        while begin < len(text) and count != most:
+            end = text.find("\n", begin)
+            end = len(text) if end < 0 else end
+            yield text[begin:end].rstrip("\r")
+            begin, count = end + 1, count + 1
+
+
+_SHARED: dict[tuple[str, ...], tuple[str, ...]] = {}
+_KNOWN: dict[Value, Value] = {}
+"""Equal names and values of all samples are one object: most values are whole percent."""
 
 
 class Sample(NamedTuple):
@@ -46,8 +61,21 @@ class Sample(NamedTuple):
     """Host name; empty: the file does not say."""
     device: str
     """Key of a GPU in the file, or `NODE`."""
-    values: dict[str, Value]
-    """By metric."""
+    metrics: tuple[str, ...]
+    cells: tuple[Value, ...]
+    """One value for each metric. Tuples, because a log of some days has a million samples."""
+
+    @classmethod
+    def of(cls, at_s: float | None, node: str, device: str, values: Mapping[str, Value]) -> Sample:
+        """Return a sample with these values by metric."""
+        metrics = tuple(values)
+        cells = tuple(_KNOWN.setdefault(value, value) for value in values.values())
+        return cls(at_s, node, intern(device), _SHARED.setdefault(metrics, metrics), cells)
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """The values by metric."""
+        return dict(zip(self.metrics, self.cells, strict=True))
 
 
 class GpuFacts(msgspec.Struct, kw_only=True):

@@ -13,7 +13,7 @@ from teho.errors import InputError
 from teho.jobs.log import NODE, GpuFacts, Log, NodeFacts, Sample, Source
 from teho.jobs.timeline import NodeRounds, distinct, node_rounds, separate_runs, with_times
 from teho.model.allocation import Allocation
-from teho.model.device import Device, Readings
+from teho.model.device import Device, Reading, Readings
 from teho.model.metric import METRICS, METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, Absence, End, Import, Node, Run
@@ -94,7 +94,13 @@ def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: 
                 f"{source.path} has no samples of {log.tool}", "at least one row with values"
             )
         names = _host_names(log, own, source, wish, len(logs))
-        samples += [sample._replace(node=names[sample.node]) for sample in own]
+        log.samples = []
+        samples.extend(
+            sample
+            if names[sample.node] == sample.node
+            else sample._replace(node=names[sample.node])
+            for sample in own
+        )
         for (host, key), gpu in log.gpus.items():
             if host in names:
                 facts.gpus[names[host], key] = gpu
@@ -210,8 +216,8 @@ def _has_counters(nodes: Sequence[NodeRounds]) -> bool:
         name
         for node in nodes
         for one in node.rounds
-        for values in one.readings.values()
-        for name in values
+        for sample in one.samples.values()
+        for name in sample.metrics
     }
     return any(METRICS_BY_NAME[name].kind == "counter" for name in names)
 
@@ -232,9 +238,10 @@ def _write_node(
     sampler.begin(empty, first_s if is_counted else max(0.0, first_s - period_s))
     for number, one in enumerate(node.rounds):
         readings = dict(empty)
-        for key, values in one.readings.items():
+        for key, sample in one.samples.items():
             id_ = NODE if key == NODE else devices[key].id
-            readings[id_] = dict(values)
+            values: dict[str, Reading] = dict(sample.values)
+            readings[id_] = values
             known = (name for name, value in values.items() if not isinstance(value, Missing))
             given[id_].update(known)
         if is_counted and number == 0:
@@ -286,7 +293,7 @@ def _add_peaks(
 
 def _devices(node: NodeRounds, facts: _Facts) -> dict[str, Device]:
     """Return the GPUs of a node by their keys in the log, in the order of their indices."""
-    keys = dict.fromkeys(key for one in node.rounds for key in one.readings if key != NODE)
+    keys = dict.fromkeys(key for one in node.rounds for key in one.samples if key != NODE)
     known = {key: facts.gpus.get((node.name, key), GpuFacts()) for key in keys}
     ordered = sorted(
         known.items(), key=lambda one: (one[1].index is None, one[1].index or 0, one[0])

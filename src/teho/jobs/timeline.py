@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 from typing import NamedTuple
 
 from teho.errors import InputError
-from teho.jobs.log import Log, Sample, Source, Value
+from teho.jobs.log import Log, Sample, Source
 from teho.units import counted, format_duration
 
 __all__ = ["NodeRounds", "Round", "distinct", "node_rounds", "separate_runs", "with_times"]
@@ -27,7 +27,7 @@ class Round(NamedTuple):
 
     at_s: float
     """In s since 1970."""
-    readings: dict[str, dict[str, Value]]
+    samples: dict[str, Sample]
     """By key of the GPU, or `NODE`."""
 
 
@@ -157,27 +157,31 @@ def _numbered(samples: Sequence[Sample], *, by_time: bool = False) -> list[int]:
     return numbers
 
 
-def distinct(samples: Iterable[Sample], source: Source, notes: list[str]) -> list[Sample]:
+def distinct(samples: list[Sample], source: Source, notes: list[str]) -> list[Sample]:
     """Return the samples in the order of time, without those that are in a file twice.
 
     Args:
-        samples: with their times.
+        samples: with their times; they are sorted.
         source: the file.
         notes: gets a sentence about rows that are left out.
 
     Raises:
         InputError: rows of one GPU contradict each other, as in a file of several machines.
     """
-    ordered = sorted(samples, key=lambda sample: sample.at_s or 0.0)
-    found: dict[tuple[str, str, float | None], Sample] = {}
+    # Sorted in place: a log of some days has a million samples.
+    samples.sort(key=_at)
+    found: list[Sample] = []
     twice = other = 0
-    for sample in ordered:
-        key = sample.node, sample.device, sample.at_s
-        first = found.setdefault(key, sample)
-        if first is not sample:
-            same = first.values == sample.values
-            twice, other = twice + same, other + (not same)
-    if other > _CONFLICTS_MOST * len(ordered):
+    for _, of_time in groupby(samples, key=_at):
+        seen: dict[tuple[str, str], Sample] = {}
+        for sample in of_time:
+            first = seen.setdefault((sample.node, sample.device), sample)
+            if first is sample:
+                found.append(sample)
+            else:
+                same = first[3:] == sample[3:]
+                twice, other = twice + same, other + (not same)
+    if other > _CONFLICTS_MOST * len(samples):
         raise InputError(
             f"{source.path} has {other:,} rows with the same time and GPU, but other values",
             "the rows of one machine, or a column hostname or uuid",
@@ -193,7 +197,11 @@ def distinct(samples: Iterable[Sample], source: Source, notes: list[str]) -> lis
             f"{counted(other, 'row')} of {source.path.name} {'has' if other == 1 else 'have'} the "
             "same time as another row of the same GPU: only the first row counts."
         )
-    return list(found.values())
+    return found
+
+
+def _at(sample: Sample) -> float:
+    return sample.at_s or 0.0
 
 
 def node_rounds(samples: Iterable[Sample]) -> list[NodeRounds]:
@@ -223,10 +231,10 @@ def _rounds(samples: Sequence[Sample]) -> tuple[list[Round], float | None]:
     for sample in samples:
         at_s = sample.at_s or 0.0
         is_new = not rounds or (period_s is not None and at_s - began_s > period_s / 2)
-        if is_new or sample.device in rounds[-1].readings:
+        if is_new or sample.device in rounds[-1].samples:
             began_s = at_s
             rounds.append(Round(at_s, {}))
-        rounds[-1].readings[sample.device] = sample.values
+        rounds[-1].samples[sample.device] = sample
         rounds[-1] = rounds[-1]._replace(at_s=at_s)
     return rounds, period_s
 

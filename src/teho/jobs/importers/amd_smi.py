@@ -61,8 +61,8 @@ class AmdSmi(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether the file has the values of a GPU."""
-        begin = "\n".join(source.lines[:_LINES_BEFORE])
-        is_csv = any(_head(line) for line in source.lines[:_LINES_BEFORE])
+        begin = "\n".join(source.lines(_LINES_BEFORE))
+        is_csv = any(_head(line) for line in source.lines(_LINES_BEFORE))
         return is_csv or ('"gpu"' in begin and any(f'"{name}"' in begin for name in _METRICS))
 
     def read(self, source: Source) -> Log:
@@ -143,7 +143,7 @@ def _add(row: Mapping[str, str], since: float | None, log: Log) -> None:
     facts = log.gpu("", key)
     facts.index, facts.vendor = int(key), "amd"
     facts.memory_bytes = whole_of(row.get(_TOTAL), _MIB, _TOOL) or facts.memory_bytes
-    log.samples.append(Sample(at_s, "", key, values))
+    log.samples.append(Sample.of(at_s, "", key, values))
 
 
 IMPORTER = AmdSmi

@@ -55,14 +55,14 @@ class DcgmiDmon(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether a line has the names of fields."""
-        return any(_names(line) for line in source.lines[:_LINES_BEFORE])
+        return any(_names(line) for line in source.lines(_LINES_BEFORE))
 
     def read(self, source: Source) -> Log:
         """Read the rows of whole GPUs; those of other entities are counted as skipped."""
         log = Log(tool=_TOOL)
         names: list[str] = []
         since: float | None = None
-        for line in source.lines:
+        for line in source.lines():
             if found := _names(line):
                 names = found
                 continue
@@ -107,7 +107,7 @@ def _sample(
     facts.index, facts.vendor = int(words[1]), "nvidia"
     facts.memory_bytes = whole_of(row.get(_TOTAL), _MIB, _TOOL) or facts.memory_bytes
     facts.power_limit_w = whole_of(row.get(_LIMIT), 1.0, _TOOL) or facts.power_limit_w
-    return Sample(since, "", words[1], values)
+    return Sample.of(since, "", words[1], values)
 
 
 IMPORTER = DcgmiDmon

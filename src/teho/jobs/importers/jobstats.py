@@ -78,7 +78,7 @@ def _add(log: Log, host: str, node: Js1Node) -> None:
         ),
     )
     own: dict[str, Value] = {} if node.cpu_s is None else {"job_cpu_s": float(node.cpu_s)}
-    log.samples.append(Sample(None, host, NODE, own))
+    log.samples.append(Sample.of(None, host, NODE, own))
     if node.memory_peak_bytes is not None:
         log.peaks[host, NODE] = {"job_memory_bytes": float(node.memory_peak_bytes)}
     for minor in node.gpus():
@@ -89,7 +89,7 @@ def _add(log: Log, host: str, node: Js1Node) -> None:
         facts.memory_bytes = None if size is None else round(size)
         busy = node.gpu_busy_percent.get(minor)
         log.samples.append(
-            Sample(None, host, minor, {} if busy is None else {"gpu_busy_percent": float(busy)})
+            Sample.of(None, host, minor, {} if busy is None else {"gpu_busy_percent": float(busy)})
         )
         peak = node.gpu_memory_peak_bytes.get(minor)
         if peak is not None:

@@ -49,14 +49,14 @@ class NvidiaSmiDmon(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether a line has the names of dmon's columns."""
-        return any(_names(line) for line in source.lines[:_LINES_BEFORE])
+        return any(_names(line) for line in source.lines(_LINES_BEFORE))
 
     def read(self, source: Source) -> Log:
         """Read all rows. The names and units are repeated every few rows."""
         log = Log(tool=_TOOL)
         names: list[str] = []
         since: float | None = None
-        for line in source.lines:
+        for line in source.lines():
             if found := _names(line):
                 names = found
                 log.has_dates = _DATE in names or _TIME not in names
@@ -110,7 +110,7 @@ def _sample(
         return None
     facts = log.gpu("", row[_GPU])
     facts.index, facts.vendor = int(row[_GPU]), "nvidia"
-    return Sample(at_s, "", row[_GPU], values)
+    return Sample.of(at_s, "", row[_GPU], values)
 
 
 IMPORTER = NvidiaSmiDmon

@@ -66,9 +66,9 @@ class _Columns(NamedTuple):
     """The line of names."""
 
     names: tuple[str, ...]
-    factors: tuple[float | None, ...]
-    """Factor of the unit in the head of a column; None: no unit that Teho knows."""
     separator: str
+    measured: tuple[tuple[int, str, float | None], ...]
+    """Place and name of each column with a metric, and the factor of the unit in its head."""
 
     def known(self) -> int:
         """Return the number of columns that Teho uses."""
@@ -84,7 +84,7 @@ class NvidiaSmiQuery(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether a line has names of columns, or the user gave them."""
-        return bool(source.columns) or any(map(_columns_of, source.lines[:_LINES_BEFORE]))
+        return bool(source.columns) or any(map(_columns_of, source.lines(_LINES_BEFORE)))
 
     def read(self, source: Source) -> Log:
         """Read all rows; lines of other programs are counted."""
@@ -92,7 +92,7 @@ class NvidiaSmiQuery(Importer):
         columns = _given(source.columns)
         keyless: list[_Keyless] = []
         since: float | None = None
-        for line in source.lines:
+        for line in source.lines():
             if not line.strip():
                 continue
             if head := _columns_of(line):
@@ -115,6 +115,7 @@ class NvidiaSmiQuery(Importer):
                 "the output of nvidia-smi without `noheader`",
                 "add `--columns` with the list after --query-gpu=",
             )
+        log.has_times_of_blocks = since is not None and not _TIMES & set(columns.names)
         _name_gpus(log, keyless, source)
         for name in columns.names:
             if not _is_used(name):
@@ -128,13 +129,15 @@ _LINES_BEFORE = 200
 
 def _columns_of(line: str) -> _Columns | None:
     """Return the names in a line; None if it is not a line of names."""
+    if not line.lstrip(' "')[:1].isalpha():
+        return None  # most lines are rows, and begin with a time or an index
     for separator in _SEPARATORS:
         cells = [cell.strip().strip('"').lower() for cell in line.split(separator)]
         if not all(map(_WORD.fullmatch, cells)):
             continue
         found = _named(cells, separator)
         # One word, such as `name`, may be a line of any program.
-        if found.known() >= min(2, len(cells)) and any(map(_is_measured, found.names)):
+        if found.known() >= min(2, len(cells)) and found.measured:
             return found
     return None
 
@@ -146,7 +149,11 @@ def _given(columns: Sequence[str]) -> _Columns | None:
 def _named(cells: Sequence[str], separator: str) -> _Columns:
     names = [cell.partition("[")[0].strip() for cell in cells]
     units = [cell.partition("[")[2].strip(" ]") for cell in cells]
-    return _Columns(tuple(names), tuple(UNITS.get(unit) for unit in units), separator)
+    factors = [UNITS.get(unit) for unit in units]
+    measured = [
+        (place, name, factors[place]) for place, name in enumerate(names) if _is_measured(name)
+    ]
+    return _Columns(tuple(names), separator, tuple(measured))
 
 
 def _is_used(name: str) -> bool:
@@ -187,10 +194,8 @@ def _sample(
         at_s = moment.at_s
         log.has_local_times |= not moment.has_zone
     values: dict[str, Value] = {}
-    for name, factor in zip(columns.names, columns.factors, strict=True):
-        if not _is_measured(name):
-            continue
-        found = _values(name, row[name], factor)
+    for place, name, factor in columns.measured:
+        found = _values(name, cells[place], factor)
         if found is None:
             return None
         for metric, value in found:
@@ -208,7 +213,7 @@ def _sample(
         return None
     if key and (node, key) not in log.gpus:
         log.gpus[node, key] = _facts(row)
-    return Sample(at_s, node, key, values)
+    return Sample.of(at_s, node, key, values)
 
 
 def _index(text: str) -> int | None:
@@ -217,13 +222,13 @@ def _index(text: str) -> int | None:
 
 def _values(name: str, cell: str, factor: float | None) -> list[tuple[str, Value]] | None:
     """Return the values of a cell; None if it is no value of this column."""
-    reason = _REASON_COLUMN.fullmatch(name)
-    if reason is None:
+    if name in _METRICS:
         metric, default = _METRICS[name]
         value = number_of(cell, default if factor is None else factor, _TOOL)
         return None if value is None else [(metric, value)]
+    reason = name.partition(".")[2]
     missing = missing_of(cell, _TOOL)
-    if reason[1] == "active":
+    if reason == "active":
         metrics = (("gpu_thermal_throttle_percent", _THERMAL_BITS),
                    ("gpu_power_throttle_percent", _POWER_BITS))  # fmt: skip
         if missing:
@@ -234,7 +239,7 @@ def _values(name: str, cell: str, factor: float | None) -> list[tuple[str, Value
         return [(metric, 100.0 if bits & mask else 0.0) for metric, mask in metrics]
     states: dict[str, Value] = {"active": 100.0, "not active": 0.0}
     state = missing or states.get(cell.lower())
-    return None if state is None else [(_REASONS[reason[1]], state)]
+    return None if state is None else [(_REASONS[reason], state)]
 
 
 def _facts(row: Mapping[str, str]) -> GpuFacts:

@@ -148,7 +148,7 @@ class Prometheus(Importer):
             for at_s, value in _sum(series):
                 found.setdefault((host, NODE, at_s), {})[_CPU_TIME] = value
         log.samples = [
-            Sample(at_s, host, key, values)
+            Sample.of(at_s, host, key, values)
             for (host, key, at_s), values in sorted(found.items(), key=lambda one: one[0][2])
         ]
         return log

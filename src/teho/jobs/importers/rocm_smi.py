@@ -49,8 +49,8 @@ class RocmSmi(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether the file has values of a card."""
-        begin = "\n".join(source.lines[:_LINES_BEFORE])
-        is_csv = any(_head(line) for line in source.lines[:_LINES_BEFORE])
+        begin = "\n".join(source.lines(_LINES_BEFORE))
+        is_csv = any(_head(line) for line in source.lines(_LINES_BEFORE))
         return is_csv or ('"card' in begin and any(f'"{name}"' in begin for name in _METRICS))
 
     def read(self, source: Source) -> Log:
@@ -110,7 +110,7 @@ def _add(card: str, given: Mapping[str, Any], since: float | None, log: Log) -> 
     facts.architecture = facts.architecture or text.get(_CHIP, "")
     facts.memory_bytes = whole_of(text.get(_TOTAL), 1.0, _TOOL) or facts.memory_bytes
     facts.power_limit_w = whole_of(text.get(_LIMIT), 1.0, _TOOL) or facts.power_limit_w
-    log.samples.append(Sample(since, "", match[1], values))
+    log.samples.append(Sample.of(since, "", match[1], values))
 
 
 IMPORTER = RocmSmi

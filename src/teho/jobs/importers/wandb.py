@@ -51,7 +51,7 @@ class Wandb(Importer):
         """Return whether a line has a time and the metrics of a GPU."""
         return any(
             _TIME in line and re.search(r"(?:system[./])gpu\.\d+\.", line)
-            for line in source.lines[:_LINES_BEFORE]
+            for line in source.lines(_LINES_BEFORE)
         )
 
     def read(self, source: Source) -> Log:
@@ -102,7 +102,7 @@ def _add(key: str, cells: Mapping[str, str], at_s: float, log: Log) -> None:
     limit_w = cells.get(_LIMIT, "")
     if limit_w.replace(".", "", 1).isdecimal():
         facts.power_limit_w = float(limit_w)
-    log.samples.append(Sample(at_s, "", key, values))
+    log.samples.append(Sample.of(at_s, "", key, values))
 
 
 IMPORTER = Wandb
