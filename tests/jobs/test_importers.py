@@ -345,3 +345,13 @@ def test_log_that_was_continued_hours_later_is_two_runs(tmp_path: Path) -> None:
     assert run_of(first).started_at.hour == 9
     assert run_of(second).started_at.isoformat() == "2026-11-18T13:59:59+00:00"
     assert [len(rows(one, "gpu-0")) for one in (first, second)] == [30, 30]
+
+
+def test_the_page_lists_every_format() -> None:
+    page = (LOGS.parents[2] / "docs" / "import.md").read_text()
+    rows_of_formats = [line for line in page.splitlines() if line.startswith("| `")]
+    named = [line.split("`")[1] for line in rows_of_formats]
+    assert set(importers()) <= set(named)
+    for importer in importers().values():
+        command = importer.title.split(" --")[0]
+        assert any(command in line for line in rows_of_formats), command

@@ -44,10 +44,10 @@ def command(runs: tuple[str, ...], form: str, every: bool, path: Path | None) ->
     """Write recordings in the formats of other tools.
 
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
-    or last. parquet writes two files for each run into a folder, which DuckDB and Spark can read
-    together with those of other users. A run that has not changed is not written again. openmetrics
-    writes a text for promtool, which makes blocks of Prometheus out of it. js1 writes the summary
-    that Jobstats stores in Slurm's AdminComment, one line for each run.
+    or last. parquet writes two files for each run into a folder, which may have the files of other
+    users too, and which DuckDB and Spark read as one table. A run that has not changed is not
+    written again. openmetrics writes a text for promtool, which makes blocks of Prometheus out of
+    it. js1 writes the summary that Jobstats stores in Slurm's AdminComment, one line for each run.
 
     Reads: the recordings.
 

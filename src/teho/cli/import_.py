@@ -33,7 +33,7 @@ __all__ = ["command"]
 )
 @option(
     "--gpus NUMBER",
-    "Take the rows as those of so many GPUs in turn, if no column names the GPU.",
+    "Take the rows from this number of GPUs in turn, if no column names the GPU.",
     into="gpu_count",
     type=click.IntRange(1, 64),
 )
@@ -91,4 +91,18 @@ def command(
     if len(directories) > 1:
         say(f"the logs have long gaps: {len(directories)} recordings")
     for directory in directories:
+        say(_summary_of(directory))
         click.echo(directory.name)
+
+
+def _summary_of(directory: Path) -> str:
+    """Return what a recording has, and how to see it."""
+    from teho.store.read import read_run
+    from teho.units import counted, format_duration
+
+    run = read_run(directory)
+    gpus = counted(sum(len(node.devices) for node in run.nodes), "GPU")
+    nodes = counted(len(run.nodes), "node")
+    elapsed = format_duration(run.end.elapsed_s) if run.end else "unknown time"
+    tools = " and ".join(run.imported.tools) if run.imported else ""
+    return f"{gpus} on {nodes} over {elapsed}, from {tools}. Next: `teho report {run.id}`"

@@ -89,7 +89,7 @@ def number_of(cell: str, factor: float, tool: str) -> Value | None:
 
 
 def values_of(cells: Mapping[str, str], metrics: Metrics, tool: str) -> dict[str, Value] | None:
-    """Return the values of a row; None if a cell is no value of its column.
+    """Return the values of a row; None if a cell does not fit its column.
 
     Args:
         cells: by column.

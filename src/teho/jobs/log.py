@@ -116,13 +116,13 @@ class Log(msgspec.Struct, kw_only=True):
     unused: dict[str, None] = {}
     """Names of columns that Teho has no metric for, in their order."""
     skipped_lines: int = 0
-    """Lines that are not from the tool, such as those of another program."""
+    """Lines that are not from the tool, such as the output of a training."""
     has_local_times: bool = False
     """Whether the times have no time zone."""
     has_dates: bool = True
     """False: the times are in s since midnight."""
     has_times_of_blocks: bool = False
-    """Whether a time is that of the line above all following rows, such as the output of `date`."""
+    """Whether times are from lines above the rows, such as the output of `date`."""
     notes: list[str] = []
     """Further sentences for the report."""
     period_s: float | None = None

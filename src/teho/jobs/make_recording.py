@@ -1,4 +1,4 @@
-"""Makes recordings out of imported logs: the same files as those of `teho run`."""
+"""Makes recordings out of imported logs, with the same files as `teho run`."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _notes(log: Log, source: Source) -> Iterator[str]:
 
 
 def _write(nodes: Sequence[NodeRounds], facts: _Facts, wish: ImportWish, home: Path) -> Path:
-    """Write one recording; nothing is left of it if that fails."""
+    """Write one recording; if this fails, the recording is deleted."""
     periods = [node.period_s for node in nodes if node.period_s]
     period_s = min(periods, default=1.0)
     is_counted = any(len(node.rounds) > 1 for node in nodes) and _has_counters(nodes)

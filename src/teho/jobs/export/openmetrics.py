@@ -42,7 +42,7 @@ def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator
     for each metric, and only one column of one node is in memory at a time.
 
     Args:
-        recordings: to export; those of one GPU must not overlap in time.
+        recordings: to export. Two recordings of one GPU must not overlap in time.
         problems: gets a sentence for each file that cannot be read completely.
     """
     for metric in METRICS:

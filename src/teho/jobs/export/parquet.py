@@ -1,4 +1,4 @@
-"""Writes recordings as Parquet files that can be in one folder with those of other users.
+"""Writes recordings as Parquet files; a folder may have the files of many users.
 
     FOLDER/rows/RUN.parquet   the rows of all nodes, with the run and the index of the GPU
     FOLDER/runs/RUN.parquet   one row for each node: the run, its job, and what it was allocated

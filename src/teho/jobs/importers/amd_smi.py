@@ -1,6 +1,6 @@
 """`amd-smi metric --json` or `--csv`, in a loop or with `--watch`.
 
-With `--watch`, each answer has its time. The names are those of `amdsmi_commands.py` of ROCm.
+With `--watch`, each answer has its time. The names are from `amdsmi_commands.py` of ROCm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`dcgmi dmon -e FIELDS`, the monitor of NVIDIA's DCGM.
 
-The short names of the fields are those of `dcgm_fields.cpp` in NVIDIA/DCGM, the units those of its
-field identifiers: activities are shares of 1.
+The short names of the fields are from `dcgm_fields.cpp` in NVIDIA/DCGM, the units from its field
+identifiers: activities are shares of 1.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class DcgmiDmon(Importer):
         return any(_names(line) for line in source.lines(_LINES_BEFORE))
 
     def read(self, source: Source) -> Log:
-        """Read the rows of whole GPUs; those of other entities are counted as skipped."""
+        """Read the rows of whole GPUs; rows of other entities are counted as skipped."""
         log = Log(tool=_TOOL)
         names: list[str] = []
         since: float | None = None

@@ -31,7 +31,7 @@ _METRICS: Metrics = {
     "sbecc": ("gpu_ecc_corrected", 1.0),
     "dbecc": ("gpu_ecc_uncorrected", 1.0),
 }
-"""Column -> its metric, and the factor of its unit. The `MB` of memory are MiB, those of PCIe MB.
+"""Column -> its metric, and the factor of its unit. `MB` of memory are MiB, but not of PCIe.
 
 `pviol` and `tviol` are not here: drivers print them as percent, or only as 0 and 1.
 """

@@ -1,6 +1,6 @@
 """`nvidia-smi --query-gpu=… --format=csv -l N`, with any columns.
 
-The names of the columns are those of `nvidia-smi --help-query-gpu`.
+`nvidia-smi --help-query-gpu` lists the names of the columns.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _index(text: str) -> int | None:
 
 
 def _values(name: str, cell: str, factor: float | None) -> list[tuple[str, Value]] | None:
-    """Return the values of a cell; None if it is no value of this column."""
+    """Return the values of a cell; None if it does not fit this column."""
     if name in _METRICS:
         metric, default = _METRICS[name]
         value = number_of(cell, default if factor is None else factor, _TOOL)

@@ -119,8 +119,8 @@ class Prometheus(Importer):
         """Read all series that Teho knows.
 
         Raises:
-            InputError: Prometheus answered with an error, without series over time, or with those
-                of several jobs.
+            InputError: Prometheus answered with an error, without series over time, or with the
+                series of several jobs.
         """
         log = Log(tool=_TOOL, is_whole=True)
         found: dict[tuple[str, str, float], dict[str, Value]] = {}

@@ -89,7 +89,7 @@ def _row(line: str, names: list[str]) -> dict[str, Any] | None:
 
 
 def _add(card: str, given: Mapping[str, Any], since: float | None, log: Log) -> None:
-    """Add the values of one card; those of the whole system have another key."""
+    """Add the values of one card; the key of the whole system is skipped."""
     match = _CARD.fullmatch(card)
     if match is None:
         return

@@ -1,7 +1,7 @@
 """The system metrics of Weights & Biases: `wandb-events.jsonl`, or its history as CSV.
 
-The names are those of W&B's system metrics (docs.wandb.ai, "System metrics"). Only the metrics of
-GPUs are read: W&B changed the meaning of those of the CPU between its versions.
+The names are from the page "System metrics" of docs.wandb.ai. Only the metrics of GPUs are read:
+the meaning of the CPU metrics differs between the versions of W&B.
 """
 
 from __future__ import annotations
