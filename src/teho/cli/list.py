@@ -204,8 +204,13 @@ def _cells(row: dict[str, Any], run: Run | None, verdict: str) -> list[str]:
         verdict,
         row["host"],
         row["user"],
-        shlex.join(run.command).replace("\n", " "),
+        _log(run) if run.imported else shlex.join(run.command).replace("\n", " "),
     ]
+
+
+def _log(run: Run) -> str:
+    """Return the logs from which a run was imported."""
+    return f"({', '.join(run.imported.files)})" if run.imported else ""
 
 
 def _is_shown(head: str, cells: list[str]) -> bool:
