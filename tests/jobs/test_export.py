@@ -101,7 +101,7 @@ def test_openmetrics_has_every_value_once(tmp_path: Path) -> None:
 
 def test_openmetrics_has_the_job_only_in_one_series() -> None:
     directory = only(LOGS / "prometheus-slurm-job-exporter.json")
-    lines = list(openmetrics([recorded(directory)], []))
+    lines = "".join(openmetrics([recorded(directory)], [])).splitlines()
     with_job = {line.partition("{")[0] for line in lines if 'job="4711"' in line}
     assert with_job == {"teho_job_info"}
     assert any('user="ana"' in line for line in lines)
@@ -111,7 +111,7 @@ def test_openmetrics_has_the_job_only_in_one_series() -> None:
 def test_openmetrics_keeps_the_order_of_time_over_several_runs(tmp_path: Path) -> None:
     later = only(log(tmp_path, day=19), host="g1")
     earlier = only(log(tmp_path, day=18), host="g1")
-    lines = openmetrics([recorded(later), recorded(earlier)], [])
+    lines = "".join(openmetrics([recorded(later), recorded(earlier)], [])).splitlines()
     times = [
         float(line.split()[-1])
         for line in lines

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from teho.model.device import Device
 from teho.model.run import Node, Run
 
-__all__ = ["all_labels", "run_labels"]
+__all__ = ["labels_of", "run_labels"]
 
 
 def run_labels(run: Run, owner: str) -> dict[str, str]:
@@ -24,12 +23,11 @@ def run_labels(run: Run, owner: str) -> dict[str, str]:
     }
 
 
-def all_labels(run: Run) -> Iterator[tuple[Node, Device | None, dict[str, str]]]:
-    """Yield every node and GPU of a run with its labels, none of which changes with the job."""
-    for node in run.nodes:
-        yield node, None, {"node": node.name}
-        for device in node.devices:
-            labels = {"node": node.name, "gpu": str(device.index), "uuid": device.id}
-            if device.vendor:
-                labels["vendor"] = device.vendor
-            yield node, device, labels
+def labels_of(node: Node, kind: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the id and the labels of a node, or of its GPUs. They do not change with the job."""
+    if kind == "node":
+        yield "node", {"node": node.name}
+        return
+    for device in node.devices:
+        labels = {"node": node.name, "gpu": str(device.index), "uuid": device.id}
+        yield device.id, {**labels, **({"vendor": device.vendor} if device.vendor else {})}

@@ -6,15 +6,16 @@ The series have the labels of the node and the GPU. The run and its job are only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from teho.jobs.export.labels import all_labels, run_labels
+from teho.jobs.export.labels import labels_of, run_labels
 from teho.model.metric import METRICS, Metric
-from teho.model.run import Run
+from teho.model.run import Node, Run
 from teho.store.read import rows_of_node
 
 __all__ = ["Recorded", "metric_name", "openmetrics"]
@@ -36,7 +37,7 @@ def metric_name(metric: Metric) -> str:
 
 
 def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
-    """Yield the lines of an OpenMetrics text, each with its line break.
+    """Yield the parts of an OpenMetrics text. Each part has whole lines.
 
     All samples of a metric follow each other, as the format demands. So each recording is read once
     for each metric, and only one column of one node is in memory at a time.
@@ -45,91 +46,110 @@ def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator
         recordings: to export. Two recordings of one GPU must not overlap in time.
         problems: gets a sentence for each file that cannot be read completely.
     """
+    ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
     for metric in METRICS:
-        lines = _of_metric(metric, recordings, problems)
-        first = next(lines, None)
-        if first is not None:
-            name = metric_name(metric)
-            yield f"# TYPE {name} {metric.kind}\n"
-            yield f"# HELP {name} {metric.meaning.translate(_ESCAPES)}\n"
-            yield first
-            yield from lines
-    lines = _jobs(recordings, problems)
-    first = next(lines, None)
-    if first is not None:
-        yield "# TYPE teho_job info\n"
-        yield "# HELP teho_job The run and the job that used a node and its GPUs.\n"
-        yield first
-        yield from lines
+        name = metric_name(metric)
+        head = f"# TYPE {name} {metric.kind}\n# HELP {name} {_escaped(metric.meaning)}\n"
+        yield from _below(head, _of_metric(metric, ordered, problems))
+    head = "# TYPE teho_job info\n# HELP teho_job The run that used a node and its GPUs.\n"
+    yield from _below(head, _jobs(ordered, problems))
     yield "# EOF\n"
+
+
+def _below(head: str, parts: Iterator[str]) -> Iterator[str]:
+    """Yield the lines of a metric below its head; a metric without lines has no head."""
+    for part in parts:
+        if part:
+            yield head + part
+            head = ""
 
 
 def _of_metric(
     metric: Metric, recordings: Sequence[Recorded], problems: list[str]
 ) -> Iterator[str]:
-    suffix = "_total" if metric.kind == "counter" else ""
-    columns = [metric.name, "time"]
-    for recorded in _in_order(recordings):
-        for node, device, labels in all_labels(recorded.run):
-            if (device is None) != (metric.scope == "node"):
-                continue
-            found = rows_of_node(recorded.directory, node.name, metric.scope, columns, problems)
-            id_ = device.id if device else "node"
-            if found is None or id_ not in found.places:
-                continue
-            own = found.of(id_)
-            times = _times(own)
-            if metric.per_core:
-                yield from _of_cores(metric, labels, node.cores, own[metric.name], times)
-                continue
-            series = f"{metric_name(metric)}{suffix}{_text(labels)}"
-            for value, time in zip(own[metric.name].to_pylist(), times, strict=True):
-                if value is not None:
-                    yield f"{series} {value!r} {time}\n"
-
-
-def _of_cores(
-    metric: Metric,
-    labels: dict[str, str],
-    cores: Sequence[int],
-    values: pa.ChunkedArray,
-    times: Sequence[str],
-) -> Iterator[str]:
-    rows = values.to_pylist()
-    for place, core in enumerate(cores):
-        series = f"{metric_name(metric)}{_text({**labels, 'core': str(core)})}"
-        for row, time in zip(rows, times, strict=True):
-            if row is not None and place < len(row):
-                yield f"{series} {row[place]} {time}\n"
+    name = metric_name(metric) + ("_total" if metric.kind == "counter" else "")
+    for place in _places(recordings, metric.scope, [metric.name, "time"], problems):
+        values = place.rows[metric.name]
+        if not metric.per_core:
+            yield _lines(name, place.labels, values, place.rows["time"])
+            continue
+        lengths = pc.list_value_length(values)
+        for number, core in enumerate(place.node.cores):
+            # The cores of late tasks are at the end of the lists. Earlier lists are shorter.
+            has_core = pc.greater(lengths, number)
+            of_core = pc.list_element(values.filter(has_core), number)
+            times = place.rows["time"].filter(has_core)
+            yield _lines(name, {**place.labels, "core": str(core)}, of_core, times)
 
 
 def _jobs(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
     """Yield the info of a run at each time at which its node or GPU has a row."""
-    for recorded in _in_order(recordings):
-        about = run_labels(recorded.run, recorded.owner)
-        for node, device, labels in all_labels(recorded.run):
-            kind = "gpu" if device else "node"
-            found = rows_of_node(recorded.directory, node.name, kind, ["time"], problems)
-            id_ = device.id if device else "node"
-            if found is None or id_ not in found.places:
+    for kind in ("node", "gpu"):
+        for place in _places(recordings, kind, ["time"], problems):
+            about = run_labels(place.recorded.run, place.recorded.owner)
+            labels = {**place.labels, **{name: text for name, text in about.items() if text}}
+            times = place.rows["time"]
+            ones = pa.chunked_array([pa.repeat(1, len(times))])
+            yield _lines("teho_job_info", labels, ones, times)
+
+
+class _Place(NamedTuple):
+    """The rows of one node or GPU."""
+
+    recorded: Recorded
+    node: Node
+    labels: dict[str, str]
+    rows: pa.Table
+
+
+def _places(
+    recordings: Sequence[Recorded], kind: str, columns: Sequence[str], problems: list[str]
+) -> Iterator[_Place]:
+    """Yield every node, or every GPU, that has rows."""
+    for recorded in recordings:
+        for node in recorded.run.nodes:
+            found = rows_of_node(recorded.directory, node.name, kind, columns, problems)
+            if found is None:
                 continue
-            known = {name: value for name, value in about.items() if value}
-            series = f"teho_job_info{_text({**labels, **known})}"
-            for time in _times(found.of(id_)):
-                yield f"{series} 1 {time}\n"
+            for id_, labels in labels_of(node, kind):
+                if id_ in found.places:
+                    yield _Place(recorded, node, labels, found.of(id_))
 
 
-def _in_order(recordings: Iterable[Recorded]) -> list[Recorded]:
-    """Return the recordings by their start: the samples of a series must be in order."""
-    return sorted(recordings, key=lambda recorded: recorded.run.started_at)
+def _lines(
+    name: str, labels: dict[str, str], values: pa.ChunkedArray, times: pa.ChunkedArray
+) -> str:
+    """Return one line for each value: the series, the value and the time in s since 1970.
+
+    Arrow makes the lines: a recording of many nodes has some hundred million.
+    """
+    known = pc.is_valid(values)
+    values, times = values.filter(known), times.filter(known)
+    if not len(values):
+        return ""
+    if pa.types.is_float32(values.type):
+        values = values.cast(pa.float64())  # all its digits: the store has 64 bits
+    milliseconds = times.cast(pa.int64())
+    seconds = pc.divide(milliseconds, 1000)
+    rest = pc.subtract(milliseconds, pc.multiply(seconds, 1000)).cast(pa.string())
+    inner = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+    lines = pc.binary_join_element_wise(
+        f"{name}{{{inner}}} ",
+        values.cast(pa.string()),
+        " ",
+        seconds.cast(pa.string()),
+        ".",
+        pc.utf8_lpad(rest, 3, "0"),
+        "\n",
+        "",
+    )
+    if isinstance(lines, pa.ChunkedArray):
+        lines = lines.combine_chunks()
+    # The strings follow each other in memory. The last offset is the end of the last string.
+    _, offsets, characters = lines.buffers()
+    size = memoryview(offsets).cast("i")[lines.offset + len(lines)]
+    return characters.slice(0, size).to_pybytes().decode()
 
 
-def _times(table: pa.Table) -> list[str]:
-    """Return the times of rows in s since 1970, with ms."""
-    milliseconds = table["time"].cast(pa.int64()).to_pylist()
-    return [f"{time // 1000}.{time % 1000:03d}" for time in milliseconds]
-
-
-def _text(labels: dict[str, str]) -> str:
-    inner = ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in labels.items())
-    return "{" + inner + "}"
+def _escaped(text: str) -> str:
+    return text.translate(_ESCAPES)
