@@ -25,6 +25,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("lines", "Python quick machine: largest error"),
         ("disk", "bytes per measured value"),
         ("big_report", "`teho report --format html`, peak memory"),
+        ("logs", "`teho export --to parquet` of 2 nodes, 0.02 days, peak memory"),
     ],
 )
 @pytest.mark.usefixtures("nvml_library")  # the benchmarks compile it too
