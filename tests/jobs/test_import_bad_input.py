@@ -211,6 +211,25 @@ def test_series_of_several_jobs(tmp_path: Path) -> None:
         imported(both)
 
 
+def test_a_summary_is_not_mixed_with_samples(tmp_path: Path) -> None:
+    path = csv(tmp_path, HEAD, row(0), row(1))
+    with pytest.raises(InputError, match="one of which is a summary of Jobstats"):
+        imported(path, LOGS / "jobstats.json")
+
+
+def test_a_given_host_is_not_given_to_several(tmp_path: Path) -> None:
+    lines = [f"{host}, {row(second)}" for second in range(3) for host in ("g1", "g2")]
+    path = csv(tmp_path, f"hostname, {HEAD}", *lines)
+    with pytest.raises(InputError, match="2 hosts: g1, g2"):
+        imported(path, host="g3")
+
+
+def test_a_counter_that_is_never_available_costs_no_sample(tmp_path: Path) -> None:
+    head = f"{HEAD}, ecc.errors.corrected.volatile.total"
+    lines = [f"{row(second)}, [N/A]" for second in range(3)]
+    assert len(rows(only(csv(tmp_path, head, *lines)), "gpu-0")) == 3
+
+
 def test_a_recording_that_cannot_be_completed_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:

@@ -48,6 +48,7 @@ class Source(NamedTuple):
 
 _SHARED: dict[tuple[str, ...], tuple[str, ...]] = {}
 _KNOWN: dict[Value, Value] = {}
+_MOST_KNOWN = 100_000
 """Equal names and values of all samples are one object: most values are whole percent."""
 
 
@@ -69,6 +70,8 @@ class Sample(NamedTuple):
     def of(cls, at_s: float | None, node: str, device: str, values: Mapping[str, Value]) -> Sample:
         """Return a sample with these values by metric."""
         metrics = tuple(values)
+        if len(_KNOWN) > _MOST_KNOWN:
+            _KNOWN.clear()
         cells = tuple(_KNOWN.setdefault(value, value) for value in values.values())
         return cls(at_s, node, intern(device), _SHARED.setdefault(metrics, metrics), cells)
 

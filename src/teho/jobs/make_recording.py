@@ -37,6 +37,7 @@ __all__ = ["UNKNOWN_HOST", "ImportWish", "make_recordings"]
 
 UNKNOWN_HOST = "unknown-host"
 """Name of a node whose host name is not in the log."""
+_COUNTERS = frozenset(metric.name for metric in METRICS if metric.kind == "counter")
 _ROWS_PER_FLUSH = 2_000
 _NAMED = 8
 """Maximum number of unused columns that a note names."""
@@ -46,7 +47,6 @@ class ImportWish(NamedTuple):
     """What the user gave beside the files."""
 
     name: str = ""
-    tags: Mapping[str, str] = {}
     host: str = ""
     """Host name of all samples; empty: as in the files."""
     every_s: float | None = None
@@ -84,41 +84,47 @@ def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: 
         InputError: the logs have no samples, or do not say when the samples were taken.
         OSError: a recording cannot be written.
     """
-    samples: list[Sample] = []
+    if len(logs) > 1 and (whole := next((log for _, log in logs if log.covers_s), None)):
+        raise InputError(
+            f"{len(logs)} files, one of which is a summary of {whole.tool}",
+            "a summary as the only file",
+            "import the summary and the logs one after the other",
+        )
     first = logs[0][1]
     facts = _Facts({}, {}, *_origin(logs), {}, {}, first.sampled_every_s, first.means)
-    for source, log in logs:
-        own = distinct(with_times(log, source, wish.every_s), source, log.notes)
-        if not own:
-            raise InputError(
-                f"{source.path} has no samples of {log.tool}", "at least one row with values"
-            )
-        names = _host_names(log, own, source, wish, len(logs))
-        log.samples = []
-        samples.extend(
-            sample
-            if names[sample.node] == sample.node
-            else sample._replace(node=names[sample.node])
-            for sample in own
-        )
-        for (host, key), gpu in log.gpus.items():
-            if host in names:
-                facts.gpus[names[host], key] = gpu
-        for host, node in log.nodes.items():
-            facts.nodes[names.get(host, host)] = node
-        for (host, key), peaks in log.peaks.items():
-            facts.peaks[names.get(host, host), key] = peaks
-        notes = tuple(_notes(log, source))
-        for name in dict.fromkeys(names.values()):
-            facts.notes[name] = (*facts.notes.get(name, ()), *notes)
+    samples = [sample for source, log in logs for sample in _taken(source, log, wish, facts)]
     samples.sort(key=lambda sample: sample.at_s or 0.0)
     nodes = node_rounds(samples)
-    covers_s = logs[0][1].covers_s
-    if covers_s and len(logs) == 1:
-        nodes = [node._replace(period_s=covers_s) for node in nodes]
+    if first.covers_s:
+        nodes = [node._replace(period_s=first.covers_s) for node in nodes]
     is_whole = any(log.is_whole for _, log in logs)
     runs = separate_runs(nodes, is_whole=is_whole)
     return [_write(nodes, facts, wish, home) for nodes in runs]
+
+
+def _taken(source: Source, log: Log, wish: ImportWish, facts: _Facts) -> list[Sample]:
+    """Return the samples of one file, with their times and host names; add its facts to `facts`."""
+    own = distinct(with_times(log, source, wish.every_s), source, log.notes)
+    if not own:
+        raise InputError(
+            f"{source.path} has no samples of {log.tool}", "at least one row with values"
+        )
+    log.samples = []
+    names = _host_names(log, own, source, wish, len(facts.files))
+    for (host, key), gpu in log.gpus.items():
+        if host in names:
+            facts.gpus[names[host], key] = gpu
+    for host, node in log.nodes.items():
+        facts.nodes[names.get(host, host)] = node
+    for (host, key), peaks in log.peaks.items():
+        facts.peaks[names.get(host, host), key] = peaks
+    notes = tuple(_notes(log, source, own[0].at_s or 0.0))
+    for name in dict.fromkeys(names.values()):
+        facts.notes[name] = (*facts.notes.get(name, ()), *notes)
+    return [
+        sample if (name := names[sample.node]) == sample.node else sample._replace(node=name)
+        for sample in own
+    ]
 
 
 def _origin(logs: Sequence[tuple[Source, Log]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -130,8 +136,15 @@ def _host_names(
     log: Log, samples: Sequence[Sample], source: Source, wish: ImportWish, files: int
 ) -> dict[str, str]:
     """Return the name of each node of a file, in the files of the recording."""
+    hosts = dict.fromkeys(sample.node for sample in samples)
+    if wish.host and len(hosts) > 1:
+        raise InputError(
+            f"--host {wish.host}: {source.path} has {len(hosts)} hosts: {', '.join(hosts)}",
+            "a log of one host",
+            "leave out --host",
+        )
     names: dict[str, str] = {}
-    for host in dict.fromkeys(sample.node for sample in samples):
+    for host in hosts:
         name = safe_name(wish.host or host)
         if not name and files > 1:
             # Users who log several nodes write one file for each.
@@ -143,14 +156,14 @@ def _host_names(
     return names
 
 
-def _notes(log: Log, source: Source) -> Iterator[str]:
+def _notes(log: Log, source: Source, first_s: float) -> Iterator[str]:
     has_cores = any(node.core_count for node in log.nodes.values())
     yield (
         f"This recording was imported from {source.path.name}, a log of {log.tool}. The log does "
         f"not have the program{'' if has_cores else ', its cores'} or its exit code."
     )
     if log.has_local_times:
-        zone = datetime.now().astimezone().tzname() or "the zone of this machine"
+        zone = datetime.fromtimestamp(first_s).astimezone().tzname()
         yield (
             f"The times in the log have no time zone. Teho took the zone of this machine, {zone}."
         )
@@ -182,7 +195,6 @@ def _write(nodes: Sequence[NodeRounds], facts: _Facts, wish: ImportWish, home: P
         format=FORMAT_VERSION,
         id=new_run_id(started_at, wish.name or facts.files[0].partition(".")[0]),
         name=wish.name,
-        tags=dict(wish.tags),
         command=(),
         started_at=started_at,
         host=hosts[0] if hosts else "",
@@ -212,14 +224,15 @@ def _write(nodes: Sequence[NodeRounds], facts: _Facts, wish: ImportWish, home: P
 
 
 def _has_counters(nodes: Sequence[NodeRounds]) -> bool:
-    names = {
-        name
+    return any(
+        not isinstance(value, Missing)
         for node in nodes
         for one in node.rounds
         for sample in one.samples.values()
-        for name in sample.metrics
-    }
-    return any(METRICS_BY_NAME[name].kind == "counter" for name in names)
+        if not _COUNTERS.isdisjoint(sample.metrics)
+        for name, value in zip(sample.metrics, sample.cells, strict=True)
+        if name in _COUNTERS
+    )
 
 
 def _write_node(

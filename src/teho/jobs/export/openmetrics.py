@@ -148,7 +148,8 @@ def _lines(
     # The strings follow each other in memory. The last offset is the end of the last string.
     _, offsets, characters = lines.buffers()
     size = memoryview(offsets).cast("i")[lines.offset + len(lines)]
-    return characters.slice(0, size).to_pybytes().decode()
+    text: str = characters.slice(0, size).to_pybytes().decode()
+    return text
 
 
 def _escaped(text: str) -> str:
