@@ -22,6 +22,7 @@ from teho.jobs.importer import importers
 from teho.jobs.log import Source
 from teho.jobs.moments import moment_of
 from teho.jobs.positions import positions_by_time
+from teho.jobs.writers import writer_count
 from teho.model.missing import Missing, Reason
 
 HEAD = "timestamp, index, utilization.gpu [%], power.draw [W]"
@@ -86,6 +87,26 @@ def test_machines_that_wrote_into_one_file_are_noticed(tmp_path: Path) -> None:
     lines = [row(second, busy=f"{busy} %") for second in range(20) for busy in (10, 90)]
     with pytest.raises(InputError, match="same time and GPU, but other values"):
         imported(csv(tmp_path, HEAD, *lines))
+
+
+@pytest.mark.parametrize("machines", [2, 3])
+def test_machines_that_wrote_at_different_times_are_noticed(tmp_path: Path, machines: int) -> None:
+    lines = [
+        f"2026/11/18 10:00:{second:02d}.{37 + 211 * machine + second % 5:03d}, 0, {machine} %, 9 W"
+        for second in range(60)
+        for machine in range(machines)
+    ]
+    with pytest.raises(InputError, match=f"{machines} programs wrote the rows of GPU 0"):
+        imported(csv(tmp_path, HEAD, *lines))
+
+
+def test_one_program_with_irregular_times_is_one() -> None:
+    for seed in range(300):
+        rng = Random(seed)
+        times = [0.0]
+        for _ in range(rng.randrange(5, 300)):
+            times.append(times[-1] + 5 * (1 + rng.choice([0.0, 0.001, 0.01, 0.3, 2.0])))
+        assert writer_count(times) == 1, seed
 
 
 def test_machines_in_one_file_with_host_names(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Mapping
 
 from teho.jobs.log import Value
 from teho.model.missing import Missing, Reason
 
-__all__ = ["UNITS", "Metrics", "missing_of", "number_of", "values_of", "whole_of"]
+__all__ = ["UNITS", "Metrics", "csv_cells", "missing_of", "number_of", "values_of", "whole_of"]
 
 Metrics = Mapping[str, tuple[str, float]]
 """Name of a column -> its metric, and the factor for a number without a unit that Teho knows. If
@@ -58,6 +59,14 @@ _REASONS = {
     "not found": Reason.FAILED,
 }
 """A cell without a number, in small letters and without brackets -> what it means."""
+
+
+def csv_cells(line: str, separator: str = ",") -> list[str]:
+    """Return the cells of a line of CSV; empty if it is not CSV."""
+    try:
+        return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+    except csv.Error:
+        return []
 
 
 def missing_of(cell: str, tool: str) -> Missing | None:

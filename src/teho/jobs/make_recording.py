@@ -12,6 +12,7 @@ import msgspec
 from teho.errors import InputError
 from teho.jobs.log import NODE, GpuFacts, Log, NodeFacts, Sample, Source
 from teho.jobs.timeline import NodeRounds, distinct, node_rounds, separate_runs, with_times
+from teho.jobs.writers import writer_count
 from teho.model.allocation import Allocation
 from teho.model.device import Device, Reading, Readings
 from teho.model.metric import METRICS, METRICS_BY_NAME
@@ -110,6 +111,7 @@ def _taken(source: Source, log: Log, wish: ImportWish, facts: _Facts) -> list[Sa
             f"{source.path} has no samples of {log.tool}", "at least one row with values"
         )
     log.samples = []
+    _refuse_mixed(own, log, source)
     names = _host_names(log, own, source, wish, len(facts.files))
     for (host, key), gpu in log.gpus.items():
         if host in names:
@@ -125,6 +127,25 @@ def _taken(source: Source, log: Log, wish: ImportWish, facts: _Facts) -> list[Sa
         sample if (name := names[sample.node]) == sample.node else sample._replace(node=name)
         for sample in own
     ]
+
+
+def _refuse_mixed(samples: Sequence[Sample], log: Log, source: Source) -> None:
+    """Raise an error if several programs wrote the rows of one index.
+
+    A UUID or a bus id shows which GPU a row is from.
+    """
+    times: dict[tuple[str, str], list[float]] = {}
+    for sample in samples:
+        times.setdefault((sample.node, sample.device), []).append(sample.at_s or 0.0)
+    for key, of_gpu in times.items():
+        gpu = log.gpus.get(key)
+        count = writer_count(of_gpu) if gpu and not (gpu.uuid or gpu.pci_bus_id) else 1
+        if count > 1:
+            raise InputError(
+                f"{source.path}: {count} programs wrote the rows of GPU {key[1]} at the same time",
+                "the rows of one machine, or a column hostname or uuid",
+                "give one file for each machine",
+            )
 
 
 def _origin(logs: Sequence[tuple[Source, Log]]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -5,11 +5,10 @@ With `--watch`, each answer has its time. The names are from `amdsmi_commands.py
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from teho.jobs.cells import Metrics, values_of, whole_of
+from teho.jobs.cells import Metrics, csv_cells, values_of, whole_of
 from teho.jobs.importer import Importer
 from teho.jobs.json_stream import pieces_of
 from teho.jobs.log import Log, Sample, Source
@@ -91,12 +90,12 @@ class AmdSmi(Importer):
 
 def _head(line: str) -> list[str]:
     """Return the names of the columns of `--csv`; empty if it is another line."""
-    names = next(csv.reader([line]), [])
+    names = csv_cells(line)
     return names if _GPU in names and _METRICS.keys() & set(names) else []
 
 
 def _row(line: str, names: list[str]) -> dict[str, str] | None:
-    cells = next(csv.reader([line]), [])
+    cells = csv_cells(line)
     return dict(zip(names, cells, strict=True)) if len(cells) == len(names) else None
 
 

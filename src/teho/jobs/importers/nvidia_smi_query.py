@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import NamedTuple
 
 from teho.errors import InputError
-from teho.jobs.cells import UNITS, Metrics, missing_of, number_of, whole_of
+from teho.jobs.cells import UNITS, Metrics, csv_cells, missing_of, number_of, whole_of
 from teho.jobs.importer import Importer
 from teho.jobs.log import GpuFacts, Log, Sample, Source, Value
 from teho.jobs.moments import moment_of
@@ -172,10 +171,7 @@ def _cells(line: str, columns: _Columns) -> list[str] | None:
     """
     count = len(columns.names)
     for separator in dict.fromkeys((columns.separator, *_SEPARATORS)):
-        if '"' in line:
-            cells = next(csv.reader([line], delimiter=separator[0], skipinitialspace=True), [])
-        else:
-            cells = line.split(separator)
+        cells = csv_cells(line, separator[0]) if '"' in line else line.split(separator)
         if len(cells) == count:
             return [cell.strip() for cell in cells]
     return None

@@ -5,12 +5,11 @@ The names of the values are those that `rocm_smi.py` of ROCm prints; they change
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from teho.jobs.cells import Metrics, values_of, whole_of
+from teho.jobs.cells import Metrics, csv_cells, values_of, whole_of
 from teho.jobs.importer import Importer
 from teho.jobs.json_stream import pieces_of
 from teho.jobs.log import Log, Sample, Source
@@ -78,12 +77,12 @@ class RocmSmi(Importer):
 
 def _head(line: str) -> list[str]:
     """Return the names of the columns of `--csv`; empty if it is another line."""
-    names = next(csv.reader([line]), [])
+    names = csv_cells(line)
     return names if names[:1] == ["device"] and _METRICS.keys() & set(names) else []
 
 
 def _row(line: str, names: list[str]) -> dict[str, Any] | None:
-    cells = next(csv.reader([line]), [])
+    cells = csv_cells(line)
     is_row = len(cells) == len(names) and _CARD.fullmatch(cells[0])
     return dict(zip(names, cells, strict=True)) if is_row else None
 

@@ -6,12 +6,11 @@ the meaning of the CPU metrics differs between the versions of W&B.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from teho.jobs.cells import Metrics, values_of
+from teho.jobs.cells import Metrics, csv_cells, values_of
 from teho.jobs.importer import Importer
 from teho.jobs.json_stream import pieces_of
 from teho.jobs.log import Log, Sample, Source
@@ -81,7 +80,7 @@ def _rows(text: str, log: Log) -> Iterator[Mapping[str, Any]]:
         if isinstance(piece.value, dict):
             yield piece.value
             continue
-        cells = next(csv.reader([piece.line]), [])
+        cells = csv_cells(piece.line)
         if _TIME in cells:
             names = cells
         elif names and len(cells) == len(names):

@@ -61,15 +61,6 @@ def judge(context: RuleContext) -> Findings:
         )
 
 
-def _of_log(context: RuleContext) -> str:
-    several = " If the GPU was not part of your job, ignore this." if len(context.gpus) > 1 else ""
-    return (
-        "Check whether the program finds the GPU: "
-        '`python -c "import torch; print(torch.cuda.device_count())"`. Then request only as many '
-        f"GPUs as the program uses.{several}"
-    )
-
-
 def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
     if not context.has_own_gpus:
         return _of_log(context)
@@ -89,4 +80,13 @@ def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
     return (
         f"Leave out the unused GPUs: {fewer}. Or use all GPUs, with one process per "
         f"GPU: {each} and DistributedDataParallel."
+    )
+
+
+def _of_log(context: RuleContext) -> str:
+    several = " If the GPU was not part of your job, ignore this." if len(context.gpus) > 1 else ""
+    return (
+        "Check whether the program finds the GPU: "
+        '`python -c "import torch; print(torch.cuda.device_count())"`. Then request only as many '
+        f"GPUs as the program uses.{several}"
     )
