@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -153,3 +154,17 @@ def test_nothing_is_invented(name: str) -> None:
     page, noun = render_html(view), json.loads(render_json(view))
     assert run.id in page
     assert noun["command"] == ""
+
+
+def test_the_page_shows_this_report(tmp_path: Path) -> None:
+    path = long_log(tmp_path, lambda second, index: 0 if index == 3 else 90 + second % 10)
+    text = render_text(loaded(only(path)).view, width=80, color=False)
+    page = (ROOT / "docs" / "import.md").read_text()
+    (shown,) = re.findall(r"\$ teho report \S+\n(.*?)\n```", page, re.DOTALL)
+    # `teho report` adds when the run began, and hides nothing of the table.
+    table = shown[shown.index("GPUs  Node") :]
+    action = shown[shown.index("  → ") : shown.index("\n\nGPUs")]
+    assert action in text
+    assert [line.split() for line in table.splitlines()[3:]] == [
+        line.split() for line in text[text.index("GPUs  Node") :].splitlines()[3:7]
+    ]

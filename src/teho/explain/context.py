@@ -97,12 +97,6 @@ class RuleContext:
         return [place for node in self.summary.nodes for place in gpus_of(node)]
 
     @property
-    def has_own_gpus(self) -> bool:
-        """Whether all GPUs are those of the job. An imported log may have GPUs of other jobs."""
-        run = self.run
-        return run.imported is None or all(node.allocation.job_id for node in run.nodes)
-
-    @property
     def scheduler(self) -> str | None:
         """Such as `slurm`; None if the run was not in a job."""
         given = (node.allocation.scheduler for node in self.run.nodes)

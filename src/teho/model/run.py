@@ -261,6 +261,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return min((limit_s for limit_s in limits if limit_s and limit_s > 0), default=None)
 
     @property
+    def may_have_other_gpus(self) -> bool:
+        """Whether it may have GPUs of other jobs: a log of a node that does not name its job."""
+        return self.imported is not None and not all(node.allocation.job_id for node in self.nodes)
+
+    @property
     def has_tasks(self) -> bool:
         """Whether its end is computed from the ends of several tasks."""
         return self.step is not None and self.step.task_count > 1

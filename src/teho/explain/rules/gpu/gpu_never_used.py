@@ -49,7 +49,6 @@ def judge(context: RuleContext) -> Findings:
     ]
     if unused:
         gpus = [gpu for gpu, _ in unused]
-        may_be_of_others = len(gpus) < len(context.gpus) and not context.has_own_gpus
         yield context.finding(
             Severity.CRITICAL,
             f"{name_all(gpus)} {'was' if len(gpus) == 1 else 'were'} never used.",
@@ -57,12 +56,11 @@ def judge(context: RuleContext) -> Findings:
             judged_by=["busy_max_percent"],
             action=_action(context, gpus),
             subjects=gpus,
-            certainty=Certainty.POSSIBLE if may_be_of_others else None,
         )
 
 
 def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
-    if not context.has_own_gpus:
+    if context.run.may_have_other_gpus:
         return _of_log(context)
     keys = {gpu.key for gpu in unused}
     used = [gpu for gpu in context.gpus if gpu.key not in keys]
