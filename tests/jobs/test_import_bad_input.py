@@ -24,6 +24,7 @@ from teho.jobs.moments import moment_of
 from teho.jobs.positions import positions_by_time
 from teho.jobs.writers import writer_count
 from teho.model.missing import Missing, Reason
+from teho.store.pack import seal
 
 HEAD = "timestamp, index, utilization.gpu [%], power.draw [W]"
 
@@ -75,6 +76,36 @@ def test_the_same_log_twice_counts_once(tmp_path: Path) -> None:
     directory = only(csv(tmp_path, *lines, *lines))
     assert len(rows(directory, "gpu-0")) == 20
     assert "20 rows of gpu.csv are in the file twice, and counted once." in notes(directory)
+
+
+def test_the_same_import_is_made_once(tmp_path: Path, home: Path) -> None:
+    path = csv(tmp_path, HEAD, *(row(second) for second in range(5)), row(59), row(58))
+    first = imported(path)
+    assert imported(path) == first
+    assert imported(path, name="other") != first
+    path.write_text(path.read_text() + row(57) + "\n")
+    assert imported(path) != first
+    assert len(list((home / "runs").iterdir())) == 3
+
+
+def test_if_one_of_two_recordings_fails_none_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    later = "2026/11/18 15:00:{:02d}.000, 0, 50 %, 300.00 W"
+    lines = [row(second) for second in range(5)] + [later.format(second) for second in range(5)]
+    calls: list[object] = []
+
+    def seal_once(run: Path, node: str) -> bool:
+        calls.append(run)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        return seal(run, node)
+
+    monkeypatch.setattr("teho.jobs.make_recording.seal", seal_once)
+    with pytest.raises(OSError, match="No space"):
+        imported(csv(tmp_path, HEAD, *lines))
+    assert len(calls) == 2
+    assert list((home / "runs").iterdir()) == []
 
 
 def test_rows_out_of_order(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ class Source(NamedTuple):
     """Time of the last change of the file, in s since 1970."""
     columns: tuple[str, ...] = ()
     """Names of the columns, for a file without a line of names."""
+    digest: str = ""
+    """SHA-256 of the file."""
     gpu_count: int | None = None
     """Number of GPUs whose rows follow each other in turn, for a file that does not name them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from teho.model.metric import METRICS, METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, Absence, End, Import, Node, Run
 from teho.observe.sampler import SignalSampler
-from teho.store.index import remove_run
+from teho.store.index import list_runs, remove_run
 from teho.store.journal import Journal, Row
 from teho.store.layout import (
     create_run_directory,
@@ -69,12 +70,14 @@ class _Facts(NamedTuple):
     """Time between the values of which the only sample is the mean."""
     means: tuple[str, ...] = ()
     """Metrics of which the logs have only one mean for the whole run."""
+    digest: str = ""
 
 
 def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: Path) -> list[Path]:
     """Write one recording for each run in the logs, and return their directories.
 
-    Samples of several files are one run if they overlap in time. A long gap separates two runs.
+    Samples of several files are one run if they overlap in time. A long gap separates two runs. If
+    the same files were imported before in the same way, their recordings are returned.
 
     Args:
         logs: the files and their content.
@@ -91,8 +94,11 @@ def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: 
             "a summary as the only file",
             "import the summary and the logs one after the other",
         )
+    digest = _digest(logs, wish)
+    if before := [path for path, run in list_runs(home) if run and _is_from(run, digest)]:
+        return before
     first = logs[0][1]
-    facts = _Facts({}, {}, *_origin(logs), {}, {}, first.sampled_every_s, first.means)
+    facts = _Facts({}, {}, *_origin(logs), {}, {}, first.sampled_every_s, first.means, digest)
     samples = [sample for source, log in logs for sample in _taken(source, log, wish, facts)]
     samples.sort(key=lambda sample: sample.at_s or 0.0)
     nodes = node_rounds(samples)
@@ -100,7 +106,24 @@ def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: 
         nodes = [node._replace(period_s=first.covers_s) for node in nodes]
     is_whole = any(log.is_whole for _, log in logs)
     runs = separate_runs(nodes, is_whole=is_whole)
-    return [_write(nodes, facts, wish, home) for nodes in runs]
+    written: list[Path] = []
+    try:
+        written.extend(_write(nodes, facts, wish, home) for nodes in runs)
+    except BaseException:
+        for directory in written:
+            remove_run(directory)
+        raise
+    return written
+
+
+def _digest(logs: Sequence[tuple[Source, Log]], wish: ImportWish) -> str:
+    """Return what is the same only for the same files, options and version of Teho."""
+    parts = [(source.digest, source.columns, source.gpu_count, log.tool) for source, log in logs]
+    return sha256(repr((__version__, parts, wish)).encode()).hexdigest()
+
+
+def _is_from(run: Run, digest: str) -> bool:
+    return run.imported is not None and run.imported.digest == digest
 
 
 def _taken(source: Source, log: Log, wish: ImportWish, facts: _Facts) -> list[Sample]:
@@ -226,6 +249,7 @@ def _write(nodes: Sequence[NodeRounds], facts: _Facts, wish: ImportWish, home: P
             files=facts.files,
             means=facts.means,
             at=datetime.now(timezone.utc),
+            digest=facts.digest,
         ),
     )
     directory = create_run_directory(home, run.id, msgspec.json.encode(run))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from hashlib import sha256
 from pathlib import Path
 
 from teho.errors import InputError
@@ -26,6 +27,7 @@ def read_source(path: Path) -> Source:
     try:
         content = path.read_bytes()
         changed_s = path.stat().st_mtime
+        digest = sha256(content).hexdigest()
         if content.startswith(_GZIP):
             content = _unpacked(path, content)
     except OSError as error:
@@ -34,7 +36,7 @@ def read_source(path: Path) -> Source:
         ) from error
     charset = "utf-16" if content.startswith(_UTF_16) else "utf-8"
     text = content.removeprefix(_UTF_8).decode(charset, errors="replace")
-    return Source(path, text, changed_s)
+    return Source(path, text, changed_s, digest=digest)
 
 
 def _unpacked(path: Path, content: bytes) -> bytes:

@@ -181,6 +181,8 @@ class Import(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Metrics of which the logs have only one mean for the whole run."""
     at: _Time
     """UTC time of the import."""
+    digest: str = ""
+    """SHA-256 of the logs and of the user's options: the same import is not made twice."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
