@@ -350,6 +350,13 @@ def test_times(text: str, at_s: float) -> None:
     assert moment.at_s == pytest.approx(at_s, abs=1e-5)
 
 
+def test_a_line_with_only_a_clock_is_no_time_of_rows(tmp_path: Path) -> None:
+    lines = [HEAD, row(0), "10:00:00", "12:30:00 GPU DONE", row(1)]
+    directory = only(csv(tmp_path, *lines))
+    assert column(directory, "gpu-0", "gpu_busy_percent") == [50, 50]
+    assert "2 lines of gpu.csv are not from nvidia-smi" in notes(directory)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "12", "2026", "Epoch 3", "0, 3", "Step 10:00", "2026/13/45 10:00:00", "10:00:00 done"],

@@ -9,6 +9,7 @@ from typing import NamedTuple, Union
 
 import msgspec
 
+from teho.jobs.moments import moment_of
 from teho.model.missing import Missing
 
 __all__ = ["NODE", "GpuFacts", "Log", "NodeFacts", "Sample", "Source", "Value"]
@@ -143,6 +144,18 @@ class Log(msgspec.Struct, kw_only=True):
     other value of them."""
     is_whole: bool = False
     """Whether the file is about one job, so that a gap in it does not begin another run."""
+
+    def time_above(self, line: str) -> float | None:
+        """Return the time in a line such as the output of `date`; None if it is another line.
+
+        The rows below this line were taken at this time.
+        """
+        moment = moment_of(line)
+        if moment is None or not moment.has_date:
+            return None
+        self.has_times_of_blocks = True
+        self.has_local_times |= not moment.has_zone
+        return moment.at_s
 
     def gpu(self, node: str, key: str) -> GpuFacts:
         """Return the facts of a GPU, to be completed."""

@@ -62,7 +62,7 @@ def _of_words(text: str) -> Moment | None:
     """Read the output of `date`, whose order depends on the language settings."""
     year = month = day = 0
     clock: tuple[str, str, str] | None = None
-    half = zone = ""
+    half = zone = other = ""
     for word in text.replace(",", " ").split():
         small = word.lower()
         if match := _CLOCK.fullmatch(word):
@@ -77,7 +77,9 @@ def _of_words(text: str) -> Moment | None:
             half = small
         elif word in _HOURS or _OFFSET.fullmatch(word):
             zone = word
-        elif small not in _DAYS and not (word.isupper() and len(word) in {3, 4}):
+        elif word.isupper() and len(word) in {3, 4} and not other:
+            other = word  # a time zone whose hours are not known
+        elif small not in _DAYS:
             return None
     if clock is None:
         return None

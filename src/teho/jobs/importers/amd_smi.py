@@ -77,9 +77,8 @@ class AmdSmi(Importer):
                 names = head
             elif names and (row := _row(piece.line, names)):
                 _add(row, since, log)
-            elif moment := moment_of(piece.line):
-                since, log.has_times_of_blocks = moment.at_s, True
-                log.has_local_times |= not moment.has_zone
+            elif (at_s := log.time_above(piece.line)) is not None:
+                since = at_s
             else:
                 log.skipped_lines += 1
         for name in names:

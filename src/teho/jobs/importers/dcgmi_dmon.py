@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from teho.jobs.cells import Metrics, values_of, whole_of
 from teho.jobs.importer import Importer
 from teho.jobs.log import Log, Sample, Source
-from teho.jobs.moments import moment_of
 
 __all__ = ["IMPORTER"]
 
@@ -71,9 +70,8 @@ class DcgmiDmon(Importer):
                 continue
             if names and (sample := _sample(names, words, since, log)):
                 log.samples.append(sample)
-            elif moment := moment_of(line):
-                since, log.has_times_of_blocks = moment.at_s, True
-                log.has_local_times |= not moment.has_zone
+            elif (at_s := log.time_above(line)) is not None:
+                since = at_s
             else:
                 log.skipped_lines += 1
         for name in names:

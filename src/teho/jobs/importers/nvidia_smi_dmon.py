@@ -65,9 +65,8 @@ class NvidiaSmiDmon(Importer):
                 continue
             if names and (sample := _sample(names, _SPLIT.split(line.strip()), since, log)):
                 log.samples.append(sample)
-            elif moment := moment_of(line):
-                since, log.has_times_of_blocks = moment.at_s, True
-                log.has_local_times |= not moment.has_zone
+            elif (at_s := log.time_above(line)) is not None:
+                since = at_s
             else:
                 log.skipped_lines += 1
         for name in names:

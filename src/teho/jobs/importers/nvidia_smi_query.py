@@ -103,9 +103,8 @@ class NvidiaSmiQuery(Importer):
                     facts = _facts(dict(zip(columns.names, row, strict=True)))
                     keyless.append(_Keyless(len(log.samples), facts))
                 log.samples.append(sample)
-            elif moment := moment_of(line):
-                since = moment.at_s
-                log.has_local_times |= not moment.has_zone
+            elif (at_s := log.time_above(line)) is not None:
+                since = at_s
             else:
                 log.skipped_lines += 1
         if columns is None:
@@ -114,7 +113,7 @@ class NvidiaSmiQuery(Importer):
                 "the output of nvidia-smi without `noheader`",
                 "add `--columns` with the list after --query-gpu=",
             )
-        log.has_times_of_blocks = since is not None and not _TIMES & set(columns.names)
+        log.has_times_of_blocks &= _TIMES.isdisjoint(columns.names)
         _name_gpus(log, keyless, source)
         for name in columns.names:
             if not _is_used(name):

@@ -13,7 +13,6 @@ from teho.jobs.cells import Metrics, csv_cells, values_of, whole_of
 from teho.jobs.importer import Importer
 from teho.jobs.json_stream import pieces_of
 from teho.jobs.log import Log, Sample, Source
-from teho.jobs.moments import moment_of
 
 __all__ = ["IMPORTER"]
 
@@ -67,9 +66,8 @@ class RocmSmi(Importer):
                 names = head
             elif names and (row := _row(piece.line, names)):
                 _add(row.pop("device"), row, since, log)
-            elif moment := moment_of(piece.line):
-                since, log.has_times_of_blocks = moment.at_s, True
-                log.has_local_times |= not moment.has_zone
+            elif (at_s := log.time_above(piece.line)) is not None:
+                since = at_s
             else:
                 log.skipped_lines += 1
         return log
