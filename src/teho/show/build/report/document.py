@@ -314,8 +314,9 @@ def _memory(summary: Summary) -> tuple[Figure, Figure]:
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
     nodes = [node for node in summary.nodes if not isinstance(node.memory_peak_bytes, Missing)]
     if not nodes:
-        first = summary.nodes[0] if summary.nodes else None
-        return nothing, first.memory_limit_bytes if first else nothing
+        if not summary.nodes:
+            return nothing, nothing
+        return summary.nodes[0].memory_peak_bytes, summary.nodes[0].memory_limit_bytes
     fullest = max(nodes, key=_share_of_memory)
     return fullest.memory_peak_bytes, fullest.memory_limit_bytes
 
