@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import subprocess
 import time
 from collections.abc import Iterator
@@ -269,6 +270,12 @@ def test_a_summary_is_not_mixed_with_samples(tmp_path: Path) -> None:
         imported(path, LOGS / "jobstats.json")
 
 
+def test_given_columns_need_a_known_one(tmp_path: Path) -> None:
+    path = written(tmp_path, "log", "1, 2\n")
+    with pytest.raises(InputError, match="--columns a,b: no column that Teho uses"):
+        imported(path, columns="a,b")
+
+
 def test_a_given_host_is_not_given_to_several(tmp_path: Path) -> None:
     lines = [f"{host}, {row(second)}" for second in range(3) for host in ("g1", "g2")]
     path = csv(tmp_path, f"hostname, {HEAD}", *lines)
@@ -326,6 +333,30 @@ def test_any_text_is_read_or_refused(beginning: str, parts: list[str], separator
         with contextlib.suppress(InputError):
             if importer.recognises(source):
                 importer.read(source)
+
+
+NAMES = st.sampled_from(
+    ["data", "result", "resultType", "metric", "values", "timestamps", "__name__", "gpu", "card0",
+     "GPU use (%)", "usage", "gfx_activity", "value", "gpu_data", "timestamp", "_timestamp",
+     "system.gpu.0.gpu", "nodes", "total_time", "status"]
+)  # fmt: skip
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.floats(), st.integers(0, 2 * 10**9),
+    st.sampled_from(["matrix", "DCGM_FI_DEV_GPU_UTIL", "0", "7 %", "error", "GPU-1"]),
+)  # fmt: skip
+NESTED = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(NAMES, NESTED, max_size=5))
+def test_any_json_is_read_or_refused(value: dict[str, object]) -> None:
+    source = Source(Path("log"), json.dumps(value), 0.0)
+    for importer in importers().values():
+        with contextlib.suppress(InputError):
+            importer.read(source)
 
 
 @pytest.mark.parametrize(

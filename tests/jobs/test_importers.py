@@ -293,6 +293,27 @@ def test_prometheus_of_omnistat() -> None:
     assert column(directory, "gpu-0", "gpu_memory_used_bytes") == [34351349760] * 4
 
 
+def test_export_of_victoriametrics(tmp_path: Path) -> None:
+    lines = [
+        {
+            "metric": {"__name__": name, "instance": "g1:9400", "gpu": "0"},
+            "values": values,
+            "timestamps": [1795000000000, 1795000030000, 1795000060250],
+        }
+        for name, values in (
+            ("DCGM_FI_DEV_GPU_UTIL", [5, 97, 99]),
+            ("DCGM_FI_DEV_POWER_USAGE", [60.5, 310.25, None]),
+        )
+    ]
+    text = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
+    directory = only(written(tmp_path, "export.jsonl", text))
+    assert column(directory, "gpu-0", "gpu_busy_percent") == [5, 97, 99]
+    assert column(directory, "gpu-0", "gpu_power_w") == pytest.approx([60.5, 310.2, None], abs=0.06)
+    end = run_of(directory).end
+    assert end is not None
+    assert end.at.timestamp() == 1795000060.25
+
+
 def test_counter_of_a_core_that_ends_or_is_reset(tmp_path: Path) -> None:
     def series(core: str, *values: tuple[int, float]) -> str:
         pairs = ", ".join(f'[{at}, "{value * 1e9}"]' for at, value in values)

@@ -9,6 +9,7 @@ import click
 
 from teho.cli import say
 from teho.cli.declare import option, plain_command
+from teho.errors import InputError
 
 if TYPE_CHECKING:
     from teho.jobs.log import Source
@@ -71,10 +72,13 @@ def command(
     from teho.jobs.read_source import read_source
     from teho.units import parse_duration
 
+    every_s = parse_duration(every, "--every") if every else None
+    if every_s is not None and every_s <= 0:
+        raise InputError(f"--every {every}", "more than 0 s")
     wish = ImportWish(
         name=masked_text(name or ""),
         host=host or "",
-        every_s=parse_duration(every) if every else None,
+        every_s=every_s,
     )
     names = tuple(columns.split(",")) if columns else ()
 

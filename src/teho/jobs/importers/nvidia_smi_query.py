@@ -89,6 +89,11 @@ class NvidiaSmiQuery(Importer):
         """Read all rows; lines of other programs are counted."""
         log = Log(tool=_TOOL)
         columns = _given(source.columns)
+        if columns and not columns.measured:
+            raise InputError(
+                f"--columns {','.join(source.columns)}: no column that Teho uses",
+                "the list after --query-gpu=, such as timestamp,index,utilization.gpu",
+            )
         keyless: list[_Keyless] = []
         since: float | None = None
         for line in source.lines():

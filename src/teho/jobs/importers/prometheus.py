@@ -1,4 +1,6 @@
-"""Answers of Prometheus to `/api/v1/query_range`, as JSON, of the exporters that clusters have.
+"""Answers of Prometheus to `/api/v1/query_range`, of the exporters that clusters have.
+
+The lines of `/api/v1/export` of VictoriaMetrics are also read: they have the times in ms.
 
 Sources of the names: dcgm-exporter (NVIDIA), `docs/metrics.md` of omnistat (AMD), Jobstats' GPU and
 cgroup exporters (Princeton), slurm-job-exporter (Alliance), and `teho export --to openmetrics`.
@@ -113,7 +115,8 @@ class Prometheus(Importer):
     def recognises(self, source: Source) -> bool:
         """Return whether the file begins like an answer of the HTTP API."""
         begin = source.text[:2_000]
-        return '"resultType"' in begin and '"data"' in begin
+        is_export = begin.startswith('{"metric":') and '"timestamps"' in source.text
+        return is_export or ('"resultType"' in begin and '"data"' in begin)
 
     def read(self, source: Source) -> Log:
         """Read all series that Teho knows.
@@ -125,7 +128,14 @@ class Prometheus(Importer):
         log = Log(tool=_TOOL, is_whole=True)
         found: dict[tuple[str, str, float], dict[str, Value]] = {}
         totals: dict[tuple[str, str], float] = {}
-        every = list(_series(source, log))
+        try:
+            every = list(_series(source, log))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{source.path} is not what Prometheus answers: {error}",
+                "the JSON of /api/v1/query_range",
+                "repeat the query",
+            ) from error
         jobs = {job for one in every if _is_of_job(one) and (job := one.first(_JOBS))}
         if len(jobs) > 1:
             raise InputError(
@@ -160,6 +170,11 @@ def _series(source: Source, log: Log) -> Iterator[_Series]:
         if not isinstance(piece.value, dict):
             log.skipped_lines += 1
             continue
+        if "timestamps" in piece.value:
+            times_s = [at_ms / 1000 for at_ms in piece.value["timestamps"]]
+            pairs = zip(times_s, piece.value.get("values", []), strict=False)
+            yield _Series(_labels(piece.value), list(_pairs(pairs)))
+            continue
         if piece.value.get("status") == "error":
             raise InputError(
                 f"{source.path} has an error of Prometheus: {piece.value.get('error', '')}",
@@ -174,8 +189,11 @@ def _series(source: Source, log: Log) -> Iterator[_Series]:
                 "ask with start, end and step",
             )
         for one in data.get("result", []):
-            labels = {str(name): str(label) for name, label in one.get("metric", {}).items()}
-            yield _Series(labels, list(_pairs(one.get("values", []))))
+            yield _Series(_labels(one), list(_pairs(one.get("values", []))))
+
+
+def _labels(one: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name): str(label) for name, label in one.get("metric", {}).items()}
 
 
 def _pairs(values: Any) -> Iterator[tuple[float, float]]:
