@@ -15,7 +15,10 @@ import teho.jobs.importers
 from teho.errors import InputError
 from teho.jobs.log import Log, Source
 
-__all__ = ["Importer", "importer_for", "importers"]
+__all__ = ["LINES_BEFORE", "Importer", "importer_for", "importers"]
+
+LINES_BEFORE = 200
+"""Number of lines in which a format is looked for: a batch job may print many before its log."""
 
 
 class Importer:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from teho.jobs.cells import Metrics, csv_cells, values_of, whole_of
-from teho.jobs.importer import Importer
+from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.json_stream import pieces_of
 from teho.jobs.log import Log, Sample, Source
 from teho.jobs.moments import moment_of
@@ -48,7 +48,6 @@ _PATHS = {
 }
 """Column of the CSV -> the place of the same value in the JSON."""
 _GPU, _TIME, _TOTAL = "gpu", "timestamp", "total_vram"
-_LINES_BEFORE = 200
 
 
 class AmdSmi(Importer):
@@ -60,8 +59,8 @@ class AmdSmi(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether the file has the values of a GPU."""
-        begin = "\n".join(source.lines(_LINES_BEFORE))
-        is_csv = any(_head(line) for line in source.lines(_LINES_BEFORE))
+        begin = "\n".join(source.lines(LINES_BEFORE))
+        is_csv = any(_head(line) for line in source.lines(LINES_BEFORE))
         return is_csv or ('"gpu"' in begin and any(f'"{name}"' in begin for name in _METRICS))
 
     def read(self, source: Source) -> Log:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from teho.jobs.cells import Metrics, values_of, whole_of
-from teho.jobs.importer import Importer
+from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.log import Log, Sample, Source
 
 __all__ = ["IMPORTER"]
@@ -54,7 +54,7 @@ class DcgmiDmon(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether a line has the names of fields."""
-        return any(_names(line) for line in source.lines(_LINES_BEFORE))
+        return any(_names(line) for line in source.lines(LINES_BEFORE))
 
     def read(self, source: Source) -> Log:
         """Read the rows of whole GPUs; rows of other entities are counted as skipped."""
@@ -78,9 +78,6 @@ class DcgmiDmon(Importer):
             if name not in {*_METRICS, _TOTAL, _LIMIT}:
                 log.unused.setdefault(name)
         return log
-
-
-_LINES_BEFORE = 200
 
 
 def _names(line: str) -> list[str]:

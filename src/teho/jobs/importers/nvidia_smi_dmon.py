@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from teho.jobs.cells import Metrics, values_of
-from teho.jobs.importer import Importer
+from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.log import Log, Sample, Source
 from teho.jobs.moments import moment_of
 
@@ -49,7 +49,7 @@ class NvidiaSmiDmon(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether a line has the names of dmon's columns."""
-        return any(_names(line) for line in source.lines(_LINES_BEFORE))
+        return any(_names(line) for line in source.lines(LINES_BEFORE))
 
     def read(self, source: Source) -> Log:
         """Read all rows. The names and units are repeated every few rows."""
@@ -73,10 +73,6 @@ class NvidiaSmiDmon(Importer):
             if name not in {*_METRICS, _GPU, _DATE, _TIME}:
                 log.unused.setdefault(name)
         return log
-
-
-_LINES_BEFORE = 200
-"""A batch job may print this many lines before dmon begins."""
 
 
 def _names(line: str) -> list[str]:

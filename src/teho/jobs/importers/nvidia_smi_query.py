@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from teho.errors import InputError
 from teho.jobs.cells import UNITS, Metrics, csv_cells, missing_of, number_of, whole_of
-from teho.jobs.importer import Importer
+from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.log import GpuFacts, Log, Sample, Source, Value
 from teho.jobs.moments import moment_of
 from teho.jobs.positions import positions_by_time
@@ -83,7 +83,7 @@ class NvidiaSmiQuery(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether a line has names of columns, or the user gave them."""
-        return bool(source.columns) or any(map(_columns_of, source.lines(_LINES_BEFORE)))
+        return bool(source.columns) or any(map(_columns_of, source.lines(LINES_BEFORE)))
 
     def read(self, source: Source) -> Log:
         """Read all rows; lines of other programs are counted."""
@@ -124,10 +124,6 @@ class NvidiaSmiQuery(Importer):
             if not _is_used(name):
                 log.unused.setdefault(name)
         return log
-
-
-_LINES_BEFORE = 200
-"""A batch job may print this many lines before nvidia-smi begins."""
 
 
 def _columns_of(line: str) -> _Columns | None:

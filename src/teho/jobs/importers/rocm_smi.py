@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from teho.jobs.cells import Metrics, csv_cells, values_of, whole_of
-from teho.jobs.importer import Importer
+from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.json_stream import pieces_of
 from teho.jobs.log import Log, Sample, Source
 
@@ -35,7 +35,6 @@ _TOTAL, _LIMIT = "VRAM Total Memory (B)", "Max Graphics Package Power (W)"
 _UUID, _BUS, _CHIP = "Unique ID", "PCI Bus", "GFX Version"
 _FACTS = frozenset({*_NAMES, _TOTAL, _LIMIT, _UUID, _BUS, _CHIP})
 _CARD = re.compile(r"card(\d+)")
-_LINES_BEFORE = 200
 
 
 class RocmSmi(Importer):
@@ -47,8 +46,8 @@ class RocmSmi(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether the file has values of a card."""
-        begin = "\n".join(source.lines(_LINES_BEFORE))
-        is_csv = any(_head(line) for line in source.lines(_LINES_BEFORE))
+        begin = "\n".join(source.lines(LINES_BEFORE))
+        is_csv = any(_head(line) for line in source.lines(LINES_BEFORE))
         return is_csv or ('"card' in begin and any(f'"{name}"' in begin for name in _METRICS))
 
     def read(self, source: Source) -> Log:

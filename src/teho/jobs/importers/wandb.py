@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from teho.jobs.cells import Metrics, csv_cells, values_of
-from teho.jobs.importer import Importer
+from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.json_stream import pieces_of
 from teho.jobs.log import Log, Sample, Source
 from teho.jobs.moments import moment_of
@@ -36,7 +36,6 @@ _OF_AMD = frozenset({"memoryReadWriteActivity", "memoryOverDrive"})
 _LIMIT = "enforcedPowerLimitWatts"
 _NAME = re.compile(r"(?:system[./])?gpu\.(\d+)\.(\w+)")
 _TIME = "_timestamp"
-_LINES_BEFORE = 20
 
 
 class Wandb(Importer):
@@ -50,7 +49,7 @@ class Wandb(Importer):
         """Return whether a line has a time and the metrics of a GPU."""
         return any(
             _TIME in line and re.search(r"(?:system[./])gpu\.\d+\.", line)
-            for line in source.lines(_LINES_BEFORE)
+            for line in source.lines(LINES_BEFORE)
         )
 
     def read(self, source: Source) -> Log:
