@@ -30,6 +30,7 @@ NAMES = (
     "feed",
     "disk",
     "big_report",
+    "logs",
 )
 
 _HEADS = ("What", "Unit", "Teho", "Other tool", "Ratio", "Budget", "Budget kept")

@@ -26,6 +26,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("feed", "in memory, batch 512, an epoch"),
         ("disk", "bytes per measured value"),
         ("big_report", "`teho report --format html`, peak memory"),
+        ("logs", "`teho export --to parquet` of 2 nodes, 0.02 days, peak memory"),
     ],
 )
 @pytest.mark.usefixtures("nvml_library")  # the benchmarks compile it too

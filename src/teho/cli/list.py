@@ -197,15 +197,20 @@ def _cells(row: dict[str, Any], run: Run | None, verdict: str) -> list[str]:
         row["id"],
         run.started_at.astimezone().strftime("%Y-%m-%d %H:%M"),
         "" if row["elapsed_s"] is None else format_duration(row["elapsed_s"]),
-        _ending(row, run.end),
+        "imported" if run.imported else _ending(row, run.end),
         # 1 is the usual number, and not shown.
         *(str(row[key]) if row[key] > 1 else "" for key in ("nodes", "tasks")),
         str(row["gpus"] or ""),
         verdict,
         row["host"],
         row["user"],
-        shlex.join(run.command).replace("\n", " "),
+        _log(run) if run.imported else shlex.join(run.command).replace("\n", " "),
     ]
+
+
+def _log(run: Run) -> str:
+    """Return the logs from which a run was imported."""
+    return f"({', '.join(run.imported.files)})" if run.imported else ""
 
 
 def _is_shown(head: str, cells: list[str]) -> bool:

@@ -12,7 +12,7 @@ import click
 
 from teho.cli import say
 from teho.cli.complete import complete_run
-from teho.cli.declare import plain_command
+from teho.cli.declare import flag, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.owner import owner_of
 from teho.errors import InputError, SchedulerError
@@ -32,11 +32,17 @@ __all__ = ["command"]
   teho report last --why
   teho report 20261120-1019 --format json | jq .verdict
   teho report --format seff
+  teho report --write-js1
   teho report 4711""")
 @click.argument("run", default="last", shell_complete=complete_run)
 @click.argument("others", metavar="", nargs=-1)
+@flag(
+    "--write-js1",
+    "Print only the summary that Jobstats stores in Slurm's AdminComment.",
+    into="is_js1",
+)
 @output_options("seff")
-def command(run: str, others: tuple[str, ...], output: Output) -> None:
+def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> None:
     """Report on RUN.
 
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
@@ -58,6 +64,12 @@ def command(run: str, others: tuple[str, ...], output: Output) -> None:
         )
     gc.disable()  # a report of many nodes has millions of objects, and all of them are needed
     loaded = LoadedRun.open(run)
+    if is_js1:
+        from teho.jobs.js1 import encode_js1
+        from teho.show.text.js1 import js1_of
+
+        output.write(f"{encode_js1(js1_of(loaded.summary))}\n")
+        return
     report = loaded.view_with(plots=output.form in {"html", "json"})
     report = _with_origin(loaded, report, is_text=output.form == "text")
     if run in _job_ids(loaded.run):
@@ -85,11 +97,12 @@ def _with_origin(loaded: LoadedRun, report: Report, *, is_text: bool) -> Report:
 
     from teho.model.document import Fact
 
-    owner = owner_of(loaded.directory)
+    # Who imported a log need not be who ran the program.
+    owner = "" if loaded.run.imported else owner_of(loaded.directory)
     began = loaded.run.started_at.astimezone().strftime("%Y-%m-%d %H:%M %Z")
     facts = (
         Fact("began", "Began", began),
-        Fact("host", "Host", loaded.run.host),
+        Fact("host", "Host", loaded.run.host or None),
         Fact(
             "user", "User", owner or None, aside=is_text and owner == owner_of(Path("/proc/self"))
         ),

@@ -60,6 +60,8 @@ def judge(context: RuleContext) -> Findings:
 
 
 def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
+    if context.run.may_have_other_gpus:
+        return _of_log(context)
     keys = {gpu.key for gpu in unused}
     used = [gpu for gpu in context.gpus if gpu.key not in keys]
     if not used:
@@ -76,4 +78,13 @@ def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
     return (
         f"Leave out the unused GPUs: {fewer}. Or use all GPUs, with one process per "
         f"GPU: {each} and DistributedDataParallel."
+    )
+
+
+def _of_log(context: RuleContext) -> str:
+    several = " If the GPU was not part of your job, ignore this." if len(context.gpus) > 1 else ""
+    return (
+        "Check whether the program finds the GPU: "
+        '`python -c "import torch; print(torch.cuda.device_count())"`. Then request only as many '
+        f"GPUs as the program uses.{several}"
     )

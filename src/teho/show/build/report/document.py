@@ -10,6 +10,7 @@ import msgspec
 from teho.config.electricity import Electricity
 from teho.explain.good_use import good_use, main_loss
 from teho.explain.pace import recent_pace
+from teho.explain.places import known_part
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
@@ -21,7 +22,7 @@ from teho.model.document import Fact, Item, Listing, Report, Table, VerdictSever
 from teho.model.finding import Abstention, Certainty, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
-from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.model.summary import Figure, NodeSummary, Summary
 from teho.model.watched import WatchedProcess
 from teho.observe.uninstrumented import is_about_probe
 from teho.show.build.report.activity import activity_facts
@@ -224,6 +225,9 @@ def _use(summary: Summary) -> str | None:
 def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity) -> Iterable[Fact]:
     yield Fact("elapsed_s", "Time", summary.elapsed_s, "s")
     yield Fact("ended", "Ended", _ending(run, state))
+    if run.imported:
+        tools = " and ".join(run.imported.tools)
+        yield Fact("imported", "Log", f"{tools}, {listed(run.imported.files)}")
     yield from _job_facts(run)
     cores = sum(node.cores for node in summary.nodes)
     nodes = node_count(run)
@@ -279,7 +283,7 @@ def _gpu_facts(
     run: Run, state: RunState, summary: Summary, electricity: Electricity
 ) -> Iterable[Fact]:
     gpus = summary.gpus
-    seen = sum(isinstance(gpu.stats.get("gpu_busy_percent"), Stat) for gpu in gpus)
+    seen = sum(known_part(gpu.stats.get("gpu_busy_percent"), "mean") is not None for gpu in gpus)
     note = f"{seen} of {len(gpus)} GPUs" if 0 < seen < len(gpus) else ""
     yield Fact("gpu_busy_percent", "GPU busy", mean_of(gpus, "gpu_busy_percent"), "%", note)
     yield from activity_facts(summary)
@@ -325,8 +329,9 @@ def _memory(summary: Summary) -> tuple[Figure, Figure]:
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
     nodes = [node for node in summary.nodes if not isinstance(node.memory_peak_bytes, Missing)]
     if not nodes:
-        first = summary.nodes[0] if summary.nodes else None
-        return nothing, first.memory_limit_bytes if first else nothing
+        if not summary.nodes:
+            return nothing, nothing
+        return summary.nodes[0].memory_peak_bytes, summary.nodes[0].memory_limit_bytes
     fullest = max(nodes, key=_share_of_memory)
     return fullest.memory_peak_bytes, fullest.memory_limit_bytes
 
