@@ -1,0 +1,185 @@
+"""`teho profile -- COMMAND` and `teho profile RUN`: record steps, then explain their traces."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from teho.cli import say
+from teho.cli.output import Output
+from teho.cli.progress import StatusLine
+from teho.errors import InputError, TehoError
+from teho.model.profiling import ACCEPTED
+from teho.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import IO
+
+    from teho.model.profiling import ProfilerPlan
+    from teho.model.run import Run
+    from teho.model.watched import WatchedProcess
+    from teho.observe.recording import Recording
+
+__all__ = ["profile_command", "profile_running", "show_recorded"]
+
+_POLL_S = 0.5
+_ANSWER_S = 45.0
+"""Time for the recorders and the probes to see a plan, and for the first note to come back: each
+recorder writes every 10 s."""
+
+
+def profile_command(
+    argv: tuple[str, ...], plan: ProfilerPlan, output: Output, to: Path | None
+) -> None:
+    """Run a program, record the steps of the plan, and explain them; end like the program.
+
+    Args:
+        argv: the program.
+        plan: what to record.
+        output: for the explanation; it goes to stderr, because stdout is the program's.
+        to: where to copy the traces.
+    """
+    from teho.cli.run import Manner, run_program
+    from teho.config.settings import load_settings
+    from teho.observe.wanted import Wanted
+
+    settings = load_settings()
+
+    def show(recording: Recording, run: Run) -> None:
+        try:
+            show_recorded(recording.directory, plan, output, to, stream=sys.stderr)
+        except TehoError as error:
+            say(str(error))
+        say(f"`teho report {run.id}` reports on the whole run")
+
+    manner = Manner(
+        probe=True, alone=False, keep=False, window_s=None, limit_s=None, watch=None,
+        variables={"TEHO_PROFILE": msgspec.json.encode(plan).decode()}, show=show,
+    )  # fmt: skip
+    wanted = Wanted(settings, argv, "", {}, settings.period_s)
+    run_program(wanted, "short", manner, quiet=False)
+
+
+def show_recorded(
+    directory: Path,
+    plan: ProfilerPlan | None,
+    output: Output,
+    to: Path | None,
+    *,
+    stream: IO[str] | None = None,
+) -> None:
+    """Explain the traces of a plan.
+
+    Args:
+        directory: the recording.
+        plan: the plan; None: the newest one with a trace.
+        output: for the explanation.
+        to: where to copy the traces.
+        stream: of the explanation; None: standard output.
+
+    Raises:
+        TehoError: there is no trace, or it cannot be read.
+    """
+    from teho.profile.recorded import obstacle_of, partly_words, uses_of
+    from teho.profile.summary import read_traces
+    from teho.show.build.profile import profile_document
+    from teho.store.probe import watched_processes
+    from teho.store.traces import newest_traces, traces_of_plan
+
+    processes = watched_processes(directory, [])
+    paths = traces_of_plan(directory, plan.id) if plan else newest_traces(directory)
+    if not paths:
+        if plan is None:
+            raise InputError(
+                f"the run {directory.name} has ended, and has no trace",
+                next_step="`teho profile --steps 20:25 -- COMMAND` records one",
+            )
+        raise obstacle_of(plan, processes).error()
+    profiled = read_traces(paths)
+    plan_id = plan.id if plan else paths[0].name.split(".")[-3].rpartition("-")[2]
+    notes = [partly_words(use, plan) for _, use in uses_of(processes, plan_id) if use.file]
+    profiled = msgspec.structs.replace(
+        profiled, notes=(*(note for note in notes if note), *profiled.notes)
+    )
+    output.show(profile_document(profiled), profiled, stream=stream)
+
+
+def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Path | None) -> None:
+    """Let a run that goes on record the steps of a plan, wait for the traces, and explain them.
+
+    Args:
+        directory: the recording.
+        plan: what to record.
+        output: for the explanation.
+        to: where to copy the traces.
+
+    Raises:
+        TehoError: the run ended before, does not react, or could not record.
+    """
+    from teho.profile.recorded import chosen_ranks
+    from teho.store.layout import plan_folder, replace_file
+    from teho.store.probe import watched_processes
+
+    processes = watched_processes(directory, [])
+    if plan.ranks == "one" and (slow := chosen_ranks(processes)):
+        plan = msgspec.structs.replace(plan, ranks=slow)
+        say(f"recording the slowest rank, {slow[0]}, and the median rank, {slow[1]}")
+    folder = plan_folder(directory)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"{plan.id}.json"
+    line = StatusLine()
+    replace_file(path, msgspec.json.encode(plan))
+    try:
+        _wait(directory, plan, _expected(plan, processes), line)
+    finally:
+        line("")
+        path.unlink(missing_ok=True)
+    show_recorded(directory, plan, output, to)
+
+
+def _expected(plan: ProfilerPlan, processes: Sequence[WatchedProcess]) -> int:
+    """Return the number of processes that will record."""
+    if isinstance(plan.ranks, tuple):
+        return len(plan.ranks)
+    return max(1, sum(bool(one.progress) for one in processes)) if plan.ranks == "all" else 1
+
+
+def _wait(directory: Path, plan: ProfilerPlan, expected: int, line: StatusLine) -> None:
+    """Wait until the processes of the plan have recorded, or until the run has ended.
+
+    Raises:
+        InputError: no process reacts.
+    """
+    from teho.cli.top_job import is_running
+    from teho.store.traces import Answers, trace_of
+
+    answers = Answers(directory, plan.id)
+    began_s = time.monotonic()
+    is_last = False
+    while True:
+        found = answers.read()
+        ended = [(node, use) for node, use in found if use.why != ACCEPTED]
+        missing = [
+            use
+            for node, use in ended
+            if use.file and not trace_of(directory, node, use.file).exists()
+        ]
+        if is_last or (len(ended) >= expected and not missing):
+            return
+        waited_s = time.monotonic() - began_s
+        if not found and waited_s > _ANSWER_S:
+            raise InputError(
+                f"no Python process of the run reacted within {_ANSWER_S:g} s",
+                "a run that `teho run` of this version started, without `--probe off`",
+                "`teho profile --steps 20:25 -- COMMAND` records a new run",
+            )
+        what = "the trace" if ended else "the steps" if found else "the program"
+        line(f"teho: waiting for {what}, {format_duration(round(waited_s))}")
+        # Read once more after the end: the recorder writes the last notes then.
+        is_last = not is_running(directory)
+        time.sleep(_POLL_S)
