@@ -50,7 +50,8 @@ _recording_options = together(
     option("--after TIME", "Begin the window after this time from the import of the framework.",
            unset="10s, or 0s for a run that goes on"),
     option("--with LIST", "Record also some of stack, shapes, memory: the program is slower, and "
-           "the trace is larger.", unset="none of them", into="extras"),
+           "the trace is larger. Instead, nsys: record with Nsight Systems; range: only mark the "
+           "steps, for a tool that runs this command.", unset="none of them", into="extras"),
     option("--ranks LIST", "Record these ranks: one (rank 0), all, or a list such as 0,3.",
            unset="one; for a run that goes on: the slowest and the median one, if they differ"),
     option("--max-time TIME", "Stop the profiler after this time.", default="60s"),
@@ -176,9 +177,11 @@ def _run_of(traces: tuple[str, ...]) -> Path | None:
 
 
 def _explain(files: tuple[Path, ...], output: Output, to: Path | None) -> None:
+    from teho.profile.hand_over import copy_traces
     from teho.profile.summary import read_traces
     from teho.show.build.profile import profile_document
 
     with hint_if_slow("reading the traces…"):
         profiled = read_traces(files)
-    output.show(profile_document(profiled), profiled)
+        commands = tuple(copy_traces(files, to)) if to else ()
+    output.show(profile_document(profiled, commands), profiled)

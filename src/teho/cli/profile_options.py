@@ -12,9 +12,11 @@ from teho.units import parse_bytes, parse_duration
 if TYPE_CHECKING:
     from teho.model.profiling import ProfilerPlan
 
-__all__ = ["EXTRAS", "plan_of", "read_ranks", "read_steps"]
+__all__ = ["EXTRAS", "RANGE", "TOOL", "plan_of", "read_ranks", "read_steps"]
 
 EXTRAS = ("stack", "shapes", "memory")
+TOOL, RANGE = "nsys", "range"
+"""Words of `--with` for Nsight Systems, and for marks that any tool of NVIDIA's reads."""
 _STEPS = re.compile(r"(\d{1,12}):(\d{1,12})", re.ASCII)
 _COUNT = re.compile(r"\d{1,6}", re.ASCII)
 _RANKS = re.compile(r"\d{1,7}(,\d{1,7})*", re.ASCII)
@@ -79,8 +81,10 @@ def read_extras(text: str) -> tuple[str, ...]:
     """
     words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     for word in words:
-        if word not in EXTRAS:
-            raise InputError(f"--with {word}", f"some of: {', '.join(EXTRAS)}")
+        if word not in {*EXTRAS, TOOL, RANGE}:
+            raise InputError(f"--with {word}", f"some of: {', '.join((*EXTRAS, TOOL, RANGE))}")
+    if len(words) > 1 and {TOOL, RANGE} & set(words):
+        raise InputError(f"--with {text}", f"only `{TOOL}` or `{RANGE}`: another tool records then")
     return words
 
 

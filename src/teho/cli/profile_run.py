@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -11,6 +14,8 @@ import msgspec
 
 from teho.cli import say
 from teho.cli.output import Output
+from teho.cli.own_path import own_path
+from teho.cli.profile_options import RANGE, TOOL
 from teho.cli.progress import StatusLine
 from teho.errors import InputError, TehoError
 from teho.model.profiling import ACCEPTED
@@ -20,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import IO
 
-    from teho.model.profiling import ProfilerPlan
+    from teho.model.profiling import ProfilerPlan, ProfilerUse
     from teho.model.run import Run
+    from teho.model.trace import Profiled
     from teho.model.watched import WatchedProcess
     from teho.observe.recording import Recording
 
@@ -48,6 +54,8 @@ def profile_command(
     from teho.config.settings import load_settings
     from teho.observe.wanted import Wanted
 
+    if TOOL in plan.extras:
+        _become_tool(argv)
     settings = load_settings()
 
     def show(recording: Recording, run: Run) -> None:
@@ -63,6 +71,23 @@ def profile_command(
     )  # fmt: skip
     wanted = Wanted(settings, argv, "", {}, settings.period_s)
     run_program(wanted, "short", manner, quiet=False)
+
+
+def _become_tool(argv: tuple[str, ...]) -> None:
+    """Start this command again under Nsight Systems, which records the marked steps."""
+    tool = shutil.which(TOOL)
+    if tool is None:
+        raise InputError(
+            f"--with {TOOL}: there is no {TOOL} on the PATH",
+            next_step="load the module of CUDA or of Nsight Systems, such as `module load cuda`",
+        )
+    words = sys.argv[1 : sys.argv.index("--")]
+    words = [RANGE if word == TOOL else word.replace(f"={TOOL}", f"={RANGE}") for word in words]
+    name = "steps-" + secrets.token_hex(3)
+    options = ("--trace=cuda,nvtx,osrt", "--capture-range=cudaProfilerApi",
+               "--capture-range-end=stop", "-o", name)  # fmt: skip
+    say(f"{TOOL} writes {name}.nsys-rep")
+    os.execv(tool, [tool, "profile", *options, *own_path(), *words, "--", *argv])  # noqa: S606
 
 
 def show_recorded(
@@ -85,13 +110,17 @@ def show_recorded(
     Raises:
         TehoError: there is no trace, or it cannot be read.
     """
+    from teho.profile.hand_over import copy_traces
     from teho.profile.recorded import obstacle_of, partly_words, uses_of
     from teho.profile.summary import read_traces
     from teho.show.build.profile import profile_document
     from teho.store.probe import watched_processes
-    from teho.store.traces import newest_traces, traces_of_plan
+    from teho.store.traces import newest_traces, plan_of_trace, traces_of_plan
 
     processes = watched_processes(directory, [])
+    if plan and RANGE in plan.extras:
+        _say_marked(plan, processes)
+        return
     paths = traces_of_plan(directory, plan.id) if plan else newest_traces(directory)
     if not paths:
         if plan is None:
@@ -100,13 +129,44 @@ def show_recorded(
                 next_step="`teho profile --steps 20:25 -- COMMAND` records one",
             )
         raise obstacle_of(plan, processes).error()
+    plan_id = plan.id if plan else plan_of_trace(paths[0])
+    uses = [(process, use) for process, use in uses_of(processes, plan_id) if use.file]
     profiled = read_traces(paths)
-    plan_id = plan.id if plan else paths[0].name.split(".")[-3].rpartition("-")[2]
-    notes = [partly_words(use, plan) for _, use in uses_of(processes, plan_id) if use.file]
-    profiled = msgspec.structs.replace(
-        profiled, notes=(*(note for note in notes if note), *profiled.notes)
-    )
-    output.show(profile_document(profiled), profiled, stream=stream)
+    notes = tuple(filter(None, (partly_words(use, plan) for _, use in uses)))
+    profiled = msgspec.structs.replace(profiled, notes=(*notes, *profiled.notes))
+    commands = [*copy_traces(paths, to)] if to else [f"The trace: {path}" for path in paths[:1]]
+    commands += _tools(directory, profiled, uses)
+    output.show(profile_document(profiled, commands), profiled, stream=stream)
+
+
+def _say_marked(plan: ProfilerPlan, processes: Sequence[WatchedProcess]) -> None:
+    """Say which steps were marked for another tool.
+
+    Raises:
+        InputError: no step was marked.
+    """
+    from teho.profile.recorded import obstacle_of, steps_words, uses_of
+
+    marked = [use for _, use in uses_of(processes, plan.id) if use.steps]
+    if not marked:
+        raise obstacle_of(plan, processes).error()
+    say(f"{steps_words(marked[0])} were marked for the tool that runs this command")
+
+
+def _tools(
+    directory: Path, profiled: Profiled, uses: Sequence[tuple[WatchedProcess, ProfilerUse]]
+) -> list[str]:
+    """Return how the vendors' profilers record the same steps."""
+    from teho.profile.hand_over import tool_commands
+    from teho.store.read import read_run
+
+    for process, use in uses:
+        run = read_run(directory)
+        node = next((node for node in run.nodes if node.name == process.node), None)
+        if use.steps and node and node.started_s is not None:
+            times = (use.began_s - node.started_s, use.ended_s - node.started_s)
+            return list(tool_commands(run, profiled, use.steps, *times))
+    return []
 
 
 def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Path | None) -> None:

@@ -27,7 +27,8 @@ class ProfilerPlan(msgspec.Struct, frozen=True, kw_only=True):
     after_s: float = 0.0
     """Time from the import of the framework to the window."""
     extras: tuple[str, ...] = msgspec.field(default=(), name="with")
-    """What else to record: `stack`, `shapes`, `memory`."""
+    """What else to record: `stack`, `shapes`, `memory`; `range`: nothing is recorded, and the steps
+    are marked for a tool that runs the program."""
     ranks: Union[str, tuple[int, ...]] = "one"
     """`one` (rank 0), `all`, or the ranks."""
     most_s: float
@@ -54,7 +55,8 @@ class ProfilerUse(msgspec.Struct, frozen=True, kw_only=True):
     `accepted`: the process waits for the first step; `passed`: the first step was over; `ended`:
     the program ended; `time`, `memory`: a limit was reached; `size`, `disk`, `written`: the trace
     could not be written; `own`, `displaced`: the program has its own profiler; `tool`: another
-    tool uses the GPU's interface for profilers; `framework`: no known framework; `error`.
+    tool uses the GPU's interface for profilers; `framework`: no known framework; `device`: no GPU
+    is used; `error`.
     """
     detail: str = ""
     """The step, the tool, the number of bytes, or the error."""

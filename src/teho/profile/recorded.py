@@ -10,7 +10,15 @@ from teho.model.profiling import ACCEPTED, ProfilerPlan, ProfilerUse
 from teho.model.watched import WatchedProcess
 from teho.units import counted, format_bytes, format_duration
 
-__all__ = ["Obstacle", "chosen_ranks", "obstacle_of", "partly_words", "steps_words", "uses_of"]
+__all__ = [
+    "Obstacle",
+    "chosen_ranks",
+    "failed_words",
+    "obstacle_of",
+    "partly_words",
+    "steps_words",
+    "uses_of",
+]
 
 _SLOWER = 0.02
 """Share by which the steps of the slowest rank must be longer than the median. It is Teho's own
@@ -83,7 +91,7 @@ def obstacle_of(
     """
     uses = [use for _, use in uses_of(processes, plan.id)]
     if uses:
-        return _obstacle(plan, uses[0])
+        return _obstacle(uses[0], plan)
     if not processes:
         return Obstacle(
             "Teho's probe was loaded into no Python process of the program",
@@ -123,15 +131,21 @@ def _range_before(steps: int, plan: ProfilerPlan) -> str:
     return f"{first}:{min(first + wanted, steps + 1)}"
 
 
-def _obstacle(plan: ProfilerPlan, use: ProfilerUse) -> Obstacle:
+def failed_words(use: ProfilerUse) -> str:
+    """Return why a process has no trace, as a sentence."""
+    return f"Teho recorded no trace: {_obstacle(use, None).found}."
+
+
+def _obstacle(use: ProfilerUse, plan: ProfilerPlan | None) -> Obstacle:
     fewer = "record fewer steps"
-    if plan.extras:
+    if plan and plan.extras:
         fewer += f", or leave out `--with {','.join(plan.extras)}`"
     at = f" in step {use.in_step}" if use.in_step is not None else ""
     amount = format_bytes(float(use.detail)) if use.detail.isdigit() else ""
     if use.why == "passed":
+        first = f"step {plan.first}" if plan else "the first step"
         return Obstacle(
-            f"step {plan.first} was over when the profiler could start: the program had made "
+            f"{first} was over when the profiler could start: the program had made "
             f"{counted(int(use.detail or 0), 'step')}",
             "give later steps with `--steps`",
         )
@@ -151,9 +165,9 @@ def _obstacle(plan: ProfilerPlan, use: ProfilerUse) -> Obstacle:
             "run the program without this tool",
         )
     if use.why == "size":
-        most = format_bytes(plan.most_bytes)
+        most = f" of {format_bytes(plan.most_bytes)}" if plan else ""
         return Obstacle(
-            f"the trace has {amount}, more than the limit of {most}, and was not stored",
+            f"the trace has {amount}, more than the limit{most}, and was not stored",
             f"{fewer}, or raise the limit with `--max-size`",
         )
     if use.why == "disk":
@@ -162,6 +176,11 @@ def _obstacle(plan: ProfilerPlan, use: ProfilerUse) -> Obstacle:
         )
     if use.why == "written":
         return Obstacle("the trace could not be written: the disk of /tmp may be full", fewer)
+    if use.why == "device":
+        return Obstacle(
+            "the program did not use a GPU with PyTorch before the first step",
+            "leave out `--with range`",
+        )
     if use.why == "framework":
         return Obstacle(
             "the program has not imported a framework whose profiler Teho can start (PyTorch)",

@@ -10,7 +10,7 @@ import msgspec
 from teho.model.profiling import ProfilerUse
 from teho.store.layout import probe_folder, trace_folder
 
-__all__ = ["Answers", "newest_traces", "trace_of", "traces_of_plan"]
+__all__ = ["Answers", "newest_traces", "plan_of_trace", "trace_of", "traces_of_plan"]
 
 _ENDING = ".json.gz"
 
@@ -42,7 +42,12 @@ def newest_traces(run: Path) -> list[Path]:
     if not found:
         return []
     newest = max(found, key=found.__getitem__)
-    return traces_of_plan(run, newest.name.removesuffix(_ENDING).rpartition("-")[2])
+    return traces_of_plan(run, plan_of_trace(newest))
+
+
+def plan_of_trace(path: Path) -> str:
+    """Return the id of the plan that a trace belongs to."""
+    return path.name.removesuffix(_ENDING).rpartition("-")[2]
 
 
 class Answers:

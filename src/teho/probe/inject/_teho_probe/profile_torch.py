@@ -35,6 +35,8 @@ class TorchTracer:
     """
 
     framework = "torch"
+    writes = True
+    """Whether there is a trace to save."""
 
     def __init__(self, plan: dict[str, Any], displaced: Callable[[], None]) -> None:
         self._plan = plan

@@ -9,7 +9,8 @@ The plan is JSON, in the variable `TEHO_PROFILE` from the start of the program, 
     count     number of steps to record from now on; null: see `first`
     window_s  time to record, without steps; null: steps
     after_s   time before the window, from the import of the framework
-    with      list of what else to record: `stack`, `shapes`, `memory`
+    with      list of what else to record: `stack`, `shapes`, `memory`; `range`: only mark the
+              steps, for a tool that runs the program
     ranks     `one` (rank 0), `all`, or a list of ranks
     most_s, most_bytes  limits of the recorded time, and of the size of the file
 
@@ -260,11 +261,12 @@ class Profiling:
         if not chosen or not self._claim(rank):
             self._phase = _DONE
             return
-        make = _framework()
+        is_range = "range" in self._plan["with"]
+        make = _framework(is_range=is_range)
         tool = next((name for variable, name in _OTHER_TOOLS if variable in os.environ), "")
         if make is None:
             self._end("framework")
-        elif tool:
+        elif tool and not is_range:
             self._end("tool", detail=tool)
         else:
             self._thread = get_ident()
@@ -318,8 +320,9 @@ class Profiling:
             "stop_s": round(stopped_s - ended_s, 4),
         }
         try:
-            facts["file"], facts["bytes"] = self._save()
-            facts["save_s"] = round(monotonic() - stopped_s, 4)
+            if self._tracer.writes:
+                facts["file"], facts["bytes"] = self._save()
+                facts["save_s"] = round(monotonic() - stopped_s, 4)
         except Obstacle as obstacle:
             why, _, facts["detail"] = str(obstacle).partition(":")
         finally:
@@ -391,8 +394,16 @@ class Profiling:
         })  # fmt: skip
 
 
-def _framework() -> Callable[..., Any] | None:
-    """Return the class for the framework that the program uses; None: no known one is imported."""
+def _framework(*, is_range: bool = False) -> Callable[..., Any] | None:
+    """Return the class for the framework that the program uses; None: no known one is imported.
+
+    Args:
+        is_range: whether another tool records, and needs only marks.
+    """
+    if is_range:
+        from _teho_probe.profile_range import RangeTracer
+
+        return RangeTracer
     if "torch.autograd.profiler" in sys.modules:
         from _teho_probe.profile_torch import TorchTracer
 
