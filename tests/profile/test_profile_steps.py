@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import teho
+from probe.probed import Probed
 from support import TEHO, wait_for
-from teho.model.trace import Profiled
+from teho.model.profiling import ProfilerUse
+from teho.observe.spool import spool_of
 from teho.profile.load import Loaded, load
 from teho.profile.summary import read_traces
 
@@ -24,41 +24,31 @@ SOURCES = str(Path(teho.__file__).parents[1])
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
 TRAINING = """
-import sys, time, torch
+import os, sys, time, torch
 from torch import nn
 torch.set_num_threads(1)
+torch.manual_seed(1)
 model = nn.Linear(8, 8)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 def train(steps, then=lambda number: None):
     for number in range(1, steps + 1):
         with torch.profiler.record_function("loop step %d" % number):
-            model(torch.ones(4, 8)).sum().backward()
+            loss = model(torch.rand(4, 8)).sum()
+            loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         then(number)
+    return loss.item()
 """
 
 
-@pytest.fixture
-def profile(teho: Call, torch_python: Path, tmp_path: Path) -> Call:
-    """Profile a program, given as its text."""
-
-    def call(code: str, *options: str) -> subprocess.CompletedProcess[str]:
-        program = tmp_path / "train.py"
-        program.write_text(TRAINING + code)
-        return teho("profile", *options, "--", torch_python, program)
-
-    return call
-
-
-def run_of(home: Path) -> Path:
-    """Return the directory of the only run."""
+def only_run(home: Path) -> Path:
     (run,) = (home / "runs").iterdir()
     return run
 
 
 def traces_of(home: Path) -> list[Path]:
-    return sorted((run_of(home) / "traces").glob("*")) if (run_of(home) / "traces").exists() else []
+    return sorted((only_run(home) / "traces").glob("*"))
 
 
 def loop_steps(loaded: Loaded) -> list[int]:
@@ -67,9 +57,12 @@ def loop_steps(loaded: Loaded) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
+def marked_steps(loaded: Loaded) -> list[str]:
+    return sorted(mark.name for mark in loaded.marks if mark.name.startswith("ProfilerStep"))
+
+
 @pytest.mark.parametrize(
-    ("name", "per_step"),
-    [("accumulation", 4), ("gan", 1), ("evaluation", 1), ("told", 1)],
+    ("name", "per_step"), [("accumulation", 4), ("gan", 1), ("evaluation", 1), ("told", 1)]
 )
 def test_the_trace_has_the_very_steps(
     name: str, per_step: int, teho: Call, torch_python: Path, home: Path
@@ -78,10 +71,201 @@ def test_the_trace_has_the_very_steps(
         "profile", "--steps", "12:15", "--", torch_python, LOOPS, name, "20",
         env={"PYTHONPATH": SOURCES},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
     (path,) = traces_of(home)
     loaded = load(path)
     assert loop_steps(loaded) == sorted([12, 13, 14] * per_step)
-    marks = sorted(mark.name for mark in loaded.marks if mark.name.startswith("ProfilerStep"))
-    assert marks == ["ProfilerStep#12", "ProfilerStep#13", "ProfilerStep#14"]
+    assert marked_steps(loaded) == ["ProfilerStep#12", "ProfilerStep#13", "ProfilerStep#14"]
     assert read_traces([path]).traces[0].step_count == 3
+    first = done.stderr.splitlines()[0]
+    assert "No work of a GPU is in the trace. On the CPU, aten::" in first
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[[str], Path]:
+    """Write a program that trains."""
+
+    def write(code: str) -> Path:
+        path = tmp_path / "train.py"
+        path.write_text(TRAINING + code)
+        return path
+
+    return write
+
+
+def test_a_program_that_ends_in_the_window(
+    teho: Call, torch_python: Path, program: Callable[[str], Path], home: Path
+) -> None:
+    path = program("print(train(13)); print('end', file=sys.stderr); sys.exit(7)")
+    alone = subprocess.run([torch_python, path], capture_output=True, text=True, check=False)
+    done = teho("profile", "--steps", "12:20", "--", torch_python, path, env={"COLUMNS": "100"})
+    assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout) == (7, alone.stdout)
+    assert done.stderr.startswith(alone.stderr)
+    assert "The program ended in step 14, so the trace has only steps 12 to 13." in done.stderr
+    (trace,) = traces_of(home)
+    loaded = load(trace)
+    assert loop_steps(loaded) == [12, 13]
+    assert read_traces([trace]).traces[0].step_count == 2
+    report = json.loads(teho("report", "--format", "json").stdout)
+    run = only_run(home).name
+    assert report["commands"] == [f"`teho profile {run}` explains the trace of steps 12 to 13"]
+    assert any("ended in step 14" in note for note in report["notes"])
+    # The same again, from the recording; and for a viewer.
+    again = teho("profile", "last", "--trace-to", home / "a.json")
+    assert again.stdout.splitlines()[0] == done.stderr[len(alone.stderr) :].splitlines()[0]
+    assert json.loads((home / "a.json").read_bytes())["teho_steps"] == [12, 13]
+
+
+SITUATIONS = """
+import json
+from torch.autograd import profiler as module
+
+def plan(name, **changes):
+    wanted = {"id": name, "first": None, "last": None, "count": None, "window_s": None,
+              "after_s": 0, "with": [], "ranks": "one", "most_s": 60, "most_bytes": 1 << 29}
+    path = os.path.join(os.environ["TEHO_PROBE"], "profile.json")
+    with open(path + ".new", "w") as file:
+        json.dump({**wanted, **changes}, file)
+    os.replace(path + ".new", path)
+    time.sleep(1.05)
+
+ORIGINALS = module._prepare_profiler, module._enable_profiler
+def ended():
+    assert (module._prepare_profiler, module._enable_profiler) == ORIGINALS
+    assert not torch.autograd._profiler_enabled()
+
+train(1)
+plan("plain", count=2); train(6); ended()
+plan("memory", count=2, **{"with": ["stack", "shapes", "memory"]}); train(6); ended()
+plan("passed", first=3, last=4); train(2); ended()
+plan("size", count=2, most_bytes=10); train(6); ended()
+plan("time", count=50, most_s=0.2); train(30, then=lambda _: time.sleep(0.02)); ended()
+plan("rank", count=2, ranks=[3]); train(6); ended()
+with torch.profiler.profile() as own:
+    plan("own", count=2); train(6)
+assert any(one.key == "aten::linear" for one in own.key_averages())
+plan("displaced", count=9)
+train(4)
+with torch.profiler.profile() as own:
+    train(3)
+assert sum(one.key == "loop step 2" for one in own.events()) == 1
+ended()
+plan("legacy", count=9)
+train(4)
+with module.emit_nvtx(enabled=False), module.profile() as own:
+    train(1)
+ended()
+def fail(*_): raise RuntimeError("on purpose")
+plan("fails", count=3)
+train(2)
+kind = torch.profiler._KinetoProfile
+kind.add_metadata_json, keep = fail, kind.add_metadata_json
+train(6)
+kind.add_metadata_json = keep
+ended()
+plan("again", count=2); train(6); ended()
+plan("window", window_s=0.1)
+until = time.monotonic() + 3
+while time.monotonic() < until: model(torch.rand(4, 8)); time.sleep(0.01)
+ended()
+print("done")
+"""
+
+
+def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
+    """All in one process, because PyTorch takes seconds to start."""
+    probed = Probed(tmp_path)
+    done = probed.run(TRAINING + SITUATIONS, python=str(torch_python))
+    assert (done.stdout, done.stderr, done.returncode) == (b"done\n", b"", 0)
+    (process,) = probed.watched()
+    situations: dict[str, ProfilerUse] = {use.profile: use for use in process.profiled}
+    whys = {name: use.why for name, use in situations.items()}
+    assert whys == {
+        "plain": "", "memory": "", "passed": "passed", "size": "size", "time": "time",
+        "rank": "accepted", "own": "own", "displaced": "displaced", "legacy": "displaced",
+        "fails": "error", "again": "", "window": "",
+    }  # fmt: skip
+    assert "on purpose" in situations["fails"].detail
+    assert situations["displaced"].in_step == situations["displaced"].steps[1] + 1
+    traces = {name: probed.spool / use.file for name, use in situations.items() if use.file}
+    assert set(traces) == {"plain", "memory", "time", "again", "window"}
+    assert sorted(probed.spool.glob("trace-*")) == sorted(traces.values())
+    loaded = {name: load(path) for name, path in traces.items()}
+    for name in ("plain", "memory", "again"):
+        first, last = situations[name].steps
+        assert last == first + 1
+        assert marked_steps(loaded[name]) == [f"ProfilerStep#{n}" for n in (first, last)]
+        assert loop_steps(loaded[name]) == [3, 4]
+        assert bool(loaded[name].frames) is (name == "memory")
+    assert b"Input Dims" in traces["memory"].read_bytes()
+    assert b"Input Dims" not in traces["plain"].read_bytes()
+    # Two of three steps of the limit are enough: the machine may be slow.
+    assert 0 < situations["time"].steps[1] - situations["time"].steps[0] < 28
+    assert situations["window"].steps is None
+    assert {loaded["window"].names[n] for t in loaded["window"].operators.values() for n in t.names}
+
+
+RANKS = (
+    TRAINING
+    + """
+from torch import distributed, multiprocessing
+def work(rank):
+    distributed.init_process_group("gloo", rank=rank, world_size=2)
+    train(12)
+    distributed.destroy_process_group()
+if __name__ == "__main__":
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="%d")
+    multiprocessing.start_processes(work, nprocs=2, start_method="fork")
+"""
+)
+
+
+@pytest.mark.parametrize(("ranks", "recorded"), [("one", [0]), ("all", [0, 1])])
+def test_ranks(
+    ranks: str, recorded: list[int], teho: Call, torch_python: Path, tmp_path: Path, home: Path
+) -> None:
+    path = tmp_path / "ranks.py"
+    path.write_text(RANKS % free_port())
+    done = teho("profile", "--steps", "8:10", "--ranks", ranks, "--", torch_python, path)
+    assert done.returncode == 0, done.stderr
+    traces = read_traces(traces_of(home)).traces
+    assert [(trace.rank, trace.ranks, trace.step_count) for trace in traces] == [
+        (rank, 2, 2) for rank in recorded
+    ]
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_a_run_that_goes_on_and_then_is_killed(
+    teho: Call, torch_python: Path, program: Callable[[str], Path], home: Path
+) -> None:
+    path = program("train(10**6, then=lambda _: time.sleep(0.02))")
+    with subprocess.Popen(
+        [*TEHO, "run", "--quiet", "--every", "200ms", "--", torch_python, path],
+        stderr=subprocess.PIPE,
+    ) as running:
+        try:
+            wait_for(lambda: list(home.glob("runs/*/probe/*.jsonl")), 60)
+            wait_for(lambda: b'"steps"' in b"".join(
+                one.read_bytes() for one in home.glob("runs/*/probe/*.jsonl")
+            ), 60)  # fmt: skip
+            done = teho("profile", "last", "--steps", "3", "-o", home / "a.json")
+            assert done.returncode == 0, done.stderr
+            answer = json.loads((home / "a.json").read_bytes())
+            assert answer["traces"][0]["step_count"] == 3
+            late = teho("profile", "last", "--steps", "2:4")
+            assert late.returncode == 2
+            assert "step 2 was over when the profiler could start" in late.stderr
+        finally:
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(60) == -signal.SIGTERM
+    assert not list(only_run(home).glob("plans/*"))
+    assert teho("profile", "last", "--steps", "3").returncode == 2
+    assert teho("profile", "last").stdout.startswith("  No work of a GPU is in the trace.")
+    assert not Path(spool_of(str(running.pid))).exists()
