@@ -149,7 +149,7 @@ def test_parts_of_a_plan() -> None:
         "The program ended in step 23, so the trace has only steps 20 to 22."
     )
     assert "has no complete step" in partly_words(use("time", file="x", in_step=20), PLAN)
-    assert "limit of 1m00s" in partly_words(use("time", file="x", in_step=20), PLAN)
+    assert "limit of 1 min" in partly_words(use("time", file="x", in_step=20), PLAN)
     assert partly_words(use("", file="x", steps=(20, 24))) == ""
 
 

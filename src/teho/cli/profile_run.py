@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 import sys
 import time
@@ -134,7 +135,9 @@ def show_recorded(
     profiled = read_traces(paths)
     notes = tuple(filter(None, (partly_words(use, plan) for _, use in uses)))
     profiled = msgspec.structs.replace(profiled, notes=(*notes, *profiled.notes))
-    commands = [*copy_traces(paths, to)] if to else [f"The trace: {path}" for path in paths[:1]]
+    commands = (
+        [*copy_traces(paths, to)] if to else [f"The trace is in `{shlex.quote(str(paths[0]))}`"]
+    )
     commands += _tools(directory, profiled, uses)
     output.show(profile_document(profiled, commands), profiled, stream=stream)
 

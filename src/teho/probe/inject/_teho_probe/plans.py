@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Plans"]
 
 _LOOK_S = 1.0
+_CALM_S = 2.0
+"""Time between two looks of the probe's thread, if there is no plan."""
 
 
 class Plans:
@@ -61,8 +63,10 @@ class Plans:
         """
         if now_s - self._looked_s >= _LOOK_S:
             self._look(now_s)
-        calm_s = 5.0
-        return min(calm_s, self._profiling.tick(now_s)) if self._profiling is not None else calm_s
+        if self._profiling is None or self._profiling.is_over:
+            return _CALM_S
+        wait_s: float = self._profiling.tick(now_s)
+        return wait_s
 
     def finish(self) -> None:
         """End a recording at the end of the process."""

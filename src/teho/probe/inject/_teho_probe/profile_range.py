@@ -25,7 +25,7 @@ class RangeTracer:
 
     def __init__(self, _: dict[str, Any], __: Callable[[], None]) -> None:
         self._cuda = getattr(sys.modules.get("torch"), "cuda", None)
-        self._is_started = self._is_marked = False
+        self.is_active = self._is_marked = False
 
     def prepare(self) -> None:
         """Check that the program uses a GPU.
@@ -40,7 +40,7 @@ class RangeTracer:
         """Begin the range, after the GPU has finished the steps before."""
         self._cuda.synchronize()
         self._cuda.cudart().cudaProfilerStart()
-        self._is_started = True
+        self.is_active = True
 
     def mark(self, number: int | None) -> None:
         """End the present step, and begin the step with this number; None: only end."""
@@ -55,11 +55,11 @@ class RangeTracer:
         self.mark(None)
         self._cuda.synchronize()
         self._cuda.cudart().cudaProfilerStop()
-        self._is_started = False
+        self.is_active = False
 
     def discard(self) -> None:
         """End the range."""
-        if self._is_started:
+        if self.is_active:
             self.stop([])
 
     def unguard(self) -> None:

@@ -24,6 +24,10 @@ _GUARDED = ("_prepare_profiler", "_enable_profiler")
 _VARIABLES = ("DISABLE_CUPTI_LAZY_REINIT", "TEARDOWN_CUPTI")
 """Variables that the profiler may set in the program's environment."""
 _END_BYTES = 64
+_LIBRARY, _LEVEL = "libtorch_cpu.so", "_ZN9libkineto6Logger14severityLevel_E"
+_SILENT = 6
+"""Above all levels of messages of Kineto. With PyTorch 2.13, each start and each stop of the
+profiler prints a line."""
 
 
 class TorchTracer:
@@ -49,6 +53,14 @@ class TorchTracer:
         self._is_started = False
         self._profile: Any = None
         self._mark: Any = None
+        self._level: Any = None
+        """Kineto's variable for the least level that it prints."""
+        self._usual_level = 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the profiler is prepared, or has events."""
+        return self._profile is not None
 
     def prepare(self) -> None:
         """Prepare the profiler, so that its start takes less time.
@@ -74,7 +86,19 @@ class TorchTracer:
             **self._all_threads(),
         )
         self._guard()
-        self._own(self._profile.prepare_trace)
+        self._own(self._profile.prepare_trace)  # the first one sets Kineto's level of messages
+        self._silence()
+
+    def _silence(self) -> None:
+        """Let Kineto print nothing until the end: its lines would be in the program's output."""
+        try:
+            import ctypes
+
+            library = ctypes.CDLL(_LIBRARY, os.RTLD_NOLOAD | os.RTLD_NOW)
+            self._level = ctypes.c_int.in_dll(library, _LEVEL)
+            self._usual_level, self._level.value = self._level.value, _SILENT
+        except (ImportError, OSError, ValueError):  # another build of PyTorch
+            self._level = None
 
     def _all_threads(self) -> dict[str, Any]:
         """Return the setting to record all threads, for a window of time; empty before 2.8."""
@@ -151,7 +175,10 @@ class TorchTracer:
             self.release()
 
     def release(self) -> None:
-        """Free the memory of the events."""
+        """Free the memory of the events, and let Kineto print as before."""
+        level, self._level = self._level, None
+        if level is not None:
+            level.value = self._usual_level
         self._profile = self._mark = None
         self._is_started = False
 
@@ -170,7 +197,7 @@ class TorchTracer:
     def _guarded(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             if not self._is_own:
-                self._displaced()
+                self._displaced()  # this puts the originals back
             return original(*args, **kwargs)
 
         return call

@@ -45,8 +45,8 @@ _OTHER_TOOLS = (
     ("ROCP_TOOL_LIBRARIES", "rocprofv3"),
 )
 """Variables of tools that use the same interface of the driver. Only one tool can use it."""
-_TICK_S, _CALM_S = 0.05, 5.0
-"""Time between two looks of the probe's thread, while the profiler records, and otherwise."""
+_TICK_S, _WAITING_S = 0.05, 0.5
+"""Time between two looks of the probe's thread: while the profiler records, and before."""
 _EVENT_BYTES = 400
 """Size of an event in a trace: 250 to 400 bytes with PyTorch 2.13, and more with shapes."""
 _SPARE_BYTES = 256 * 1024**2
@@ -133,14 +133,12 @@ class Profiling:
         Args:
             now_s: monotonic time.
         """
-        if self._phase == _DONE:
-            return _CALM_S
         try:
             self._look(now_s)
         except Exception as error:
             self._failed(error)
         is_near = self._phase == _RECORDING or self._window_s is not None
-        return _TICK_S if is_near else _CALM_S
+        return _TICK_S if is_near else _WAITING_S
 
     def finish(self) -> None:
         """Stop at the end of the process, and write what was recorded."""
@@ -188,8 +186,9 @@ class Profiling:
     def _step_recorded(self, count: int) -> None:
         if self._marked is not None:
             self._steps = [self._steps[0] if self._steps else count, count]
-        if self._over or (self._last is not None and count >= self._last):
-            self._stop(self._over)
+        over = self._over or self._limit(monotonic())
+        if over or (self._last is not None and count >= self._last):
+            self._stop("" if over == "window" or count == self._last else over)
         else:
             self._mark(count + 1)
 
@@ -207,7 +206,7 @@ class Profiling:
                 if self._thread == self._notes.main_thread:
                     self._is_asked = True
                     _call_in_main_thread(lambda: self._call(self._limit_reached))
-        elif self._window_s is not None and not self._is_asked:
+        elif self._phase == _WAITING and self._window_s is not None and not self._is_asked:
             if self._seen_s is None and _framework() is not None:
                 self._seen_s = now_s
             after_s = float(self._plan.get("after_s") or 0.0)
@@ -283,6 +282,10 @@ class Profiling:
         """Return whether no other process of this node records for the same rank."""
         name = "profile-%s-%s.claim" % (self._plan["id"], "none" if rank is None else rank)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            os.makedirs(self._folder, 0o700)  # a short program has not written anything yet
+        except FileExistsError:
+            pass
         try:
             os.close(os.open(os.path.join(self._folder, name), flags, 0o600))
         except FileExistsError:
@@ -370,10 +373,10 @@ class Profiling:
 
     def _failed(self, error: Exception) -> None:
         """Note an error, and give up."""
-        phase, self._phase = self._phase, _DONE
+        self._phase = _DONE
         try:
-            if phase in (_WARM, _RECORDING):
-                self._leave_exit()
+            self._leave_exit()
+            if self._tracer is not None and self._tracer.is_active:
                 self._tracer.discard()
         except Exception:
             pass
