@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -108,7 +109,7 @@ def command(
     Network: with COMMAND, the same as `teho run`.
     """  # noqa: D301 - click keeps the lines after the character \b
     argv = click.get_current_context().meta.get(_COMMAND)
-    recording = {"steps": steps, "window": window, "after": after, "extras": extras, "ranks": ranks,
+    recording: dict[str, Any] = {"steps": steps, "window": window, "after": after, "extras": extras, "ranks": ranks,
                  "max_time": max_time, "max_size": max_size}  # fmt: skip
     if argv is not None:
         if traces:

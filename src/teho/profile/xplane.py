@@ -85,8 +85,8 @@ def _threads(loaded: Loaded) -> Iterator[_Line]:
         calls.starts, calls.ends, calls.names, calls.threads, strict=True
     ):
         line(loaded.threads[number]).append(_Event(start, end, loaded.names[name]))
-    for name, events in lines.items():
-        yield _Line(name, events)
+    for thread_name, events in lines.items():
+        yield _Line(thread_name, events)
 
 
 def _of(track: object, loaded: Loaded) -> list[_Event]:

@@ -24,7 +24,7 @@ class RangeTracer:
     """Whether there is a trace to save."""
 
     def __init__(self, _: dict[str, Any], __: Callable[[], None]) -> None:
-        self._cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        self._cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
         self.is_active = self._is_marked = False
 
     def prepare(self) -> None:
