@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import teho
 from probe.probed import Probed
+from step_tasks import step_environment, wait
 from support import TEHO, wait_for
 from teho.model.profiling import ProfilerUse
 from teho.observe.spool import spool_of
@@ -223,31 +225,52 @@ def work(rank):
     distributed.destroy_process_group()
 if __name__ == "__main__":
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="FREE")
-    multiprocessing.start_processes(work, nprocs=2, start_method="fork")
+    if "SLURM_PROCID" in os.environ:
+        work(int(os.environ["SLURM_PROCID"]))
+    else:
+        multiprocessing.start_processes(work, nprocs=2, start_method="fork")
 """
 )
 
 
-@pytest.mark.parametrize(("ranks", "recorded"), [("one", [0]), ("all", [0, 1])])
-def test_ranks(
-    ranks: str, recorded: list[int], teho: Call, torch_python: Path, tmp_path: Path, home: Path
-) -> None:
-    path = tmp_path / "ranks.py"
-    path.write_text(RANKS.replace("FREE", str(free_port())))
-    done = teho("profile", "--steps", "8:10", "--ranks", ranks, "--", torch_python, path)
-    assert done.returncode == 0, done.stderr
-    traces = read_traces(traces_of(home)).traces
-    assert [(trace.rank, trace.ranks, trace.step_count) for trace in traces] == [
-        (rank, 2, 2) for rank in recorded
-    ]
-
-
-def free_port() -> int:
-    import socket
-
+@pytest.fixture
+def ranks(tmp_path: Path) -> Path:
+    """Return a program of two ranks."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+        port = found.getsockname()[1]
+    path = tmp_path / "ranks.py"
+    path.write_text(RANKS.replace("FREE", str(port)))
+    return path
+
+
+def test_only_rank_0_is_recorded(teho: Call, torch_python: Path, ranks: Path, home: Path) -> None:
+    done = teho("profile", "--steps", "8:10", "--", torch_python, ranks)
+    assert done.returncode == 0, done.stderr
+    (trace,) = read_traces(traces_of(home)).traces
+    assert (trace.rank, trace.ranks, trace.step_count) == (0, 2, 2)
+
+
+def test_all_ranks_of_a_step_on_two_nodes(torch_python: Path, ranks: Path, home: Path) -> None:
+    command = [*TEHO, "profile", "--steps", "8:10", "--ranks", "all", "--", torch_python, ranks]
+    tasks = [
+        subprocess.Popen(
+            command, env=step_environment(home, rank, nodes=2, per_node=1), text=True,
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        )
+        for rank in (0, 1)
+    ]  # fmt: skip
+    codes, said = wait(tasks)
+    assert codes == [0, 0], said
+    assert [path.name.split("-")[:3] for path in traces_of(home)] == [
+        ["n1", "trace", "rank0"], ["n2", "trace", "rank1"]
+    ]  # fmt: skip
+    traces = read_traces(traces_of(home)).traces
+    assert [(trace.rank, trace.ranks, trace.step_count) for trace in traces] == [
+        (0, 2, 2), (1, 2, 2)
+    ]  # fmt: skip
+    (printed,) = [text for text in said if text]
+    assert "No work of a GPU is in the trace." in printed
 
 
 def test_a_run_that_goes_on_and_then_is_killed(

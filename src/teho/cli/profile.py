@@ -109,8 +109,10 @@ def command(
     Network: with COMMAND, the same as `teho run`.
     """  # noqa: D301 - click keeps the lines after the character \b
     argv = click.get_current_context().meta.get(_COMMAND)
-    recording: dict[str, Any] = {"steps": steps, "window": window, "after": after, "extras": extras, "ranks": ranks,
-                 "max_time": max_time, "max_size": max_size}  # fmt: skip
+    recording: dict[str, Any] = {
+        "steps": steps, "window": window, "after": after, "extras": extras, "ranks": ranks,
+        "max_time": max_time, "max_size": max_size,
+    }  # fmt: skip
     if argv is not None:
         if traces:
             raise InputError(

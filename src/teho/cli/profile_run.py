@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ def profile_command(
     if TOOL in plan.extras:
         _become_tool(argv)
     settings = load_settings()
+    plan = _of_step(plan)
 
     def show(recording: Recording, run: Run) -> None:
         try:
@@ -72,6 +74,20 @@ def profile_command(
     )  # fmt: skip
     wanted = Wanted(settings, argv, "", {}, settings.period_s)
     run_program(wanted, "short", manner, quiet=False)
+
+
+def _of_step(plan: ProfilerPlan) -> ProfilerPlan:
+    """Return the plan with the same id in all tasks of a job's step."""
+    from teho.schedulers.task import is_step, read_task
+
+    try:
+        task = read_task(os.environ, os.uname().nodename)
+    except InputError:
+        return plan
+    if not is_step(task):
+        return plan
+    number = zlib.crc32(f"{task.key} {plan.first} {plan.last}".encode())
+    return msgspec.structs.replace(plan, id=f"{number:08x}"[:6])
 
 
 def _become_tool(argv: tuple[str, ...]) -> None:
@@ -135,11 +151,31 @@ def show_recorded(
     profiled = read_traces(paths)
     notes = tuple(filter(None, (partly_words(use, plan) for _, use in uses)))
     profiled = msgspec.structs.replace(profiled, notes=(*notes, *profiled.notes))
+    if not profiled.devices:
+        profiled = msgspec.structs.replace(
+            profiled, advice=(), notes=(*profiled.notes, _without_gpu(uses))
+        )
     commands = (
         [*copy_traces(paths, to)] if to else [f"The trace is in `{shlex.quote(str(paths[0]))}`"]
     )
     commands += _tools(directory, profiled, uses)
     output.show(profile_document(profiled, commands), profiled, stream=stream)
+
+
+def _without_gpu(uses: Sequence[tuple[WatchedProcess, ProfilerUse]]) -> str:
+    """Return why a trace has no work of a GPU."""
+    used = {
+        str(device)
+        for process, _ in uses
+        for device in process.libraries.get("torch", {}).get("devices") or ()
+    }
+    if all(device.startswith("cpu") for device in used):
+        return "The program did not use a GPU with PyTorch in these steps."
+    return (
+        "The program used a GPU, but the profiler recorded no work of it. Another tool may use the "
+        "GPU's interface for profilers: on some clusters, `DISABLE_DCGM=1 sbatch …` switches "
+        "such a tool off."
+    )
 
 
 def _say_marked(plan: ProfilerPlan, processes: Sequence[WatchedProcess]) -> None:
