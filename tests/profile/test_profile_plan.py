@@ -191,7 +191,7 @@ def test_the_file_for_xprof_has_each_event(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     expected = [
-        ["/device:GPU:0", "kernels and copies", one["name"], *_times(one)]
+        ["/device:GPU:0", "Stream #all", one["name"], *_times(one)]
         for one in profile_traces.events_of("lm-graph", "kernel", "gpu_memcpy", "gpu_memset")
     ]
     assert sorted(row for row in found if row[0] != "/host:CPU") == sorted(expected)

@@ -164,13 +164,14 @@ def show_recorded(
 
 def _without_gpu(uses: Sequence[tuple[WatchedProcess, ProfilerUse]]) -> str:
     """Return why a trace has no work of a GPU."""
-    used = {
-        str(device)
+    devices = [
+        str(device).lower()
         for process, _ in uses
-        for device in process.libraries.get("torch", {}).get("devices") or ()
-    }
-    if all(device.startswith("cpu") for device in used):
-        return "The program did not use a GPU with PyTorch in these steps."
+        for facts in process.libraries.values()
+        for device in facts.get("devices") or ()
+    ]
+    if all(device.startswith("cpu") for device in devices):
+        return "The program did not use a GPU in these steps."
     return (
         "The program used a GPU, but the profiler recorded no work of it. Another tool may use the "
         "GPU's interface for profilers: on some clusters, `DISABLE_DCGM=1 sbatch …` switches "

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from teho.observe.spool import clear_profiles
 from teho.process.child import Child
-from teho.store.layout import plan_folder, replace_file, trace_folder
+from teho.store.layout import TRACE_ENDINGS, plan_folder, replace_file, trace_folder
 
 __all__ = ["Traces"]
 
@@ -83,8 +83,8 @@ class Traces:
             if problem := child.join():
                 self._failed.add(source)
                 problem = f"the trace {source} could not be copied into the recording: {problem}"
-        waiting = sorted(path for path in self._spool.glob("trace-*.json"))
-        waiting = [path for path in waiting if path not in self._failed]
+        found = [path for ending in TRACE_ENDINGS for path in self._spool.glob(f"trace-*{ending}")]
+        waiting = sorted(path for path in found if path not in self._failed)
         if waiting and not problem:
             source = waiting[0]
             target = trace_folder(self._run) / f"{self._node}-{source.name}.gz"

@@ -12,8 +12,9 @@ from pathlib import Path
 from teho.errors import InputError
 from teho.model.run import Run
 from teho.model.trace import Profiled
+from teho.store.traces import base_name, plan_of_trace
 
-__all__ = ["copy_traces", "tool_commands"]
+__all__ = ["copy_traces", "is_of_pytorch", "tool_commands"]
 
 _PERFETTO = "ui.perfetto.dev"
 _CHUNK_BYTES = 1 << 20
@@ -32,20 +33,30 @@ def copy_traces(traces: Sequence[Path], to: Path) -> Iterator[str]:
         InputError: a file is given for several traces, or it cannot be written.
     """
     try:
-        if to.name.endswith((".json", ".json.gz")):
-            if len(traces) > 1:
-                raise InputError(
-                    f"--trace-to {to}: there are {len(traces)} traces, and this is one file",
-                    "a folder, such as `--trace-to traces`",
-                )
+        if not to.name.endswith((".json", ".json.gz")):
+            yield from _to_folder(traces, to)
+        elif len(traces) > 1:
+            raise InputError(
+                f"--trace-to {to}: there are {len(traces)} traces, and this is one file",
+                "a folder, such as `--trace-to traces`",
+            )
+        elif not is_of_pytorch(traces[0]):
+            raise InputError(
+                f"--trace-to {to}: {traces[0].name} is a trace for XProf, not JSON",
+                "a folder, such as `--trace-to traces`",
+            )
+        else:
             _copy(traces[0], to)
             yield f"Open {to} on {_PERFETTO}, or in Chrome on `chrome://tracing`"
-            return
-        yield from _to_folder(traces, to)
     except OSError as error:
         raise InputError(
             f"--trace-to {to}: {error.strerror}", "a place that can be written"
         ) from error
+
+
+def is_of_pytorch(trace: Path) -> bool:
+    """Return whether PyTorch's profiler wrote a trace; JAX and TensorFlow write an XSpace."""
+    return trace.name.endswith((".json", ".json.gz"))
 
 
 def _copy(trace: Path, to: Path) -> None:
@@ -64,14 +75,18 @@ def _to_folder(traces: Sequence[Path], to: Path) -> Iterator[str]:
     from teho.profile.xplane import write_xspace
 
     for trace in traces:
-        name = trace.name.removesuffix(".gz").removesuffix(".json")
-        session = to / "plugins" / "profile" / name.rpartition("-")[2]
+        name = base_name(trace)
+        session = to / "plugins" / "profile" / plan_of_trace(trace)
         session.mkdir(parents=True, exist_ok=True)
-        write_xspace(trace, session / f"{name}.xplane.pb", name)
-        _copy(trace, to / f"{name}.pt.trace.json.gz")
+        if is_of_pytorch(trace):
+            write_xspace(trace, session / f"{name}.xplane.pb", name)
+            _copy(trace, to / f"{name}.pt.trace.json.gz")
+        else:
+            _copy(trace, session / f"{name}.xplane.pb")
     folder = shlex.quote(str(to))
     yield f"`tensorboard --logdir {folder}` shows the traces, if its plugin `xprof` is installed"
-    yield f"On {_PERFETTO}, open the files `{folder}/*.pt.trace.json.gz`"
+    if any(map(is_of_pytorch, traces)):
+        yield f"On {_PERFETTO}, open the files `{folder}/*.pt.trace.json.gz`"
 
 
 def tool_commands(

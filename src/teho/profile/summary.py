@@ -24,6 +24,7 @@ from teho.profile.judge import judged
 from teho.profile.launches import Launch, launches, operators
 from teho.profile.load import Loaded, load
 from teho.profile.spans import Span, clipped, length, subtracted
+from teho.profile.xspace import is_xspace, load_xspace
 
 __all__ = ["read_trace", "read_traces"]
 
@@ -52,7 +53,7 @@ def read_trace(path: Path) -> Trace:
         InputError: the file cannot be opened, or is not a trace.
         DamagedError: the file is truncated or damaged.
     """
-    loaded = load(path)
+    loaded = load_xspace(path) if is_xspace(path) else load(path)
     if not loaded.has_times:
         raise InputError(
             f"{path} has no events of PyTorch's profiler"

@@ -57,7 +57,7 @@ def write_xspace(trace: Path, target: Path, host: str) -> None:
     loaded = load(trace)
     planes = [("/host:CPU", list(_threads(loaded)))]
     planes += [
-        (f"/device:GPU:{device}", [_Line("kernels and copies", _of(work, loaded))])
+        (f"/device:GPU:{device}", [_Line("Stream #all", _of(work, loaded))])
         for device, work in sorted(loaded.work.items())
     ]
     space = b"".join(

@@ -9,7 +9,8 @@
     RUN/now/NODE.json          the node's newest sample, while a viewer cannot be connected
     RUN/tasks/RANK.json        written by the supervisor of each task of a step, at its end
     RUN/plans/PLAN.json        a plan of `teho profile RUN`, written by that command
-    RUN/traces/NODE-trace-rankN-PID-PLAN.json.gz  a trace of the framework's profiler
+    RUN/traces/NODE-trace-rankN-PID-PLAN.json.gz  a trace of PyTorch's profiler; `.xplane.pb.gz`: of
+                               JAX's or TensorFlow's
     RUN/stdout                 the first part of the program's output, with `--keep-output`; for a
                                step, the output of rank 0
 
@@ -27,6 +28,7 @@ from pathlib import Path
 __all__ = [
     "NODES",
     "TASKS",
+    "TRACE_ENDINGS",
     "create_run_directory",
     "is_ours",
     "lease_folder",
@@ -53,6 +55,8 @@ NODES, TASKS = "nodes", "tasks"
 """Folders of a run with one description for each node, and for each task."""
 _LIVE, _SAMPLES, _PROBE, _RUN, _OUTPUT = "live", "samples", "probe", "run.json", "stdout"
 _LEASES, _NOW, _PLANS, _TRACES = "leases", "now", "plans", "traces"
+TRACE_ENDINGS = (".json", ".xplane.pb")
+"""Of traces by PyTorch, and by JAX and TensorFlow; `.gz` follows in a recording."""
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without i, l, o, 0, 1, which look alike
 

@@ -8,11 +8,9 @@ from pathlib import Path
 import msgspec
 
 from teho.model.profiling import ProfilerUse
-from teho.store.layout import probe_folder, trace_folder
+from teho.store.layout import TRACE_ENDINGS, probe_folder, trace_folder
 
-__all__ = ["Answers", "newest_traces", "plan_of_trace", "trace_of", "traces_of_plan"]
-
-_ENDING = ".json.gz"
+__all__ = ["Answers", "base_name", "newest_traces", "plan_of_trace", "trace_of", "traces_of_plan"]
 
 
 def trace_of(run: Path, node: str, name: str) -> Path:
@@ -33,21 +31,35 @@ def traces_of_plan(run: Path, plan: str) -> list[Path]:
         run: the run's directory.
         plan: its id.
     """
-    return sorted(trace_folder(run).glob(f"[!.]*-{plan}{_ENDING}"))
+    return [path for path in _traces(run) if plan_of_trace(path) == plan]
 
 
 def newest_traces(run: Path) -> list[Path]:
     """Return the traces of the newest plan of a run, by name; empty if the run has none."""
-    found = {path: path.stat().st_mtime for path in trace_folder(run).glob(f"[!.]*{_ENDING}")}
+    found = {path: path.stat().st_mtime for path in _traces(run)}
     if not found:
         return []
-    newest = max(found, key=found.__getitem__)
-    return traces_of_plan(run, plan_of_trace(newest))
+    return traces_of_plan(run, plan_of_trace(max(found, key=found.__getitem__)))
 
 
 def plan_of_trace(path: Path) -> str:
     """Return the id of the plan that a trace belongs to."""
-    return path.name.removesuffix(_ENDING).rpartition("-")[2]
+    return base_name(path).rpartition("-")[2]
+
+
+def base_name(path: Path) -> str:
+    """Return the name of a trace without its endings."""
+    name = path.name.removesuffix(".gz")
+    for ending in (".pt.trace.json", *TRACE_ENDINGS):
+        name = name.removesuffix(ending)
+    return name
+
+
+def _traces(run: Path) -> list[Path]:
+    """Return all traces of a run; a name with a dot in front is a file that is being written."""
+    return sorted(
+        path for ending in TRACE_ENDINGS for path in trace_folder(run).glob(f"[!.]*{ending}.gz")
+    )
 
 
 class Answers:

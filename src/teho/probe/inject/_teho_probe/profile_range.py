@@ -20,6 +20,7 @@ class RangeTracer:
     """One range of steps; the tool decides what it records."""
 
     framework = "range"
+    ending = ""
     writes = False
     """Whether there is a trace to save."""
 

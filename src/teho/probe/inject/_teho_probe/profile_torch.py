@@ -39,6 +39,7 @@ class TorchTracer:
     """
 
     framework = "torch"
+    ending = ".json"
     writes = True
     """Whether there is a trace to save."""
 

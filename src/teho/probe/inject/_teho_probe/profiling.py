@@ -207,7 +207,7 @@ class Profiling:
                     self._is_asked = True
                     _call_in_main_thread(lambda: self._call(self._limit_reached))
         elif self._phase == _WAITING and self._window_s is not None and not self._is_asked:
-            if self._seen_s is None and _framework() is not None:
+            if self._seen_s is None and _framework(self._notes) is not None:
                 self._seen_s = now_s
             after_s = float(self._plan.get("after_s") or 0.0)
             if self._seen_s is not None and now_s >= self._seen_s + after_s:
@@ -261,7 +261,7 @@ class Profiling:
             self._phase = _DONE
             return
         is_range = "range" in self._plan["with"]
-        make = _framework(is_range=is_range)
+        make = _framework(self._notes, is_range=is_range)
         tool = next((name for variable, name in _OTHER_TOOLS if variable in os.environ), "")
         if make is None:
             self._end("framework")
@@ -350,13 +350,13 @@ class Profiling:
             self._tracer.save(path + ".part")
             size = os.stat(path + ".part").st_size
             if size <= most:
-                os.replace(path + ".part", path + ".json")
+                os.replace(path + ".part", path + self._tracer.ending)
         finally:
             if os.path.exists(path + ".part"):
                 os.unlink(path + ".part")
         if size > most:
             raise Obstacle("size:%d" % size)
-        return name + ".json", size
+        return name + self._tracer.ending, size
 
     def _displaced(self) -> None:
         """Stop, because the program starts its own profiler now."""
@@ -397,20 +397,38 @@ class Profiling:
         })  # fmt: skip
 
 
-def _framework(*, is_range: bool = False) -> Callable[..., Any] | None:
+def _framework(notes: Notes, *, is_range: bool = False) -> Callable[..., Any] | None:
     """Return the class for the framework that the program uses; None: no known one is imported.
 
+    A program may import several. The one that computes has an optimizer or a compilation.
+
     Args:
+        notes: of this process.
         is_range: whether another tool records, and needs only marks.
     """
     if is_range:
         from _teho_probe.profile_range import RangeTracer
 
         return RangeTracer
-    if "torch.autograd.profiler" in sys.modules:
+    libraries = notes.libraries
+    has_torch = "torch.autograd.profiler" in sys.modules
+    if has_torch and "optimizer" in libraries.get("torch", ()):
         from _teho_probe.profile_torch import TorchTracer
 
         return TorchTracer
+    # `platform`: its devices are initialised, which the profiler would do otherwise.
+    if "platform" in libraries.get("jax", ()) and "jax._src.profiler" in sys.modules:
+        from _teho_probe.profile_xla import JaxTracer
+
+        return JaxTracer
+    if has_torch:
+        from _teho_probe.profile_torch import TorchTracer
+
+        return TorchTracer
+    if "tensorflow.python.profiler.profiler_v2" in sys.modules and "tensorflow" in libraries:
+        from _teho_probe.profile_xla import TensorFlowTracer
+
+        return TensorFlowTracer
     return None
 
 
