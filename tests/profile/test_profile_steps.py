@@ -166,9 +166,16 @@ train(6)
 kind.add_metadata_json = keep
 ended()
 plan("again", count=2); train(6); ended()
+def work():
+    until = time.monotonic() + 3
+    while time.monotonic() < until: model(torch.rand(4, 8)); time.sleep(0.05)
 plan("window", window_s=0.1)
+from multiprocessing import get_context
+worker = get_context("fork").Process(target=work)
+worker.start()
 until = time.monotonic() + 3
 while time.monotonic() < until: model(torch.rand(4, 8)); time.sleep(0.01)
+worker.join()
 ended()
 print("done")
 """
@@ -187,7 +194,8 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
     assert [one.partition(" was")[0] for one in lines if not one.startswith("profiler_")] in (
         ["Memory block of unknown size"], [],
     )  # fmt: skip
-    (process,) = probed.watched()
+    process, worker = probed.watched()
+    assert [use.why for use in worker.profiled] == []
     situations: dict[str, ProfilerUse] = {use.profile: use for use in process.profiled}
     whys = {name: use.why for name, use in situations.items()}
     assert whys == {

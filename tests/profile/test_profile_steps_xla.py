@@ -129,12 +129,24 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert [rows(before, work) for work in before.work.values()] == [
         rows(after, work) for work in after.work.values()
     ]
+    assert [list(work.correlations) for work in after.work.values()] == [
+        list(work.correlations) for work in before.work.values()
+    ]
+    steps = [mark for mark in before.marks if mark.name.startswith("ProfilerStep#")]
+    assert [mark[2:] for mark in after.marks] == [mark[2:] for mark in steps]
+    assert set(after.calls.places) == set(before.calls.places)
     count = sum(len(track.starts) for track in after.operators.values())
-    assert count == (
+    assert count + len(after.calls.starts) == (
         sum(len(track.starts) for track in (*before.operators.values(), *before.frames.values()))
         + len(before.calls.starts)
         + len(before.marks)
+        - len(steps)
     )
+    # The same figures as of the trace itself.
+    one, other = read_trace(profile_traces.path_of("lm-stacks")), read_trace(path)
+    assert other.devices[0].mean.idle_s == one.devices[0].mean.idle_s
+    assert other.devices[0].launch_bound == one.devices[0].launch_bound > 0
+    assert other.step_s == one.step_s
 
 
 def test_damage_is_said(tmp_path: Path) -> None:

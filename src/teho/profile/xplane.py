@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.profile.load import Loaded, load
+from teho.profile.load import Loaded, Mark, Work, load
 from teho.store.layout import replace_file
 
 __all__ = ["write_xspace"]
@@ -24,6 +24,14 @@ _LINE_START_NS, _EVENTS = 3, 4
 """Fields of an XLine."""
 _NUMBER, _OFFSET_PS, _DURATION_PS = 1, 2, 3
 """Fields of an XEvent."""
+_STATS_OF_EVENT, _STAT_NAMES = 4, 5
+"""Fields of an XEvent, and of an XPlane."""
+_STAT_ID, _STAT_VALUE = 1, 4
+"""Fields of an XStat."""
+_STEP_NUMBER, _IS_ROOT, _CORRELATION = 1, 2, 3
+_STATS = {_STEP_NUMBER: "step_num", _IS_ROOT: "_r", _CORRELATION: "correlation_id"}
+"""With these, XProf finds the steps, and the kernels of each step."""
+_STEP = "ProfilerStep#"
 _KEY, _VALUE = 1, 2
 """Fields of an entry of a map."""
 _PS_PER_NS = 1000
@@ -34,6 +42,8 @@ class _Event(NamedTuple):
     start_ns: int
     end_ns: int
     name: str
+    stats: tuple[tuple[int, int], ...] = ()
+    """Number of the name in `_STATS`, and a value."""
 
 
 class _Line(NamedTuple):
@@ -57,7 +67,7 @@ def write_xspace(trace: Path, target: Path, host: str) -> None:
     loaded = load(trace)
     planes = [("/host:CPU", list(_threads(loaded)))]
     planes += [
-        (f"/device:GPU:{device}", [_Line("Stream #all", _of(work, loaded))])
+        (f"/device:GPU:{device}", [_Line("Stream #all", _with_launches(work, loaded))])
         for device, work in sorted(loaded.work.items())
     ]
     space = b"".join(
@@ -75,18 +85,34 @@ def _threads(loaded: Loaded) -> Iterator[_Line]:
         return lines.setdefault(f"thread {thread[1]}{suffix}", [])
 
     for mark in loaded.marks:
-        line(mark.thread).append(_Event(mark.start, mark.end, mark.name))
+        line(mark.thread).append(_marked(mark))
     for thread, track in loaded.operators.items():
         line(thread).extend(_of(track, loaded))
     for thread, track in loaded.frames.items():
         line(thread, f" {_SOURCE_LINES}").extend(_of(track, loaded))
     calls = loaded.calls
-    for start, end, name, number in zip(
-        calls.starts, calls.ends, calls.names, calls.threads, strict=True
-    ):
-        line(loaded.threads[number]).append(_Event(start, end, loaded.names[name]))
+    correlations = {place: number for number, place in calls.places.items()}
+    for place, event in enumerate(_of(calls, loaded)):
+        stats = ((_CORRELATION, correlations[place]),) if place in correlations else ()
+        line(loaded.threads[calls.threads[place]]).append(event._replace(stats=stats))
     for thread_name, events in lines.items():
         yield _Line(thread_name, events)
+
+
+def _marked(mark: Mark) -> _Event:
+    name, is_step, number = mark.name.partition(_STEP)
+    if is_step and not name and number.isdigit():
+        stats = ((_STEP_NUMBER, int(number)), (_IS_ROOT, 1))
+        return _Event(mark.start, mark.end, _STEP[:-1], stats)
+    return _Event(mark.start, mark.end, mark.name)
+
+
+def _with_launches(work: Work, loaded: Loaded) -> list[_Event]:
+    """Return the work of a GPU; each with the number that its launch has too."""
+    return [
+        event._replace(stats=((_CORRELATION, number),)) if number > 0 else event
+        for event, number in zip(_of(work, loaded), work.correlations, strict=True)
+    ]
 
 
 def _of(track: object, loaded: Loaded) -> list[_Event]:
@@ -99,10 +125,14 @@ def _of(track: object, loaded: Loaded) -> list[_Event]:
 def _plane(number: int, name: str, lines: Iterable[_Line]) -> bytes:
     names: dict[str, int] = {}
     encoded = [_line(place, line, names) for place, line in enumerate(lines, 1)]
-    known = (
-        _bytes(_EVENT_NAMES, _int(_KEY, one) + _bytes(_VALUE, _named(one, text)))
-        for text, one in names.items()
-    )
+    known = [
+        _bytes(field, _int(_KEY, one) + _bytes(_VALUE, _named(one, text)))
+        for field, texts in (
+            (_EVENT_NAMES, names),
+            (_STAT_NAMES, {v: k for k, v in _STATS.items()}),
+        )
+        for text, one in texts.items()
+    ]
     return _named(number, name) + b"".join((*(_bytes(_LINES, line) for line in encoded), *known))
 
 
@@ -114,7 +144,11 @@ def _line(number: int, line: _Line, names: dict[str, int]) -> bytes:
             _EVENTS,
             _int(_NUMBER, names.setdefault(event.name, len(names) + 1))
             + _int(_OFFSET_PS, (event.start_ns - start_ns) * _PS_PER_NS)
-            + _int(_DURATION_PS, (event.end_ns - event.start_ns) * _PS_PER_NS),
+            + _int(_DURATION_PS, (event.end_ns - event.start_ns) * _PS_PER_NS)
+            + b"".join(
+                _bytes(_STATS_OF_EVENT, _int(_STAT_ID, stat) + _int(_STAT_VALUE, value))
+                for stat, value in event.stats
+            ),
         )
         for event in events
     )

@@ -38,6 +38,12 @@ __all__ = ["Obstacle", "Profiling"]
 
 _WAITING, _WARM, _RECORDING, _DONE = range(4)
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+_LAUNCHERS = (
+    "torch.distributed.elastic.agent.server",
+    "accelerate.commands.launch",
+    "deepspeed.launcher.runner",
+)
+"""Modules of processes that only start the ranks."""
 _OTHER_TOOLS = (
     ("NSYS_PROFILING_SESSION_ID", "Nsight Systems"),
     ("NV_COMPUTE_PROFILER_PERFWORKS_DIR", "Nsight Compute"),
@@ -226,6 +232,8 @@ class Profiling:
         return ""
 
     def _begin_window(self) -> None:
+        if _is_helper():
+            self._phase = _DONE
         if self._phase == _WAITING:
             self._prepare()
         if self._phase == _WARM:
@@ -444,6 +452,17 @@ def _rank() -> int | None:
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return None
+
+
+def _is_helper() -> bool:
+    """Return whether this process works for others: it loads data, or it launched the ranks."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return False
+    if any(name in sys.modules for name in _LAUNCHERS):
+        return True
+    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
+    return parent is not None and parent() is not None
 
 
 def _used_bytes() -> int:
