@@ -137,6 +137,12 @@ def test_each_obstacle_is_a_sentence(found, words: str, next_step: str) -> None:
                 assert failed_words(own).startswith("Teho recorded no trace: ")
 
 
+def test_a_program_that_was_killed() -> None:
+    """Its newest notes are missing, so Teho does not say how many steps it made."""
+    obstacle = obstacle_of(PLAN, [process(12)], killed_by="SIGTERM")
+    assert obstacle.found.startswith("the program was killed by SIGTERM before")
+
+
 def test_a_range_that_fits_is_advised() -> None:
     advice = obstacle_of(PLAN, [process(3)]).next_step
     assert advice == "`--steps 2:4`"

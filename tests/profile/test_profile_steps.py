@@ -152,6 +152,12 @@ with torch.profiler.profile() as own:
     train(3)
 assert sum(one.key == "loop step 2" for one in own.events()) == 1
 ended()
+plan("warm", count=9)
+train(1)
+with torch.profiler.profile() as own:
+    train(1)
+assert sum(one.key == "loop step 1" for one in own.events()) == 1
+ended()
 plan("legacy", count=9)
 train(4)
 with module.emit_nvtx(enabled=False), module.profile() as own:
@@ -190,7 +196,7 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
     lines = [re.sub(r".*\] ", "", line) for line in done.stderr.decode().splitlines()]
     assert [one for one in lines if one.startswith("profiler_")] == [
         "profiler_start", "profiler_stop"
-    ] * 3  # fmt: skip
+    ] * 4  # fmt: skip
     assert [one.partition(" was")[0] for one in lines if not one.startswith("profiler_")] in (
         ["Memory block of unknown size"], [],
     )  # fmt: skip
@@ -200,8 +206,8 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
     whys = {name: use.why for name, use in situations.items()}
     assert whys == {
         "plain": "", "memory": "", "passed": "passed", "size": "size", "time": "time",
-        "rank": "accepted", "own": "own", "displaced": "displaced", "legacy": "displaced",
-        "fails": "error", "again": "", "window": "",
+        "rank": "accepted", "own": "own", "displaced": "displaced", "warm": "displaced",
+        "legacy": "displaced", "fails": "error", "again": "", "window": "",
     }  # fmt: skip
     assert "on purpose" in situations["fails"].detail
     assert situations["displaced"].in_step == situations["displaced"].steps[1] + 1

@@ -6,6 +6,7 @@ import os
 import secrets
 import shlex
 import shutil
+import signal
 import sys
 import time
 import zlib
@@ -63,7 +64,7 @@ def profile_command(
 
     def show(recording: Recording, run: Run) -> None:
         try:
-            show_recorded(recording.directory, plan, output, to, stream=sys.stderr)
+            show_recorded(recording.directory, plan, output, to, run=run, stream=sys.stderr)
         except TehoError as error:
             say(str(error))
         say(f"`teho report {run.id}` reports on the whole run")
@@ -113,6 +114,7 @@ def show_recorded(
     output: Output,
     to: Path | None,
     *,
+    run: Run | None = None,
     stream: IO[str] | None = None,
 ) -> None:
     """Explain the traces of a plan.
@@ -122,6 +124,7 @@ def show_recorded(
         plan: the plan; None: the newest one with a trace.
         output: for the explanation.
         to: where to copy the traces.
+        run: the description of the run, with its end; None: from the recording.
         stream: of the explanation; None: standard output.
 
     Raises:
@@ -132,6 +135,7 @@ def show_recorded(
     from teho.profile.summary import read_traces
     from teho.show.build.profile import profile_document
     from teho.store.probe import watched_processes
+    from teho.store.read import read_run
     from teho.store.traces import newest_traces, plan_of_trace, traces_of_plan
 
     processes = watched_processes(directory, [])
@@ -145,7 +149,7 @@ def show_recorded(
                 f"the run {directory.name} has ended, and has no trace",
                 next_step="`teho profile --steps 20:25 -- COMMAND` records one",
             )
-        raise obstacle_of(plan, processes).error()
+        raise obstacle_of(plan, processes, killed_by=_killed_by(run or read_run(directory))).error()
     plan_id = plan.id if plan else plan_of_trace(paths[0])
     uses = [(process, use) for process, use in uses_of(processes, plan_id) if use.file]
     profiled = read_traces(paths)
@@ -160,6 +164,12 @@ def show_recorded(
     )
     commands += _tools(directory, profiled, uses)
     output.show(profile_document(profiled, commands), profiled, stream=stream)
+
+
+def _killed_by(run: Run) -> str:
+    """Return the name of the signal that ended a program; empty if none did."""
+    number = run.end.signal if run.end else None
+    return signal.Signals(number).name if number in set(signal.Signals) else ""
 
 
 def _without_gpu(uses: Sequence[tuple[WatchedProcess, ProfilerUse]]) -> str:

@@ -80,18 +80,23 @@ def partly_words(use: ProfilerUse, plan: ProfilerPlan | None = None) -> str:
 
 
 def obstacle_of(
-    plan: ProfilerPlan, processes: Sequence[WatchedProcess], *, is_running: bool = False
+    plan: ProfilerPlan, processes: Sequence[WatchedProcess], *, killed_by: str = ""
 ) -> Obstacle:
     """Return why a plan gave no trace.
 
     Args:
         plan: the plan.
         processes: the Python processes of the run.
-        is_running: whether the program goes on.
+        killed_by: name of the signal that ended the program, if a signal did.
     """
     uses = [use for _, use in uses_of(processes, plan.id)]
     if uses:
         return _obstacle(uses[0], plan)
+    if killed_by:
+        return Obstacle(
+            f"the program was killed by {killed_by} before it could write a trace",
+            "give earlier steps with `--steps`",
+        )
     if not processes:
         return Obstacle(
             "Teho's probe was loaded into no Python process of the program",
@@ -111,9 +116,8 @@ def obstacle_of(
             "record a length of time with `--window 2s`, or call `teho.step()` after each step",
         )
     if plan.first is not None and steps < plan.first:
-        made = f"the program {'has made' if is_running else 'made only'} {counted(steps, 'step')}"
         return Obstacle(
-            f"{made}, so step {plan.first} was not reached",
+            f"the program made only {counted(steps, 'step')}, so step {plan.first} was not reached",
             f"`--steps {_range_before(steps, plan)}`"
             if steps > 1
             else "record a length of time with `--window 2s`",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from gc import get_objects
+from gc import get_referrers
 
 from _teho_probe.lines import TYPE_CHECKING
 from _teho_probe.profiling import Obstacle
@@ -112,13 +112,17 @@ class TorchTracer:
         return {"experimental_config": config}
 
     def _is_used(self) -> bool:
-        """Return whether a profiler of the program is being prepared, or records a thread."""
+        """Return whether a profiler of the program is being prepared, or records a thread.
+
+        An object refers to its type. A list of all objects would have tuples that other threads are
+        still making: these threads would get a SystemError.
+        """
         kind = self._module.profile
         return any(
             type(one) is kind
             and getattr(one, "entered", False)
             and getattr(one, "kineto_results", None) is None
-            for one in get_objects()
+            for one in get_referrers(kind)
         )
 
     def start(self) -> None:
