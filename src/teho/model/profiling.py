@@ -27,8 +27,8 @@ class ProfilerPlan(msgspec.Struct, frozen=True, kw_only=True):
     after_s: float = 0.0
     """Time from the import of the framework to the window."""
     extras: tuple[str, ...] = msgspec.field(default=(), name="with")
-    """What else to record: `stack`, `shapes`, `memory`; `range`: nothing is recorded, and the steps
-    are marked for a tool that runs the program."""
+    """What else to record: `stack`, `shapes`, `memory`; `range`: only mark the steps, for a tool
+    that runs the program."""
     ranks: Union[str, tuple[int, ...]] = "one"
     """`one` (rank 0), `all`, or the ranks."""
     most_s: float

@@ -63,7 +63,7 @@ class Traces:
         try:
             names = os.listdir(plan_folder(self._run))  # noqa: PTH208 - only the names
         except OSError:
-            return  # nobody has asked yet
+            return  # no plan was made yet
         new = [name for name in names if name.endswith(".json") and name not in self._known]
         for name in sorted(new):
             with contextlib.suppress(OSError):  # the folder of the probes may not exist yet

@@ -116,7 +116,7 @@ def tool_commands(
             f"-o step {one}`"
         )
     elif "AMD" in names or "Instinct" in names:
-        # rocprofv3 cannot be told a step, only a time after the start of the program.
+        # rocprofv3 knows no steps, only times after the start of the program.
         delay_s = math.floor(began_s)
         time_s = max(_LEAST_S, math.ceil(ended_s) - delay_s)
         yield (

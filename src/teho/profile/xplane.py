@@ -2,7 +2,7 @@
 
 XSpace is a message of protocol buffers (`xplane.proto` of OpenXLA): planes (the host, each GPU)
 have lines (threads, streams), and lines have events. The few fields that viewers need are encoded
-here, because a package for protocol buffers would be a dependency for nothing else.
+here: a package for protocol buffers would be a new dependency, only for this file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finds the plans of `teho profile` for this process: in its environment, or in the probe's folder.
 
-A program that nobody profiles pays for it with one comparison a step, and with one `stat` a second.
+Without a plan, this costs the program one comparison a step, and one `stat` a second.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ _MEMORY = 4
 """Memory for events, as a multiple of the largest file."""
 
 
-class Obstacle(Exception):  # noqa: N818 - it is no error of the program
+class Obstacle(Exception):  # noqa: N818 - not an error of the program
     """Why the profiler cannot start; its text is a code, and after a colon a detail."""
 
 
