@@ -15,7 +15,7 @@ import pytest
 import teho
 from probe.probed import Probed
 from step_tasks import step_environment, wait
-from support import TEHO, wait_for
+from support import TEHO, lacks_framework, wait_for
 from teho.model.profiling import ProfilerUse
 from teho.observe.spool import spool_of
 from teho.profile.load import Loaded, load
@@ -63,24 +63,59 @@ def marked_steps(loaded: Loaded) -> list[str]:
     return sorted(mark.name for mark in loaded.marks if mark.name.startswith("ProfilerStep"))
 
 
-@pytest.mark.parametrize(
-    ("name", "per_step"), [("accumulation", 4), ("gan", 1), ("evaluation", 1), ("told", 1)]
-)
+SEVERAL_LOOPS = f"""
+import os, sys
+sys.path.insert(0, {str(LOOPS.parent)!r})
+import profile_loops
+profile_loops.torch.set_num_threads(1)
+for rank, name in enumerate(sys.argv[1:]):
+    os.environ["RANK"] = str(rank)
+    if os.fork() == 0:
+        getattr(profile_loops, name)(20)
+        sys.exit()
+    os.wait()
+"""
+"""Runs each loop in a fork, because PyTorch takes seconds to import."""
+PER_STEP = {
+    "accumulation": 4, "gan": 1, "evaluation": 1, "told": 1, "epochs": 1, "plain": 1,
+}  # fmt: skip
+"""How often each loop marks one step."""
+
+
 def test_the_trace_has_the_very_steps(
-    name: str, per_step: int, teho: Call, torch_python: Path, home: Path
+    teho: Call, torch_python: Path, tmp_path: Path, home: Path
 ) -> None:
+    path = tmp_path / "loops.py"
+    path.write_text(SEVERAL_LOOPS)
     done = teho(
-        "profile", "--steps", "12:15", "--", torch_python, LOOPS, name, "20",
+        "profile", "--steps", "12:15", "--ranks", "all", "--", torch_python, path, *PER_STEP,
         env={"PYTHONPATH": SOURCES},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "No work of a GPU is in the trace. On the CPU, aten::" in done.stderr.splitlines()[0]
+    ranks = {int(re.search(r"rank(\d+)", path.name)[1]): path for path in traces_of(home)}
+    assert sorted(ranks) == list(range(len(PER_STEP)))
+    for rank, (name, per_step) in enumerate(PER_STEP.items()):
+        loaded = load(ranks[rank])
+        assert loop_steps(loaded) == sorted([12, 13, 14] * per_step), name
+        assert marked_steps(loaded) == [f"ProfilerStep#{n}" for n in (12, 13, 14)], name
+        assert read_traces([ranks[rank]]).traces[0].step_count == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("lightning", "lightning"), ("lightning_accumulation", "lightning"),
+     ("trainer", "transformers")],
+)  # fmt: skip
+def test_steps_of_trainers(
+    name: str, package: str, teho: Call, torch_python: Path, home: Path
+) -> None:
+    if reason := lacks_framework(package):
+        pytest.skip(reason)
+    done = teho("profile", "--steps", "12:15", "--", torch_python, LOOPS, name, "20")
+    assert done.returncode == 0, done.stderr
     (path,) = traces_of(home)
-    loaded = load(path)
-    assert loop_steps(loaded) == sorted([12, 13, 14] * per_step)
-    assert marked_steps(loaded) == ["ProfilerStep#12", "ProfilerStep#13", "ProfilerStep#14"]
-    assert read_traces([path]).traces[0].step_count == 3
-    first = done.stderr.splitlines()[0]
-    assert "No work of a GPU is in the trace. On the CPU, aten::" in first
+    assert set(loop_steps(load(path))) == {12, 13, 14}
 
 
 @pytest.fixture
@@ -265,11 +300,11 @@ def test_only_rank_0_is_recorded(teho: Call, torch_python: Path, ranks: Path, ho
     assert (trace.rank, trace.ranks, trace.step_count) == (0, 2, 2)
 
 
-def test_all_ranks_of_a_step_on_two_nodes(torch_python: Path, ranks: Path, home: Path) -> None:
+def test_all_ranks_of_a_step(torch_python: Path, ranks: Path, home: Path) -> None:
     command = [*TEHO, "profile", "--steps", "8:10", "--ranks", "all", "--", torch_python, ranks]
     tasks = [
         subprocess.Popen(
-            command, env=step_environment(home, rank, nodes=2, per_node=1), text=True,
+            command, env=step_environment(home, rank, nodes=1, per_node=2), text=True,
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
         )
         for rank in (0, 1)
@@ -277,7 +312,7 @@ def test_all_ranks_of_a_step_on_two_nodes(torch_python: Path, ranks: Path, home:
     codes, said = wait(tasks)
     assert codes == [0, 0], said
     assert [path.name.split("-")[:3] for path in traces_of(home)] == [
-        ["n1", "trace", "rank0"], ["n2", "trace", "rank1"]
+        ["n1", "trace", "rank0"], ["n1", "trace", "rank1"]
     ]  # fmt: skip
     traces = read_traces(traces_of(home)).traces
     assert [(trace.rank, trace.ranks, trace.step_count) for trace in traces] == [

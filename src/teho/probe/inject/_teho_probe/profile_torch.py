@@ -25,9 +25,10 @@ _VARIABLES = ("DISABLE_CUPTI_LAZY_REINIT", "TEARDOWN_CUPTI")
 """Variables that the profiler may set in the program's environment."""
 _END_BYTES = 64
 _LIBRARY, _LEVEL = "libtorch_cpu.so", "_ZN9libkineto6Logger14severityLevel_E"
-_SILENT = 6
-"""Above all levels of messages of Kineto. With PyTorch 2.13, each start and each stop of the
-profiler prints a line."""
+_LEVEL_VARIABLE = "KINETO_LOG_LEVEL"
+_UNSET, _ERRORS, _SILENT = 0, 4, 6
+"""Levels of Kineto's messages: before its first use, usually, and above all of its levels. With
+PyTorch 2.13, each start and each stop of the profiler prints a line."""
 
 
 class TorchTracer:
@@ -87,19 +88,29 @@ class TorchTracer:
             **self._all_threads(),
         )
         self._guard()
-        self._own(self._profile.prepare_trace)  # the first one sets Kineto's level of messages
         self._silence()
+        self._own(self._profile.prepare_trace)
+        if self._level is not None:
+            os.environ.pop(_LEVEL_VARIABLE, None)
+            self._level.value = _SILENT
 
     def _silence(self) -> None:
-        """Let Kineto print nothing until the end: its lines would be in the program's output."""
+        """Let Kineto print nothing until the end: its lines would be in the program's output.
+
+        At its first use, it reads the level from a variable.
+        """
+        if _LEVEL_VARIABLE in os.environ:
+            return  # the user has chosen what it prints
         try:
             import ctypes
 
             library = ctypes.CDLL(_LIBRARY, os.RTLD_NOLOAD | os.RTLD_NOW)
             self._level = ctypes.c_int.in_dll(library, _LEVEL)
-            self._usual_level, self._level.value = self._level.value, _SILENT
         except (ImportError, OSError, ValueError):  # another build of PyTorch
-            self._level = None
+            return
+        level = self._level.value
+        self._usual_level = _ERRORS if level == _UNSET else level
+        os.environ[_LEVEL_VARIABLE] = str(_SILENT)
 
     def _all_threads(self) -> dict[str, Any]:
         """Return the setting to record all threads, for a window of time; empty before 2.8."""
