@@ -29,6 +29,7 @@ from teho.show.build.report.activity import activity_facts
 from teho.show.build.report.bill import bill_facts, bill_if_job
 from teho.show.build.report.energy import energy_facts
 from teho.show.build.report.plots import heat_map_of, plots_of
+from teho.show.build.report.profiled import profiled_commands, profiled_notes
 from teho.show.build.report.roofline import rooflines_view
 from teho.show.build.report.step import clock_notes, ended_words, gaps, killed_words, node_count
 from teho.show.build.report.tables import tables_of
@@ -101,7 +102,9 @@ def build_report(
             *clock_notes(run),
             *_notes(run, about_probe=False),
             *(billed.notes if billed else ()),
+            *profiled_notes(processes),
         ),
+        commands=tuple(profiled_commands(run.id, processes)),
         plots=tuple(plots_of(summary)) if plots else (),
         heat_map=heat_map_of(summary) if plots else None,
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
