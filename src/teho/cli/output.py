@@ -105,6 +105,29 @@ class Output:
             raise InputError(f"{path}: {error.strerror}", "a file that can be written") from error
         say(f"wrote {path}")
 
+    def write_bytes(self, data: bytes) -> None:
+        """Write a result that is not text to the file, or to standard output.
+
+        Raises:
+            InputError: the file cannot be written, or standard output is a terminal.
+        """
+        if self.path is None:
+            if sys.stdout.isatty():
+                raise InputError(
+                    f"--format {self.form}: a terminal cannot show this format",
+                    "a file",
+                    f"add `-o jobs.{self.form}`",
+                )
+            sys.stdout.buffer.write(data)
+            return
+        try:
+            self.path.write_bytes(data)
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: {error.strerror}", "a file that can be written"
+            ) from error
+        say(f"wrote {self.path}")
+
 
 def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Command]:
     """Give a command the options `--format`, `-o`, `--short` and `--why`.
@@ -120,7 +143,7 @@ def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Com
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
             read = [given.pop(name, None) for name in ("form", "path", "short", "why")]
-            return function(*args, **given, output=_read(*read))
+            return function(*args, **given, output=_read(*read, others))
 
         declared: _Command = _options(others, file=file)(call)
         return declared
@@ -142,17 +165,20 @@ def _options(others: tuple[str, ...], *, file: bool) -> Callable[[Any], Any]:
     )  # fmt: skip
 
 
-def _read(form: str | None, path: Path | None, short: bool, why: bool) -> Output:
+def _read(
+    form: str | None, path: Path | None, short: bool, why: bool, others: tuple[str, ...]
+) -> Output:
     if short and why:
         raise InputError("--short cannot be used together with --why", "one of them")
     ending = path.suffix.lower() if path else ""
-    if form is None and ending not in _ENDINGS:
+    endings = _ENDINGS | {f".{other}": other for other in others}
+    if form is None and ending not in endings:
         raise InputError(
             f"-o {path}: the ending {ending} is not a known ending",
-            ", ".join(filter(None, _ENDINGS)),
+            ", ".join(filter(None, endings)),
             "give the format of any other file with `--format`",
         )
-    return Output(form or _ENDINGS[ending], path, "short" if short else "why" if why else "default")
+    return Output(form or endings[ending], path, "short" if short else "why" if why else "default")
 
 
 def _inlined(pictures: Callable[[], Iterable[bytes]]) -> list[str]:

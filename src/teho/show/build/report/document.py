@@ -10,6 +10,7 @@ import msgspec
 from teho.config.electricity import Electricity
 from teho.explain.good_use import good_use, main_loss
 from teho.explain.pace import recent_pace
+from teho.explain.places import known_part
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
@@ -21,7 +22,7 @@ from teho.model.document import Fact, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Certainty, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
-from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.model.summary import Figure, NodeSummary, Summary
 from teho.model.watched import WatchedProcess
 from teho.observe.uninstrumented import is_about_probe
 from teho.show.build.report.activity import activity_facts
@@ -264,7 +265,7 @@ def _gpu_facts(
     run: Run, state: RunState, summary: Summary, electricity: Electricity
 ) -> Iterable[Fact]:
     gpus = summary.gpus
-    seen = sum(isinstance(gpu.stats.get("gpu_busy_percent"), Stat) for gpu in gpus)
+    seen = sum(known_part(gpu.stats.get("gpu_busy_percent"), "mean") is not None for gpu in gpus)
     note = f"{seen} of {len(gpus)} GPUs" if 0 < seen < len(gpus) else ""
     yield Fact("gpu_busy_percent", "GPU busy", mean_of(gpus, "gpu_busy_percent"), "%", note)
     yield from activity_facts(summary)

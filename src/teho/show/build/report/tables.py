@@ -347,7 +347,11 @@ def _statistics(
     def part(name: str) -> Callable[[T], Cell]:
         def cell(one: T) -> Cell:
             known = stat(one)
-            return known if isinstance(known, Missing) else getattr(known, name)
+            if name == "mean":
+                return mean(known)
+            if name == "max":
+                return largest(known)
+            return known if isinstance(known, Missing) else known.std
 
         return cell
 

@@ -1,0 +1,121 @@
+"""`teho jobs`: all jobs of a period, recorded by Teho or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from teho.cli.declare import option, plain_command
+from teho.cli.output import Output, output_options
+from teho.cli.progress import hint_if_slow
+from teho.cli.selection import earliest, job_options, period_words, privacy_notes, selected
+from teho.errors import InputError
+
+if TYPE_CHECKING:
+    from teho.model.job import JobState
+
+__all__ = ["command"]
+
+_SORTS = ("start", "time", "cores", "gpus", "memory", "billing")
+_SLURM = {"timeout": "timed_out", "oom": "out_of_memory", "node_fail": "node_failed"}
+"""Slurm's words for states that Teho calls otherwise."""
+
+
+@plain_command("""\
+  teho jobs
+  teho jobs --since 30d --state failed,timed_out
+  teho jobs --account project_2001234 --sort gpus
+  teho jobs --all --since 2026-11-01 --format csv -o jobs.csv
+  teho jobs --since 90d -o jobs.parquet""")
+@job_options("7d")
+@option("--state STATES", "Show only jobs in these states, such as running,failed.", unset="all")
+@option("--sort", "Order of the jobs; running jobs always come first.", into="by",
+        type=click.Choice(_SORTS), default="start")  # fmt: skip
+@option("--last N", "Show at most this number of jobs as text or HTML.", default=30,
+        type=click.IntRange(min=1))  # fmt: skip
+@output_options("csv", "parquet")
+def command(
+    since: str, user: str | None, account: str | None, everyone: bool, state: str | None, by: str,
+    last: int, output: Output,
+) -> None:  # fmt: skip
+    """List the jobs of a period: what each job used of what it requested.
+
+    The figures are from the accounting of the scheduler (sacct or qacct), for all jobs, recorded by
+    Teho or not. The last column names what to look at, such as cores that were not used. JSON, CSV
+    and Parquet have all jobs and all figures.
+
+    Reads: the list of the recordings.
+
+    Writes: only the -o file.
+
+    Network: only through commands of the scheduler, such as sacct.
+    """
+    from teho.config.settings import load_settings
+    from teho.explain.policy import policy_of
+    from teho.explain.waste.lines import lines_of_jobs, sorted_lines
+    from teho.jobs.ask import accounting_here, jobs_since
+    from teho.model.digest import JobList
+
+    settings = load_settings()
+    home = settings.home_directory
+    wanted = _states(state)
+    begin = earliest(since)
+    selection = selected(begin, user, account, everyone=everyone, every_run=False)
+    backend = accounting_here(home)
+    with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
+        jobs = jobs_since(backend, selection)
+        recordings = _recordings(home)
+        lines = list(lines_of_jobs(jobs, policy_of(settings), recordings))
+    users = {line.user for line in lines}
+    shown = [line for line in lines if not wanted or line.state in wanted]
+    found = JobList(
+        since=begin,
+        jobs=tuple(sorted_lines(shown, by)),
+        notes=tuple(privacy_notes(backend, selection, users)),
+    )
+    if output.form == "csv":
+        from teho.show.rows import csv_text
+
+        output.write(csv_text(found.jobs))
+    elif output.form == "parquet":
+        from teho.show.rows import parquet_bytes
+
+        output.write_bytes(parquet_bytes(found.jobs))
+    else:
+        from teho.show.build.job_list import jobs_list_document
+
+        output.show(jobs_list_document(found, period=period_words(since), most=last), found)
+
+
+def _states(text: str | None) -> frozenset[JobState]:
+    """Read `--state`.
+
+    Raises:
+        InputError: a state is not known.
+    """
+    from teho.config.toml import did_you_mean
+    from teho.model.job import JobState
+
+    found = set()
+    known = [state.value for state in JobState]
+    for word in filter(None, (text or "").replace(" ", "").lower().split(",")):
+        name = _SLURM.get(word, word)
+        if name not in known:
+            raise InputError(f"--state {word}{did_you_mean(name, known)}", ", ".join(known))
+        found.add(JobState(name))
+    return frozenset(found)
+
+
+def _recordings(home: Path) -> dict[str, list[str]]:
+    """Return the ids of the recordings by the ids of their jobs, oldest first."""
+    from teho.store.index import list_runs
+
+    found: dict[str, list[str]] = {}
+    for path, run in list_runs(home):
+        for node in run.nodes if run else ():
+            job_id = node.allocation.job_id
+            if job_id and path.name not in found.setdefault(job_id, []):
+                found[job_id].append(path.name)
+    return found

@@ -1,0 +1,151 @@
+"""Lists of jobs: a line for each job, with what it used of what it requested."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from teho.model.digest import JobLine, JobList
+from teho.model.document import Document, Table, VerdictSeverity
+from teho.model.job import JobState
+from teho.show.build.layout import column, document, table
+from teho.show.cells import format_moment, plain
+from teho.units import counted, format_bytes, format_count, format_duration
+
+__all__ = ["jobs_list_document", "tasks_document"]
+
+_NAME_MOST = 16
+_LOOK_MOST = 34
+
+
+def jobs_list_document(found: JobList, *, period: str, most: int) -> Document:
+    """Lay out the jobs of a period.
+
+    Args:
+        found: the jobs, in the order of the rows.
+        period: the period in words, such as `the last 7 days`.
+        most: number of rows to show.
+    """
+    look = sum(bool(line.look) for line in found.jobs)
+    return document(
+        title="teho jobs",
+        verdict=f"{counted(len(found.jobs), 'job')} in {period}{_counts(found.jobs)}.",
+        verdict_severity=_severity(found.jobs),
+        tables=(_table(found.jobs, most),) if found.jobs else (),
+        notes=found.notes,
+        commands=("`teho report JOB` reports on one of these jobs.",) if look else (),
+    )
+
+
+def tasks_document(reference: str, lines: Iterable[JobLine]) -> Document:
+    """Lay out the tasks of an array, or the components of a heterogeneous job."""
+    found = list(lines)
+    made = _table(found, len(found))
+    first = found[0].id
+    return document(
+        title=f"job {reference}",
+        verdict=f"Job {reference} has {counted(len(found), 'part')}{_counts(found)}.",
+        verdict_severity=_severity(found),
+        tables=(msgspec.structs.replace(made, title="Tasks or components"),),
+        notes=("Teho did not record this job. The figures are from the accounting.",),
+        commands=(f"`teho report {first}` reports on one of them.",),
+    )
+
+
+def _counts(lines: Sequence[JobLine]) -> str:
+    states = Counter(line.state.value.replace("_", " ") for line in lines)
+    text = ", ".join(f"{count:,} {state}" for state, count in states.most_common())
+    return f": {text}" if text else ""
+
+
+def _severity(lines: Sequence[JobLine]) -> VerdictSeverity:
+    bad = (JobState.FAILED, JobState.TIMED_OUT, JobState.OUT_OF_MEMORY, JobState.NODE_FAILED)
+    return "warning" if any(line.state in bad for line in lines) else "remark"
+
+
+def _table(lines: Sequence[JobLine], most: int) -> Table:
+    shown = lines[:most]
+    several_users = len({line.user for line in shown}) > 1
+    made = table(
+        "jobs", "Jobs", shown,
+        column("job", "Job", lambda line: plain(line.id)),
+        column("name", "Name", lambda line: _cut(line.name, _NAME_MOST)),
+        column("user", "User", lambda line: plain(line.user) or None) if several_users else None,
+        column("state", "State", _state),
+        column("began", "Began", _began, aside=True),
+        column("time", "Time", _time),
+        column("cores", "Cores", _cores),
+        column("memory", "Memory", _memory),
+        column("gpus", "GPUs", _gpus),
+        column("billing", "Billing", _billing, aside=True),
+        column("recording", "Recorded", lambda line: "yes" if line.recordings else None),
+        column("look", "Look at", lambda line: _cut(line.look, _LOOK_MOST)),
+        only_known=True,
+    )  # fmt: skip
+    left = len(lines) - len(shown)
+    rest = f"and {left:,} more jobs: `--last {len(lines)}` shows all" if left else ""
+    return msgspec.structs.replace(made, rest=rest, note=_note(shown))
+
+
+def _note(lines: Sequence[JobLine]) -> str:
+    parts = ["Cores: the mean number of cores in use, of the cores of the job."]
+    if any(_is_bound(line) for line in lines):
+        parts.append("Memory: ≤ marks the sum of the peaks of all tasks, an upper bound.")
+    if any(line.gpus for line in lines):
+        parts.append("GPUs: the mean use, if the site stores it (Jobstats).")
+    return " ".join(parts)
+
+
+def _cut(text: str, most: int) -> str | None:
+    name = plain(text)
+    return (name if len(name) <= most else f"{name[: most - 1].rstrip()}…") or None
+
+
+def _state(line: JobLine) -> str:
+    if line.state is JobState.UNKNOWN and line.state_as_written:
+        return plain(line.state_as_written)
+    return line.state.value.replace("_", " ")
+
+
+def _began(line: JobLine) -> str | None:
+    return format_moment(line.started_at) if line.started_at else None
+
+
+def _time(line: JobLine) -> str | None:
+    if line.elapsed_s is None or line.started_at is None:
+        return None
+    time = format_duration(line.elapsed_s) if line.elapsed_s else "< 1 s"
+    return f"{time} of {format_duration(line.time_limit_s)}" if line.time_limit_s else time
+
+
+def _cores(line: JobLine) -> str | None:
+    if not line.cores:
+        return None
+    used = "?" if line.cores_used is None else f"{line.cores_used:.1f}"
+    return f"{used} of {line.cores}"
+
+
+def _memory(line: JobLine) -> str | None:
+    if not line.memory_bytes:
+        return None
+    if not line.memory_most_bytes:
+        return f"? of {format_bytes(line.memory_bytes)}"
+    bound = "≤ " if _is_bound(line) else ""
+    return f"{bound}{format_bytes(line.memory_most_bytes)} of {format_bytes(line.memory_bytes)}"
+
+
+def _is_bound(line: JobLine) -> bool:
+    return (line.memory_most_bytes or 0) > (line.memory_least_bytes or 0)
+
+
+def _gpus(line: JobLine) -> str | None:
+    if not line.gpus:
+        return None
+    busy = "?" if line.gpu_busy_percent is None else f"{line.gpu_busy_percent:.0f} %"
+    return f"{line.gpus} × {busy}"
+
+
+def _billing(line: JobLine) -> str | None:
+    return None if line.billing_hours is None else format_count(line.billing_hours)
