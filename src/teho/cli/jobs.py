@@ -11,6 +11,7 @@ from teho.cli.declare import option, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
 from teho.cli.selection import earliest, job_options, period_words, privacy_notes, selected
+from teho.cli.terminal import list_width
 from teho.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def command(
     else:
         from teho.show.build.job_list import jobs_list_document
 
-        output.show(jobs_list_document(found, period=period_words(since), most=last), found)
+        document = jobs_list_document(found, period=period_words(since), most=last)
+        output.show(document, found, columns=list_width())
 
 
 def _states(text: str | None) -> frozenset[JobState]:

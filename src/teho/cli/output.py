@@ -53,6 +53,7 @@ class Output:
         script: str = "",
         pictures: Callable[[], Iterable[bytes]] = tuple,
         stream: IO[str] | None = None,
+        columns: int | None = None,
     ) -> None:
         """Write a result.
 
@@ -63,6 +64,7 @@ class Output:
             pictures: draws SVG for the HTML page; called only for HTML. Without matplotlib, the
                 page has no pictures.
             stream: for a result that is not written to a file; None: standard output.
+            columns: width of text; None: the width of the terminal, at most 120.
         """
         stream = stream or sys.stdout
         if self.form == "json":
@@ -79,7 +81,7 @@ class Output:
             from teho.show.text.document import render_text
 
             color = self.path is None and wants_color(stream)
-            text = render_text(document, width=width(), color=color, detail=self.detail)
+            text = render_text(document, width=columns or width(), color=color, detail=self.detail)
             self.write(text, stream=stream)
 
     def write(self, text: str, name: str = "", *, stream: IO[str] | None = None) -> None:

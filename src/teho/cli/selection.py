@@ -98,8 +98,6 @@ def privacy_notes(backend: Backend, selection: Selection, users: set[str]) -> li
     if selection.user == own or users - {own}:
         return []
     if hides_others(backend, selection):
-        return [
-            "This site hides the jobs of other users (`PrivateData=jobs`): the list has only your "
-            "jobs. The site's support can see all jobs."
-        ]
+        hidden = "This site hides the jobs of other users (`PrivateData=jobs`)"
+        return [f"{hidden}: only your jobs are counted. The site's support can see all jobs."]
     return ["Only your own jobs were found. The accounting may hide the jobs of other users."]

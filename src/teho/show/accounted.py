@@ -10,6 +10,7 @@ from teho.explain.judge import judge_all
 from teho.explain.policy import policy_of
 from teho.jobs.as_run import as_run
 from teho.model.accounted import AccountedJob
+from teho.model.finding import Abstention, Finding
 from teho.show.build.accounted import accounted_report
 
 if TYPE_CHECKING:
@@ -27,5 +28,8 @@ def report_on(runs: Sequence[AccountedJob], settings: Settings) -> Report:
     """
     policy = policy_of(settings)
     last = as_run(runs[-1])
-    findings, abstentions = judge_all(last.run, last.summary, policy)
+    findings: tuple[Finding, ...] = ()
+    abstentions: tuple[Abstention, ...] = ()
+    if last.job.state.ended:  # before its end, the accounting does not have what it uses
+        findings, abstentions = judge_all(last.run, last.summary, policy)
     return accounted_report(last, runs, findings=findings, abstentions=abstentions, policy=policy)

@@ -164,6 +164,8 @@ class _Period:
             if job.state is JobState.FAILED:
                 self._failed[job.user, _stem(job.name)].append(use)
             return
+        if not job.state.ended:
+            return  # it is judged after its end
         if use.gpus and not use.gpu_means:
             self._unjudged_gpu_hours += use.gpu_hours
         if not use.gpus and use.cores_used is None:

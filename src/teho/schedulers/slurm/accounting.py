@@ -11,10 +11,10 @@ from teho.schedulers.backend import History, Selection
 from teho.schedulers.slurm import text as slurm_text
 from teho.schedulers.slurm import values
 
-__all__ = ["history_of_job", "history_since", "read_jobs"]
+__all__ = ["COLUMNS", "history_of_job", "history_since", "read_jobs"]
 
 # sacct(1), --format; 20.11 has all of them. Free texts are at the end.
-_COLUMNS = (
+COLUMNS = (
     f"{slurm_text.FACTS},User,Cluster,QOS,NNodes,NTasks,AveRSS,TRESUsageInMax,JobName,Comment,"
     "AdminComment"
 )
@@ -49,7 +49,7 @@ def history_since(selection: Selection) -> History:
 
 def _history(*selection: str) -> History:
     return History(
-        argv=("sacct", *selection, *slurm_text.options_for(_COLUMNS)),
+        argv=("sacct", *selection, *slurm_text.options_for(COLUMNS)),
         read=read_jobs,
         environment=slurm_text.ENVIRONMENT,
         private_command=("scontrol", "show", "config"),
@@ -66,7 +66,7 @@ def read_jobs(lines: Iterable[str]) -> Iterator[AccountedJob]:
     Raises:
         ValueError: the lines are not rows, or a row does not have all columns.
     """
-    for row, *steps in slurm_text.runs_in(lines, _COLUMNS):
+    for row, *steps in slurm_text.runs_in(lines, COLUMNS):
         facts = slurm_text.job_facts(row, steps)
         if facts["cpu_s"] == 0 and facts["elapsed_s"]:
             # Each process uses some time, so Slurm did not measure it.

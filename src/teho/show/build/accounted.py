@@ -16,7 +16,7 @@ from teho.model.finding import Abstention, Finding, Severity
 from teho.model.job import JobState
 from teho.model.missing import Missing, Reason
 from teho.show.build.jobs import state_sentence
-from teho.show.build.layout import column, table
+from teho.show.build.layout import column, is_known, table
 from teho.show.build.report.document import build_report
 from teho.show.cells import plain
 from teho.units import counted, format_bytes, format_duration
@@ -64,12 +64,24 @@ def accounted_report(
         verdict=verdict,
         verdict_severity=severity,
         facts=tuple(_facts(found, report.facts)),
-        tables=(*report.tables, *_tables(found, runs)),
+        tables=(*filter(_has_figures, report.tables), *_tables(found, runs)),
         troubles=(),
         notes=(*_notes(found, runs), *report.notes),
         heat_map=None,
-        commands=(_NEXT,),
+        commands=(_next(found.job),),
     )
+
+
+def _has_figures(made: Table) -> bool:
+    """Return whether a table has a figure beside the names and numbers of nodes and GPUs."""
+    figures = [one.key for one in made.columns if one.unit or one.decimals is not None]
+    return any(is_known(row.get(key)) for row in made.rows for key in figures)
+
+
+def _next(job: AccountedJob) -> str:
+    if job.state is JobState.RUNNING and job.source == "sacct":
+        return f"`teho top {job.id}` shows what the job uses now."
+    return _NEXT
 
 
 def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
@@ -114,25 +126,27 @@ def _facts(found: JobRun, facts: Iterable[Fact]) -> Iterator[Fact]:
     for fact in facts:
         if fact.key == "gpu_energy_j":
             continue  # no accounting has it
+        if job.started_at is None and fact.key in _OF_STARTED:
+            changed.pop(fact.key, None)
+            continue
         yield changed.pop(fact.key, fact)
         if fact.key == "elapsed_s" and job.wait_s is not None:
             yield Fact("wait_s", "Waited in the queue", job.wait_s, "s")
     yield from changed.values()
+    if job.user:
+        yield Fact("user", "User", plain(job.user))
+    if job.name:
+        yield Fact("job_name", "Name", plain(job.name))
     yield from _gpu_samples(job)
     if job.energy_j:
         note = "whole nodes, with the work of other jobs"
         yield Fact("scheduler_energy_j", "Energy", job.energy_j, "J", note)
     if job.read_written_bytes is not None:
         yield Fact("read_written_bytes", "Read and written", job.read_written_bytes, "bytes")
-    if job.submitted_at:
-        yield Fact("submitted", "Submitted", _local(job.submitted_at))
-    if job.started_at:
-        yield Fact("began", "Began", _local(job.started_at))
-    for key, label in (("user", "User"), ("account", "Account"), ("qos", "QOS")):
-        if getattr(job, key):
-            yield Fact(key, label, plain(getattr(job, key)))
-    if job.name:
-        yield Fact("job_name", "Name", plain(job.name))
+
+
+_OF_STARTED = frozenset({"elapsed_s", "cores_used", "memory_peak_bytes", "gpu_busy_percent"})
+"""Facts that a job does not have before its start."""
 
 
 def _local(moment: datetime) -> str:
@@ -149,10 +163,7 @@ def _programs(found: JobRun) -> list[str]:
 def _changed(found: JobRun) -> Iterator[Fact]:
     """Yield the facts that differ from the facts of a recording."""
     job, summary = found.job, found.summary
-    if job.elapsed_s is None or job.started_at is None:
-        nothing = Missing(Reason.UNRECORDED, "the job has not started")
-        yield Fact("elapsed_s", "Time", nothing, "s")
-    else:
+    if job.elapsed_s is not None and job.started_at is not None:
         limit = f"of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
         yield Fact("elapsed_s", "Time", job.elapsed_s, "s", limit)
     yield Fact("ended", "State", state_sentence([job]))
@@ -221,6 +232,7 @@ def _tables(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[Table]:
         yield _runs_table(runs)
     if found.job.steps:
         yield _steps_table(found.job)
+    yield _details_table(found.job)
     yield _leveled(
         table(
             "sources", "Sources of the figures", found.sources,
@@ -232,6 +244,28 @@ def _tables(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[Table]:
 
 def _leveled(made: Table) -> Table:
     return msgspec.structs.replace(made, level="why")
+
+
+def _details_table(job: AccountedJob) -> Table:
+    """Return the facts that identify the job."""
+    moments = (("Submitted", job.submitted_at), ("Began", job.started_at), ("Ended", job.ended_at))
+    details = [
+        *((label, _local(moment)) for label, moment in moments if moment),
+        *(
+            (label, plain(text))
+            for label, text in (
+                ("Account", job.account), ("QOS", job.qos), ("Nodes", job.node_list),
+                ("GPU type", job.gpu_type), ("Reason", job.reason), ("Comment", job.comment),
+            )
+            if text
+        ),
+    ]  # fmt: skip
+    made = table(
+        "details", "The job in the accounting", details,
+        column("what", "What", lambda pair: pair[0]),
+        column("value", "Value", lambda pair: pair[1]),
+    )  # fmt: skip
+    return _leveled(made)
 
 
 def _runs_table(runs: Sequence[AccountedJob]) -> Table:

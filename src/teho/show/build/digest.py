@@ -179,6 +179,9 @@ def _unjudged(found: Digest) -> Iterator[str]:
             f"{format_count(_rounded(found.unjudged_core_hours))} core-hours: the accounting does "
             "not have the CPU time of these jobs."
         )
+    running = sum(one.jobs for one in found.endings if not one.state.ended)
+    if running:
+        yield f"{counted(running, 'job')} did not end in this period."
     if found.short_jobs:
         limit = format_duration(found.short_below_s)
         yield f"{counted(found.short_jobs, 'job')} ran for less than {limit}, which is too short."

@@ -17,7 +17,6 @@ from teho.units import counted, format_bytes, format_count, format_duration
 __all__ = ["jobs_list_document", "tasks_document"]
 
 _NAME_MOST = 16
-_LOOK_MOST = 34
 
 
 def jobs_list_document(found: JobList, *, period: str, most: int) -> Document:
@@ -73,7 +72,6 @@ def _table(lines: Sequence[JobLine], most: int) -> Table:
         column("job", "Job", lambda line: plain(line.id)),
         column("name", "Name", lambda line: _cut(line.name, _NAME_MOST)),
         column("user", "User", lambda line: plain(line.user) or None) if several_users else None,
-        column("state", "State", _state),
         column("began", "Began", _began, aside=True),
         column("time", "Time", _time),
         column("cores", "Cores", _cores),
@@ -81,7 +79,7 @@ def _table(lines: Sequence[JobLine], most: int) -> Table:
         column("gpus", "GPUs", _gpus),
         column("billing", "Billing", _billing, aside=True),
         column("recording", "Recorded", lambda line: "yes" if line.recordings else None),
-        column("look", "Look at", lambda line: _cut(line.look, _LOOK_MOST)),
+        column("state", "State", _state),
         only_known=True,
     )  # fmt: skip
     left = len(lines) - len(shown)
@@ -104,9 +102,12 @@ def _cut(text: str, most: int) -> str | None:
 
 
 def _state(line: JobLine) -> str:
+    word = line.state.value.replace("_", " ")
     if line.state is JobState.UNKNOWN and line.state_as_written:
-        return plain(line.state_as_written)
-    return line.state.value.replace("_", " ")
+        word = plain(line.state_as_written)
+    if line.look and line.state in {JobState.COMPLETED, JobState.CANCELLED}:
+        return f"{word}: {plain(line.look)}"
+    return plain(line.look) or word
 
 
 def _began(line: JobLine) -> str | None:
@@ -133,7 +134,8 @@ def _memory(line: JobLine) -> str | None:
     if not line.memory_most_bytes:
         return f"? of {format_bytes(line.memory_bytes)}"
     bound = "≤ " if _is_bound(line) else ""
-    return f"{bound}{format_bytes(line.memory_most_bytes)} of {format_bytes(line.memory_bytes)}"
+    share = 100 * line.memory_most_bytes / line.memory_bytes
+    return f"{bound}{share:.0f} % of {format_bytes(line.memory_bytes)}"
 
 
 def _is_bound(line: JobLine) -> bool:
