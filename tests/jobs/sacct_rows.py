@@ -8,7 +8,7 @@ import json
 
 from teho.schedulers.slurm.accounting import COLUMNS
 
-__all__ = ["NOW", "job", "js1", "rows", "step"]
+__all__ = ["NOW", "job", "js1", "lines", "rows", "step"]
 
 NOW = 1_795_200_000
 """2026-11-20, 21:20 UTC: the end of most jobs of the tests."""
@@ -25,7 +25,14 @@ def rows(*records: dict[str, str]) -> str:
     )
 
 
-def job(number: str, *, elapsed_s: int = 7200, cores: int = 10, gpus: int = 0, **cells: str) -> dict[str, str]:
+def lines(text: str) -> list[str]:
+    r"""Return the lines with their line breaks; `\x1e` ends no line."""
+    return [f"{line}\n" for line in text.split("\n")[:-1]]
+
+
+def job(
+    number: str, *, elapsed_s: int = 7200, cores: int = 10, gpus: int = 0, **cells: str
+) -> dict[str, str]:
     """Return the row of a completed job on one node; `cells` override its columns."""
     tres = f"billing={cores},cpu={cores},mem=40G,node=1" + (f",gres/gpu={gpus}" if gpus else "")
     start = NOW - elapsed_s

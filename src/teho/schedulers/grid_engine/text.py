@@ -173,7 +173,7 @@ def records_in(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
     """
     record: dict[str, str] | None = None
     for line in lines:
-        if line.startswith("=====") and not line.strip().strip("="):
+        if line.startswith("=") and not line.strip().strip("="):
             if record is not None:
                 yield _checked(record)
             record = {}

@@ -53,8 +53,12 @@ def _history(*selection: str) -> History:
         read=read_jobs,
         environment=slurm_text.ENVIRONMENT,
         private_command=("scontrol", "show", "config"),
-        is_private=lambda text: _PRIVATE.search(text) is not None,
+        is_private=_is_private,
     )
+
+
+def _is_private(config: str) -> bool:
+    return _PRIVATE.search(config) is not None
 
 
 def read_jobs(lines: Iterable[str]) -> Iterator[AccountedJob]:

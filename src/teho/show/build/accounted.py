@@ -8,14 +8,14 @@ from datetime import datetime
 import msgspec
 
 from teho.explain.policy import Policy
-from teho.explain.wording import joined
+from teho.explain.wording import capital, joined
 from teho.jobs.as_run import JobRun
 from teho.model.accounted import AccountedJob, AccountedStep
 from teho.model.document import Fact, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.job import JobState
 from teho.model.missing import Missing, Reason
-from teho.show.build.jobs import state_sentence
+from teho.show.build.jobs import state_sentence, wall_time
 from teho.show.build.layout import column, is_known, table
 from teho.show.build.report.document import build_report
 from teho.show.cells import plain
@@ -91,14 +91,14 @@ def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
     job = found.job
     sentence = f"Job {job.id} {state_sentence([job])}"
     if job.elapsed_s is not None and job.started_at is not None:
-        sentence += f" {'after' if job.state.ended else 'for'} {format_duration(job.elapsed_s)}"
+        sentence += f" {'after' if job.state.ended else 'for'} {wall_time(job.elapsed_s)}"
         sentence += f" of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
     if not job.state.ended:
         return f"{sentence}. What it uses is known after its end.", "remark"
     unknown = list(_unknown(found))
     if unknown:
         verb = "is" if len(unknown) == 1 else "are"
-        return f"{sentence}. {joined(unknown).capitalize()} {verb} not known.", "unknown"
+        return f"{sentence}. {capital(joined(unknown))} {verb} not known.", "unknown"
     if report.findings:
         return f"{sentence}. {report.findings[0].sentence}", "remark"
     return f"{sentence}. The accounting shows no waste.", "remark"
@@ -165,7 +165,9 @@ def _changed(found: JobRun) -> Iterator[Fact]:
     job, summary = found.job, found.summary
     if job.elapsed_s is not None and job.started_at is not None:
         limit = f"of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
-        yield Fact("elapsed_s", "Time", job.elapsed_s, "s", limit)
+        # Schedulers count whole seconds.
+        note = ", ".join(filter(None, ["" if job.elapsed_s else "less than 1 s", limit]))
+        yield Fact("elapsed_s", "Time", job.elapsed_s, "s", note)
     yield Fact("ended", "State", state_sentence([job]))
     if job.cpu_s is not None and job.elapsed_s:
         used = job.cpu_s / job.elapsed_s
@@ -275,9 +277,14 @@ def _runs_table(runs: Sequence[AccountedJob]) -> Table:
         column("began", "Began", lambda pair: _began(pair[1])),
         column("elapsed", "Time", lambda pair: pair[1].elapsed_s, unit="s"),
         column("cpu", "CPU time", lambda pair: pair[1].cpu_s, unit="s"),
-        column("state", "State", lambda pair: state_sentence([pair[1]])),
+        column("state", "State", lambda pair: _run_state(pair[1])),
         note="The job was queued again after each run but the last.",
     )  # fmt: skip
+
+
+def _run_state(job: AccountedJob) -> str:
+    is_requeued = job.ended_at is not None and not job.state.ended
+    return "queued again" if is_requeued else state_sentence([job])
 
 
 def _began(job: AccountedJob) -> str | None:

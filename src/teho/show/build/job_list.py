@@ -10,6 +10,7 @@ import msgspec
 from teho.model.digest import JobLine, JobList
 from teho.model.document import Document, Table, VerdictSeverity
 from teho.model.job import JobState
+from teho.show.build.jobs import wall_time
 from teho.show.build.layout import column, document, table
 from teho.show.cells import format_moment, plain
 from teho.units import counted, format_bytes, format_count, format_duration
@@ -117,7 +118,7 @@ def _began(line: JobLine) -> str | None:
 def _time(line: JobLine) -> str | None:
     if line.elapsed_s is None or line.started_at is None:
         return None
-    time = format_duration(line.elapsed_s) if line.elapsed_s else "< 1 s"
+    time = wall_time(line.elapsed_s)
     return f"{time} of {format_duration(line.time_limit_s)}" if line.time_limit_s else time
 
 
