@@ -145,7 +145,7 @@ def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Com
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
             read = [given.pop(name, None) for name in ("form", "path", "short", "why")]
-            return function(*args, **given, output=_read(*read, others))
+            return function(*args, **given, output=_read(others, *read))
 
         declared: _Command = _options(others, file=file)(call)
         return declared
@@ -168,7 +168,7 @@ def _options(others: tuple[str, ...], *, file: bool) -> Callable[[Any], Any]:
 
 
 def _read(
-    form: str | None, path: Path | None, short: bool, why: bool, others: tuple[str, ...]
+    others: tuple[str, ...], form: str | None, path: Path | None, short: bool, why: bool
 ) -> Output:
     if short and why:
         raise InputError("--short cannot be used together with --why", "one of them")

@@ -213,17 +213,15 @@ def _state_words(job: AccountedJob) -> str:
 def _gpu_samples(job: AccountedJob) -> Iterator[Fact]:
     """Yield the highest samples of the GPUs that Slurm took."""
     percents = [one.gpu_peak_percent for one in job.steps if one.gpu_peak_percent is not None]
-    memories = [
-        one.gpu_memory_peak_bytes for one in job.steps if one.gpu_memory_peak_bytes is not None
-    ]
+    memory = max((one.gpu_memory_peak_bytes or 0 for one in job.steps), default=0)
     note = "highest sample of one task, on all its GPUs"
     if percents:
         most = max(percents)
         yield Fact(
             "gpu_peak_percent", "GPU use", most, "%", note if most else f"{note}. {_ZERO_GPU}"
         )
-    if memories and max(memories):
-        yield Fact("gpu_memory_peak_bytes", "GPU memory", max(memories), "bytes", note)
+    if memory:
+        yield Fact("gpu_memory_peak_bytes", "GPU memory", memory, "bytes", note)
 
 
 # Tables
