@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -45,6 +46,7 @@ def command(
     from teho.jobs.ask import accounting_here, jobs_since
     from teho.show.build.digest import digest_document
 
+    gc.disable()  # a list has millions of objects, and most of them are needed or gone at once
     settings = load_settings()
     begin, now = earliest(since), datetime.now(timezone.utc)
     before = begin - (now - begin)

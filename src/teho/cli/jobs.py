@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ def command(
     from teho.jobs.ask import accounting_here, jobs_since
     from teho.model.digest import JobList
 
+    gc.disable()  # a list has millions of objects, and most of them are needed or gone at once
     settings = load_settings()
     home = settings.home_directory
     wanted = _states(state)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import getpass
 import re
+from collections.abc import Mapping
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from teho.errors import UnitError
 from teho.model.job import Job, JobState, Submission
@@ -53,9 +55,11 @@ _JOB_ID = re.compile(r"(\d+)(?:_(?:(\d+)|\[([^\]]*)\]?))?(?:\+\d+)?", re.ASCII)
 _NO_NUMBER = frozenset(
     number for bits in (16, 32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)
 )
+_MOST_DIGITS = 20
 _NO_WORD = frozenset({"", "N/A", "(null)", "None", "None assigned", "Unknown", "n/a"})
 
 
+@lru_cache(maxsize=4096)
 def state(written: str, reason: str = "") -> JobState:
     """Return the state for words such as `CANCELLED by 1000` or `RUNNING,COMPLETING`."""
     words = [part.split()[0].rstrip("+").upper() for part in written.split(",") if part.split()]
@@ -82,9 +86,11 @@ def word(text: str) -> str:
 def count(text: str) -> int | None:
     """Return a whole number; None: not a number, or Slurm's "no value"."""
     text = text.strip()
-    if not re.fullmatch(r"\d{1,20}", text, re.ASCII) or int(text) in _NO_NUMBER:
+    # Without an expression: sacct prints millions of numbers.
+    if not text.isdigit() or not text.isascii() or len(text) > _MOST_DIGITS:
         return None
-    return int(text)
+    number = int(text)
+    return None if number in _NO_NUMBER else number
 
 
 def energy(text: str) -> float | None:
@@ -115,20 +121,23 @@ def cpu_seconds(text: str) -> float | None:
     """Return seconds of sacct's TotalCPU: `[D-[HH:]]MM:SS[.mmm]`."""
     clock, _, fraction = text.strip().partition(".")
     seconds = limit_seconds(clock)
-    if seconds is None or not re.fullmatch(r"\d*", fraction, re.ASCII):
+    if seconds is None or not (not fraction or (fraction.isdigit() and fraction.isascii())):
         return None
     return seconds + float(f"0.{fraction or 0}")
 
 
 def size(text: str) -> int | None:
     """Return bytes of `80G`, `1234K`, `1.50T`; None: not an amount."""
+    if not text:
+        return None
     try:
         return parse_bytes(text.strip()[:30])
     except (UnitError, ValueError, OverflowError):
         return None
 
 
-def tres(text: str) -> dict[str, str]:
+@lru_cache(maxsize=4096)
+def tres(text: str) -> Mapping[str, str]:
     """Read trackable resources such as `billing=78,cpu=10,gres/gpu:v100=1,mem=80G,node=1`.
 
     If GPUs are only listed by type, `gres/gpu` gets their sum.
