@@ -137,3 +137,14 @@ def test_ids_of_jobs(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "last", "20261120-101944-x", "1_", "a1", "1;", "1/2"])
 def test_what_is_no_id_of_a_job(text: str) -> None:
     assert not ask.is_job_id(text)
+
+
+def test_commands_that_are_only_installed_are_passed_over(stub: Stub, tmp_path: Path) -> None:
+    fatal = "sacct: fatal: Could not establish a configuration source"
+    stub("sacct", f"echo '{fatal}' >&2; exit 1")
+    stub("qacct", "echo 'error: job id 1 not found' >&2; exit 1")
+    assert ask.accounting_here(tmp_path).name == "grid_engine"
+    stub("qacct", "echo 'Please set the environment variable SGE_ROOT.' >&2; exit 1")
+    assert ask.accounting_here(tmp_path).name == "slurm"
+    stub("sacct", "true")
+    assert ask.accounting_here(tmp_path).name == "slurm"

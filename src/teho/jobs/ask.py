@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from teho.errors import InputError, NoAnswerError, SchedulerError
+from teho.errors import InputError, NoAnswerError, SchedulerError, UnconfiguredError
 from teho.model.accounted import AccountedJob
 from teho.schedulers.backend import Backend, History, Query, Selection
 from teho.schedulers.command import lines_of, run
@@ -18,6 +18,7 @@ __all__ = ["accounting_here", "hides_others", "is_job_id", "job_with_id", "jobs_
 SILENCE_S = 120.0
 """The accounting of a large site may need a minute before it prints its first line."""
 _ONE_JOB_S = 30.0
+_PROBE_S = 10.0
 _JOB_ID = re.compile(
     r"\d{1,15}(?:[_.]\w{1,9}|\+\d{1,4})?(?:\.\w{1,12})?(?:;[\w.-]{1,60})?", re.ASCII
 )
@@ -38,14 +39,31 @@ def accounting_here(home: Path) -> Backend:
         InputError: this machine has no command that asks an accounting.
     """
     able = [one for one in schedulers().values() if one.accounting_command]
-    for scheduler in able:
-        if shutil.which(scheduler.accounting_command):
-            return backend_for(scheduler.name, home)
+    found = [
+        backend_for(scheduler.name, home)
+        for scheduler in able
+        if shutil.which(scheduler.accounting_command)
+    ]
+    if found:
+        others = (backend for backend in found if len(found) == 1 or _is_configured(backend))
+        return next(others, found[0])
     commands = " nor ".join(f"{one.title}'s `{one.accounting_command}`" for one in able)
     raise InputError(
         f"this machine has no accounting of jobs: neither {commands} is on PATH",
         next_step="run the command on a login node of the cluster",
     )
+
+
+def _is_configured(backend: Backend) -> bool:
+    """Return whether a scheduler serves this machine; its commands may only be installed."""
+    history = backend.account_of("1")
+    try:
+        next(_read(history, _PROBE_S), None) if history else None
+    except UnconfiguredError:
+        return False
+    except SchedulerError:
+        return True
+    return history is not None
 
 
 def job_with_id(backend: Backend, job_id: str) -> tuple[AccountedJob, ...]:

@@ -15,7 +15,12 @@ from typing import IO
 
 import msgspec
 
-from teho.errors import MissingCommandError, NoAnswerError, RefusedError
+from teho.errors import (
+    MissingCommandError,
+    NoAnswerError,
+    RefusedError,
+    UnconfiguredError,
+)
 
 __all__ = ["Completed", "accepted", "lines_of", "reached", "run", "said", "unreachable"]
 
@@ -256,7 +261,7 @@ def accepted(answer: Completed) -> Completed:
         return answer
     text = said(answer)
     if any(words in text for words in _UNCONFIGURED):
-        raise RefusedError(
+        raise UnconfiguredError(
             f"the scheduler is not configured on this machine ({text.splitlines()[-1]})",
             "a machine of a cluster, such as a login node",
             "log in to such a machine",
