@@ -21,7 +21,7 @@ from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, End, Node, Run, RunState
 from teho.model.summary import Figure, GpuSummary, NodeSummary, PartlyKnown, Stat, Summary
 from teho.schedulers.hostlist import expand_hosts
-from teho.schedulers.inventory import gpu_of
+from teho.schedulers.inventory import gpu_of, is_product
 
 __all__ = ["JobRun", "MemoryUse", "SourceOf", "as_run", "memory_of", "node_names"]
 
@@ -307,7 +307,10 @@ def _run(job: AccountedJob, nodes: Sequence[NodeSummary], shares: _Shares) -> Ru
                     gpus_held=shares.gpus(place),
                     time_limit_s=job.time_limit_s,
                 ),
-                devices=tuple(gpu.device for gpu in node.gpus),
+                # Without the model, all GPUs of the catalogue are possible.
+                devices=tuple(gpu.device for gpu in node.gpus)
+                if job.gpu_type and is_product(job.gpu_type)
+                else (),
             )
             for place, node in enumerate(nodes)
         ),

@@ -26,6 +26,8 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True):
     """One job, or one task of an array, in a list of jobs. None: not known."""
 
     id: str
+    tasks: int = 1
+    """Number of tasks of an entry such as `123_[5-9]`, which waits."""
     name: str = ""
     user: str = ""
     account: str = ""

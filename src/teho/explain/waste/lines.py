@@ -11,6 +11,7 @@ from teho.explain.waste.use import JobUse, use_of
 from teho.model.accounted import AccountedJob
 from teho.model.digest import JobLine
 from teho.model.job import JobState
+from teho.schedulers.array import count_tasks
 from teho.units import format_duration
 
 __all__ = ["lines_of_jobs", "sorted_lines"]
@@ -48,6 +49,7 @@ def _line(job: AccountedJob, limits: Limits, recordings: Sequence[str]) -> JobLi
     is_known = job.elapsed_s is not None
     return JobLine(
         id=job.id,
+        tasks=count_tasks(job) if job.task else 1,
         name=job.name,
         user=job.user,
         account=job.account,

@@ -18,6 +18,8 @@ from teho.units import counted, format_bytes, format_count, format_duration
 __all__ = ["jobs_list_document", "tasks_document"]
 
 _NAME_MOST = 16
+_TASKS_MOST = 100
+"""Number of tasks of an array that a report lists."""
 
 
 def jobs_list_document(found: JobList, *, period: str, most: int) -> Document:
@@ -31,9 +33,9 @@ def jobs_list_document(found: JobList, *, period: str, most: int) -> Document:
     look = sum(bool(line.look) for line in found.jobs)
     return document(
         title="teho jobs",
-        verdict=f"{counted(len(found.jobs), 'job')} in {period}{_counts(found.jobs)}.",
+        verdict=f"{counted(_tasks(found.jobs), 'job')} in {period}{_counts(found.jobs)}.",
         verdict_severity=_severity(found.jobs),
-        tables=(_table(found.jobs, most),) if found.jobs else (),
+        tables=(_table(found.jobs, most, "`--last {}` shows all"),) if found.jobs else (),
         notes=found.notes,
         commands=("`teho report JOB` reports on one of these jobs.",) if look else (),
     )
@@ -42,11 +44,11 @@ def jobs_list_document(found: JobList, *, period: str, most: int) -> Document:
 def tasks_document(reference: str, lines: Iterable[JobLine]) -> Document:
     """Lay out the tasks of an array, or the components of a heterogeneous job."""
     found = list(lines)
-    made = _table(found, len(found))
+    made = _table(found, _TASKS_MOST, f"`teho report {reference}_TASK` reports on one")
     first = found[0].id
     return document(
         title=f"job {reference}",
-        verdict=f"Job {reference} has {counted(len(found), 'part')}{_counts(found)}.",
+        verdict=f"Job {reference} has {counted(_tasks(found), 'part')}{_counts(found)}.",
         verdict_severity=_severity(found),
         tables=(msgspec.structs.replace(made, title="Tasks or components"),),
         notes=("Teho did not record this job. The figures are from the accounting.",),
@@ -55,9 +57,15 @@ def tasks_document(reference: str, lines: Iterable[JobLine]) -> Document:
 
 
 def _counts(lines: Sequence[JobLine]) -> str:
-    states = Counter(line.state.value.replace("_", " ") for line in lines)
+    states = Counter[str]()
+    for line in lines:
+        states[line.state.value.replace("_", " ")] += line.tasks
     text = ", ".join(f"{count:,} {state}" for state, count in states.most_common())
     return f": {text}" if text else ""
+
+
+def _tasks(lines: Sequence[JobLine]) -> int:
+    return sum(line.tasks for line in lines)
 
 
 def _severity(lines: Sequence[JobLine]) -> VerdictSeverity:
@@ -65,7 +73,14 @@ def _severity(lines: Sequence[JobLine]) -> VerdictSeverity:
     return "warning" if any(line.state in bad for line in lines) else "remark"
 
 
-def _table(lines: Sequence[JobLine], most: int) -> Table:
+def _table(lines: Sequence[JobLine], most: int, hint: str) -> Table:
+    """Return a table of the first lines.
+
+    Args:
+        lines: all lines.
+        most: number of rows.
+        hint: how to see the others; `{}` is the number of all lines.
+    """
     shown = lines[:most]
     several_users = len({line.user for line in shown}) > 1
     made = table(
@@ -84,7 +99,7 @@ def _table(lines: Sequence[JobLine], most: int) -> Table:
         only_known=True,
     )  # fmt: skip
     left = len(lines) - len(shown)
-    rest = f"and {left:,} more jobs: `--last {len(lines)}` shows all" if left else ""
+    rest = f"and {left:,} more jobs: {hint.format(len(lines))}" if left else ""
     return msgspec.structs.replace(made, rest=rest, note=_note(shown))
 
 
