@@ -6,6 +6,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sacct_rows import NOW, job, lines, rows, step
 
 from teho.model.accounted import AccountedJob
@@ -189,3 +191,25 @@ def test_a_site_that_hides_jobs_is_recognised() -> None:
 def test_memory_of_the_job_is_what_it_was_allocated() -> None:
     (found,) = read(job("1", AllocTRES="billing=4,cpu=4,mem=7680M,node=1"))
     assert found.memory_bytes == 7.5 * GIB
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(alphabet=st.sampled_from("ab|\n\x1f\x1e ,=äé0123_.[]")),
+            st.text(alphabet=st.sampled_from("JS1:abc=/+ |\x1f")),
+        ),
+        max_size=6,
+    )
+)
+def test_any_names_and_comments_leave_the_rows_apart(texts: list[tuple[str, str]]) -> None:
+    """Only a name that imitates a whole row, with id, state and exit code, could break one."""
+    records = []
+    for number, (name, comment) in enumerate(texts):
+        records += [
+            job(str(number), JobName=name, AdminComment=comment.replace("\x1f", "")),
+            step(f"{number}.batch"),
+        ]
+    found = read(*records)
+    assert [one.id for one in found] == [str(number) for number in range(len(texts))]
+    assert all(len(one.steps) == 1 and one.cores == 10 for one in found)
