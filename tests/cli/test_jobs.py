@@ -326,6 +326,17 @@ def test_a_line_for_each_job_with_running_jobs_first(teho: Teho, full: Site) -> 
     assert r"a|b\nc" in result.stdout
 
 
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_a_job_has_one_line_on_a_terminal(teho: Teho, full: Site, columns: str) -> None:
+    result = teho("jobs", *SINCE, "--all", env={"COLUMNS": columns})
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    assert sum(line.startswith("4712 ") for line in lines) == 1
+    (line,) = [line for line in lines if line.startswith("4712 ")]
+    assert ("2 % " in line) == (columns == "80")
+    assert "completed: 1.0 of 40 co" in line
+
+
 def test_json_csv_and_parquet_have_the_same_figures(teho: Teho, full: Site, tmp_path: Path) -> None:
     found = json.loads(teho("jobs", *SINCE, "--all", "--format", "json").stdout)
     assert found["schema"] == "teho.jobs/1"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _SORTS = ("start", "time", "cores", "gpus", "memory", "billing")
+_WIDE = 110
+"""Columns of a terminal in which the amounts of each job fit in a line."""
 _SLURM = {"timeout": "timed_out", "oom": "out_of_memory", "node_fail": "node_failed"}
 """Slurm's words for states that Teho calls otherwise."""
 
@@ -89,8 +91,12 @@ def command(
     else:
         from teho.show.build.job_list import jobs_list_document
 
-        document = jobs_list_document(found, period=period_words(since), most=last)
-        output.show(document, found, columns=list_width())
+        columns = list_width()
+        is_narrow = output.form == "text" and columns < _WIDE
+        document = jobs_list_document(
+            found, period=period_words(since), most=last, is_narrow=is_narrow
+        )
+        output.show(document, found, columns=columns)
 
 
 def _states(text: str | None) -> frozenset[JobState]:

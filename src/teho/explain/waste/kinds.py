@@ -310,7 +310,7 @@ def _says(rest: str) -> Callable[[int, str], str]:
 
 KINDS: tuple[Kind, ...] = (
     Kind("gpu_never_used", "GPUs that were never used", "gpu", "gpu_never_used",
-         "busy_max_percent", _never_used, _says("the GPUs were never used."), _fewer_gpus),
+         "busy_max_percent", _never_used, _says("GPUs were never used."), _fewer_gpus),
     Kind("gpu_low_use", "GPUs with low use", "gpu", "gpu_low_use", "warning_percent", _low_use,
          _says("the GPUs had work for little of the time."), _find_cause),
     Kind("interactive_idle", "Idle interactive sessions", "core", DIGEST, "interactive_percent",

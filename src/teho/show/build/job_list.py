@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -17,25 +17,29 @@ from teho.units import counted, format_bytes, format_count, format_duration
 
 __all__ = ["jobs_list_document", "tasks_document"]
 
-_NAME_MOST = 16
+_NAME_MOST, _NARROW_NAME_MOST = 16, 10
 _TASKS_MOST = 100
 """Number of tasks of an array that a report lists."""
 
 
-def jobs_list_document(found: JobList, *, period: str, most: int) -> Document:
+def jobs_list_document(
+    found: JobList, *, period: str, most: int, is_narrow: bool = False
+) -> Document:
     """Lay out the jobs of a period.
 
     Args:
         found: the jobs, in the order of the rows.
         period: the period in words, such as `the last 7 days`.
         most: number of rows to show.
+        is_narrow: whether there is little room, as on a terminal of 80 columns. The table then has
+            percentages instead of amounts.
     """
     look = sum(bool(line.look) for line in found.jobs)
     return document(
         title="teho jobs",
         verdict=f"{counted(_tasks(found.jobs), 'job')} in {period}{_counts(found.jobs)}.",
         verdict_severity=_severity(found.jobs),
-        tables=(_table(found.jobs, most, "`--last {}` shows all"),) if found.jobs else (),
+        tables=tuple(_tables(found.jobs, most, is_narrow=is_narrow)),
         notes=found.notes,
         commands=("`teho report JOB` reports on one of these jobs.",) if look else (),
     )
@@ -73,25 +77,34 @@ def _severity(lines: Sequence[JobLine]) -> VerdictSeverity:
     return "warning" if any(line.state in bad for line in lines) else "remark"
 
 
-def _table(lines: Sequence[JobLine], most: int, hint: str) -> Table:
+def _tables(lines: Sequence[JobLine], most: int, *, is_narrow: bool) -> Iterator[Table]:
+    if lines:
+        yield _table(lines, most, "`--last {}` shows all", is_narrow=is_narrow)
+
+
+def _table(lines: Sequence[JobLine], most: int, hint: str, *, is_narrow: bool = False) -> Table:
     """Return a table of the first lines.
 
     Args:
         lines: all lines.
         most: number of rows.
         hint: how to see the others; `{}` is the number of all lines.
+        is_narrow: whether it has percentages instead of amounts.
     """
     shown = lines[:most]
     several_users = len({line.user for line in shown}) > 1
     made = table(
         "jobs", "Jobs", shown,
         column("job", "Job", lambda line: plain(line.id)),
-        column("name", "Name", lambda line: _cut(line.name, _NAME_MOST)),
+        column(
+            "name", "Name",
+            lambda line: _cut(line.name, _NARROW_NAME_MOST if is_narrow else _NAME_MOST),
+        ),
         column("user", "User", lambda line: plain(line.user) or None) if several_users else None,
         column("began", "Began", _began, aside=True),
-        column("time", "Time", _time),
-        column("cores", "Cores", _cores),
-        column("memory", "Memory", _memory),
+        column("time", "Time", _bare_time if is_narrow else _time),
+        column("cores", "Cores", _cores_share if is_narrow else _cores),
+        column("memory", "Memory", _memory_share if is_narrow else _memory),
         column("gpus", "GPUs", _gpus),
         column("billing", "Billing", _billing, aside=True),
         column("recording", "Recorded", lambda line: "yes" if line.recordings else None),
@@ -100,11 +113,13 @@ def _table(lines: Sequence[JobLine], most: int, hint: str) -> Table:
     )  # fmt: skip
     left = len(lines) - len(shown)
     rest = f"and {left:,} more jobs: {hint.format(len(lines))}" if left else ""
-    return msgspec.structs.replace(made, rest=rest, note=_note(shown))
+    return msgspec.structs.replace(made, rest=rest, note=_note(shown, is_narrow=is_narrow))
 
 
-def _note(lines: Sequence[JobLine]) -> str:
+def _note(lines: Sequence[JobLine], *, is_narrow: bool) -> str:
     parts = ["Cores: the mean number of cores in use, of the cores of the job."]
+    if is_narrow:
+        parts = ["Cores and memory: the used share of the request; `?` means not known."]
     if any(_is_bound(line) for line in lines):
         parts.append("Memory: ≤ marks the sum of the peaks of all tasks, an upper bound.")
     if any(line.gpus for line in lines):
@@ -135,6 +150,21 @@ def _time(line: JobLine) -> str | None:
         return None
     time = wall_time(line.elapsed_s)
     return f"{time} of {format_duration(line.time_limit_s)}" if line.time_limit_s else time
+
+
+def _bare_time(line: JobLine) -> str | None:
+    return None if line.elapsed_s is None or line.started_at is None else wall_time(line.elapsed_s)
+
+
+def _cores_share(line: JobLine) -> str | None:
+    if not line.cores:
+        return None
+    return "?" if line.cores_used is None else f"{100 * line.cores_used / line.cores:.0f} %"
+
+
+def _memory_share(line: JobLine) -> str | None:
+    text = _memory(line)
+    return text.partition(" of ")[0] if text else None
 
 
 def _cores(line: JobLine) -> str | None:
