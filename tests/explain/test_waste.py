@@ -354,3 +354,26 @@ def test_a_job_that_still_runs_is_not_judged() -> None:
     total = digest([job(1, state=JobState.RUNNING, ended_at=UNTIL, cpu_s=None)])
     assert (total.jobs, total.used.core_hours) == (1, 10)
     assert (total.unjudged_core_hours, total.waste) == (0, ())
+
+
+def test_billing_is_summed_where_it_is_known() -> None:
+    wasteful = [job(1, cpu_s=1.0 * HOUR), job(2, memory_bytes=400 * GIB), job(3, time_limit_s=9e9)]
+    total = digest(wasteful)
+    assert total.used.billing_hours == 30
+    assert total.wasted.billing_hours == pytest.approx(9)
+    by_kind = {one.kind: one.amounts.billing_hours for one in total.waste}
+    assert by_kind == {
+        "serial_program": pytest.approx(9), "memory_overasked": None, "time_overasked": None,
+    }  # fmt: skip
+    unknown = digest([*wasteful, job(4, cpu_s=1.0 * HOUR, billing=None)])
+    assert unknown.used.billing_hours is None
+    assert unknown.wasted.billing_hours is None
+
+
+def test_a_summary_that_lacks_a_node_bounds_nothing() -> None:
+    node = Js1Node(memory_peak_bytes=GIB, cpu_s=9.5 * HOUR)
+    comment = encode_js1(Js1(nodes={"a": node}))
+    whole = use_of(job(admin_comment=comment))
+    half = use_of(job(admin_comment=comment, nodes=2))
+    assert (whole.memory_least_bytes, whole.memory_most_bytes) == (GIB, GIB)
+    assert (half.memory_least_bytes, half.memory_most_bytes) == (36 * GIB, 36 * GIB)

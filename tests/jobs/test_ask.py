@@ -28,7 +28,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stub:
     folder = tmp_path / "bin of a site"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(ask, "SILENCE_S", 30.0)
+    monkeypatch.setattr(ask, "_SILENCE_S", 30.0)
     monkeypatch.setattr(command, "_PAUSE_S", 0.01)
 
     def write(name: str, body: str) -> None:
@@ -82,7 +82,7 @@ def test_a_database_that_is_down_is_no_answer(stub: Stub) -> None:
 def test_a_command_that_hangs_is_ended(
     stub: Stub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(ask, "SILENCE_S", 0.3)
+    monkeypatch.setattr(ask, "_SILENCE_S", 0.3)
     stub("sacct", f"echo $$ > '{tmp_path}/pid'; exec sleep 600")
     began_s = time.monotonic()
     with pytest.raises(NoAnswerError, match="did not answer within"):

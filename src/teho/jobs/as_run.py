@@ -67,15 +67,13 @@ class MemoryUse(NamedTuple):
 def as_run(job: AccountedJob) -> JobRun:
     """Return a job as a run, with the figures that the accounting has."""
     jobstats = _jobstats_of(job)
-    names = node_names(job)
-    if not isinstance(jobstats, Missing):
-        names = list(dict.fromkeys([*names, *jobstats.nodes])) if names else list(jobstats.nodes)
+    known = {} if isinstance(jobstats, Missing) else _by_short_name(jobstats)
+    names = node_names(job) or list(known)
     elapsed_s = job.elapsed_s or 0.0
     shares = _Shares(job, len(names))
-    known = {} if isinstance(jobstats, Missing) else jobstats.nodes
     memory = memory_of(job)
     nodes = tuple(
-        _node_summary(job, name, place, shares, known.get(name), memory)
+        _node_summary(job, name, place, shares, known.get(_short(name)), memory)
         for place, name in enumerate(names)
     )
     if len(nodes) == 1 and job.cpu_s is not None and elapsed_s:
@@ -106,6 +104,15 @@ def node_names(job: AccountedJob) -> list[str]:
         return list(expand_hosts(job.node_list)) if job.node_list else []
     except InputError:
         return []
+
+
+def _by_short_name(jobstats: Js1) -> dict[str, Js1Node]:
+    return {_short(name): node for name, node in jobstats.nodes.items()}
+
+
+def _short(host: str) -> str:
+    """Return a host's name without its domain, which one of the sources may have."""
+    return host.partition(".")[0]
 
 
 def memory_of(job: AccountedJob) -> MemoryUse:
@@ -182,14 +189,13 @@ def _node_summary(
             limit_bytes = int(known.memory_limit_bytes)
         cores = int(known.core_count or cores)
     nothing = Missing(Reason.ABSENT, "the accounting does not have the memory of the job")
-    stats: dict[str, Stat | Missing] = {}
     return NodeSummary(
         name=name,
         covered_s=elapsed_s,
         first_s=0.0,
         last_s=elapsed_s,
         cores=cores,
-        stats=stats,
+        stats={},
         totals={},
         cpu_cores_used=used_cores,
         memory_peak_bytes=peak,

@@ -15,7 +15,7 @@ from teho.schedulers.registry import backend_for, schedulers
 
 __all__ = ["accounting_here", "hides_others", "is_job_id", "job_with_id", "jobs_since"]
 
-SILENCE_S = 120.0
+_SILENCE_S = 120.0
 """The accounting of a large site may need a minute before it prints its first line."""
 _ONE_JOB_S = 30.0
 _PROBE_S = 10.0
@@ -103,7 +103,7 @@ def jobs_since(backend: Backend, selection: Selection) -> Iterator[AccountedJob]
         raise InputError(f"{backend.title} has no accounting of jobs")
     if history.queue is not None:
         yield from _queued(history.queue)
-    yield from _read(history, SILENCE_S)
+    yield from _read(history, _SILENCE_S)
 
 
 def hides_others(backend: Backend, selection: Selection) -> bool | None:

@@ -88,7 +88,7 @@ class _Sum:
     def __init__(self) -> None:
         self.jobs = 0
         self.gpu_hours = self.core_hours = self.gib_hours = self.billing_hours = 0.0
-        self.is_billed = True
+        self._billed = self._unbilled = 0
 
     def add(self, amounts: Union[Amounts, JobUse], gib_hours: float = 0.0) -> None:
         self.jobs += 1
@@ -96,10 +96,11 @@ class _Sum:
         self.core_hours += amounts.core_hours
         self.gib_hours += gib_hours
         billing = amounts.billing_hours
-        if billing is None:
-            self.is_billed = False
-        else:
+        if billing is not None:
             self.billing_hours += billing
+            self._billed += 1
+        elif amounts.gpu_hours or amounts.core_hours:
+            self._unbilled += 1  # of memory and time, the part of the billing is not known
 
     @property
     def weight(self) -> float:
@@ -111,7 +112,7 @@ class _Sum:
             gpu_hours=self.gpu_hours,
             core_hours=self.core_hours,
             gib_hours=self.gib_hours,
-            billing_hours=self.billing_hours if self.is_billed and self.jobs else None,
+            billing_hours=self.billing_hours if self._billed and not self._unbilled else None,
         )
 
 

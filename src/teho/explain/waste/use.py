@@ -63,12 +63,12 @@ def use_of(job: AccountedJob) -> JobUse:
     memory = memory_of(job)
     least, most = memory
     means: tuple[float, ...] = ()
-    if job.admin_comment and job.gpus:
+    if job.admin_comment:
         found = decode_js1(job.admin_comment)
         if not isinstance(found, Missing):
-            means = _gpu_means(found, job.gpus)
+            means = _gpu_means(found, job.gpus or 0)
             peaks = [node.memory_peak_bytes for node in found.nodes.values()]
-            if None not in peaks:
+            if None not in peaks and len(peaks) == (job.nodes or 1):
                 least = most = int(sum(peak for peak in peaks if peak is not None))
     return JobUse(
         job=job,

@@ -82,31 +82,38 @@ def _facts(found: Digest) -> Iterator[Fact]:
     since, until = found.since.astimezone(), found.until.astimezone()
     yield Fact("period", "Period", f"{since:{day}} to {until:{day}}")
     yield Fact("whose", "Jobs of", plain(found.whose))
-    yield Fact("gpu_hours", "GPUs", found.used.gpu_hours, "GPU-hours", _change_of(found, "gpu"))
-    yield Fact(
-        "core_hours", "Cores", found.used.core_hours, "core-hours", _change_of(found, "core")
-    )
-    if found.used.billing_hours is not None:
-        yield Fact("billing_hours", "Billing", found.used.billing_hours, "billing-hours")
+    for resource, label, unit in (
+        ("gpu", "GPUs", "GPU-hours"),
+        ("core", "Cores", "core-hours"),
+        ("billing", "Billing", "billing-hours"),
+    ):
+        amount = _amount(found.used, resource)
+        if amount:
+            yield Fact(f"{resource}_hours", label, amount, unit, _wasted(found, resource))
     if found.energy_j is not None:
         note = f"of {counted(found.energy_jobs, 'job')}, whole nodes"
         yield Fact("energy_j", "Energy", found.energy_j, "J", note)
 
 
-def _change_of(found: Digest, resource: str) -> str:
-    """Return how the waste changed since the period before; empty if it is not known."""
-    if found.wasted_before is None or found.used_before is None:
+def _wasted(found: Digest, resource: str) -> str:
+    """Return the wasted share, and how it changed since the period before."""
+    now = _share(found.used, found.wasted, resource)
+    if now is None:
         return ""
-    now, before = (_share(found.used, found.wasted, resource),
-                   _share(found.used_before, found.wasted_before, resource))  # fmt: skip
-    if now is None or before is None:
-        return ""
-    return f"{now:.0f} % wasted, {before:.0f} % in the period before"
+    text = f"{now:.0f} % wasted"
+    if found.used_before is None or found.wasted_before is None:
+        return text
+    before = _share(found.used_before, found.wasted_before, resource)
+    return text if before is None else f"{text}, {before:.0f} % in the period before"
 
 
 def _share(used: Amounts, wasted: Amounts, resource: str) -> float | None:
-    total = getattr(used, f"{resource}_hours")
-    return 100 * getattr(wasted, f"{resource}_hours") / total if total else None
+    total = _amount(used, resource)
+    return 100 * _amount(wasted, resource) / total if total else None
+
+
+def _amount(amounts: Amounts, resource: str) -> float:
+    return getattr(amounts, f"{resource}_hours") or 0.0
 
 
 def _tables(found: Digest) -> Iterator[Table]:
