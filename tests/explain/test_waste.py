@@ -138,6 +138,9 @@ def test_both_sides_of_each_threshold(
         job(time_limit_s=None),
         job(cpu_s=1.0 * HOUR, gpus=1),
         job(elapsed_s=900.0, time_limit_s=100 * HOUR),
+        job(state=JobState.NODE_FAILED, cpu_s=1.0 * HOUR, memory_bytes=400 * GIB),
+        job(cores=128, cores_requested=10, cpu_s=1.0 * HOUR),
+        job(memory_bytes=400 * GIB, memory_requested_bytes=40 * GIB),
     ],
 )  # fmt: skip
 def test_short_jobs_and_missing_figures_never_count(innocent: AccountedJob) -> None:

@@ -195,3 +195,22 @@ def test_sources_name_what_was_used() -> None:
     assert plain == {"state, times, allocated resources", "CPU time", "memory"}
     nothing = {one.figure for one in as_run(job(cpu_s=None, memory_peak_bytes=None)).sources}
     assert nothing == {"state, times, allocated resources"}
+
+
+def test_what_a_whole_node_has_beyond_the_request_is_not_held_against_the_job() -> None:
+    """On a partition of whole nodes, a job that asks for one core gets all of them."""
+    whole = job(cores=128, cores_requested=1, cpu_s=20_000.0, memory_bytes=240 * GIB,
+                memory_requested_bytes=2 * GIB)  # fmt: skip
+    assert findings(whole) == {}
+    assert set(findings(job(cores=128, cores_requested=128, cpu_s=20_000.0))) == {"cores_unused"}
+    # Two CPUs for a core: rounded up.
+    assert set(findings(job(cores=4, cores_requested=3, cpu_s=1000.0))) == {"cores_unused"}
+
+
+def test_a_long_step_without_a_sample_leaves_the_memory_open() -> None:
+    unseen = AccountedStep(name="0", state=JobState.FAILED, tasks=1, elapsed_s=600.0)
+    short = AccountedStep(name="1", state=JobState.COMPLETED, tasks=1, elapsed_s=5.0)
+    peak = step("batch", 2 * GIB)
+    assert memory_of(job(steps=(peak, short), memory_peak_bytes=2 * GIB)) == (2 * GIB, 2 * GIB)
+    assert memory_of(job(steps=(peak, unseen), memory_peak_bytes=2 * GIB)) == (2 * GIB, 0)
+    assert findings(job(steps=(peak, unseen), memory_peak_bytes=2 * GIB)) == {}

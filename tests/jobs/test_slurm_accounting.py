@@ -97,6 +97,18 @@ def test_no_cpu_time_is_not_zero() -> None:
     assert short.cpu_s == pytest.approx(0.003)
 
 
+def test_a_node_that_failed_cannot_report_what_was_used() -> None:
+    (found,) = read(job("1", State="NODE_FAIL"))
+    assert found.state is JobState.NODE_FAILED
+    assert found.cpu_s is None
+
+
+def test_the_request_is_kept_beside_the_allocation() -> None:
+    (found,) = read(job("1", AllocTRES="cpu=128,mem=240G,node=1", ReqTRES="cpu=1,mem=2G,node=1"))
+    assert (found.cores, found.cores_requested) == (128, 1)
+    assert (found.memory_bytes, found.memory_requested_bytes) == (240 * GIB, 2 * GIB)
+
+
 def test_tasks_components_and_runs_are_jobs_of_their_own() -> None:
     found = read(
         job("42_1"), step("42_1.batch"),

@@ -27,6 +27,9 @@ __all__ = ["JobRun", "MemoryUse", "SourceOf", "as_run", "memory_of", "node_names
 
 _NEARLY = 1.1
 """If the two bounds of a job's memory differ by less than this factor, it is taken as known."""
+_SAMPLED_S = 120.0
+"""Slurm takes a sample of each task every 30 s by default (JobAcctGatherFrequency). A step of this
+length without a sample was not measured; a shorter step can have no sample."""
 _OVERHEAD = frozenset({"extern"})
 """Steps that run no program of the user."""
 _SACCT_CPU = "column TotalCPU: the CPU time of all processes of all steps"
@@ -59,9 +62,10 @@ class MemoryUse(NamedTuple):
     """Bounds of the largest memory that a job used at one time, in bytes."""
 
     least: int
-    """Peak of the largest task."""
+    """Peak of the largest task; 0: not known."""
     most: int
-    """Sum of the peaks of all tasks. Memory that tasks share is counted several times."""
+    """Sum of the peaks of all tasks; 0: not known. Memory that tasks share is counted several
+    times."""
 
 
 def as_run(job: AccountedJob) -> JobRun:
@@ -116,13 +120,12 @@ def _short(host: str) -> str:
 
 
 def memory_of(job: AccountedJob) -> MemoryUse:
-    """Return the bounds of the memory that a job used at one time; 0: not known."""
+    """Return the bounds of the memory that a job used at one time."""
     least = job.memory_peak_bytes or 0
-    steps = [
-        (step, step.tasks or 1)
-        for step in job.steps
-        if step.memory_peak_bytes and step.name not in _OVERHEAD
-    ]
+    own = [step for step in job.steps if step.name not in _OVERHEAD]
+    if any(not step.memory_peak_bytes and (step.elapsed_s or 0) >= _SAMPLED_S for step in own):
+        return MemoryUse(least, 0)
+    steps = [(step, step.tasks or 1) for step in own if step.memory_peak_bytes]
     # Steps of one job can run at the same time.
     most = sum(
         (step.memory_mean_bytes or step.memory_peak_bytes or 0) * tasks for step, tasks in steps
@@ -200,10 +203,14 @@ def _node_summary(
         cpu_cores_used=used_cores,
         memory_peak_bytes=peak,
         memory_limit_bytes=limit_bytes or nothing,
-        memory_limit_source="scheduler" if limit_bytes else "",
+        memory_limit_source=_limit_source(job) if limit_bytes else "",
         gpus=tuple(_gpus(job, name, shares.gpus(place), known)),
         series={},
     )
+
+
+def _limit_source(job: AccountedJob) -> str:
+    return "node" if job.more_memory_than_requested else "scheduler"
 
 
 def _not_for_each_node(job: AccountedJob) -> Missing:
@@ -223,6 +230,8 @@ def _node_memory(job: AccountedJob, memory: MemoryUse) -> Figure:
         return Missing(Reason.UNRECORDED, f"{job.source} has no memory peak of this job")
     if (job.nodes or 1) > 1:
         return Missing(Reason.UNRECORDED, f"{job.source} has no memory peak for each node of a job")
+    if not memory.most:
+        return Missing(Reason.UNRECORDED, f"{job.source} has no memory peak of some steps")
     if memory.most > _NEARLY * memory.least:
         return Missing(
             Reason.UNRECORDED,
@@ -309,8 +318,10 @@ def _run(job: AccountedJob, nodes: Sequence[NodeSummary], shares: _Shares) -> Ru
                     node_list=job.node_list or None,
                     cores_asked=node.cores or None,
                     memory_limit_bytes=shares.memory_bytes(place),
-                    memory_limit_source="scheduler",
+                    memory_limit_source=_limit_source(job),
                     gpus_held=shares.gpus(place),
+                    # Cores of a whole node come without a request, as cores that come with GPUs.
+                    with_gpus=("cores",) if job.more_cores_than_requested else (),
                     time_limit_s=job.time_limit_s,
                 ),
                 # Without the model, all GPUs of the catalogue are possible.

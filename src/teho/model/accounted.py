@@ -54,6 +54,10 @@ class AccountedJob(Job, frozen=True, kw_only=True, omit_defaults=True):
     cluster: str = ""
     """Name that the scheduler gives the cluster."""
     qos: str = ""
+    cores_requested: int | None = None
+    """CPUs of the request; whole nodes can have more."""
+    memory_requested_bytes: int | None = None
+    """Memory of the request; whole nodes can have more."""
     gpu_type: str = ""
     """Type of the GPUs, if the accounting has it and all GPUs have the same type."""
     admin_comment: str = ""
@@ -64,6 +68,20 @@ class AccountedJob(Job, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes that the job read and wrote; only Grid Engine has this sum."""
     hosts: tuple[str, ...] = ()
     """Nodes of the job, if the scheduler has a record for each of them (Grid Engine)."""
+
+    @property
+    def more_cores_than_requested(self) -> bool:
+        """Whether the job got cores that it did not request, as on whole nodes.
+
+        Some sites count two CPUs for each core, and round a request up to whole cores.
+        """
+        return (self.cores or 0) > 2 * (self.cores_requested or self.cores or 0)
+
+    @property
+    def more_memory_than_requested(self) -> bool:
+        """Whether the job got memory that it did not request, as on whole nodes."""
+        asked = self.memory_requested_bytes
+        return asked is not None and (self.memory_bytes or 0) > asked
 
     @property
     def wait_s(self) -> float | None:

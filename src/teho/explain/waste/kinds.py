@@ -18,7 +18,7 @@ from teho.model.digest import Amounts
 from teho.model.finding import Threshold
 from teho.model.job import JobState
 from teho.schedulers.advice import Advice
-from teho.units import GIB, counted, format_bytes, format_duration
+from teho.units import GIB, counted, format_bytes, format_duration, least
 
 __all__ = [
     "KINDS",
@@ -122,7 +122,9 @@ def waste_of(use: JobUse, limits: Limits) -> Iterator[Waste]:
 
     GPUs that were never used and GPUs with low use are different GPUs of a job.
     """
-    if not use.job.state.ended or is_short(use, limits):
+    state = use.job.state
+    # A node that failed cannot report what its processes used.
+    if not state.ended or state is JobState.NODE_FAILED or is_short(use, limits):
         return
     taken: set[str] = set()
     for kind in KINDS:
@@ -202,15 +204,17 @@ def _tasks(use: JobUse) -> int:
 
 
 def _unused_cores(
-    use: JobUse, most_percent: float, least: int
+    use: JobUse, most_percent: float, cores_min: int
 ) -> tuple[Amounts, str, float] | None:
     used = use.cores_used
     if use.gpus or used is None or use.cores < 2 or 100 * used / use.cores >= most_percent:
         return None
+    if use.job.more_cores_than_requested:
+        return None  # the partition gives whole nodes
     share = 1 - used / use.cores
     amounts = Amounts(core_hours=use.core_hours * share, billing_hours=_billed(use, share))
     # A mean of 8.02 busy cores is 8.
-    needed = max(least, math.ceil(used - 0.05))
+    needed = max(cores_min, math.ceil(used - 0.05))
     return amounts, f"{used:.1f} of {use.cores} cores used", needed
 
 
@@ -228,7 +232,9 @@ def _memory(use: JobUse, limits: Limits) -> tuple[Amounts, str, float] | None:
     Memory up to a usual amount for each core is not judged: it comes with the cores, and no other
     job could use it.
     """
-    requested, most = use.job.memory_bytes, use.memory_most_bytes
+    job, most = use.job, use.memory_most_bytes
+    # Whole nodes have more memory than the request.
+    requested = least(job.memory_bytes, job.memory_requested_bytes)
     if not requested or not most or use.gpus or (use.job.nodes or 1) > 1:
         return None
     if 100 * most / requested >= limits.memory_percent:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from teho.model.accounted import AccountedJob, AccountedStep
+from teho.model.job import JobState
 from teho.schedulers.backend import History, Selection
 from teho.schedulers.slurm import text as slurm_text
 from teho.schedulers.slurm import values
@@ -72,9 +73,11 @@ def read_jobs(lines: Iterable[str]) -> Iterator[AccountedJob]:
     """
     for row, *steps in slurm_text.runs_in(lines, COLUMNS):
         facts = slurm_text.job_facts(row, steps)
-        if facts["cpu_s"] == 0 and facts["elapsed_s"]:
-            # Each process uses some time, so Slurm did not measure it.
+        if facts["state"] is JobState.NODE_FAILED or (facts["cpu_s"] == 0 and facts["elapsed_s"]):
+            # Each process uses some time, so Slurm did not measure it. A node that failed cannot
+            # report what its processes used.
             facts["cpu_s"] = None
+        requested = values.tres(row["ReqTRES"])
         yield AccountedJob(
             **facts,
             scheduler="slurm",
@@ -82,6 +85,8 @@ def read_jobs(lines: Iterable[str]) -> Iterator[AccountedJob]:
             user=values.word(row["User"]),
             cluster=values.word(row["Cluster"]),
             qos=values.word(row["QOS"]),
+            cores_requested=values.count(requested.get("cpu", "")),
+            memory_requested_bytes=values.size(requested.get("mem", "")),
             gpu_type=_gpu_type(row["AllocTRES"]),
             admin_comment=values.word(row["AdminComment"]),
             steps=tuple(map(_step, steps)),

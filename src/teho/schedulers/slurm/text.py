@@ -63,7 +63,7 @@ _ACCOUNTING = f"{FACTS},JobName,Comment"
 _ID = r"[\d_+,%:\[\]-]+"
 # A name may contain the mark too, so a row only starts before an id.
 _QUEUE_ROW = re.compile(rf"{_ROW}(?={_ID}{_COLUMN})")
-_ACCOUNTING_ROW = re.compile(rf"{_ID}(?:\.\w+)?{_COLUMN}[^\x1f]*{_COLUMN}[\d:]*{_COLUMN}")
+_ACCOUNTING_ROW = re.compile(rf"{_ID}(?:\.\w+)?{_COLUMN}[^\x1f]+{_COLUMN}\d+:\d+{_COLUMN}")
 QUEUE_FORMAT = _ROW + _COLUMN.join(_QUEUE.values())
 
 

@@ -25,6 +25,7 @@ __all__ = ["accounted_report"]
 
 _ZERO_GPU = "Slurm also prints 0 if it cannot measure the GPUs: AMD GPUs, GH200, MIG"
 _AT_MOST = "at most: the sum of the peaks of all tasks"
+_AT_LEAST = "at least: some steps have no sample"
 _NEXT = (
     "`teho run -- COMMAND` in the script of the next job records every GPU and core over time. "
     "The report then has the causes too."
@@ -194,8 +195,10 @@ def _memory(found: JobRun) -> Iterator[Fact]:
         yield Fact("memory_peak_bytes", "Memory", nothing, "bytes", limit)
     else:
         is_sum = memory.most > memory.least
-        note = ", ".join(filter(None, [limit, _AT_MOST if is_sum else ""]))
-        yield Fact("memory_peak_bytes", "Memory", memory.most, "bytes", note)
+        bound = _AT_MOST if is_sum else "" if memory.most else _AT_LEAST
+        note = ", ".join(filter(None, [limit, bound]))
+        peak = max(memory.least, memory.most)
+        yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
         if is_sum:
             yield Fact("task_memory_peak_bytes", "Memory of one task", memory.least, "bytes")
     if job.memory_bytes:

@@ -177,10 +177,11 @@ def _cores(line: JobLine) -> str | None:
 def _memory(line: JobLine) -> str | None:
     if not line.memory_bytes:
         return None
-    if not line.memory_most_bytes:
+    used = line.memory_most_bytes or line.memory_least_bytes
+    if not used:
         return f"? of {format_bytes(line.memory_bytes)}"
-    bound = "≤ " if _is_bound(line) else ""
-    share = 100 * line.memory_most_bytes / line.memory_bytes
+    bound = "≤ " if _is_bound(line) else "" if line.memory_most_bytes else "≥ "
+    share = 100 * used / line.memory_bytes
     return f"{bound}{share:.0f} % of {format_bytes(line.memory_bytes)}"
 
 
