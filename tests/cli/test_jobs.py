@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,8 @@ def test_a_recorded_job_is_still_reported_from_its_recording(
     site.has(job("4711"), step("4711.batch"), name="4711")
     report = json.loads(teho("report", "4711", "--format", "json").stdout)
     assert report["run_id"] == content["id"]
-    site.has(job("4711"))
+    began = datetime.fromisoformat(content["started_at"].replace("Z", "+00:00")).timestamp()
+    site.has(job("4711", Start=str(int(began)), End=str(int(began) + 7200)))
     (line,) = json.loads(teho("jobs", *SINCE, "--format", "json").stdout)["jobs"]
     assert line["recordings"] == [run.name]
 

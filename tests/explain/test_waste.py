@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,11 +16,13 @@ from teho.explain.policy import load_policy
 from teho.explain.waste.digest import digest_of
 from teho.explain.waste.kinds import KINDS, limits_of, waste_of
 from teho.explain.waste.lines import lines_of_jobs, sorted_lines
+from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import use_of
 from teho.jobs.js1 import Js1, Js1Node, encode_js1
 from teho.model.accounted import AccountedJob, AccountedStep
 from teho.model.digest import Amounts, Digest
 from teho.model.job import JobState
+from teho.store.read import read_run
 from teho.units import GIB
 
 POLICY = load_policy()
@@ -190,14 +194,14 @@ def test_a_line_has_what_was_used_and_what_to_look_at() -> None:
         job(3, state=JobState.TIMED_OUT, exit_code=None),
         with_gpus(50.0, 100.0, number=4),
     ]
-    one, two, three, four = lines_of_jobs(jobs, POLICY, {"3": ["20261120-1"]})
+    one, two, three, four = lines_of_jobs(jobs, POLICY)
     assert (one.cores_used, one.look, one.waste) == (
         1.0,
         "1.0 of 10 cores used",
         ("serial_program",),
     )
     assert two.look == "exit code 3 after 5.0 s"
-    assert (three.look, three.recordings) == ("ended at its time limit", ("20261120-1",))
+    assert (three.look, three.recordings) == ("ended at its time limit", ())
     assert (four.gpu_busy_percent, four.gpu_hours, four.look) == (75.0, 2.0, "")
 
 
@@ -380,3 +384,63 @@ def test_a_summary_that_lacks_a_node_bounds_nothing() -> None:
     half = use_of(job(admin_comment=comment, nodes=2))
     assert (whole.memory_least_bytes, whole.memory_most_bytes) == (GIB, GIB)
     assert (half.memory_least_bytes, half.memory_most_bytes) == (36 * GIB, 36 * GIB)
+
+
+# Recordings.
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+
+
+@pytest.fixture
+def recorded(home: Path) -> tuple[Recordings, AccountedJob]:
+    """Return a recording of four GPUs, of which one was idle, and its job without Jobstats."""
+    path = home / "runs" / "20261120-101944-train-aaaa"
+    shutil.copytree(EXAMPLE, path)
+    run = read_run(path)
+    assert run.end is not None
+    nodes = tuple(
+        msgspec.structs.replace(
+            node, allocation=msgspec.structs.replace(node.allocation, job_id="4711")
+        )
+        for node in run.nodes
+    )
+    run = msgspec.structs.replace(run, nodes=nodes)
+    gpus = sum(len(node.devices) for node in run.nodes)
+    elapsed_s = run.end.elapsed_s * 1.05
+    one = job(4711, gpus=gpus, elapsed_s=elapsed_s, started_at=run.started_at,
+              ended_at=run.started_at + timedelta(seconds=elapsed_s))  # fmt: skip
+    return Recordings(home, [(path, run)]), one
+
+
+def test_a_recording_has_the_gpus_that_the_accounting_lacks(
+    recorded: tuple[Recordings, AccountedJob],
+) -> None:
+    recordings, one = recorded
+    means = recordings.gpu_means(one)
+    assert len(means) == one.gpus
+    assert min(means) < 1 < max(means)
+    assert recordings.gpu_means(one) == means
+    assert recordings.ids(one) == ("20261120-101944-train-aaaa",)
+    (line,) = lines_of_jobs([one], POLICY, recordings)
+    assert line.gpu_busy_percent == pytest.approx(sum(means) / len(means))
+    assert line.recordings == recordings.ids(one)
+    (bare,) = lines_of_jobs([one], POLICY)
+    assert bare.gpu_busy_percent is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": "4712"},
+        {"elapsed_s": 10 * HOUR},
+        {"gpus": 1},
+        {"started_at": UNTIL + timedelta(days=99), "ended_at": UNTIL + timedelta(days=100)},
+        {"started_at": None},
+    ],
+)
+def test_a_recording_of_another_job_or_of_a_part_says_nothing(
+    recorded: tuple[Recordings, AccountedJob], changes: dict[str, Any]
+) -> None:
+    recordings, one = recorded
+    assert recordings.gpu_means(msgspec.structs.replace(one, **changes)) == ()

@@ -34,15 +34,16 @@ def command(
     with missing figures, never count as waste. The digest compares the period with the period of
     the same length before it.
 
-    Reads: nothing but the thresholds file, if you have one.
+    Reads: the recordings in TEHO_HOME, and the thresholds file if you have one.
 
-    Writes: only the -o file.
+    Writes: only the -o file, and a cache in TEHO_HOME.
 
     Network: only through commands of the scheduler, such as sacct.
     """
     from teho.config.settings import load_settings
     from teho.explain.policy import policy_of
     from teho.explain.waste.digest import digest_of
+    from teho.explain.waste.recorded import Recordings
     from teho.jobs.ask import accounting_here, jobs_since
     from teho.show.build.digest import digest_document
 
@@ -55,7 +56,14 @@ def command(
     users: set[str] = set()
     with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
         jobs = _noted(jobs_since(backend, selection), users)
-        found = digest_of(jobs, policy_of(settings), since=begin, until=now, whose=whose(selection))
+        found = digest_of(
+            jobs,
+            policy_of(settings),
+            since=begin,
+            until=now,
+            whose=whose(selection),
+            recordings=Recordings.of(settings.home_directory),
+        )
     notes = privacy_notes(backend, selection, users)
     if notes:
         import msgspec

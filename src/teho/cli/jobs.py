@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -50,15 +49,16 @@ def command(
     Teho or not. The last column names what to look at, such as cores that were not used. JSON, CSV
     and Parquet have all jobs and all figures.
 
-    Reads: the list of the recordings.
+    Reads: the recordings in TEHO_HOME.
 
-    Writes: only the -o file.
+    Writes: only the -o file, and a cache in TEHO_HOME.
 
     Network: only through commands of the scheduler, such as sacct.
     """
     from teho.config.settings import load_settings
     from teho.explain.policy import policy_of
     from teho.explain.waste.lines import lines_of_jobs, sorted_lines
+    from teho.explain.waste.recorded import Recordings
     from teho.jobs.ask import accounting_here, jobs_since
     from teho.model.digest import JobList
 
@@ -71,7 +71,7 @@ def command(
     backend = accounting_here(home)
     with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
         jobs = jobs_since(backend, selection)
-        recordings = _recordings(home)
+        recordings = Recordings.of(home)
         lines = list(lines_of_jobs(jobs, policy_of(settings), recordings))
     users = {line.user for line in lines}
     shown = [line for line in lines if not wanted or line.state in wanted]
@@ -116,16 +116,3 @@ def _states(text: str | None) -> frozenset[JobState]:
             raise InputError(f"--state {word}{did_you_mean(name, known)}", ", ".join(known))
         found.add(JobState(name))
     return frozenset(found)
-
-
-def _recordings(home: Path) -> dict[str, list[str]]:
-    """Return the ids of the recordings by the ids of their jobs, oldest first."""
-    from teho.store.index import list_runs
-
-    found: dict[str, list[str]] = {}
-    for path, run in list_runs(home):
-        for node in run.nodes if run else ():
-            job_id = node.allocation.job_id
-            if job_id and path.name not in found.setdefault(job_id, []):
-                found[job_id].append(path.name)
-    return found

@@ -20,6 +20,7 @@ from teho.explain.waste.kinds import (
     threshold_of,
     waste_of,
 )
+from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import JobUse, use_of
 from teho.model.accounted import AccountedJob
 from teho.model.digest import Amounts, Change, Digest, Ending, Person, WasteOfKind
@@ -32,7 +33,10 @@ _EXAMPLES = 5
 _CHANGES = 3
 _FAILS = "fails_at_start"
 _FAILS_TITLE = "Jobs that failed in their first minute, again and again"
-_JOBSTATS = "Jobstats, in AdminComment; it rounds the mean use of a GPU to 0.1 %"
+_JOBSTATS = (
+    "Jobstats, in AdminComment, which rounds the mean use of a GPU to 0.1 %; for jobs without it, "
+    "Teho's recordings"
+)
 _SOURCES = {
     "gpu": _JOBSTATS,
     "core": "CPU time and wall time of the accounting",
@@ -52,6 +56,7 @@ def digest_of(
     since: datetime,
     until: datetime,
     whose: str,
+    recordings: Recordings | None = None,
     notes: Sequence[str] = (),
 ) -> Digest:
     """Add up the jobs of a period, and of the period of the same length before it.
@@ -65,10 +70,11 @@ def digest_of(
         since: beginning of the period.
         until: its end.
         whose: whose jobs these are.
+        recordings: the recordings of Teho.
         notes: sentences about what is missing.
     """
     limits = limits_of(policy)
-    now, before = _Period(limits), _Period(limits)
+    now, before = _Period(limits, recordings), _Period(limits, recordings)
     start = since - (until - since)
     for job in jobs:
         if job.elapsed_s is None or job.started_at is None:
@@ -136,8 +142,9 @@ class _Group:
 class _Period:
     """The jobs of one period."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, recordings: Recordings | None) -> None:
         self._limits = limits
+        self._recordings = recordings
         self.jobs = 0
         self.used, self.wasted = _Sum(), _Sum()
         self._energy_j, self._energy_jobs = 0.0, 0
@@ -151,7 +158,7 @@ class _Period:
         self._failed: dict[tuple[str, str], list[JobUse]] = defaultdict(list)
 
     def add(self, job: AccountedJob) -> None:
-        use = use_of(job)
+        use = use_of(job, self._recordings)
         self.jobs += 1
         self.used.add(use)
         self._endings[job.state].add(use)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Sequence
 
 from teho.explain.policy import Policy
 from teho.explain.waste.kinds import Limits, Waste, limits_of, waste_of
+from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import JobUse, use_of
 from teho.model.accounted import AccountedJob
 from teho.model.digest import JobLine
@@ -29,22 +29,22 @@ _WAITS = (JobState.PENDING, JobState.HELD)
 def lines_of_jobs(
     jobs: Iterable[AccountedJob],
     policy: Policy,
-    recordings: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    recordings: Recordings | None = None,
 ) -> Iterator[JobLine]:
     """Yield a line for each job.
 
     Args:
         jobs: of the accounting.
         policy: the thresholds of the rules.
-        recordings: ids of recordings by the ids of their jobs, oldest first.
+        recordings: the recordings of Teho.
     """
     limits = limits_of(policy)
     for job in jobs:
-        yield _line(job, limits, recordings.get(job.id, ()))
+        yield _line(job, limits, recordings)
 
 
-def _line(job: AccountedJob, limits: Limits, recordings: Sequence[str]) -> JobLine:
-    use = use_of(job)
+def _line(job: AccountedJob, limits: Limits, recordings: Recordings | None) -> JobLine:
+    use = use_of(job, recordings)
     waste = tuple(waste_of(use, limits))
     is_known = job.elapsed_s is not None
     return JobLine(
@@ -80,7 +80,7 @@ def _line(job: AccountedJob, limits: Limits, recordings: Sequence[str]) -> JobLi
         signal=job.signal,
         waste=tuple(one.kind.key for one in waste),
         look=_look(use, waste),
-        recordings=tuple(recordings),
+        recordings=recordings.ids(job) if recordings else (),
         source=job.source,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from teho.explain.waste.recorded import Recordings
 from teho.jobs.as_run import memory_of
 from teho.jobs.js1 import Js1, decode_js1
 from teho.model.accounted import AccountedJob
@@ -57,8 +58,13 @@ class JobUse(msgspec.Struct, frozen=True, kw_only=True):
         return None if busy is None else self.gpu_hours * busy / 100
 
 
-def use_of(job: AccountedJob) -> JobUse:
-    """Return what a job used."""
+def use_of(job: AccountedJob, recordings: Recordings | None = None) -> JobUse:
+    """Return what a job used.
+
+    Args:
+        job: of the accounting.
+        recordings: of Teho, which have the use of the GPUs if the accounting lacks it.
+    """
     elapsed_s = job.elapsed_s or 0.0
     memory = memory_of(job)
     least, most = memory
@@ -70,6 +76,8 @@ def use_of(job: AccountedJob) -> JobUse:
             peaks = [node.memory_peak_bytes for node in found.nodes.values()]
             if None not in peaks and len(peaks) == (job.nodes or 1):
                 least = most = int(sum(peak for peak in peaks if peak is not None))
+    if job.gpus and not means and recordings is not None:
+        means = recordings.gpu_means(job)
     return JobUse(
         job=job,
         hours=elapsed_s / 3600,

@@ -179,7 +179,7 @@ def _unjudged(found: Digest) -> Iterator[str]:
         yield (
             f"{format_count(_rounded(found.unjudged_gpu_hours))} GPU-hours ({share:.0f} %): the "
             "accounting does not have the mean use of these GPUs. A site that runs Jobstats stores "
-            "it; `teho run` records it."
+            "it, and `teho run` records it."
         )
     if found.unjudged_core_hours:
         yield (
