@@ -102,8 +102,7 @@ def _gpu_type(tres: str) -> str:
 
 def _step(row: slurm_text.Row) -> AccountedStep:
     state = values.state(row["State"])
-    code, _, signal = row["ExitCode"].partition(":")
-    exit_code, signal_number = values.ending(state, values.count(code), values.count(signal))
+    exit_code, signal_number = values.ending(state, *values.exit_status(row["ExitCode"]))
     elapsed = values.count(row["ElapsedRaw"])
     used = values.tres(row["TRESUsageInMax"]) if "gpu" in row["TRESUsageInMax"] else {}
     gpu_percent = values.count(used.get("gres/gpuutil", ""))

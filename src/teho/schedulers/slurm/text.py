@@ -101,6 +101,8 @@ def _row(command: str, text: str, columns: Sequence[str], name: str) -> dict[str
         raise ValueError(
             f"a row of {command} has {len(cells)} columns instead of {len(columns)}: {text[:100]!r}"
         )
+    if not surplus:
+        return dict(zip(columns, cells, strict=True))
     at = columns.index(name)
     end = at + surplus + 1
     return dict(zip(columns, [*cells[:at], _COLUMN.join(cells[at:end]), *cells[end:]], strict=True))
@@ -203,8 +205,7 @@ def job_facts(row: Row, steps: Sequence[Row]) -> dict[str, Any]:
     end = values.moment(row["End"])
     waits = state in _WAITS and end is None
     tres = values.tres(row["AllocTRES"]) or values.tres(row["ReqTRES"])
-    code, _, signal = row["ExitCode"].partition(":")
-    exit_code, signal_number = values.ending(state, values.count(code), values.count(signal))
+    exit_code, signal_number = values.ending(state, *values.exit_status(row["ExitCode"]))
     peaks = [values.size(step["MaxRSS"]) for step in steps]
     minutes, elapsed = values.count(row["TimelimitRaw"]), values.count(row["ElapsedRaw"])
     return {

@@ -17,6 +17,7 @@ __all__ = [
     "cpu_seconds",
     "ending",
     "energy",
+    "exit_status",
     "fill_pattern",
     "job_id",
     "limit_seconds",
@@ -56,10 +57,12 @@ _NO_NUMBER = frozenset(
     number for bits in (16, 32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)
 )
 _MOST_DIGITS = 20
+_KEPT = 4096
+"""Number of texts whose values are kept: the rows of a job and its steps repeat many of them."""
 _NO_WORD = frozenset({"", "N/A", "(null)", "None", "None assigned", "Unknown", "n/a"})
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT)
 def state(written: str, reason: str = "") -> JobState:
     """Return the state for words such as `CANCELLED by 1000` or `RUNNING,COMPLETING`."""
     words = [part.split()[0].rstrip("+").upper() for part in written.split(",") if part.split()]
@@ -98,6 +101,7 @@ def energy(text: str) -> float | None:
     return float(count(text) or 0) or None
 
 
+@lru_cache(maxsize=_KEPT)
 def moment(text: str) -> datetime | None:
     """Return the time of a number of seconds since 1970; None for 0 and anything else."""
     seconds = count(text)
@@ -117,6 +121,7 @@ def limit_seconds(text: str) -> float | None:
         return None
 
 
+@lru_cache(maxsize=_KEPT)
 def cpu_seconds(text: str) -> float | None:
     """Return seconds of sacct's TotalCPU: `[D-[HH:]]MM:SS[.mmm]`."""
     clock, _, fraction = text.strip().partition(".")
@@ -126,6 +131,7 @@ def cpu_seconds(text: str) -> float | None:
     return seconds + float(f"0.{fraction or 0}")
 
 
+@lru_cache(maxsize=_KEPT)
 def size(text: str) -> int | None:
     """Return bytes of `80G`, `1234K`, `1.50T`; None: not an amount."""
     if not text:
@@ -136,7 +142,7 @@ def size(text: str) -> int | None:
         return None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT)
 def tres(text: str) -> Mapping[str, str]:
     """Read trackable resources such as `billing=78,cpu=10,gres/gpu:v100=1,mem=80G,node=1`.
 
@@ -151,6 +157,13 @@ def tres(text: str) -> Mapping[str, str]:
     if typed and "gres/gpu" not in found:
         found["gres/gpu"] = str(sum(number or 0 for number in typed))
     return found
+
+
+@lru_cache(maxsize=_KEPT)
+def exit_status(text: str) -> tuple[int | None, int | None]:
+    """Return exit code and signal of `3:0`."""
+    code, _, number = text.partition(":")
+    return count(code), count(number)
 
 
 def ending(
