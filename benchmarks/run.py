@@ -20,6 +20,7 @@ NAMES = (
     "start",
     "launch",
     "plan",
+    "jobs",
     "recorder",
     "devices",
     "doctor",

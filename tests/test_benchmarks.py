@@ -18,6 +18,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("start", "`teho run -- true`, wall time"),
         ("launch", "`teho launch -- true`, wall time"),
         ("plan", "plans in one process"),
+        ("jobs", "`teho digest` with 1,000 jobs, peak memory"),
         ("doctor", "`teho doctor` without a GPU"),
         ("recorder", "CPU time of a whole"),
         ("slowdown", "program *loader*: slower by"),

@@ -26,6 +26,8 @@ COMMANDS = {
     "run": ("Record", "Run a program unchanged and record what it uses."),
     "energy": ("Record", "Measure the energy of the GPUs during a program or a period."),
     "report": ("Understand", "Report what a run used, what it wasted, and what to change."),
+    "jobs": ("Understand", "List all jobs of a period, and what each of them used."),
+    "digest": ("Understand", "Add up what the jobs of a period used and wasted."),
     "top": ("Understand", "Show all nodes and GPUs of a run while it is running."),
     "profile": ("Understand", "Explain a trace of PyTorch's profiler: why the GPU was idle."),
     "diff": ("Understand", "Compare two runs: times, findings and other differences."),

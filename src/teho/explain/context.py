@@ -154,8 +154,14 @@ class RuleContext:
         has_activity = isinstance(stats_of(place).get("gpu_sm_active_percent"), Stat)
         is_busy_share = place.gpu.device.parent_id is None or not has_activity
         metric = "gpu_busy_percent" if is_busy_share else "gpu_sm_active_percent"
+        label = METRICS_BY_NAME[metric].label
+        found = stats_of(place).get(metric)
+        if isinstance(found, PartlyKnown) and found.mean == 0:
+            # If the mean is 0, each sample is 0.
+            never = Stat(mean=0.0, std=0.0, max=0.0, min=0.0, covered_s=found.covered_s)
+            return GpuUse(label, never, is_busy_share)
         stat = self.stat(place, metric)
-        return GpuUse(METRICS_BY_NAME[metric].label, stat, is_busy_share) if stat else None
+        return GpuUse(label, stat, is_busy_share) if stat else None
 
     def has_enough_samples(self, place: NodeGpu, use: GpuUse) -> bool:
         """Return whether a GPU's use was sampled `samples_min` times; noted if not."""
