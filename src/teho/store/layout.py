@@ -27,6 +27,7 @@ __all__ = [
     "TASKS",
     "create_run_directory",
     "is_ours",
+    "is_run_id",
     "lease_folder",
     "live_file",
     "live_parts",
@@ -50,6 +51,7 @@ NODES, TASKS = "nodes", "tasks"
 _LIVE, _SAMPLES, _PROBE, _RUN, _OUTPUT = "live", "samples", "probe", "run.json", "stdout"
 _LEASES, _NOW = "leases", "now"
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+", re.ASCII)
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without i, l, o, 0, 1, which look alike
 
 
@@ -63,6 +65,11 @@ def new_run_id(started_at: datetime, label: str) -> str:
     slug = safe_name(label)[:24].strip("-.") or "run"
     suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in os.urandom(4))
     return f"{started_at:%Y%m%d-%H%M%S}-{slug}-{suffix}"
+
+
+def is_run_id(name: str) -> bool:
+    """Return whether a name has the form of a run's id, which never contains a slash."""
+    return _RUN_ID.fullmatch(name) is not None
 
 
 def safe_name(text: str) -> str:

@@ -1,0 +1,264 @@
+"""Filters, sorts and sums the runs of the index.
+
+All values that a user gives are bound to the query as parameters. Names of columns come only from
+the tables in this file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from teho.model.listed_run import Judged, ListedRun, Totals
+from teho.store.index_file import COLUMNS, HomeIndex, IndexFile
+
+__all__ = ["CHOICES", "SORTS", "RunFilter", "Search"]
+
+CHOICES = ("outcome", "kind", "user", "cluster", "partition", "gpu")
+"""Columns that a filter compares with one value. `kind` is the most important finding's."""
+SORTS = {
+    "began": "run.began_s",
+    "time": "run.elapsed_s",
+    "gpus": "run.gpus",
+    "gpu_hours": "run.gpus * run.elapsed_s",
+    "name": "run.name",
+    "command": "run.command",
+    "user": "run.user",
+    "outcome": "run.outcome",
+    "finding": "verdict.words",
+    "busy": "verdict.gpu_busy_percent",
+    "energy": "verdict.energy_j",
+    "cost": "verdict.cost",
+}
+"""Name of an order -> the expression in SQL. A missing value is always last."""
+_BY = {
+    "user": "run.user",
+    "command": "run.command",
+    "cluster": "run.cluster",
+    "gpu": "run.gpu",
+    "name": "run.name",
+    "month": "strftime('%Y-%m', run.began_s, 'unixepoch')",
+}
+"""What runs can be summed by -> the expression in SQL."""
+_JUDGED = tuple(Judged.__struct_fields__)
+_JOIN = " left join verdict on verdict.home = run.home and verdict.id = run.id"
+_ROW = ", ".join(
+    ["home.runs", "run.id", *(f"run.{name}" for name in COLUMNS)]
+    + [f"verdict.{name}" for name in _JUDGED]
+)
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs to show. An empty text or None does not limit the list."""
+
+    text: str = ""
+    """Words that must all be in the name, the command, the tags, the id, or the id of the job."""
+    outcome: str = ""
+    kind: str = ""
+    user: str = ""
+    cluster: str = ""
+    partition: str = ""
+    gpu: str = ""
+    command: str = ""
+    """The whole command."""
+    since_s: float | None = None
+    """Earliest start, in seconds since 1970."""
+    until_s: float | None = None
+    """The runs began before this time."""
+
+
+class Search:
+    """Queries about the recordings of some folders.
+
+    Args:
+        file: the index.
+        homes: the folders.
+    """
+
+    def __init__(self, file: IndexFile, homes: Sequence[HomeIndex]) -> None:
+        self._file = file
+        self._homes = [home.number for home in homes]
+
+    def count(self, wanted: RunFilter) -> int:
+        """Return the number of runs."""
+        where, values = self._where(wanted)
+        join = _JOIN if wanted.kind else ""
+        ((count,),) = self._file.rows(
+            f"select count(*) from run{join} where {where}",  # noqa: S608 - values are parameters
+            *values,
+        ) or [(0,)]
+        return int(count)
+
+    def find(
+        self,
+        wanted: RunFilter = RunFilter(),  # noqa: B008 - frozen
+        *,
+        sort: str = "began",
+        descending: bool = True,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> list[ListedRun]:
+        """Return some runs.
+
+        Args:
+            wanted: which runs.
+            sort: a name in `SORTS`; another name means `began`.
+            descending: whether the largest value is first. Missing values are last.
+            limit: number of runs at most.
+            offset: number of runs to leave out at the beginning.
+        """
+        order = SORTS.get(sort, SORTS["began"])
+        where, values = self._where(wanted)
+        needs_join = bool(wanted.kind) or order.startswith("verdict.")
+        direction = "desc" if descending else "asc"
+        # First only the keys: the rows of the verdicts are read only for the runs that are shown.
+        query = (
+            f"select run.home, run.id from run{_JOIN if needs_join else ''} where {where}"  # noqa: S608
+            f" order by {_nulls_last(order)}{order} {direction}, run.id {direction}"
+            " limit ? offset ?"
+        )
+        keys = self._file.rows(query, *values, limit, offset)
+        return [run for home, run_id in keys if (run := self._row(home, run_id))]
+
+    def run(self, run_id: str, homes: Sequence[HomeIndex] = ()) -> ListedRun | None:
+        """Return one run; None if the index does not have it.
+
+        Args:
+            run_id: the name of its folder.
+            homes: search only in these folders; empty: in all.
+        """
+        for number in [home.number for home in homes] or self._homes:
+            if found := self._row(number, run_id):
+                return found
+        return None
+
+    def _row(self, home: int, run_id: str) -> ListedRun | None:
+        found = self._file.rows(
+            f"select {_ROW} from run join home on home.id = run.home{_JOIN}"  # noqa: S608
+            " where run.home = ? and run.id = ?",
+            home,
+            run_id,
+        )
+        return _listed(found[0]) if found else None
+
+    def choices(self, column: str) -> list[tuple[str, int]]:
+        """Return the values of a column in `CHOICES` and their number of runs, most frequent first.
+
+        Raises:
+            KeyError: the column is not in `CHOICES`.
+        """
+        if column not in CHOICES:
+            raise KeyError(column)
+        where, values = self._where(RunFilter())
+        if column == "kind":
+            query = (
+                "select kind, count(*) as number from verdict as run"  # noqa: S608
+                f" where {where} and kind <> '' group by kind order by number desc"
+            )
+        else:
+            query = (
+                f"select {column}, count(*) as number from run where {where}"  # noqa: S608
+                f" and {column} <> '' group by {column} order by number desc limit 200"
+            )
+        return [(value, count) for value, count in self._file.rows(query, *values)]
+
+    def totals(
+        self,
+        by: Literal["user", "command", "cluster", "gpu", "name", "month", "all"],
+        wanted: RunFilter = RunFilter(),  # noqa: B008 - frozen
+        *,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Totals]:
+        """Return the sums of runs that have something in common, the newest group first."""
+        key = _BY.get(by, "''")
+        where, values = self._where(wanted)
+        hours = "run.gpus * run.elapsed_s / 3600.0"
+        rows = self._file.rows(
+            f"""
+            select {key} as key, count(*), coalesce(sum({hours}), 0.0), count(verdict.severity),
+                sum({hours} * verdict.gpu_busy_percent / 100.0),
+                sum(case when verdict.gpu_busy_percent is not null then {hours} end),
+                sum(verdict.energy_j), sum(verdict.cost),
+                group_concat(distinct nullif(verdict.cost_unit, '')), max(run.began_s) as newest
+            from run{_JOIN} and verdict.severity <> ''
+            where {where} group by key order by newest desc limit ? offset ?
+            """,  # noqa: S608 - all values are parameters
+            *values,
+            limit,
+            offset,
+        )
+        return [_total(row) for row in rows]
+
+    def times(self, command: str, limit: int = 40) -> list[ListedRun]:
+        """Return the newest runs of a command, oldest first."""
+        wanted = RunFilter(command=command)
+        return self.find(wanted, limit=limit)[::-1]
+
+    def _where(self, wanted: RunFilter) -> tuple[str, list[Any]]:
+        terms = [f"run.home in ({', '.join('?' * len(self._homes)) or 'null'})"]
+        values: list[Any] = [*self._homes]
+        for column in CHOICES:
+            if value := getattr(wanted, column):
+                terms.append(f"{'verdict' if column == 'kind' else 'run'}.{column} = ?")
+                values.append(value)
+        if wanted.command:
+            terms.append("run.command = ?")
+            values.append(wanted.command)
+        for word in wanted.text.split():
+            searched = ("name", "command", "tags", "id", "job_id")
+            matches = (f"run.{column} like ? escape '!'" for column in searched)
+            terms.append(f"({' or '.join(matches)})")
+            values += [_pattern(word)] * len(searched)
+        if wanted.since_s is not None:
+            terms.append("run.began_s >= ?")
+            values.append(wanted.since_s)
+        if wanted.until_s is not None:
+            terms.append("run.began_s < ?")
+            values.append(wanted.until_s)
+        return " and ".join(terms), values
+
+
+def _pattern(word: str) -> str:
+    """Return the pattern of LIKE for a text that contains a word, which may have its signs."""
+    for sign in "!%_":
+        word = word.replace(sign, f"!{sign}")
+    return f"%{word}%"
+
+
+def _nulls_last(order: str) -> str:
+    # The start is never missing: without this term, the order can be read from its index.
+    return "" if order == SORTS["began"] else f"({order}) is null, "
+
+
+def _listed(row: Sequence[Any]) -> ListedRun:
+    runs, run_id, *rest = row
+    known = dict(zip(COLUMNS, rest, strict=False))
+    judged = dict(zip(_JUDGED, rest[len(COLUMNS) :], strict=True))
+    known["tags"] = json.loads(known["tags"])
+    return ListedRun(
+        runs=runs,
+        id=run_id,
+        judged=Judged(**judged) if judged["severity"] else None,
+        **known,
+    )
+
+
+def _total(row: Sequence[Any]) -> Totals:
+    key, runs, hours, count, busy, measured, energy_j, cost, units, newest_s = row
+    is_one_unit = bool(units) and "," not in units
+    return Totals(
+        key=key,
+        runs=runs,
+        gpu_hours=hours,
+        judged=count,
+        busy_gpu_hours=busy,
+        measured_gpu_hours=measured,
+        energy_j=energy_j,
+        cost=cost if is_one_unit else None,
+        cost_unit=units if is_one_unit else "",
+        newest_s=newest_s,
+    )
