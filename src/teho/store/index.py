@@ -319,4 +319,9 @@ def change_tags(
         replace_file(path, msgspec.json.encode(content | ({"tags": tags} if tags else {})))
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror}", "a recording of your own") from error
+    file = IndexFile.open()
+    try:
+        file.home(directory.parent).renew(directory.name)
+    finally:
+        file.close()
     return tags

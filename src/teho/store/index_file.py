@@ -101,12 +101,17 @@ class IndexFile:
             raise
         return cls(connection)
 
-    def home(self, runs: Path) -> HomeIndex:
-        """Return the part of the index with the recordings of one folder."""
+    def home(self, runs: Path, *, check: Callable[[Path], bool] | None = None) -> HomeIndex:
+        """Return the part of the index with the recordings of one folder.
+
+        Args:
+            runs: the folder.
+            check: says whether a recording may be read; None: all may be read.
+        """
         with contextlib.suppress(sqlite3.Error), self.connection:
             self.connection.execute("insert or ignore into home (runs) values (?)", (str(runs),))
         found = self.rows("select id from home where runs = ?", str(runs))
-        return HomeIndex(self, found[0][0] if found else -1, runs)
+        return HomeIndex(self, found[0][0] if found else -1, runs, check)
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """Return the answer to a query; empty if the file fails."""
@@ -123,8 +128,15 @@ class IndexFile:
 class HomeIndex:
     """The recordings of one folder in the index."""
 
-    def __init__(self, file: IndexFile, number: int, runs: Path) -> None:
+    def __init__(
+        self,
+        file: IndexFile,
+        number: int,
+        runs: Path,
+        check: Callable[[Path], bool] | None = None,
+    ) -> None:
         self._file = file
+        self._check = check
         self.number = number
         """The folder's number in the index."""
         self._runs = runs
@@ -160,6 +172,10 @@ class HomeIndex:
                     [(number, run_id) for run_id in gone],
                 )
 
+    def renew(self, run_id: str) -> None:
+        """Read one recording again, because its description was changed."""
+        self.update([index_run(self._runs, self._check, run_id)])
+
     def refresh(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Read the recordings that are new or that had not ended, and forget deleted ones.
 
@@ -183,7 +199,7 @@ class HomeIndex:
         wanted = [*(run_id for (run_id,) in unsettled), *new]
         for first in range(0, len(wanted), _BATCH):
             part = wanted[first : first + _BATCH]
-            self.update(parallel_map(partial(index_run, self._runs), part))
+            self.update(parallel_map(partial(index_run, self._runs, self._check), part))
             if progress:
                 progress(first + len(part), len(wanted))
         if new or listed_ns != changed_ns:
@@ -216,6 +232,13 @@ class HomeIndex:
                 ],
             )
 
+    def forget_verdicts(self, judge: str) -> None:
+        """Delete the verdicts of all other judges."""
+        with contextlib.suppress(sqlite3.Error), self._file.connection as connection:
+            connection.execute(
+                "delete from verdict where home = ? and judge <> ?", (self.number, judge)
+            )
+
     def _rows(self, query: str, *values: str) -> list[Any]:
         return self._file.rows(query, self.number, *values)
 
@@ -233,16 +256,18 @@ class Indexed(NamedTuple):
     """JSON of the whole `Run`; empty if the run has not ended."""
 
 
-def index_run(runs: Path, run_id: str) -> Indexed:
-    """Read one recording for the index; a damaged one is indexed as damaged."""
+def index_run(runs: Path, check: Callable[[Path], bool] | None, run_id: str) -> Indexed:
+    """Read one recording for the index; a damaged one, or one that fails a check, as damaged."""
     directory = runs / run_id
     stamp, user = 0, ""
     with contextlib.suppress(OSError):
         status = run_file(directory).stat()
         stamp, user = status.st_mtime_ns, _user_name(status.st_uid)
     try:
-        run = read_run(directory)
+        run = read_run(directory) if check is None or check(directory) else None
     except RecordingError:
+        run = None
+    if run is None:
         columns = ("damaged", 0.0, None, "", "", "{}", user, "", "", "", "", 0, 0, 0, "")
         # It stays as it is until its description changes: it is read again only on request.
         return Indexed(run_id, stamp, True, columns, b"")

@@ -24,6 +24,7 @@ from pathlib import Path
 
 __all__ = [
     "NODES",
+    "SHARED_PARTS",
     "TASKS",
     "create_run_directory",
     "is_ours",
@@ -50,6 +51,9 @@ NODES, TASKS = "nodes", "tasks"
 """Folders of a run with one description for each node, and for each task."""
 _LIVE, _SAMPLES, _PROBE, _RUN, _OUTPUT = "live", "samples", "probe", "run.json", "stdout"
 _LEASES, _NOW = "leases", "now"
+SHARED_PARTS = (_RUN, NODES, TASKS, _SAMPLES, _LIVE, _PROBE)
+"""Files and folders of a recording that other people may get: not the output, which can have
+secrets, and not the leases, which have tokens."""
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+", re.ASCII)
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without i, l, o, 0, 1, which look alike

@@ -40,6 +40,7 @@ _BY = {
     "cluster": "run.cluster",
     "gpu": "run.gpu",
     "name": "run.name",
+    "kind": "verdict.kind",
     "month": "strftime('%Y-%m', run.began_s, 'unixepoch')",
 }
 """What runs can be summed by -> the expression in SQL."""
@@ -123,15 +124,16 @@ class Search:
         keys = self._file.rows(query, *values, limit, offset)
         return [run for home, run_id in keys if (run := self._row(home, run_id))]
 
-    def run(self, run_id: str, homes: Sequence[HomeIndex] = ()) -> ListedRun | None:
+    def run(self, run_id: str, user: str = "") -> ListedRun | None:
         """Return one run; None if the index does not have it.
 
         Args:
             run_id: the name of its folder.
-            homes: search only in these folders; empty: in all.
+            user: only a run of this owner; empty: of any owner.
         """
-        for number in [home.number for home in homes] or self._homes:
-            if found := self._row(number, run_id):
+        for number in self._homes:
+            found = self._row(number, run_id)
+            if found and user in {"", found.user}:
                 return found
         return None
 
@@ -167,7 +169,7 @@ class Search:
 
     def totals(
         self,
-        by: Literal["user", "command", "cluster", "gpu", "name", "month", "all"],
+        by: Literal["user", "command", "cluster", "gpu", "name", "kind", "month", "all"],
         wanted: RunFilter = RunFilter(),  # noqa: B008 - frozen
         *,
         limit: int = 100,

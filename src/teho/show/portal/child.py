@@ -1,0 +1,89 @@
+"""Computes pages about recordings in a process of its own, with a limit on memory and time.
+
+A recording can come from somebody else. A file that needs too much memory, or that never ends, then
+ends only this process. `python -m teho.show.portal.child KIND DIRECTORY…`
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from teho.config.settings import load_settings
+from teho.errors import TehoError
+from teho.model.document import Document
+from teho.show.html.page import page_parts
+from teho.show.loaded import LoadedRun
+
+__all__ = ["main"]
+
+_MEMORY_BYTES = 6 << 30
+"""Address space: Arrow reserves more of it than it uses."""
+_CPU_S = 120
+_ERROR = b"!"
+
+
+def main(arguments: Sequence[str]) -> bytes:
+    """Return what was asked for, as JSON.
+
+    Args:
+        arguments: the kind (`report`, `diff`, `json` or `judge`), then the recordings.
+
+    Raises:
+        TehoError: a recording cannot be read.
+    """
+    kind, *directories = arguments
+    settings = load_settings()
+    if kind == "judge":
+        return _judge(directories)
+    runs = [LoadedRun(Path(directory), settings) for directory in directories]
+    document: Document
+    if kind == "diff":
+        from teho.show.build.diff import diff_document
+
+        document = diff_document(runs[0], runs[1])
+    else:
+        document = runs[0].view
+    if kind == "json":
+        from teho.show.json.report import render_json
+
+        return render_json(document).encode()
+    return msgspec.json.encode(page_parts(document))
+
+
+def _judge(directories: Sequence[str]) -> bytes:
+    """Return the verdict of each recording, in their order."""
+    from teho.model.run import RunState
+    from teho.show.judged import judged, judged_by
+
+    settings = load_settings()
+    found = []
+    for directory in directories:
+        try:
+            loaded = LoadedRun(Path(directory), settings)
+            if loaded.state is RunState.RUNNING:
+                one = judged_by(loaded.view_with(plots=False))
+            else:
+                one = judged(Path(directory), settings, loaded.run)
+        except TehoError:
+            one = judged(Path(directory), settings, None)
+        found.append(one)
+    return msgspec.json.encode(found)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    os.nice(5)
+    try:
+        answer = main(sys.argv[1:])
+    except TehoError as error:
+        answer = _ERROR + error.found.encode(errors="backslashreplace")
+    except MemoryError:
+        answer = _ERROR + b"its samples need too much memory"
+    sys.stdout.buffer.write(answer)
