@@ -27,6 +27,8 @@ from teho.show.portal.judging import Judging
 from teho.show.portal.live import MOST_RUNS, Live, Watched
 from teho.show.portal.query import PAGE_ROWS, ListQuery, parse_since, read_query
 from teho.show.portal.recordings import Recordings
+from teho.show.portal.render import ASSETS, asset, render
+from teho.show.portal.rows import row_of
 from teho.store.layout import is_run_id, safe_name
 from teho.store.read import read_run
 from teho.store.search import CHOICES, RunFilter
@@ -79,10 +81,7 @@ class Portal:
             routes=[
                 *(Route(path, self._answering(view)) for path, view in views.items()),
                 Route("/events", self._events),
-                *(
-                    Route(f"/{name}", self._asset)
-                    for name in ("style.css", "report.js", "portal.js")
-                ),
+                *(Route(f"/{name}", self._asset) for name in ASSETS),
             ],
             exception_handlers={404: self._not_found},
         )
@@ -150,8 +149,8 @@ class Portal:
         idle.sort(key=lambda one: (one.busy_gpu_hours or 0.0) - (one.measured_gpu_hours or 0.0))
         page = pages.home_page(
             self.base(),
-            [pages.row_of(run, self._judging.of_running(run)) for run in running],
-            [pages.row_of(run) for run in newest],
+            [row_of(run, self._judging.of_running(run)) for run in running],
+            [row_of(run) for run in newest],
             month,
             idle[:3],
             _next_steps(running, newest),
@@ -176,7 +175,7 @@ class Portal:
                 offset=offset,
             )
         self._judging.ask(runs)
-        rows = [pages.row_of(run, self._judging.of_running(run), of=query.of) for run in runs]
+        rows = [row_of(run, self._judging.of_running(run), of=query.of) for run in runs]
         choices = self._choices_of(group=group)
         return HTMLResponse(pages.list_page(self.base(), query, rows, count, choices))
 
@@ -221,7 +220,7 @@ class Portal:
         runs = [self._known_run(run_id, "") for run_id in ids]
         runs.sort(key=lambda run: run.began_s)
         parts = self._computed.diff(*(Path(run.directory) for run in runs))
-        links = pages.render("compared.html", self.base(), rows=[pages.row_of(run) for run in runs])
+        links = render("compared.html", self.base(), rows=[row_of(run) for run in runs])
         return HTMLResponse(pages.document_page(self.base(), "runs", parts, links))
 
     def _usage(self, request: Request) -> Response:
@@ -244,7 +243,7 @@ class Portal:
 
         clusters = load_catalogue()
         parts = page_parts(clusters_document(clusters.values()))
-        links = pages.render("clusters.html", self.base(), names=list(clusters))
+        links = render("clusters.html", self.base(), names=list(clusters))
         return HTMLResponse(pages.document_page(self.base(), "clusters", parts, links))
 
     def _cluster(self, request: Request) -> Response:
@@ -286,7 +285,7 @@ class Portal:
 
     def _asset(self, request: Request) -> Response:
         name = request.url.path.rpartition("/")[2]
-        content = pages.asset(name)
+        content = asset(name)
         if content is None:
             return PlainTextResponse("not found\n", 404)
         kind = "text/css" if name.endswith(".css") else "text/javascript"

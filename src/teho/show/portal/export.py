@@ -13,8 +13,9 @@ from teho.errors import InputError, RecordingError
 from teho.model.listed_run import ListedRun
 from teho.show.html.page import render_html
 from teho.show.loaded import LoadedRun
-from teho.show.portal import pages
 from teho.show.portal.recordings import Recordings
+from teho.show.portal.render import asset, render
+from teho.show.portal.rows import COLUMNS, row_of
 from teho.store.layout import open_private
 from teho.store.search import RunFilter
 
@@ -58,7 +59,7 @@ def export(settings: Settings, folder: Path) -> int:
             has_more = first + _PAGE_ROWS < len(shown)
             _write(folder / _page_name(number), _list(part, written, number, more=has_more))
             count += 1
-        _write(folder / "style.css", (pages.asset("style.css") or b"").decode())
+        _write(folder / "style.css", (asset("style.css") or b"").decode())
     except OSError as error:
         raise InputError(
             f"{error.filename or folder}: {error.strerror}", "a folder that you can write"
@@ -91,13 +92,13 @@ def _reports(settings: Settings, folder: Path, runs: list[ListedRun]) -> Iterato
 
 
 def _list(runs: list[ListedRun], files: dict[str, str], number: int, *, more: bool) -> str:
-    return pages.render(
+    return render(
         "export.html",
         {"has_search": False, "pages": []},
         title="Runs",
         here="runs",
-        rows=[(pages.row_of(run), files[run.id]) for run in runs],
-        columns=[label for _, label in pages.COLUMNS],
+        rows=[(row_of(run), files[run.id]) for run in runs],
+        columns=[label for _, label in COLUMNS],
         before=_page_name(number - 1) if number else "",
         after=_page_name(number + 1) if more else "",
     )
