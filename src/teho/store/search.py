@@ -158,12 +158,12 @@ class Search:
         if column == "kind":
             query = (
                 "select kind, count(*) as number from verdict as run"  # noqa: S608
-                f" where {where} and kind <> '' group by kind order by number desc"
+                f" where {where} and kind <> '' group by kind order by number desc, kind"
             )
         else:
             query = (
                 f"select {column}, count(*) as number from run where {where}"  # noqa: S608
-                f" and {column} <> '' group by {column} order by number desc limit 200"
+                f" and {column} <> '' group by {column} order by number desc, {column} limit 200"
             )
         return [(value, count) for value, count in self._file.rows(query, *values)]
 

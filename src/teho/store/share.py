@@ -237,13 +237,12 @@ def _files(run: Path, target: Path) -> Iterator[tuple[Path, Path]]:
 
 def _copy(source: Path, target: Path, group: int) -> None:
     read = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(read, "rb") as content, target.open("xb", opener=_private) as copy:
+    with (
+        os.fdopen(read, "rb") as content,
+        os.fdopen(open_private(target, exclusive=True), "wb") as copy,
+    ):
         shutil.copyfileobj(content, copy, 1 << 20)
     _open_to_group(target, _FILE, group)
-
-
-def _private(path: str, _: int) -> int:
-    return open_private(Path(path), exclusive=True)
 
 
 def _open_to_group(path: Path, mode: int, group: int) -> None:

@@ -22,7 +22,7 @@ from teho.show.loaded import LoadedRun
 
 __all__ = ["main"]
 
-_MEMORY_BYTES = 6 << 30
+_MEMORY_BYTES = 3 << 30
 """Address space: Arrow reserves more of it than it uses."""
 _CPU_S = 120
 _ERROR = b"!"
@@ -85,5 +85,5 @@ if __name__ == "__main__":
     except TehoError as error:
         answer = _ERROR + error.found.encode(errors="backslashreplace")
     except MemoryError:
-        answer = _ERROR + b"its samples need too much memory"
+        answer = _ERROR + b"the samples of this run need too much memory"
     sys.stdout.buffer.write(answer)

@@ -5,6 +5,7 @@ The pages have no filter. Each report is one file that loads no other file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,10 +112,6 @@ def _page_name(number: int) -> str:
 def _write(path: Path, text: str) -> None:
     """Write a file that a web server can read."""
     path.unlink(missing_ok=True)
-    with path.open("w", encoding="utf-8", errors="backslashreplace", opener=_opened) as file:
-        file.write(text)
+    with os.fdopen(open_private(path, exclusive=True), "wb") as file:
+        file.write(text.encode(errors="backslashreplace"))
     path.chmod(0o644)
-
-
-def _opened(path: str, _: int) -> int:
-    return open_private(Path(path), exclusive=True)

@@ -13,7 +13,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
-__all__ = ["POLICY", "Guard", "Link"]
+__all__ = ["LONGEST_HEADERS", "POLICY", "Guard", "Link"]
 
 _Scope = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -36,6 +36,7 @@ _HEADERS = {
 """An answer of a page can replace only `cache-control`."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _LONGEST_QUERY = 4096
+LONGEST_HEADERS = 16_384
 _LONGEST_S = 90.0
 """Longest time for an answer, except for a stream of events."""
 _STREAM = "/events"
@@ -134,6 +135,9 @@ class Guard:
                 "The address in the browser is not an address of this portal. If you use a proxy, "
                 "start `teho portal` with --allow-host and the name of the proxy."
             )
+        # The server itself limits only what comes in several parts.
+        if sum(map(len, (*headers, *headers.values()))) > LONGEST_HEADERS:
+            return 431, f"The headers are longer than {LONGEST_HEADERS} characters."
         if scope["method"] not in {"GET", "HEAD"}:
             return 405, "The portal only shows pages. It accepts no data."
         if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:

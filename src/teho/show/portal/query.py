@@ -75,6 +75,8 @@ def read_query(parameters: Mapping[str, str]) -> ListQuery:
         for key, value in parameters.items()
         if key in ListQuery.__struct_fields__ and value.strip()
     }
+    if known.get("order") != "asc":
+        known["order"] = "desc"
     page = known.pop("page", "1")
     if not (page.isascii() and page.isdecimal() and 0 < int(page) <= _MOST_PAGES):
         raise InputError(f"page={page[:40]}", f"a number from 1 to {_MOST_PAGES:,}")

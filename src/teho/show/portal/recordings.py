@@ -75,8 +75,14 @@ class Recordings:
             run_id: the name of its folder.
             user: who shared it; empty: it is an own run.
         """
-        with self.search(group=bool(user)) as search:
-            found = search.run(run_id, user)
+        found = None
+        for _ in range(2):
+            with self.search(group=bool(user)) as search:
+                found = search.run(run_id, user)
+            if found is None:
+                # It may have begun a moment ago.
+                self._refreshed_s = self._shared_s = float("-inf")
+                self.refresh()
         if found is None or (user and not is_sound(Path(found.directory))):
             return None
         return found

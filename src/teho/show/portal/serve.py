@@ -15,13 +15,12 @@ import uvicorn
 
 from teho.errors import InputError
 from teho.show.portal.app import Portal
-from teho.show.portal.guard import Guard, Link
+from teho.show.portal.guard import LONGEST_HEADERS, Guard, Link
 
 __all__ = ["listen_on_port", "listen_on_socket", "serve", "socket_path", "user_at_host"]
 
 _LONGEST_PATH = 100
 """The kernel allows 107 bytes for the path of a Unix socket."""
-_LONGEST_HEADERS_BYTES = 16_384
 _CONNECTIONS = 80
 _NAME = "teho-portal.sock"
 
@@ -158,7 +157,7 @@ def serve(
         limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=1,
-        h11_max_incomplete_event_size=_LONGEST_HEADERS_BYTES,
+        h11_max_incomplete_event_size=LONGEST_HEADERS,
     )
     with _leaving(listener, portal):
         uvicorn.Server(config).run(sockets=[listener])
