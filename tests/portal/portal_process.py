@@ -26,7 +26,8 @@ class Answer(NamedTuple):
 
     @property
     def text(self) -> str:
-        return self.body.decode()
+        """The page; the spaces that hold a number and its unit together are plain ones."""
+        return self.body.decode().replace("\N{NO-BREAK SPACE}", " ")
 
 
 class UnixConnection(http.client.HTTPConnection):

@@ -233,7 +233,7 @@ def _facts(run: Run, nodes: Sequence[NodeNow], elapsed_s: float) -> dict[str, st
     with_gpus = [node for node in nodes if node.gpus]
     powers_w = [power_w for node in with_gpus if (power_w := total_power_w(node)) is not None]
     ages_s = [node.age_s for node in nodes if node.age_s is not None]
-    facts = {"elapsed": format_duration(elapsed_s)}
+    facts = {"elapsed": format_duration(elapsed_s)} if elapsed_s else {}
     if busy:
         facts["busy"] = format_quantity(fmean(busy), "%")
     if powers_w and len(powers_w) == len(with_gpus):

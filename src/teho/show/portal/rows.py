@@ -10,10 +10,19 @@ import msgspec
 from teho.model.listed_run import Judged, ListedRun, Totals
 from teho.show.portal.query import ListQuery
 from teho.show.portal.spark import spark_line
-from teho.show.portal.words import OUTCOMES, finding_text, moment_text, quantity_text, seconds_text
+from teho.show.portal.words import (
+    OUTCOMES,
+    finding_text,
+    gpu_text,
+    moment_text,
+    quantity_text,
+    seconds_text,
+)
 
 __all__ = ["COLUMNS", "Program", "Row", "program_of", "row_of"]
 
+_STAMP_LENGTH = len("20261120-101944-")
+"""The start of an id is the time, which a list shows in another column."""
 _SAME_PERCENT = 5.0
 """Smaller differences of the time count as equal, as in `teho compare`."""
 _TONES = {"running": "accent", "failed": "critical", "interrupted": "warning", "damaged": "warning"}
@@ -58,7 +67,7 @@ def row_of(run: ListedRun, running: Judged | None = None, *, of: str = "") -> Ro
     if judged and judged.severity:
         mark = finding_text(judged.words)
         tone = judged.severity
-        if run.outcome not in {"ok", "running"} and judged.severity in {"good", "unknown"}:
+        if run.outcome != "ok" and judged.severity in {"good", "unknown"}:
             mark, tone = outcome, _TONES[run.outcome]
     else:
         mark, tone = outcome, _TONES.get(run.outcome, "unknown")
@@ -66,7 +75,7 @@ def row_of(run: ListedRun, running: Judged | None = None, *, of: str = "") -> Ro
     return Row(
         run=run,
         address=f"run?{urlencode(address)}",
-        title=run.name or run.id,
+        title=run.name or run.id[_STAMP_LENGTH:],
         tone=tone,
         mark=mark,
         sentence=judged.verdict if judged else "",
@@ -78,7 +87,7 @@ def _cells(run: ListedRun, judged: Judged | None) -> tuple[str, ...]:
     return (
         moment_text(run.began_s) if run.began_s else "–",
         seconds_text(run.elapsed_s),
-        f"{run.gpus} × {run.gpu}" if run.gpus and run.gpu else str(run.gpus or "–"),
+        f"{run.gpus} × {gpu_text(run.gpu)}" if run.gpus and run.gpu else str(run.gpus or "–"),
         quantity_text(judged.gpu_busy_percent if judged else None, "%"),
         quantity_text(judged.energy_j if judged else None, "J"),
         quantity_text(judged.cost, judged.cost_unit) if judged else "–",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 
 from teho.show.cells import format_moment
 from teho.units import format_duration, format_quantity
 
-__all__ = ["OUTCOMES", "finding_text", "moment_text", "quantity_text", "seconds_text"]
+__all__ = ["OUTCOMES", "finding_text", "gpu_text", "moment_text", "quantity_text", "seconds_text"]
 
 OUTCOMES = {
     "running": "Running",
@@ -29,6 +30,11 @@ def finding_text(kind: str) -> str:
     words = [_ABBREVIATIONS.get(word, word) for word in kind.replace("_", " ").split()]
     text = " ".join(words)
     return text[:1].upper() + text[1:]
+
+
+def gpu_text(model: str) -> str:
+    """Write the model of a GPU without the name of its maker."""
+    return re.sub(r"\b(NVIDIA|AMD|Instinct|Tesla) ", "", model)
 
 
 def moment_text(moment_s: float) -> str:

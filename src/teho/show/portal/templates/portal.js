@@ -31,7 +31,8 @@
   const write = (place, facts) => {
     place.querySelectorAll("[data-fact]").forEach((node) => {
       const value = facts[node.dataset.fact];
-      node.textContent = value === undefined ? "–" : value;
+      /* The server knows how long a run goes on, also without samples. */
+      if (value !== undefined || node.dataset.fact !== "elapsed") node.textContent = value ?? "–";
     });
   };
   const listen = (address, handlers) => {
