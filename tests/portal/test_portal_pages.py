@@ -198,7 +198,9 @@ def test_every_link_is_relative_and_leads_somewhere(running: PortalProcess) -> N
             assert not one.startswith(("/", "http:", "https:", "//")), one
             if not one.startswith("#") and not one.startswith("events"):
                 waiting.append(urljoin("/", one))
-    assert {"/", "/runs", "/run", "/compare", "/usage", "/clusters", "/cluster", "/file"} <= set(kinds)
+    assert {"/", "/runs", "/run", "/compare", "/usage", "/clusters", "/cluster", "/file"} <= set(
+        kinds
+    )
 
 
 def test_the_pages_are_small(running: PortalProcess) -> None:

@@ -46,6 +46,7 @@ _TICK_S = 0.5
 _HOME_TICK_S = 2.0
 _BLOCK_BYTES = 1 << 18
 _CHOICES_FRESH_S = 20.0
+_KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 class Portal:
@@ -288,7 +289,7 @@ class Portal:
         content = asset(name)
         if content is None:
             return PlainTextResponse("not found\n", 404)
-        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        kind = _KINDS[name.rpartition(".")[2]]
         headers = {"cache-control": "private, max-age=31536000, immutable"}
         return Response(content, media_type=kind, headers=headers)
 

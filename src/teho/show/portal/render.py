@@ -23,11 +23,12 @@ _STYLES = (
     "templates/report.css",
     "portal/templates/portal.css",
 )
-_SCRIPTS = {
+_FILES = {
     "report.js": ("vendor/uPlot.iife.min.js", "templates/report.js"),
     "portal.js": ("portal/templates/portal.js",),
+    "icon.svg": ("portal/templates/icon.svg",),
 }
-ASSETS = ("style.css", *_SCRIPTS)
+ASSETS = ("style.css", *_FILES)
 """Names of the files that pages load."""
 
 
@@ -35,8 +36,8 @@ def asset(name: str) -> bytes | None:
     """Return the content of a style or script; None if there is none with this name."""
     if name == "style.css":
         return "".join(map(shipped, _STYLES)).encode()
-    if name in _SCRIPTS:
-        return "\n".join(map(shipped, _SCRIPTS[name])).encode()
+    if name in _FILES:
+        return "\n".join(map(shipped, _FILES[name])).encode()
     return None
 
 
