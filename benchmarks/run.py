@@ -29,6 +29,7 @@ NAMES = (
     "tune",
     "disk",
     "big_report",
+    "portal",
 )
 
 _HEADS = ("What", "Unit", "Teho", "Other tool", "Ratio", "Budget", "Budget kept")

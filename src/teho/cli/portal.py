@@ -15,13 +15,15 @@ from teho.cli.declare import option, plain_command
 from teho.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from teho.config.settings import Settings
 
 __all__ = ["command"]
 
 _LOOPBACK = "127.0.0.1"
-_LOCAL_PORT = 8750
-"""Port on the user's own computer in the line for ssh."""
+_LOCAL_NAME, _LOCAL_PORT = "localhost", 8750
+"""The user's own computer, and the port there in the line for ssh."""
 _QUIET_S = 2.0
 
 
@@ -119,7 +121,9 @@ def _serve(
         socket_file = listener.getsockname()
         click.echo("On your own computer, run this command, and leave it open:")
         click.echo(f"  ssh -N -L {_LOCAL_PORT}:{socket_file} {user_at_host()}")
-        click.echo(f"Then open http://localhost:{_LOCAL_PORT}/ in your browser. End with Ctrl-C.")
+        click.echo(
+            f"Then open http://{_LOCAL_NAME}:{_LOCAL_PORT}/ in your browser. End with Ctrl-C."
+        )
         sys.stdout.flush()
     else:
         click.echo("Open this link in a browser of this machine. It works once:")
@@ -128,7 +132,7 @@ def _serve(
     recordings.close()
 
 
-def _progress() -> object:
+def _progress() -> Callable[[int, int], None]:
     """Return a function that prints how many runs were read, if this takes long."""
     began_s = time.monotonic()
 

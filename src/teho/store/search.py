@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -169,13 +169,20 @@ class Search:
 
     def totals(
         self,
-        by: Literal["user", "command", "cluster", "gpu", "name", "kind", "month", "all"],
+        by: str,
         wanted: RunFilter = RunFilter(),  # noqa: B008 - frozen
         *,
         limit: int = 100,
         offset: int = 0,
     ) -> list[Totals]:
-        """Return the sums of runs that have something in common, the newest group first."""
+        """Return the sums of runs that have something in common, the newest group first.
+
+        Args:
+            by: a key of `_BY`, such as `user` or `month`; any other text: all runs are one group.
+            wanted: which runs.
+            limit: number of groups at most.
+            offset: number of groups to leave out at the beginning.
+        """
         key = _BY.get(by, "''")
         where, values = self._where(wanted)
         hours = "run.gpus * run.elapsed_s / 3600.0"

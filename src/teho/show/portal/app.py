@@ -141,7 +141,7 @@ class Portal:
             running = search.find(RunFilter(outcome="running"), limit=MOST_RUNS)
             newest = [run for run in search.find(limit=_NEWEST + len(running))
                       if run.outcome != "running"][:_NEWEST]  # fmt: skip
-            (month, *_) = search.totals("all", since) or [None]
+            month = next(iter(search.totals("all", since)), None)
             findings = search.totals("kind", since)
             of_month = search.find(since, limit=500)
         self._judging.ask([*running, *newest, *of_month])
@@ -318,8 +318,10 @@ class Portal:
             run = await run_in_threadpool(
                 self._recordings.find, run_id if is_run_id(run_id) else "-", ""
             )
-            watched = run and await run_in_threadpool(self._live.watch, Path(run.directory))
-            if not watched:
+            watched = None
+            if run is not None:
+                watched = await run_in_threadpool(self._live.watch, Path(run.directory))
+            if watched is None:
                 return PlainTextResponse("this run cannot be watched\n", 404)
             stream = self._run_stream(watched, after)
         return StreamingResponse(

@@ -115,4 +115,4 @@ class Judging:
             else:
                 ended.append((run, one, stamp))
         if ended:
-            self._recordings.save_verdicts(*map(list, zip(*ended, strict=True)))  # type: ignore[arg-type]
+            self._recordings.save_verdicts(*map(list, zip(*ended, strict=True)))

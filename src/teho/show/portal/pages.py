@@ -249,7 +249,7 @@ def _usage_label(by: str, key: str) -> str:
 
 def _usage_address(by: str, of: str, total: Totals) -> str:
     if by in CHOICES and total.key:
-        return ListQuery(of=of, **{by: total.key}).address()
+        return ListQuery(of=of).address(**{by: total.key})
     if by == "command":
         return ListQuery(of=of, command=total.key).address()
     return ""

@@ -80,7 +80,7 @@ def read_query(parameters: Mapping[str, str]) -> ListQuery:
     page = known.pop("page", "1")
     if not (page.isascii() and page.isdecimal() and 0 < int(page) <= _MOST_PAGES):
         raise InputError(f"page={page[:40]}", f"a number from 1 to {_MOST_PAGES:,}")
-    return ListQuery(page=int(page), **known)  # type: ignore[arg-type]  # all others are text
+    return ListQuery(page=int(page), **known)  # all others are text
 
 
 def parse_since(text: str) -> float:
