@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _LOOPBACK = "127.0.0.1"
+_ALL = frozenset({"0.0.0.0", "::"})  # noqa: S104 - only named, to print a name instead
 _LOCAL_NAME, _LOCAL_PORT = "localhost", 8750
 """The user's own computer, and the port there in the line for ssh."""
 _QUIET_S = 2.0
@@ -92,6 +93,7 @@ def _serve(
     from teho.show.portal.guard import Link
     from teho.show.portal.recordings import Recordings
     from teho.show.portal.serve import (
+        host_name,
         listen_on_port,
         listen_on_socket,
         serve,
@@ -105,9 +107,11 @@ def _serve(
     else:
         listener = listen_on_port(address, port)
         number = listener.getsockname()[1]
+        name = host_name() if address in _ALL else address
+        hosts = (*hosts, name)
 
         def print_link(token: str) -> None:
-            click.echo(f"  http://{address}:{number}/?token={token}")
+            click.echo(f"  http://{name}:{number}/?token={token}")
             sys.stdout.flush()
 
         def renew(token: str) -> None:
@@ -126,7 +130,8 @@ def _serve(
         )
         sys.stdout.flush()
     else:
-        click.echo("Open this link in a browser of this machine. It works once:")
+        place = " of this machine" if address == _LOOPBACK else ""
+        click.echo(f"Open this link in a browser{place}. It works once:")
         print_link(link.token)
     serve(Portal(recordings), listener, link, hosts)
     recordings.close()

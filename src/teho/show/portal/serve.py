@@ -17,7 +17,14 @@ from teho.errors import InputError
 from teho.show.portal.app import Portal
 from teho.show.portal.guard import LONGEST_HEADERS, Guard, Link
 
-__all__ = ["listen_on_port", "listen_on_socket", "serve", "socket_path", "user_at_host"]
+__all__ = [
+    "host_name",
+    "listen_on_port",
+    "listen_on_socket",
+    "serve",
+    "socket_path",
+    "user_at_host",
+]
 
 _LONGEST_PATH = 100
 """The kernel allows 107 bytes for the path of a Unix socket."""
@@ -178,4 +185,9 @@ def _leaving(listener: socket.socket, portal: Portal) -> Iterator[None]:
 
 def user_at_host() -> str:
     """Return `USER@HOST` of this machine, for a command of ssh."""
-    return f"{pwd.getpwuid(os.geteuid()).pw_name}@{socket.getfqdn()}"
+    return f"{pwd.getpwuid(os.geteuid()).pw_name}@{host_name()}"
+
+
+def host_name() -> str:
+    """Return the name of this machine, with its domain if it is known."""
+    return socket.getfqdn()
