@@ -49,11 +49,11 @@ create table if not exists run (
     home integer, id text, stamp integer, is_settled integer,
     outcome text, began_s real, elapsed_s real, name text, command text, tags text, user text,
     host text, cluster text, partition text, gpu text, gpus integer, nodes integer, tasks integer,
-    job_id text,
+    job_id text, searched text,
     primary key (home, id)) without rowid;
-create index if not exists run_began on run (began_s);
+create index if not exists run_began on run (home, began_s, id);
 create index if not exists run_command on run (command, began_s);
-create index if not exists run_unsettled on run (home, id) where not is_settled;
+create index if not exists run_settled on run (home, is_settled);
 create table if not exists description (
     home integer, id text, content blob, primary key (home, id)) without rowid;
 create table if not exists verdict (
@@ -157,10 +157,13 @@ class HomeIndex:
         """Save new descriptions, and delete the descriptions of deleted runs."""
         fresh, number = list(fresh), self.number
         with contextlib.suppress(sqlite3.Error), self._file.connection as connection:
-            marks = ", ".join("?" * (4 + len(COLUMNS)))
+            marks = ", ".join("?" * (5 + len(COLUMNS)))
             connection.executemany(
                 f"insert or replace into run values ({marks})",  # noqa: S608 - only marks
-                [(number, one.id, one.stamp, one.is_settled, *one.columns) for one in fresh],
+                [
+                    (number, one.id, one.stamp, one.is_settled, *one.columns, one.searched)
+                    for one in fresh
+                ],
             )
             connection.executemany(
                 "insert or replace into description values (?, ?, ?)",
@@ -175,6 +178,16 @@ class HomeIndex:
     def renew(self, run_id: str) -> None:
         """Read one recording again, because its description was changed."""
         self.update([index_run(self._runs, self._check, run_id)])
+
+    def renew_changed(self, run_ids: Iterable[str]) -> None:
+        """Read again those recordings whose description was changed, perhaps on another machine."""
+        query = "select stamp from run where home = ? and id = ?"
+        for run_id in run_ids:
+            stamp = 0
+            with contextlib.suppress(OSError):
+                stamp = run_file(self._runs / run_id).stat().st_mtime_ns
+            if self._rows(query, run_id) not in ([], [(stamp,)]):
+                self.renew(run_id)
 
     def refresh(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Read the recordings that are new or that had not ended, and forget deleted ones.
@@ -195,7 +208,7 @@ class HomeIndex:
             present, known = _ids(self._runs), self.ids()
             self.update((), known - present)
             new = sorted(present - known)
-        unsettled = self._rows("select id from run where home = ? and not is_settled")
+        unsettled = self._rows("select id from run where home = ? and is_settled = 0")
         wanted = [*(run_id for (run_id,) in unsettled), *new]
         for first in range(0, len(wanted), _BATCH):
             part = wanted[first : first + _BATCH]
@@ -254,6 +267,13 @@ class Indexed(NamedTuple):
     columns: tuple[Any, ...]
     description: bytes
     """JSON of the whole `Run`; empty if the run has not ended."""
+
+    @property
+    def searched(self) -> str:
+        """What a search for words reads, in lower case."""
+        known = dict(zip(COLUMNS, self.columns, strict=True))
+        names = ("name", "command", "tags", "job_id")
+        return "\n".join([self.id, *(known[name] for name in names)]).lower()
 
 
 def index_run(runs: Path, check: Callable[[Path], bool] | None, run_id: str) -> Indexed:

@@ -36,6 +36,8 @@ from teho.store.search import CHOICES, RunFilter
 __all__ = ["Portal"]
 
 _NEWEST = 8
+_MOST_JUDGED = 100
+"""Runs of a sum whose reports are computed after each visit."""
 _TIMES = 30
 """Runs in the drawing of a program's times."""
 _STREAMS = 40
@@ -143,7 +145,7 @@ class Portal:
                       if run.outcome != "running"][:_NEWEST]  # fmt: skip
             month = next(iter(search.totals("all", since)), None)
             findings = search.totals("kind", since)
-            of_month = search.find(since, limit=500)
+            of_month = search.find(since, limit=_MOST_JUDGED)
         self._judging.ask([*running, *newest, *of_month])
         idle = [one for one in findings if one.key and one.measured_gpu_hours
                 and one.busy_gpu_hours is not None]  # fmt: skip
@@ -186,7 +188,7 @@ class Portal:
                 "command", wanted, limit=PAGE_ROWS, offset=(query.page - 1) * PAGE_ROWS
             )
             groups = [(one, search.times(one.key, _TIMES)) for one in totals]
-        self._judging.ask(runs[-1] for _, runs in groups if runs)
+        self._judging.ask([runs[-1] for _, runs in groups if runs])
         return pages.programs_page(self.base(), query, groups, self._choices_of(group=group))
 
     def _choices_of(self, *, group: bool) -> dict[str, list[tuple[str, int]]]:
@@ -235,7 +237,7 @@ class Portal:
         self._recordings.refresh()
         with self._recordings.search(group=bool(of)) as search:
             totals = search.totals(by, wanted, limit=200)
-            self._judging.ask(search.find(wanted, limit=500))
+            self._judging.ask(search.find(wanted, limit=_MOST_JUDGED))
         return HTMLResponse(pages.usage_page(self.base(), by, of, since, totals))
 
     def _clusters(self, _request: Request) -> Response:

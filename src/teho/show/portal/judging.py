@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from teho.errors import RecordingError
@@ -18,6 +18,7 @@ __all__ = ["Judging"]
 
 _BATCH = 10
 _MOST_WAITING = 2_000
+_MOST_SHOWN = 100
 _LEAST_PAUSE_S = 0.2
 _RUNNING_FRESH_S = 60.0
 """Time until a run that goes on is judged again."""
@@ -37,6 +38,8 @@ class Judging:
         self._recordings = recordings
         self._computed = computed
         self._waiting: deque[ListedRun] = deque(maxlen=_MOST_WAITING)
+        self._shown: list[ListedRun] = []
+        """Runs of the newest page, whose descriptions may have changed."""
         self._tried: dict[str, int] = {}
         """Directory -> stamp at which its verdict was computed, also without a result."""
         self._running: dict[str, tuple[float, Judged]] = {}
@@ -49,8 +52,13 @@ class Judging:
         """Start the thread."""
         self._thread.start()
 
-    def ask(self, runs: Iterable[ListedRun]) -> None:
-        """Have runs judged that are not judged yet, the first of them first."""
+    def ask(self, runs: Sequence[ListedRun]) -> None:
+        """Have runs judged that are not judged yet, the first of them first.
+
+        Tags that were changed on another machine are read again too.
+        """
+        self._shown = list(runs[:_MOST_SHOWN])
+        self._ready.set()
         now_s = time.monotonic()
         wanted = [
             run
@@ -63,8 +71,6 @@ class Judging:
             )
         ]
         self._waiting.extend(reversed(wanted))
-        if wanted:
-            self._ready.set()
 
     def of_running(self, run: ListedRun) -> Judged | None:
         """Return the verdict of a run that goes on, if there is one."""
@@ -79,8 +85,10 @@ class Judging:
     def _work(self) -> None:
         while self._ready.wait() and not self._stopped:
             began_s = time.monotonic()
+            shown, self._shown = self._shown, []
+            self._recordings.renew_changed(shown)
             self._judge(self._next())
-            if not self._waiting:
+            if not self._waiting and not self._shown:
                 self._ready.clear()
             time.sleep(max(_LEAST_PAUSE_S, time.monotonic() - began_s))
 

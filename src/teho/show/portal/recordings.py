@@ -87,19 +87,22 @@ class Recordings:
             return None
         return found
 
-    def unjudged(self, runs: list[ListedRun]) -> list[ListedRun]:
-        """Return the runs that have ended and have no verdict by the present rules."""
-        with self._lock:
-            return [run for run in runs if run.outcome in {"ok", "failed"} and not run.judged]
+    def renew_changed(self, runs: list[ListedRun]) -> None:
+        """Read again those runs whose tags were changed after they were indexed."""
+        for run in runs:
+            with self._lock:
+                if index := self._index_of(run):
+                    index.renew_changed([run.id])
+
+    def _index_of(self, run: ListedRun) -> HomeIndex | None:
+        return self._own if run.runs == str(self.runs) else self._group.get(Path(run.runs))
 
     def save_verdicts(self, runs: list[ListedRun], judged: list[Judged], stamps: list[int]) -> None:
         """Store the verdicts of runs."""
         with self._lock:
-            indexes = {str(self.runs): self._own}
-            indexes.update({str(runs): index for runs, index in self._group.items()})
             for run, one, stamp in zip(runs, judged, stamps, strict=True):
-                if run.runs in indexes:
-                    indexes[run.runs].save_verdicts(self.judge, {run.id: (stamp, one)})
+                if index := self._index_of(run):
+                    index.save_verdicts(self.judge, {run.id: (stamp, one)})
 
     def close(self) -> None:
         """Close the index."""
