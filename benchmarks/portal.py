@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
 import random
 import shutil
 import signal
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -174,11 +175,44 @@ def portal(env: Mapping[str, str], folder: Path) -> Iterator[Portal]:
 
 
 def measure(*, quick: bool) -> list[Row]:
-    rows: list[Row] = []
+    rows = [] if quick else _peers((1_000, 10_000))
     for count in (200,) if quick else (1_000, 10_000, 100_000):
         rows += _many(count, 3 if quick else _ROUNDS)
     rows += _large_run(2 if quick else 64, 0.02 if quick else 3.0, 1 if quick else 5)
     rows += _live(3 if quick else 50, 5.0 if quick else 60.0)
+    return rows
+
+
+def _peers(counts: Sequence[int]) -> list[Row]:
+    """Measure the lists of other tools, if `PEERS_PYTHON` names a Python that has them.
+
+    They need hundreds of packages, so they are not in the environment of the benchmarks.
+    """
+    python = os.environ.get("PEERS_PYTHON", "")
+    rows = []
+    for count in counts if python else ():
+        with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+            env = environment(Path(name))
+            write_runs(Path(env["TEHO_HOME"]), 0, count)
+            began_s = time.perf_counter()
+            with portal(env, Path(name)) as running:
+                running.ask("/runs")
+                first_s = time.perf_counter() - began_s
+                ours = running.times_ms("/runs", _ROUNDS)
+        for tool in ("mlflow", "tensorboard"):
+            say(f"{tool}, {count:,} runs")
+            with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+                argv = [python, str(_HERE / "peer_portal.py"), tool, str(count), f"{name}/data"]
+                done = subprocess.run(argv, stdout=subprocess.PIPE, check=True)
+            theirs = msgspec.json.decode(done.stdout.splitlines()[-1])
+            peer = {"mlflow": "MLflow", "tensorboard": "TensorBoard"}[tool]
+            rows += [
+                Row(what=f"{count:,} runs: from the start of the server to the first list",
+                    unit="s", ours=Figures.of(first_s), peer=peer,
+                    theirs=Figures.of(theirs["first_s"])),
+                Row(what=f"{count:,} runs: list, first page, from the server", unit="ms",
+                    ours=ours, peer=peer, theirs=Figures.of(*theirs["times_ms"])),
+            ]  # fmt: skip
     return rows
 
 

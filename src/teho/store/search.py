@@ -111,6 +111,32 @@ class Search:
             limit: number of runs at most.
             offset: number of runs to leave out at the beginning.
         """
+        keys = self._keys(wanted, "", sort, limit, offset, descending=descending)
+        return [run for home, run_id in keys if (run := self._row(home, run_id))]
+
+    def find_counted(
+        self, wanted: RunFilter, *, sort: str, descending: bool, limit: int, offset: int
+    ) -> tuple[list[ListedRun], int]:
+        """Return some runs, and the number of all runs that the filter lets through.
+
+        With a filter, both come from one scan.
+        """
+        if wanted == RunFilter():
+            found = self.find(wanted, sort=sort, descending=descending, limit=limit, offset=offset)
+            return found, self.count(wanted)
+        columns = ", count(*) over ()"
+        keys = self._keys(wanted, columns, sort, limit, offset, descending=descending)
+        runs = [run for home, run_id, _ in keys if (run := self._row(home, run_id))]
+        return runs, keys[0][2] if keys else self.count(wanted)
+
+    def _keys(
+        self, wanted: RunFilter, columns: str, sort: str, limit: int, offset: int, *,
+        descending: bool,
+    ) -> list[Any]:  # fmt: skip
+        """Return the keys of some runs, and more columns.
+
+        The other columns of a run are read only for the runs that are shown.
+        """
         order = SORTS.get(sort, SORTS["began"])
         where, values = self._where(wanted)
         if wanted != RunFilter():
@@ -118,14 +144,12 @@ class Search:
             order = f"+{order}"
         needs_join = bool(wanted.kind) or "verdict." in order
         direction = "desc" if descending else "asc"
-        # First only the keys: the rows of the verdicts are read only for the runs that are shown.
         query = (
-            f"select run.home, run.id from run{_JOIN if needs_join else ''} where {where}"  # noqa: S608
-            f" order by {_nulls_last(order)}{order} {direction}, run.id {direction}"
+            f"select run.home, run.id{columns} from run{_JOIN if needs_join else ''}"  # noqa: S608
+            f" where {where} order by {_nulls_last(order)}{order} {direction}, run.id {direction}"
             " limit ? offset ?"
         )
-        keys = self._file.rows(query, *values, limit, offset)
-        return [run for home, run_id in keys if (run := self._row(home, run_id))]
+        return self._file.rows(query, *values, limit, offset)
 
     def run(self, run_id: str, user: str = "") -> ListedRun | None:
         """Return one run; None if the index does not have it.
@@ -222,7 +246,7 @@ class Search:
                 values.append(value)
         if wanted.outcome == "running":
             # There is an index of these few, which the planner does not choose by itself.
-            few = f"select id from run where is_settled = 0 and {several.replace('run.', '')}"
+            few = f"select id from run where is_settled = 0 and {several.replace('run.', '')}"  # noqa: S608
             terms.append(f"run.id in ({few})")
             values += homes
         if wanted.command:

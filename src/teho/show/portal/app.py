@@ -169,8 +169,7 @@ class Portal:
             return HTMLResponse(self._programs(query, wanted, group=group))
         offset = (query.page - 1) * PAGE_ROWS
         with self._recordings.search(group=group) as search:
-            count = search.count(wanted)
-            runs = search.find(
+            runs, count = search.find_counted(
                 wanted,
                 sort=query.sort,
                 descending=query.order != "asc",

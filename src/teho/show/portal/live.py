@@ -110,7 +110,7 @@ class Watched:
                 self.newest = msgspec.structs.replace(self.newest, ended=True)
                 return
         self._viewer.poll(0.0)
-        nodes = self._values.nodes(self._run, self._viewer.newest, now_s)
+        nodes = self._values.nodes(self._run, self._viewer.newest, time.monotonic())
         elapsed_s = max((node.elapsed_s for node in nodes if node.elapsed_s), default=0.0)
         shown = _first_gpus(nodes)
         if elapsed_s > self._seen_s:
