@@ -385,7 +385,8 @@ def _live(count: int, seconds: float) -> list[Row]:
                 player.stdout.readline()
             with portal(env, folder) as running:
                 connection = running.connect()
-                connection.request("GET", "/events")
+                shown = ",".join(path.name for path in (home / "runs").iterdir())
+                connection.request("GET", f"/events?shown={shown}")
                 stream = connection.getresponse()
                 time.sleep(15)  # until all recorders are connected, and all runs are judged once
                 used_s, began_s = cpu_s(running.pid), time.monotonic()

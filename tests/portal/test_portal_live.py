@@ -94,7 +94,8 @@ def test_samples_come_with_a_cursor_until_the_run_ends(nvml_library: Path, tmp_p
         other = Events(one, f"/events?id={directory.name}")
         kept = [event for event in other.until("sample", 3) if event[1] == "sample"]
         assert int(kept[0][0]) <= numbers[0]
-        home = Events(one, "/events")
+        Events(one, "/events?shown=").until("changed")
+        home = Events(one, f"/events?shown={directory.name}")
         ((_, _, facts),) = home.until("runs")
         assert facts[directory.name]["busy"] == "50 %"
         assert len(list((directory / "leases").iterdir())) == 1

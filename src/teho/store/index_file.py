@@ -13,6 +13,7 @@ import pwd
 import shlex
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -30,7 +31,6 @@ from teho.store.read import read_run, run_state
 
 __all__ = ["COLUMNS", "HomeIndex", "IndexFile", "Indexed", "indexed", "outcome_of"]
 
-_LAYOUT = 2
 _SETTLED_S = 86_400.0
 """A run without an end that is older than this does not end any more."""
 _SAME_TICK_NS = 2_000_000_000
@@ -62,6 +62,10 @@ create table if not exists verdict (
 """
 
 
+_VERSION = zlib.crc32(_SCHEMA.encode()) & 0x7FFF_FFFF or 1
+"""Identifies the tables. SQLite gives a new file the version 0."""
+
+
 class IndexFile:
     """The index of all recordings of all folders that this user has looked at."""
 
@@ -73,7 +77,7 @@ class IndexFile:
         """Open the file; a new one if it is damaged, one in memory if that fails too."""
         cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         with contextlib.suppress(OSError, sqlite3.Error, InputError):
-            path = expanded(cache_home) / "teho" / f"index-{_LAYOUT}.sqlite"
+            path = expanded(cache_home) / "teho" / "index.sqlite"
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             for _ in range(2):
                 try:
@@ -91,10 +95,12 @@ class IndexFile:
         try:
             # The content can be computed again, so a lost write does no harm.
             connection.execute("pragma synchronous = off")
+            ((version,),) = connection.execute("pragma user_version").fetchall()
+            if version not in {0, _VERSION}:
+                raise sqlite3.DatabaseError("another version of Teho made this index")
+            if version == 0:
+                connection.executescript(f"{_SCHEMA} pragma user_version = {_VERSION};")
             for table in ("home", "run", "description", "verdict"):
-                known = "select name from sqlite_master where type = 'table' and name = ?"
-                if not connection.execute(known, (table,)).fetchall():
-                    connection.executescript(_SCHEMA)
                 connection.execute(f"select * from {table} limit 1").fetchall()  # noqa: S608
         except sqlite3.Error:
             connection.close()

@@ -313,8 +313,9 @@ class Portal:
         given = request.headers.get("last-event-id", request.query_params.get("after", "0"))
         after = int(given) if given.isascii() and given.isdecimal() and len(given) < 20 else 0
         run_id = request.query_params.get("id", "")
+        shown = request.query_params.get("shown", "")
         if not run_id:
-            stream = self._home_stream()
+            stream = self._home_stream(set(filter(None, shown.split(","))))
         else:
             run = await run_in_threadpool(
                 self._recordings.find, run_id if is_run_id(run_id) else "-", ""
@@ -358,18 +359,15 @@ class Portal:
                 return
             await asyncio.sleep(_TICK_S)
 
-    async def _home_stream(self) -> AsyncIterator[bytes]:
-        """Yield the figures of all runs that go on; `changed` if a run has begun or ended."""
+    async def _home_stream(self, shown: set[str]) -> AsyncIterator[bytes]:
+        """Yield the figures of all runs that go on; `changed` if the page shows other runs."""
         end_s = time.monotonic() + _STREAM_S
-        shown: set[str] | None = None
         yield b"retry: 2000\n\n"
         while time.monotonic() < end_s:
             running = await run_in_threadpool(self._running)
-            ids = {run.id for run in running}
-            if shown is not None and ids != shown:
+            if {run.id for run in running} != shown:
                 yield _event("changed", b"{}")
                 return
-            shown = ids
             facts = await run_in_threadpool(self._facts, running)
             yield _event("runs", msgspec.json.encode(facts))
             await asyncio.sleep(_HOME_TICK_S)

@@ -44,9 +44,9 @@
     return source;
   };
 
-  const home = document.querySelector(".runs.live");
+  const home = document.getElementById("home");
   if (home) {
-    const places = new Map([...home.children].map((item) => [item.dataset.run, item]));
+    const places = new Map([...home.querySelectorAll("[data-run]")].map((item) => [item.dataset.run, item]));
     listen(home.dataset.events, {
       runs: (all) => {
         for (const [id, facts] of Object.entries(all)) {
@@ -61,6 +61,7 @@
   const live = document.getElementById("live");
   if (!live) return;
   const KEPT = 600;
+  const POWERS = Array.from({ length: 60 }, (_, power) => 2 ** power);
   const METRICS = {
     gpu_busy_percent: ["GPU busy", "%"],
     gpu_sm_active_percent: ["SM active", "%"],
@@ -71,7 +72,13 @@
   const state = document.getElementById("live-state");
   const tables = document.getElementById("live-tables");
   const curves = new Map();
-  let labels = [];
+  let isLive = false;
+  const say = (sentence, offer) => {
+    const link = document.createElement("a");
+    link.href = location.href;
+    link.textContent = offer;
+    state.replaceChildren(`${sentence} `, link);
+  };
 
   /* A table keeps its place and its focus: only the text of its cells changes. */
   const patch = (html) => {
@@ -93,10 +100,10 @@
     const canvas = place.querySelector(".canvas");
     canvas.setAttribute("aria-label", `${title} of each GPU over the last 10 minutes`);
     document.getElementById("live-plots").append(place);
-    const style = getComputedStyle(document.documentElement);
-    const color = (name) => style.getPropertyValue(name).trim();
+    /* Read at each drawing: the colours change with the scheme of the system. */
+    const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     const readout = place.querySelector(".readout");
-    const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
+    const axis = { stroke: () => color("--soft"), grid: { stroke: () => color("--line"), width: 1 }, ticks: { show: false } };
     const chart = new uPlot({
       width: canvas.clientWidth,
       height: 180,
@@ -106,9 +113,9 @@
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, unit === "%" ? 100 : (high || 1) * 1.1] } },
       axes: [
         { ...axis, values: (_, ticks) => ticks.map((tick) => quantity(tick, "s")) },
-        { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => quantity(tick, unit)) },
+        { ...axis, size: 70, ...(unit === "bytes" ? { incrs: POWERS } : {}), values: (_, ticks) => ticks.map((tick) => quantity(tick, unit)) },
       ],
-      series: [{}, ...Array.from({ length: count }, (_, i) => ({ stroke: color(`--s${i % 8}`), width: 1.5, alpha: count > 8 ? 0.5 : 1 }))],
+      series: [{}, ...Array.from({ length: count }, (_, i) => ({ stroke: () => color(`--s${i % 8}`), points: { show: false }, width: 1.5, alpha: count > 8 ? 0.5 : 1 }))],
       hooks: { setCursor: [(one) => {
         const at = one.cursor.idx;
         const values = at === null || at === undefined ? [] : one.data.slice(1).map((line) => line[at]).filter((value) => value !== null);
@@ -123,10 +130,10 @@
 
   listen(live.dataset.events, {
     now: (now) => {
-      labels = now.gpus;
       write(document.getElementById("live-facts"), now.facts);
       patch(now.tables);
-      state.textContent = "This run goes on. New values come every second.";
+      if (!isLive) say("New values come every second. The report above and below is from the moment when this page was loaded.", "Renew the report");
+      isLive = true;
     },
     sample: ({ elapsed_s: at, values }) => {
       for (const [metric, line] of Object.entries(values)) {
@@ -144,11 +151,7 @@
     },
     ended: (_, source) => {
       source.close();
-      state.textContent = "The run has ended. ";
-      const link = document.createElement("a");
-      link.href = location.href;
-      link.textContent = "Show its report";
-      state.append(link);
+      say("The run has ended.", "Show its report");
     },
-  }).addEventListener("error", () => { state.textContent = "The connection to the portal is interrupted. Trying again …"; });
+  }).addEventListener("error", () => { isLive = false; state.textContent = "The connection to the portal is interrupted. Trying again …"; });
 })();
