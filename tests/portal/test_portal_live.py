@@ -66,6 +66,7 @@ class Events:
         return found
 
     def close(self) -> None:
+        self.answer.close()
         self._connection.close()
 
 
@@ -94,7 +95,8 @@ def test_samples_come_with_a_cursor_until_the_run_ends(nvml_library: Path, tmp_p
         other = Events(one, f"/events?id={directory.name}")
         kept = [event for event in other.until("sample", 3) if event[1] == "sample"]
         assert int(kept[0][0]) <= numbers[0]
-        Events(one, "/events?shown=").until("changed")
+        empty = Events(one, "/events?shown=")
+        empty.until("changed")
         home = Events(one, f"/events?shown={directory.name}")
         ((_, _, facts),) = home.until("runs")
         assert facts[directory.name]["busy"] == "50 %"
@@ -102,7 +104,7 @@ def test_samples_come_with_a_cursor_until_the_run_ends(nvml_library: Path, tmp_p
         subprocess.run(["pkill", "-P", str(pid_of(directory)), "sleep"], check=False)
         later.until("ended")
         home.until("changed")
-        for one_stream in (later, other, home):
+        for one_stream in (later, other, home, empty):
             one_stream.close()
     assert list((directory / "leases").iterdir()) == []
 

@@ -221,7 +221,7 @@ def _folders(shared: Path, group: str, number: int) -> Path:
 
 
 def _files(run: Path, target: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield each file to copy, and where to; create the folders of the copy."""
+    """Yield each file to copy and its place in the copy; create the folders of the copy."""
     for name in SHARED_PARTS:
         part = run / name
         if part.is_symlink():

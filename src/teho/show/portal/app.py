@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cached_property
@@ -64,6 +65,7 @@ class Portal:
         self._judging = Judging(recordings, self._computed)
         self._live = Live()
         self._streams = 0
+        self._ending = asyncio.Event()
         self._choices: dict[bool, tuple[float, dict[str, list[tuple[str, int]]]]] = {}
 
     @cached_property
@@ -88,6 +90,10 @@ class Portal:
             ],
             exception_handlers={404: self._not_found},
         )
+
+    def end_streams(self) -> None:
+        """End the streams of events soon, so that the server can end."""
+        self._ending.set()
 
     def close(self) -> None:
         """End all work, and give the leases of watched runs back."""
@@ -346,7 +352,7 @@ class Portal:
         end_s = time.monotonic() + _STREAM_S
         shown: object = None
         yield b"retry: 2000\n\n"
-        while time.monotonic() < end_s:
+        while time.monotonic() < end_s and not self._ending.is_set():
             newest = watched.newest
             if newest is not shown:
                 shown = newest
@@ -357,20 +363,25 @@ class Portal:
             if newest.ended:
                 yield _event("ended", b"{}")
                 return
-            await asyncio.sleep(_TICK_S)
+            await self._pause(_TICK_S)
 
     async def _home_stream(self, shown: set[str]) -> AsyncIterator[bytes]:
         """Yield the figures of all runs that go on; `changed` if the page shows other runs."""
         end_s = time.monotonic() + _STREAM_S
         yield b"retry: 2000\n\n"
-        while time.monotonic() < end_s:
+        while time.monotonic() < end_s and not self._ending.is_set():
             running = await run_in_threadpool(self._running)
             if {run.id for run in running} != shown:
                 yield _event("changed", b"{}")
                 return
             facts = await run_in_threadpool(self._facts, running)
             yield _event("runs", msgspec.json.encode(facts))
-            await asyncio.sleep(_HOME_TICK_S)
+            await self._pause(_HOME_TICK_S)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not after the end of the server was asked for."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), seconds)
 
     def _running(self) -> list[ListedRun]:
         self._recordings.refresh()

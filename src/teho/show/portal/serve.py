@@ -10,6 +10,7 @@ import stat
 import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -139,6 +140,18 @@ def listen_on_port(address: str, port: int) -> socket.socket:
     return listener
 
 
+class _Server(uvicorn.Server):
+    """Ends the streams of events first: they would go on for an hour."""
+
+    def __init__(self, config: uvicorn.Config, portal: Portal) -> None:
+        super().__init__(config)
+        self._portal = portal
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._portal.end_streams()
+        super().handle_exit(sig, frame)
+
+
 def serve(
     portal: Portal, listener: socket.socket, link: Link | None, hosts: Collection[str]
 ) -> None:
@@ -163,11 +176,11 @@ def serve(
         proxy_headers=False,
         limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=10,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=LONGEST_HEADERS,
     )
     with _leaving(listener, portal):
-        uvicorn.Server(config).run(sockets=[listener])
+        _Server(config, portal).run(sockets=[listener])
 
 
 @contextlib.contextmanager
