@@ -207,7 +207,8 @@ def test_there_is_no_inline_script_or_style(running: PortalProcess) -> None:
      "/run?id=20261101-090000-made-0001", "/runs?text=%3Cscript%3Ealert(1)%3C/script%3E",
      "/runs?kind=%22%3E%3Cscript%3E", "/run?id=%3Cscript%3Ealert(1)%3C/script%3E",
      "/cluster?name=%3Cscript%3Ealert(1)%3C/script%3E", "/usage?by=%3Cscript%3E",
-     "/usage?since=%3Cscript%3E", "/%3Cscript%3Ealert(1)%3C/script%3E"],
+     "/usage?since=%3Cscript%3E", "/plan?gpus=%3Cscript%3Ealert(1)%3C/script%3E",
+     "/%3Cscript%3Ealert(1)%3C/script%3E"],
 )  # fmt: skip
 def test_text_from_outside_stays_text(running: PortalProcess, address: str) -> None:
     page = running.ask(address).text

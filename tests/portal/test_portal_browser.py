@@ -25,7 +25,7 @@ REAL = "20261123-094500-one-aaaa"
 OTHER = "20261123-094600-two-bbbb"
 PREFIX = "/rnode/g1.example/8750"
 PAGES = ("", "runs", "runs?by=program", f"run?id={REAL}", f"compare?run={REAL}&run={OTHER}",
-         "usage", "clusters", "cluster?name=lumi", "nothing")  # fmt: skip
+         "usage", "clusters", "cluster?name=lumi", "plan?gpus=1", "nothing")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_every_page_fits(visit: Callable[..., Any], width: int, scheme: str) -> 
         page.goto(base + address)
         assert page.evaluate(OVERFLOW) == 0, address
         assert page.locator("h1").count() == 1
-        assert page.locator("nav a").count() == 5
+        assert page.locator("nav a").count() == 6
 
 
 def test_the_list_without_javascript(visit: Callable[..., Any]) -> None:

@@ -179,6 +179,26 @@ def test_clusters_and_one_cluster(running: PortalProcess) -> None:
     assert running.ask("/cluster?name=nowhere").status == 404
 
 
+def test_the_form_of_the_plan(running: PortalProcess) -> None:
+    assert "What to request" in running.ask("/plan").text
+    page = running.ask("/plan?gpus=1&gpu-memory=30GiB&time=12h&cluster=lumi&mem=").text
+    assert "teho plan --gpus 1 --gpu-memory 30GiB --time 12h --cluster lumi" in page
+    assert "gpu-memory" in page
+    assert 'value="30GiB"' in page
+    for wrong in (
+        "gpus=x",
+        "gpus=-1",
+        "mem=64",
+        "time=12",
+        "time=soon",
+        "mem=much",
+        "cluster=nowhere",
+    ):
+        answer = running.ask(f"/plan?gpus=1&{wrong}")
+        assert answer.status == 400, wrong
+        assert "Expected:" in answer.text
+
+
 def test_every_link_is_relative_and_leads_somewhere(running: PortalProcess) -> None:
     seen, waiting, kinds = set(), ["/"], Counter[str]()
     while waiting:

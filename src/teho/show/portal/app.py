@@ -80,6 +80,7 @@ class Portal:
             "/usage": self._usage,
             "/clusters": self._clusters,
             "/cluster": self._cluster,
+            "/plan": self._plan,
             "/file": self._file,
         }
         return Starlette(
@@ -137,6 +138,7 @@ class Portal:
                 *([("group", "runs?of=group", "Group")] if has_group else []),
                 ("usage", "usage", "Usage"),
                 ("clusters", "clusters", "Clusters"),
+                ("plan", "plan", "Plan"),
             ],
         }
 
@@ -266,6 +268,15 @@ class Portal:
             )
         parts: PageParts = page_parts(cluster_document(load_cluster(name), files[name]))
         return HTMLResponse(pages.document_page(self.base(), "clusters", parts))
+
+    def _plan(self, request: Request) -> Response:
+        from teho.show.portal.planning import FIELDS, plan_of
+
+        planned = plan_of(request.query_params)
+        page = render(
+            "plan.html", self.base(), title="Plan", here="plan", planned=planned, fields=FIELDS
+        )
+        return HTMLResponse(page)
 
     # Files
 
@@ -427,5 +438,4 @@ def _next_steps(running: list[ListedRun], newest: list[ListedRun]) -> list[str]:
         steps.append(f"Find out why the newest failed run failed: `teho report {failed[0].id}`.")
     if not newest:
         steps.append("Record a program: put `teho run --` before its command.")
-    steps.append("Find out what to request on a cluster: `teho plan --gpus 1 --time 1h`.")
     return steps
