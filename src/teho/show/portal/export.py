@@ -16,7 +16,7 @@ from teho.show.html.page import render_html
 from teho.show.loaded import LoadedRun
 from teho.show.portal.recordings import Recordings
 from teho.show.portal.render import asset, render
-from teho.show.portal.rows import COLUMNS, row_of
+from teho.show.portal.rows import COLUMNS, known_columns, row_of
 from teho.store.layout import open_private
 from teho.store.search import RunFilter
 
@@ -93,13 +93,14 @@ def _reports(settings: Settings, folder: Path, runs: list[ListedRun]) -> Iterato
 
 
 def _list(runs: list[ListedRun], files: dict[str, str], number: int, *, more: bool) -> str:
+    rows = [row_of(run) for run in runs]
     return render(
         "export.html",
         {"has_search": False, "pages": []},
         title="Runs",
         here="runs",
-        rows=[(row_of(run), files[run.id]) for run in runs],
-        columns=[label for _, label in COLUMNS],
+        rows=[(row, files[row.run.id]) for row in rows],
+        columns=[(place, COLUMNS[place][1]) for place in known_columns(rows)],
         before=_page_name(number - 1) if number else "",
         after=_page_name(number + 1) if more else "",
     )

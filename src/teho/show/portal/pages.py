@@ -14,7 +14,7 @@ from teho.show.html.page import PageParts
 from teho.show.portal.filters import filter_fields, heading, paging
 from teho.show.portal.query import PAGE_ROWS, ListQuery
 from teho.show.portal.render import render
-from teho.show.portal.rows import COLUMNS, Row, program_of
+from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of
 from teho.show.portal.words import finding_text, quantity_text
 from teho.store.search import CHOICES
 from teho.units import counted, format_quantity
@@ -98,7 +98,9 @@ def list_page(
         here="group" if query.of else "runs",
         query=query,
         rows=rows,
-        columns=[heading(query, *column) for column in COLUMNS],
+        columns=[
+            (place, heading(query, *COLUMNS[place])) for place in known_columns(rows, query.sort)
+        ],
         **paging(query, count),
         **filter_fields(query, choices),
     )

@@ -19,7 +19,15 @@ from teho.show.portal.words import (
     seconds_text,
 )
 
-__all__ = ["COLUMNS", "Program", "Row", "program_of", "row_of"]
+__all__ = [
+    "COLUMNS",
+    "Program",
+    "Row",
+    "known_columns",
+    "program_of",
+    "row_of",
+    "short_command",
+]
 
 _STAMP_LENGTH = len("20261120-101944-")
 """The start of an id is the time, which a list shows in another column."""
@@ -50,8 +58,26 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict in a few words, or how the run ended."""
     sentence: str
     """The verdict; empty: it is not known."""
+    command: str
+    """The command without the folder of its program."""
     cells: tuple[str, ...]
     """One for each of `COLUMNS`; a value that is not known is a dash."""
+
+
+def known_columns(rows: Sequence[Row], sort: str = "") -> list[int]:
+    """Return the positions of the columns in which a run has a value, or that are sorted by."""
+    return [
+        place
+        for place, (name, _) in enumerate(COLUMNS)
+        if name == sort or any(row.cells[place] != "–" for row in rows)
+    ]
+
+
+def short_command(command: str) -> str:
+    """Return a command without the folder of its program, such as `python train.py`."""
+    program, space, rest = command.partition(" ")
+    is_quoted = "'" in program or '"' in program
+    return command if is_quoted else program.rpartition("/")[2] + space + rest
 
 
 def row_of(run: ListedRun, running: Judged | None = None, *, of: str = "") -> Row:
@@ -79,6 +105,7 @@ def row_of(run: ListedRun, running: Judged | None = None, *, of: str = "") -> Ro
         tone=tone,
         mark=mark,
         sentence=judged.verdict if judged else "",
+        command=short_command(run.command),
         cells=_cells(run, judged),
     )
 
