@@ -12,6 +12,7 @@ import click
 
 from teho.cli import say
 from teho.cli.declare import option, plain_command
+from teho.cli.own_path import own_path
 from teho.errors import InputError
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _serve(
         place = " of this machine" if address == _LOOPBACK else ""
         click.echo(f"Open this link in a browser{place}. It works once:")
         print_link(link.token)
-    serve(Portal(recordings), listener, link, hosts)
+    serve(Portal(recordings, own_path()), listener, link, hosts)
     recordings.close()
 
 

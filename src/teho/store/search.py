@@ -41,7 +41,7 @@ _BY = {
     "gpu": "run.gpu",
     "name": "run.name",
     "kind": "verdict.kind",
-    "month": "strftime('%Y-%m', run.began_s, 'unixepoch')",
+    "month": "strftime('%Y-%m', run.began_s, 'unixepoch', 'localtime')",
 }
 """What runs can be summed by -> the expression in SQL."""
 _JUDGED = tuple(Judged.__struct_fields__)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -23,6 +20,7 @@ from teho.model.listed_run import ListedRun
 from teho.show.html.page import PageParts, page_parts
 from teho.show.portal import pages
 from teho.show.portal.computed import Computed
+from teho.show.portal.events import Streams
 from teho.show.portal.files import downloads, open_file
 from teho.show.portal.judging import Judging
 from teho.show.portal.live import MOST_RUNS, Live, Watched
@@ -41,12 +39,6 @@ _MOST_JUDGED = 100
 """Runs of a sum whose reports are computed after each visit."""
 _TIMES = 30
 """Runs in the drawing of a program's times."""
-_STREAMS = 40
-"""Streams of events at the same time."""
-_STREAM_S = 3600.0
-"""A browser connects again after this time."""
-_TICK_S = 0.5
-_HOME_TICK_S = 2.0
 _BLOCK_BYTES = 1 << 18
 _CHOICES_FRESH_S = 20.0
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -57,15 +49,15 @@ class Portal:
 
     Args:
         recordings: the runs.
+        teho: the command of this Teho, for the processes that compute reports.
     """
 
-    def __init__(self, recordings: Recordings) -> None:
+    def __init__(self, recordings: Recordings, teho: Sequence[str]) -> None:
         self._recordings = recordings
-        self._computed = Computed()
+        self._computed = Computed(teho)
         self._judging = Judging(recordings, self._computed)
         self._live = Live()
-        self._streams = 0
-        self._ending = asyncio.Event()
+        self._streams = Streams(self._live, self._running)
         self._choices: dict[bool, tuple[float, dict[str, list[tuple[str, int]]]]] = {}
 
     @cached_property
@@ -94,7 +86,7 @@ class Portal:
 
     def end_streams(self) -> None:
         """End the streams of events soon, so that the server can end."""
-        self._ending.set()
+        self._streams.end()
 
     def close(self) -> None:
         """End all work, and give the leases of watched runs back."""
@@ -322,77 +314,31 @@ class Portal:
             raise RunNotFoundError(f"there is no run {run_id[:80]!r}", "", "the list has all runs")
         return run
 
-    # Events
-
     async def _events(self, request: Request) -> Response:
-        if self._streams >= _STREAMS:
+        if self._streams.are_full:
             return PlainTextResponse("too many pages show live values\n", 503)
         given = request.headers.get("last-event-id", request.query_params.get("after", "0"))
         after = int(given) if given.isascii() and given.isdecimal() and len(given) < 20 else 0
         run_id = request.query_params.get("id", "")
-        shown = request.query_params.get("shown", "")
         if not run_id:
-            stream = self._home_stream(set(filter(None, shown.split(","))))
+            shown = request.query_params.get("shown", "").split(",")
+            stream = self._streams.of_home(set(filter(None, shown)))
         else:
-            run = await run_in_threadpool(
-                self._recordings.find, run_id if is_run_id(run_id) else "-", ""
-            )
-            watched = None
-            if run is not None:
-                watched = await run_in_threadpool(self._live.watch, Path(run.directory))
+            watched = await run_in_threadpool(self._watched, run_id)
             if watched is None:
                 return PlainTextResponse("this run cannot be watched\n", 404)
-            stream = self._run_stream(watched, after)
+            stream = self._streams.of_run(watched, after)
         return StreamingResponse(
-            self._counted(stream),
+            self._streams.counted(stream),
             media_type="text/event-stream",
             # nginx must not collect the events before it sends them.
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
 
-    async def _counted(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        self._streams += 1
-        try:
-            async for part in stream:
-                yield part
-        finally:
-            self._streams -= 1
-
-    async def _run_stream(self, watched: Watched, after: int) -> AsyncIterator[bytes]:
-        """Yield the samples after a number, then each new one."""
-        end_s = time.monotonic() + _STREAM_S
-        shown: object = None
-        yield b"retry: 2000\n\n"
-        while time.monotonic() < end_s and not self._ending.is_set():
-            newest = watched.newest
-            if newest is not shown:
-                shown = newest
-                yield _event("now", msgspec.json.encode(newest))
-            for event in watched.after(after):
-                after = event.number
-                yield _event("sample", event.data, event.number)
-            if newest.ended:
-                yield _event("ended", b"{}")
-                return
-            await self._pause(_TICK_S)
-
-    async def _home_stream(self, shown: set[str]) -> AsyncIterator[bytes]:
-        """Yield the figures of all runs that go on; `changed` if the page shows other runs."""
-        end_s = time.monotonic() + _STREAM_S
-        yield b"retry: 2000\n\n"
-        while time.monotonic() < end_s and not self._ending.is_set():
-            running = await run_in_threadpool(self._running)
-            if {run.id for run in running} != shown:
-                yield _event("changed", b"{}")
-                return
-            facts = await run_in_threadpool(self._facts, running)
-            yield _event("runs", msgspec.json.encode(facts))
-            await self._pause(_HOME_TICK_S)
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but not after the end of the server was asked for."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._ending.wait(), seconds)
+    def _watched(self, run_id: str) -> Watched | None:
+        """Watch an own run; None if it is not known, or if too many runs are watched."""
+        run = self._recordings.find(run_id) if is_run_id(run_id) else None
+        return self._live.watch(Path(run.directory)) if run else None
 
     def _running(self) -> list[ListedRun]:
         self._recordings.refresh()
@@ -400,22 +346,6 @@ class Portal:
             running = search.find(RunFilter(outcome="running"), limit=MOST_RUNS)
         self._judging.ask(running)
         return running
-
-    def _facts(self, running: list[ListedRun]) -> dict[str, dict[str, str]]:
-        found = {}
-        for run in running:
-            try:
-                watched = self._live.watch(Path(run.directory))
-            except TehoError:
-                continue
-            if watched is not None:
-                found[run.id] = watched.newest.facts
-        return found
-
-
-def _event(name: str, data: bytes, number: int | None = None) -> bytes:
-    cursor = b"" if number is None else b"id: %d\n" % number
-    return cursor + b"event: %s\ndata: %s\n\n" % (name.encode(), data)
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:

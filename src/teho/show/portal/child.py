@@ -1,14 +1,13 @@
 """Computes pages about recordings in a process of its own, with a limit on memory and time.
 
 A recording can come from somebody else. A file that needs too much memory, or that never ends, then
-ends only this process. `python -m teho.show.portal.child KIND DIRECTORY…`
+ends only this process, which `teho portal-page` is.
 """
 
 from __future__ import annotations
 
 import os
 import resource
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from teho.model.document import Document
 from teho.show.html.page import page_parts
 from teho.show.loaded import LoadedRun
 
-__all__ = ["main"]
+__all__ = ["computed", "limit_resources"]
 
 _MEMORY_BYTES = 3 << 30
 """Address space: Arrow reserves more of it than it uses."""
@@ -28,16 +27,29 @@ _CPU_S = 120
 _ERROR = b"!"
 
 
-def main(arguments: Sequence[str]) -> bytes:
-    """Return what was asked for, as JSON.
+def limit_resources() -> None:
+    """Limit the memory and the CPU time of this process, and let others go first."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    os.nice(5)
+
+
+def computed(kind: str, directories: Sequence[str]) -> bytes:
+    """Return what was asked for, as JSON; `!` and a sentence if it cannot be computed.
 
     Args:
-        arguments: the kind (`report`, `diff`, `json` or `judge`), then the recordings.
-
-    Raises:
-        TehoError: a recording cannot be read.
+        kind: `report`, `diff`, `json` or `judge`.
+        directories: the recordings.
     """
-    kind, *directories = arguments
+    try:
+        return _computed(kind, directories)
+    except TehoError as error:
+        return _ERROR + error.found.encode(errors="backslashreplace")
+    except MemoryError:
+        return _ERROR + b"the samples of this run need too much memory"
+
+
+def _computed(kind: str, directories: Sequence[str]) -> bytes:
     settings = load_settings()
     if kind == "judge":
         return _judge(directories)
@@ -74,16 +86,3 @@ def _judge(directories: Sequence[str]) -> bytes:
             one = judged(Path(directory), settings, None)
         found.append(one)
     return msgspec.json.encode(found)
-
-
-if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
-    os.nice(5)
-    try:
-        answer = main(sys.argv[1:])
-    except TehoError as error:
-        answer = _ERROR + error.found.encode(errors="backslashreplace")
-    except MemoryError:
-        answer = _ERROR + b"the samples of this run need too much memory"
-    sys.stdout.buffer.write(answer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -28,9 +27,14 @@ _LARGEST_KEPT_BYTES = 8 << 20
 
 
 class Computed:
-    """The reports of recordings. An answer is kept until its recording changes."""
+    """The reports of recordings. An answer is kept until its recording changes.
 
-    def __init__(self) -> None:
+    Args:
+        teho: the command of this Teho, for the other processes.
+    """
+
+    def __init__(self, teho: Sequence[str]) -> None:
+        self._teho = teho
         self._kept: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
         self._kept_bytes = 0
         self._lock = threading.Lock()
@@ -95,12 +99,8 @@ class Computed:
             raise RecordingError("too many reports are being computed", "", "try again in a minute")
         try:
             with self._turn:
-                command = [sys.executable, "-m", "teho.show.portal.child", kind]
-                call = IsolatedCall(
-                    "the report",
-                    executing([*command, *map(str, directories)], os.environ),
-                    _DEADLINE_S,
-                )
+                command = [*self._teho, "portal-page", kind, *map(str, directories)]
+                call = IsolatedCall("the report", executing(command, os.environ), _DEADLINE_S)
                 answer = call.output()
         finally:
             self._places.release()
