@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -44,6 +44,8 @@ _PROGRAMS = tuple(
 )
 _MODELS = ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "AMD Instinct MI250X")
 _CLUSTERS = (("lumi", "standard-g"), ("roihu", "gpumedium"), ("narval", ""), ("", ""))
+_PEERS = {1_000: ("mlflow", "tensorboard"), 10_000: ("tensorboard",)}
+"""Number of runs -> the tools that are measured; MLflow writes 10,000 runs in ten minutes."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _REQUESTS = {
     "home": ("home page, from the server", "/", None),
@@ -175,7 +177,7 @@ def portal(env: Mapping[str, str], folder: Path) -> Iterator[Portal]:
 
 
 def measure(*, quick: bool) -> list[Row]:
-    rows = [] if quick else _peers((1_000, 10_000))
+    rows = [] if quick else _peers()
     for count in (200,) if quick else (1_000, 10_000, 100_000):
         rows += _many(count, 3 if quick else _ROUNDS)
     rows += _large_run(2 if quick else 64, 0.02 if quick else 3.0, 1 if quick else 5)
@@ -183,14 +185,14 @@ def measure(*, quick: bool) -> list[Row]:
     return rows
 
 
-def _peers(counts: Sequence[int]) -> list[Row]:
+def _peers() -> list[Row]:
     """Measure the lists of other tools, if `PEERS_PYTHON` names a Python that has them.
 
     They need hundreds of packages, so they are not in the environment of the benchmarks.
     """
     python = os.environ.get("PEERS_PYTHON", "")
     rows = []
-    for count in counts if python else ():
+    for count, tools in _PEERS.items() if python else ():
         with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
             env = environment(Path(name))
             write_runs(Path(env["TEHO_HOME"]), 0, count)
@@ -199,7 +201,7 @@ def _peers(counts: Sequence[int]) -> list[Row]:
                 running.ask("/runs")
                 first_s = time.perf_counter() - began_s
                 ours = running.times_ms("/runs", _ROUNDS)
-        for tool in ("mlflow", "tensorboard"):
+        for tool in tools:
             say(f"{tool}, {count:,} runs")
             with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
                 argv = [python, str(_HERE / "peer_portal.py"), tool, str(count), f"{name}/data"]

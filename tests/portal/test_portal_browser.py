@@ -133,7 +133,7 @@ def test_the_list_without_javascript(visit: Callable[..., Any]) -> None:
     page.goto(page.url.partition("?")[0])
     for box in page.locator("tbody input").all()[:2]:
         box.check()
-    page.get_by_role("button", name="Compare two runs").click()
+    page.get_by_role("button", name="Compare").click()
     assert "compare?run=" in page.url
     assert page.locator("main table").count() >= 1
 
@@ -189,5 +189,5 @@ def test_a_hostile_page_cannot_frame_or_read_the_portal(
     opaque = f"fetch('{base}runs', {{mode: 'no-cors', credentials: 'include'}}).then(r => r.type)"
     assert page.evaluate(f"{opaque}.catch(() => 'refused')") in {"opaque", "refused"}
     framed = [frame.content() for frame in page.frames if frame is not page.main_frame]
-    assert not any("Compare two runs" in content for content in framed)
+    assert not any("Search runs" in content for content in framed)
     context.close()

@@ -149,7 +149,21 @@ def test_two_runs_are_compared(running: PortalProcess) -> None:
     for wrong in ("/compare", f"/compare?run={ids[0]}", f"/compare?run={ids[0]}&run={ids[0]}"):
         answer = running.ask(wrong)
         assert answer.status == 400
-        assert "two different runs" in answer.text
+        assert "two to 10 different runs" in answer.text
+
+
+def test_several_runs_are_compared(running: PortalProcess) -> None:
+    ids = [REAL, *titles(running.ask("/runs?text=train+0.2").text)[:2]]
+    page = running.ask("/compare?" + "&".join(f"run={one}" for one in ids)).text
+    assert "3 runs side by side. Their commands differ" in page
+    assert page.count("</th></tr></thead>") >= 2
+    for name in ("made-0118", "made-0116", "one-idle-gpu"):
+        assert page.count(name) >= 3  # as a card and as a column of both tables
+    same = titles(running.ask("/runs?text=train+0.2").text)[:4]
+    page = running.ask("/compare?" + "&".join(f"run={one}" for one in same)).text
+    assert "took the least time of 4 runs: 41.0 s." in page
+    many = "&".join(f"run={one}" for one in titles(running.ask("/runs").text)[:11])
+    assert running.ask(f"/compare?{many}").status == 400
 
 
 def test_verdicts_come_in_the_background(running: PortalProcess) -> None:

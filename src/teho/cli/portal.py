@@ -134,6 +134,10 @@ def _serve(
         place = " of this machine" if address == _LOOPBACK else ""
         click.echo(f"Open this link in a browser{place}. It works once:")
         print_link(link.token)
+        if address == _LOOPBACK:
+            click.echo("For a browser of another computer, first run this command there:")
+            click.echo(f"  ssh -N -L {number}:{address}:{number} {user_at_host()}")
+        sys.stdout.flush()
     serve(Portal(recordings, own_path()), listener, link, hosts)
     recordings.close()
 

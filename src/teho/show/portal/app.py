@@ -31,12 +31,14 @@ from teho.show.portal.rows import row_of
 from teho.store.layout import is_run_id, safe_name
 from teho.store.read import read_run
 from teho.store.search import CHOICES, RunFilter
+from teho.units import counted
 
 __all__ = ["Portal"]
 
 _NEWEST = 8
 _MOST_JUDGED = 100
 """Runs of a sum whose reports are computed after each visit."""
+_MOST_COMPARED = 10
 _TIMES = 30
 """Runs in the drawing of a program's times."""
 _BLOCK_BYTES = 1 << 18
@@ -215,13 +217,16 @@ class Portal:
 
     def _compare(self, request: Request) -> Response:
         ids = request.query_params.getlist("run")
-        if len(ids) != 2 or ids[0] == ids[1]:
+        ids = list(dict.fromkeys(ids))
+        if not 2 <= len(ids) <= _MOST_COMPARED:
             raise InputError(
-                f"{len(set(ids))} runs are selected", "two different runs", "select two in the list"
+                f"{counted(len(ids), 'run')} selected",
+                f"two to {_MOST_COMPARED} different runs",
+                "select them in the list",
             )
         runs = [self._known_run(run_id, "") for run_id in ids]
         runs.sort(key=lambda run: run.began_s)
-        parts = self._computed.diff(*(Path(run.directory) for run in runs))
+        parts = self._computed.diff([Path(run.directory) for run in runs])
         links = render("compared.html", self.base(), rows=[row_of(run) for run in runs])
         return HTMLResponse(pages.document_page(self.base(), "runs", parts, links))
 

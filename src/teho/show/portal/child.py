@@ -56,9 +56,9 @@ def _computed(kind: str, directories: Sequence[str]) -> bytes:
     runs = [LoadedRun(Path(directory), settings) for directory in directories]
     document: Document
     if kind == "diff":
-        from teho.show.build.diff import diff_document
+        from teho.show.build.diff import diff_document, several_document
 
-        document = diff_document(runs[0], runs[1])
+        document = diff_document(*runs) if len(runs) == 2 else several_document(runs)
     else:
         document = runs[0].view
     if kind == "json":

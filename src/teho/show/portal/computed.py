@@ -49,13 +49,13 @@ class Computed:
         """
         return msgspec.json.decode(self._ask("report", [directory]), type=PageParts)
 
-    def diff(self, first: Path, second: Path) -> PageParts:
-        """Return the page about two runs.
+    def diff(self, directories: Sequence[Path]) -> PageParts:
+        """Return the page about several runs.
 
         Raises:
             RecordingError: the page cannot be computed.
         """
-        return msgspec.json.decode(self._ask("diff", [first, second]), type=PageParts)
+        return msgspec.json.decode(self._ask("diff", directories), type=PageParts)
 
     def json(self, directory: Path) -> bytes:
         """Return the report of a run as JSON.
