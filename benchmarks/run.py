@@ -32,6 +32,7 @@ NAMES = (
     "disk",
     "big_report",
     "logs",
+    "portal",
 )
 
 _HEADS = ("What", "Unit", "Teho", "Other tool", "Ratio", "Budget", "Budget kept")

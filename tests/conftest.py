@@ -43,8 +43,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name.startswith(("SLURM_", "SGE_", "TEHO_STUB")) or name.endswith("_VISIBLE_DEVICES"):
             monkeypatch.delenv(name)
     for name in (
-        "TEHO_EVERY", "TEHO_REPORT", "TEHO_THRESHOLDS", "TEHO_ELECTRICITY", "NO_COLOR", "COLUMNS",
-        "JOB_ID",
+        "TEHO_EVERY", "TEHO_REPORT", "TEHO_THRESHOLDS", "TEHO_ELECTRICITY", "TEHO_SHARED",
+        "NO_COLOR", "COLUMNS", "JOB_ID",
     ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     return directory

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 
 import msgspec
@@ -14,22 +13,12 @@ from golden import ROOT
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from browsers import ARGUMENTS, BROWSER, OVERFLOW
 from teho.model.document import PlotSeries
 from teho.show.html.page import render_html
 from teho.show.text.document import render_text
 from teho.units import format_quantity
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 HELD = "\N{NO-BREAK SPACE}"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 TEMPLATES = ROOT / "src" / "teho" / "show" / "templates"
@@ -283,7 +272,6 @@ PAINTED = """() => [...document.querySelectorAll('canvas')].map(canvas => {
   for (let i = 3; i < pixels.length; i += 4) painted += pixels[i] > 0;
   return painted;
 })"""
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 @pytest.mark.parametrize("name", ["eight_gpus", "laptop", "hostile"])

@@ -35,8 +35,6 @@ _RIGHT = frozenset({"Time", "Nodes", "Tasks", "GPUs"})
 """Columns that are aligned to the right."""
 _EXPERIMENT_TAG = "compare"
 """Tag of the runs that `teho compare` and `teho scale` made."""
-_MOST_BYTES = 4_000_000
-"""A verdict needs all samples; of a larger recording, `teho list` shows none."""
 
 
 @plain_command("""\
@@ -207,52 +205,18 @@ def _is_shown(head: str, cells: list[str]) -> bool:
 
 def _verdicts(runs: list[tuple[Path, Run | None]]) -> list[str]:
     from teho.config.settings import load_settings
+    from teho.show.judged import judge_of, judged
     from teho.store.index import verdicts_of
 
     settings = load_settings()
     described = dict(runs)
-
-    def verdict(path: Path) -> str:
-        """Return the kind of the first finding in words, `good`, or "" without a verdict."""
-        from teho.show.loaded import LoadedRun
-
-        run = described[path]
-        if run is None or run.end is None or _size_bytes(path) > _MOST_BYTES:
-            return ""
-        try:
-            report = LoadedRun(path, settings, run).view_with(plots=False)
-        except RecordingError:
-            return ""
-        if report.verdict_severity in {"good", "unknown"}:
-            return "good" if report.verdict_severity == "good" else "not judged"
-        return report.findings[0].kind.replace("_", " ") if report.findings else "failed"
-
-    return verdicts_of(settings.home_directory, described, _judge(settings.thresholds), verdict)
-
-
-def _judge(thresholds: str) -> str:
-    """Identify the rules and thresholds: another version may have another verdict."""
-    import teho.explain
-    from teho.config.settings import expanded
-    from teho.version import __version__
-
-    folder = Path(teho.explain.__file__).parent
-    files = [*folder.glob("*"), *folder.glob("rules/*/*.py")]
-    if thresholds:
-        files.append(expanded(thresholds))
-    newest = 0
-    for file in files:
-        with contextlib.suppress(OSError):
-            newest = max(newest, file.stat().st_mtime_ns)
-    return f"{__version__} {newest} {thresholds}"
-
-
-def _size_bytes(path: Path) -> int:
-    """Return the size of all samples of a recording."""
-    files = (file for folder in ("samples", "live", "probe") for file in path.glob(f"{folder}/*"))
-    with contextlib.suppress(OSError):
-        return sum(file.stat().st_size for file in files)
-    return _MOST_BYTES + 1
+    found = verdicts_of(
+        settings.home_directory,
+        described,
+        judge_of(settings.thresholds),
+        lambda path: judged(path, settings, described[path]),
+    )
+    return [one.words for one in found]
 
 
 def _ending(row: dict[str, Any], end: End | None) -> str:

@@ -48,6 +48,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     electricity: str = ""
     """A TOML file with the price and carbon intensity of the site's electricity; see
     [Energy](../energy.md). Variable: TEHO_ELECTRICITY."""
+    shared: str = ""
+    """A folder of your project for the runs that its members share; see
+    [Sharing](../portal.md#share-runs-with-your-group). Variable: TEHO_SHARED."""
 
     @property
     def home_directory(self) -> Path:

@@ -1,8 +1,7 @@
 """Finds runs by id, beginning of an id, name or directory, and lists them.
 
-The list is cached in SQLite in the user's cache folder, with the verdict of each finished run. All
-data in the cache can be computed from the recordings. If it is damaged, it is deleted and made
-again.
+The descriptions of finished runs and their verdicts are in the index (`store/index_file.py`), so
+that they are read only once.
 """
 
 from __future__ import annotations
@@ -10,23 +9,24 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from teho.config.settings import expanded, in_utf8
-from teho.errors import InputError, RecordingError, RunNotFoundError
+from teho.config.settings import in_utf8
+from teho.errors import RecordingError, RunNotFoundError
 from teho.model.job import Submission
+from teho.model.listed_run import Judged
 from teho.model.run import Node, Run, RunState
-from teho.store.layout import is_ours, replace_file, run_file, runs_directory
+from teho.store.index_file import Indexed, IndexFile, indexed
+from teho.store.layout import is_ours, is_run_id, replace_file, run_file, runs_directory
 from teho.store.read import read_run, run_state, unreadable
 
 __all__ = [
     "change_tags",
+    "content_stamp",
     "find_run",
     "list_runs",
     "newest_runs",
@@ -36,9 +36,7 @@ __all__ = [
     "verdicts_of",
 ]
 
-_LAYOUT = 1
 _CLOCKS_DIFFER = timedelta(minutes=2)
-_RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+")
 _JOB_ID = re.compile(r"\d{1,15}([_.]\d{1,9})?", re.ASCII)
 """`4711`, or an array's task: `4711_3` (Slurm) or `4711.3` (Grid Engine)."""
 _STAMP_LENGTH = len("20261120-101944")
@@ -132,7 +130,7 @@ def _directory_of_run(path: Path) -> Path:
 def _ids(runs: Path) -> list[str]:
     try:
         with os.scandir(runs) as entries:
-            return sorted(entry.name for entry in entries if _RUN_ID.fullmatch(entry.name))
+            return sorted(entry.name for entry in entries if is_run_id(entry.name))
     except FileNotFoundError:
         return []
     except PermissionError as error:
@@ -157,25 +155,26 @@ def newest_runs(home: Path) -> Iterator[tuple[Path, Run | None]]:
     """
     runs = runs_directory(home)
     ids = _ids(runs)
-    cache = _Cache.open(runs)
-    fresh: list[tuple[str, int, bytes]] = []
+    file = IndexFile.open()
+    index = file.home(runs)
+    fresh: list[Indexed] = []
     try:
         for run_id in reversed(ids):
             directory = runs / run_id
             stamp = _stamp(directory)
-            cached = cache.get(run_id)
+            known = index.get(run_id)
             run: Run | None = None
-            if cached is not None and cached[0] == stamp:
+            if known is not None and known[0] == stamp:
                 with contextlib.suppress(ValueError):
-                    run = msgspec.json.decode(cached[1], type=Run)
+                    run = msgspec.json.decode(known[1], type=Run)
             if run is None:
                 run = _description(directory)
                 if run is not None and run.end is not None:
-                    fresh.append((run_id, stamp, msgspec.json.encode(run)))
+                    fresh.append(indexed(directory, run, stamp))
             yield directory, run
     finally:
-        cache.update(fresh, gone=cache.ids() - set(ids))
-        cache.close()
+        index.update(fresh, gone=index.ids() - set(ids))
+        file.close()
 
 
 def runs_of_job(home: Path, submission: Submission) -> list[Path]:
@@ -228,127 +227,40 @@ def _stamp(directory: Path) -> int:
         return 0
 
 
-class _Cache:
-    """The descriptions and verdicts of finished runs, by id and time of their files."""
-
-    def __init__(self, connection: sqlite3.Connection, runs: str) -> None:
-        self._connection = connection
-        self._runs = runs
-
-    @classmethod
-    def open(cls, runs: Path) -> _Cache:
-        """Open the cache file; a new one if it is damaged, one in memory if that fails too."""
-        cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        with contextlib.suppress(OSError, sqlite3.Error, InputError):
-            path = expanded(cache_home) / "teho" / f"index-{_LAYOUT}.sqlite"
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for _ in range(2):
-                try:
-                    return cls._at(str(path), runs)
-                except sqlite3.DatabaseError:
-                    path.unlink(missing_ok=True)
-        return cls._at(":memory:", runs)
-
-    @classmethod
-    def _at(cls, path: str, runs: Path) -> _Cache:
-        connection = sqlite3.connect(path, timeout=1.0)
-        try:
-            connection.execute(
-                "create table if not exists run"
-                " (home text, id text, stamp integer, description blob, primary key (home, id))"
-            )
-            connection.execute(
-                "create table if not exists verdict"
-                " (home text, id text, stamp integer, judge text, words text,"
-                " primary key (home, id))"
-            )
-            connection.execute("select id from run limit 1").fetchall()
-            connection.execute("select judge from verdict limit 1").fetchall()
-        except sqlite3.Error:
-            connection.close()
-            raise
-        if path != ":memory:":
-            Path(path).chmod(0o600)
-        return cls(connection, str(runs))
-
-    def ids(self) -> set[str]:
-        """Return the cached ids of these runs."""
-        return {run_id for (run_id,) in self._rows("select id from run where home = ?")}
-
-    def get(self, run_id: str) -> tuple[int, bytes] | None:
-        """Return the stamp and description of a run; None if it is not cached."""
-        query = "select stamp, description from run where home = ? and id = ?"
-        return next(iter(self._rows(query, run_id)), None)
-
-    def _rows(self, query: str, *values: str) -> list[Any]:
-        """Return the answer to a query about these runs; empty if the cache fails."""
-        try:
-            return self._connection.execute(query, (self._runs, *values)).fetchall()
-        except sqlite3.Error:
-            return []
-
-    def update(self, fresh: list[tuple[str, int, bytes]], gone: set[str]) -> None:
-        """Save new descriptions, and delete the descriptions of deleted runs."""
-        with contextlib.suppress(sqlite3.Error), self._connection:
-            self._connection.executemany(
-                "insert or replace into run values (?, ?, ?, ?)",
-                [(self._runs, *row) for row in fresh],
-            )
-            for table in ("run", "verdict"):
-                self._connection.executemany(
-                    f"delete from {table} where home = ? and id = ?",  # noqa: S608 - our own names
-                    [(self._runs, run_id) for run_id in gone],
-                )
-
-    def verdicts(self, judge: str) -> dict[str, tuple[int, str]]:
-        """Return the stamp and verdict of each run that this judge has judged."""
-        query = "select id, stamp, words from verdict where home = ? and judge = ?"
-        return {run_id: (stamp, words) for run_id, stamp, words in self._rows(query, judge)}
-
-    def save_verdicts(self, judge: str, found: Mapping[str, tuple[int, str]]) -> None:
-        """Save the stamp and verdict of runs."""
-        with contextlib.suppress(sqlite3.Error), self._connection:
-            self._connection.executemany(
-                "insert or replace into verdict values (?, ?, ?, ?, ?)",
-                [
-                    (self._runs, run_id, stamp, judge, words)
-                    for run_id, (stamp, words) in found.items()
-                ],
-            )
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
-
 def verdicts_of(
-    home: Path, directories: Iterable[Path], judge: str, find: Callable[[Path], str]
-) -> list[str]:
+    home: Path, directories: Iterable[Path], judge: str, find: Callable[[Path], Judged]
+) -> list[Judged]:
     """Return the verdict of each run; a verdict is computed again only if the run has changed.
 
     Args:
         home: the directory of all recordings.
-        directories: the runs. A run that is not in `home` is not cached.
+        directories: the runs. The verdict of a run that is not in `home` is not stored.
         judge: identifies what judges: another judge may have another verdict.
         find: computes the verdict of a run.
     """
     runs = runs_directory(home)
-    cache = _Cache.open(runs)
-    known = cache.verdicts(judge)
-    fresh: dict[str, tuple[int, str]] = {}
-    found: list[str] = []
+    file = IndexFile.open()
+    index = file.home(runs)
+    known = index.verdicts(judge)
+    fresh: dict[str, tuple[int, Judged]] = {}
+    found: list[Judged] = []
     try:
         for directory in directories:
-            stamp = max(map(_modified_ns, (run_file(directory), *directory.glob("[!.]*"))))
-            cached = known.get(directory.name) if directory.parent == runs else None
-            words = cached[1] if cached and cached[0] == stamp else find(directory)
-            if directory.parent == runs and cached != (stamp, words):
-                fresh[directory.name] = stamp, words
-            found.append(words)
+            stamp = content_stamp(directory)
+            stored = known.get(directory.name) if directory.parent == runs else None
+            judged = stored[1] if stored and stored[0] == stamp else find(directory)
+            if directory.parent == runs and stored != (stamp, judged):
+                fresh[directory.name] = stamp, judged
+            found.append(judged)
     finally:
-        cache.save_verdicts(judge, fresh)
-        cache.close()
+        index.save_verdicts(judge, fresh)
+        file.close()
     return found
+
+
+def content_stamp(directory: Path) -> int:
+    """Return the newest time of modification of a recording's description and folders, in ns."""
+    return max(map(_modified_ns, (run_file(directory), *directory.glob("[!.]*"))))
 
 
 def _modified_ns(path: Path) -> int:
@@ -407,4 +319,9 @@ def change_tags(
         replace_file(path, msgspec.json.encode(content | ({"tags": tags} if tags else {})))
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror}", "a recording of your own") from error
+    file = IndexFile.open()
+    try:
+        file.home(directory.parent).renew(directory.name)
+    finally:
+        file.close()
     return tags

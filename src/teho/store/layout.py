@@ -27,10 +27,12 @@ from pathlib import Path
 
 __all__ = [
     "NODES",
+    "SHARED_PARTS",
     "TASKS",
     "TRACE_ENDINGS",
     "create_run_directory",
     "is_ours",
+    "is_run_id",
     "lease_folder",
     "live_file",
     "live_parts",
@@ -57,7 +59,11 @@ _LIVE, _SAMPLES, _PROBE, _RUN, _OUTPUT = "live", "samples", "probe", "run.json",
 _LEASES, _NOW, _PLANS, _TRACES = "leases", "now", "plans", "traces"
 TRACE_ENDINGS = (".json", ".xplane.pb")
 """Of traces by PyTorch, and by JAX and TensorFlow; `.gz` follows in a recording."""
+SHARED_PARTS = (_RUN, NODES, TASKS, _SAMPLES, _LIVE, _PROBE)
+"""Files and folders of a recording that other people may get: not the output, which can have
+secrets, and not the leases, which have tokens."""
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+", re.ASCII)
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without i, l, o, 0, 1, which look alike
 
 
@@ -71,6 +77,11 @@ def new_run_id(started_at: datetime, label: str) -> str:
     slug = safe_name(label)[:24].strip("-.") or "run"
     suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in os.urandom(4))
     return f"{started_at:%Y%m%d-%H%M%S}-{slug}-{suffix}"
+
+
+def is_run_id(name: str) -> bool:
+    """Return whether a name has the form of a run's id, which never contains a slash."""
+    return _RUN_ID.fullmatch(name) is not None
 
 
 def safe_name(text: str) -> str:

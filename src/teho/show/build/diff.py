@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from teho.model.document import Cell, Document, Fact, Item, Report, Table
 from teho.model.finding import Finding
@@ -12,7 +13,7 @@ from teho.show.build.layout import column, document, listing, table
 from teho.show.loaded import LoadedRun
 from teho.units import format_duration, format_pace, format_quantity
 
-__all__ = ["diff_document"]
+__all__ = ["diff_document", "several_document"]
 
 _EQUAL_PERCENT = 5.0
 """Differences below this count as equal, as in `teho compare`."""
@@ -59,6 +60,90 @@ def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
         troubles=tuple(problems),
         commands=tuple(f"`teho report {run.run.id}`" for run in (first, second)),
     )  # fmt: skip
+
+
+def several_document(runs: Sequence[LoadedRun]) -> Document:
+    """Return the document about three or more runs, in the order that is given."""
+    reports = [run.view_with(plots=False) for run in runs]
+    names = [run.run.name or run.run.id for run in runs]
+    if len(set(names)) < len(names):
+        names = [run.run.id for run in runs]
+    return document(
+        title=f"{len(runs)} runs",
+        verdict=_fastest(names, [run.run for run in runs]),
+        verdict_severity="remark",
+        tables=(_figures_of(names, reports), _differences_of(names, [run.run for run in runs])),
+        lists=(listing("findings", "Findings", _findings_of(names, reports)),),
+        notes=(
+            (
+                "Each of these runs is a single run, so a difference can be chance. To find out "
+                "whether it is chance, use `teho compare`."
+            ),
+        ),
+        troubles=tuple(problem for run in runs for problem in run.problems),
+    )
+
+
+def _fastest(names: Sequence[str], runs: Sequence[Run]) -> str:
+    count = len(runs)
+    if any(not _is_whole(run) for run in runs):
+        return f"{count} runs side by side. At least one of them did not end with exit code 0."
+    if len({run.command for run in runs}) > 1:
+        return f"{count} runs side by side. Their commands differ, so the work may differ too."
+    times_s = {name: run.end.elapsed_s for name, run in zip(names, runs, strict=True) if run.end}
+    fastest, slowest = min(times_s, key=times_s.__getitem__), max(times_s, key=times_s.__getitem__)
+    return (
+        f"{fastest} took the least time of {count} runs: {format_duration(times_s[fastest])}. "
+        f"{slowest} took {format_duration(times_s[slowest])}."
+    )
+
+
+def _figures_of(names: Sequence[str], reports: Sequence[Report]) -> Table:
+    """Return the facts of all reports, one column for each run."""
+    found = [{fact.key: fact for fact in one.facts if fact.key not in _NOT_FIGURES}
+             for one in reports]  # fmt: skip
+    keys = dict.fromkeys(key for facts in found for key in facts)
+    rows = [[facts.get(key) for facts in found] for key in keys]
+    return table(
+        "figures",
+        "Figures",
+        [row for row in rows if any(fact and fact.value is not None for fact in row)],
+        column("what", "Figure", lambda row: next(one.label or one.key for one in row if one)),
+        *(
+            column(f"run{place}", name, partial(_text_at, place))
+            for place, name in enumerate(names)
+        ),
+    )
+
+
+def _text_at(place: int, row: Sequence[Fact | None]) -> Cell:
+    return _text(row[place])
+
+
+def _differences_of(names: Sequence[str], runs: Sequence[Run]) -> Table:
+    """Return what was not the same in all runs, one column for each run."""
+    found = [_circumstances(run) for run in runs]
+    keys = dict.fromkeys(key for one in found for key in one)
+    return table(
+        "differences",
+        "What differed",
+        [key for key in keys if len({one.get(key) for one in found}) > 1],
+        column("what", "What", str),
+        *(
+            column(f"run{place}", name, one.get)
+            for place, (name, one) in enumerate(zip(names, found, strict=True))
+        ),
+    )
+
+
+def _findings_of(names: Sequence[str], reports: Sequence[Report]) -> Iterator[Item]:
+    """Yield each finding once, with the runs that have it."""
+    kinds: dict[str, tuple[Finding, list[str]]] = {}
+    for name, report in zip(names, reports, strict=True):
+        for finding in report.findings:
+            kinds.setdefault(finding.kind, (finding, []))[1].append(name)
+    for finding, having in kinds.values():
+        yield _item("all" if len(having) == len(names) else ", ".join(having), finding)
 
 
 def _is_whole(run: Run) -> bool:

@@ -12,7 +12,7 @@ from teho.model.missing import Missing, Reason
 from teho.show.build.layout import column, table
 from teho.show.cells import BUSY_MEANS
 
-__all__ = ["top_document"]
+__all__ = ["now_tables", "top_document"]
 
 
 def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] = ()) -> Report:
@@ -23,10 +23,7 @@ def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] 
         nodes: the newest values.
         notes: remarks on how the values came.
     """
-    gpus = [(node, gpu) for node in nodes for gpu in node.gpus]
-    tables = [_nodes(nodes)]
-    if gpus:
-        tables.insert(0, _gpus(gpus))
+    tables = now_tables(nodes)
     if report.state != "running" and all(node.is_silent for node in nodes):
         tables, notes = [], [f"The run has ended: `teho report {report.run_id}` has its figures."]
     return msgspec.structs.replace(
@@ -40,6 +37,12 @@ def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] 
         heat_map=None,
         rooflines=(),
     )
+
+
+def now_tables(nodes: Sequence[NodeNow]) -> list[Table]:
+    """Return the newest values of all GPUs and nodes as tables."""
+    gpus = [(node, gpu) for node in nodes for gpu in node.gpus]
+    return [*([_gpus(gpus)] if gpus else []), _nodes(nodes)]
 
 
 def _of(metric: str) -> Callable[[NodeNow], Cell]:

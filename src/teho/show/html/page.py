@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 
+import msgspec
+
 from teho.model.document import Document, Fact, Item, Listing, Report
 from teho.model.finding import Finding
 from teho.model.missing import Missing
@@ -27,10 +29,35 @@ from teho.show.html.plots import plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
 from teho.show.html.tables import html_tables
 
-__all__ = ["render_html"]
+__all__ = ["PageParts", "page_parts", "render_html", "shipped"]
 
 _LONG_VERDICT = 120
 """Letters of a verdict from which on it is written smaller."""
+
+
+class PageParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a page about a document, for a page with other parts around them."""
+
+    title: str
+    """Plain text; all other parts are HTML."""
+    header: str
+    sections: str
+    footer: str
+    data: str
+    """Points of the plots: JSON that can be written into a script element."""
+    has_plots: bool
+
+
+def page_parts(document: Document, pictures: Sequence[str] = ()) -> PageParts:
+    """Render the parts of a page; see `render_html`."""
+    return PageParts(
+        title=_title(document),
+        header=_header(document),
+        sections="".join(_sections(document, pictures)),
+        footer=_footer(document),
+        data=plot_data(document.plots, document.heat_map),
+        has_plots=bool(document.plots or document.heat_map),
+    )
 
 
 def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
@@ -43,12 +70,14 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
         document: what to render.
         pictures: drawings of the results, as SVG.
     """
-    has_plots = bool(document.plots or document.heat_map)
-    scripts = [_asset("templates/report.js")]
-    style = _asset("templates/report.css")
-    if has_plots:
-        scripts.insert(0, _asset("vendor/uPlot.iife.min.js"))
-        style = _asset("vendor/uPlot.min.css") + style
+    parts = page_parts(document, pictures)
+    scripts = [shipped("templates/report.js")]
+    style = shipped("templates/report.css")
+    licence = ""
+    if parts.has_plots:
+        scripts.insert(0, shipped("vendor/uPlot.iife.min.js"))
+        style = shipped("vendor/uPlot.min.css") + style
+        licence = f"<!-- uPlot, which draws the plots:{shipped('vendor/LICENSE.uPlot')} -->"
     # Pictures have style attributes, which only 'unsafe-inline' allows; they run no code.
     styles = "'unsafe-inline'" if pictures else _hash(style)
     policy = f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {styles}"
@@ -59,17 +88,17 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>{text(_title(document))} · Teho</title>
+<title>{text(parts.title)} · Teho</title>
 <style>{style}</style>
 </head>
 <body>
-{_header(document)}
+{parts.header}
 <main>
-{"".join(_sections(document, pictures))}
+{parts.sections}
 </main>
-<footer>{_footer(document)}</footer>
-<script type="application/json" id="data">{plot_data(document.plots, document.heat_map)}</script>
-{f"<!-- uPlot, which draws the plots:{_asset('vendor/LICENSE.uPlot')} -->" if has_plots else ""}
+<footer>{parts.footer}</footer>
+<script type="application/json" id="data">{parts.data}</script>
+{licence}
 {"".join(f"<script>{script}</script>" for script in scripts)}
 </body>
 </html>
@@ -109,7 +138,8 @@ def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
 
 
 @cache
-def _asset(path: str) -> str:
+def shipped(path: str) -> str:
+    """Return a style or a script of Teho, by its path in this package."""
     content = files("teho.show").joinpath(path).read_text(encoding="utf-8")
     # The first line of uPlot is a link to its site; the page has the licence instead.
     return re.sub(r"\A/\*! https?://[^\n]*\*/\n", "", content)

@@ -1,0 +1,421 @@
+"""The portal with many runs, a large run, and many running runs.
+
+The runs are generated: descriptions without samples, with commands, names, clusters and GPUs drawn
+at random, always the same. `teho portal` listens on a Unix socket. A request is measured from the
+connection to the last byte. *Usable* is the time in Chromium until the page and its scripts are
+loaded; *drawn* is the time until the last plot is drawn. The peer has the same number of runs, with
+the command as a parameter and the time as a metric.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import msgspec
+from big_report import _generated
+from common import CACHE, Figures, Row, environment, say, stub_environment
+from recorder import cpu_s, memory_bytes
+
+from teho.model.allocation import Allocation
+from teho.model.device import Device
+from teho.model.run import FORMAT_VERSION, End, Node, Run
+
+_HERE = Path(__file__).parent
+_ROUNDS = 15
+_NEW = 100
+_MB = 1e6
+_PROGRAMS = tuple(
+    f"python {name}.py --config configs/{name}-{size}.yaml"
+    for name in ("train", "pretrain", "finetune", "evaluate", "prepare")
+    for size in ("small", "base", "large", "7b", "13b", "70b")
+)
+_MODELS = ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "AMD Instinct MI250X")
+_CLUSTERS = (("lumi", "standard-g"), ("roihu", "gpumedium"), ("narval", ""), ("", ""))
+_PEERS = {1_000: ("mlflow", "tensorboard"), 10_000: ("tensorboard",)}
+"""Number of runs -> the tools that are measured; MLflow writes 10,000 runs in ten minutes."""
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_REQUESTS = {
+    "home": ("home page, from the server", "/", None),
+    "list": ("list, first page, from the server", "/runs", 100.0),
+    "last": ("list, last page", "/runs?page={last}", None),
+    "search": ("search in commands", "/runs?text=finetune+70b+seed=99", 150.0),
+    "filter": ("filter by cluster and end", "/runs?cluster=lumi&outcome=failed", 150.0),
+    "sort": ("sort by time", "/runs?sort=time", 150.0),
+    "hours": ("sort by name", "/runs?sort=name&order=asc", 150.0),
+    "programs": ("one line for each program", "/runs?by=program", None),
+    "usage": ("sums by month", "/usage", None),
+}
+"""Name -> what is measured, the address, and the budget in ms for 100,000 runs."""
+
+
+def write_runs(home: Path, first: int, count: int) -> None:
+    """Write descriptions of runs; the same number always gives the same run."""
+    for number in range(first, first + count):
+        chance = random.Random(number)
+        began = datetime(2024, 1, 1, tzinfo=timezone.utc) + timedelta(minutes=14 * number)
+        program = chance.choice(_PROGRAMS).split()
+        cluster, partition = chance.choice(_CLUSTERS)
+        gpus = chance.choice((0, 1, 1, 1, 4, 8))
+        elapsed_s = chance.lognormvariate(7, 1.5)
+        run_id = f"{began:%Y%m%d-%H%M%S}-{program[1][:-3]}-{number:06d}"
+        run = Run(
+            format=FORMAT_VERSION,
+            id=run_id,
+            name=chance.choice(("", "", "baseline", "ablation")),
+            tags={"seed": str(number % 100)} if number % 3 else {},
+            command=(*program, f"seed={number % 100}") if number % 2 else tuple(program),
+            started_at=began,
+            host="login1",
+            end=End(
+                at=began + timedelta(seconds=elapsed_s),
+                elapsed_s=elapsed_s,
+                exit_code=chance.choice((0, 0, 0, 0, 1)),
+            ),
+        )
+        model = chance.choice(_MODELS)
+        node = Node(
+            name="g1",
+            started_at=began,
+            period_s=1.0,
+            sealed=True,
+            cores=tuple(range(16)),
+            allocation=Allocation(
+                scheduler="slurm", job_id=str(10_000 + number), cluster=cluster, partition=partition
+            )
+            if cluster
+            else Allocation(),
+            devices=tuple(
+                Device(id=f"GPU-{number}-{i}", index=i, name=model, vendor="nvidia")
+                for i in range(gpus)
+            ),
+        )
+        directory = home / "runs" / run_id
+        (directory / "nodes").mkdir(parents=True)
+        (directory / "run.json").write_bytes(msgspec.json.encode(run))
+        (directory / "nodes" / "g1.json").write_bytes(msgspec.json.encode(node))
+
+
+class Portal:
+    """A portal that runs."""
+
+    def __init__(self, env: Mapping[str, str], folder: Path) -> None:
+        self._path = str(folder / "portal.sock")
+        self._log = folder / "portal.log"
+        began_s = time.monotonic()
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "teho", "portal", "--socket", self._path],
+                env=dict(env), stdout=log, stderr=log,
+            )  # fmt: skip
+        while not self._answers():
+            if self._process.poll() is not None:
+                raise RuntimeError(self._log.read_text())
+            time.sleep(0.02)
+        self.start_s = time.monotonic() - began_s
+        self.pid = self._process.pid
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.ask("/style.css"))
+        except OSError:
+            return False
+
+    def connect(self) -> http.client.HTTPConnection:
+        """Return a connection to its socket."""
+        connection = http.client.HTTPConnection("localhost", timeout=120)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(120)
+        connection.sock.connect(self._path)
+        return connection
+
+    def ask(self, address: str) -> bytes:
+        """Return a page."""
+        connection = self.connect()
+        connection.request("GET", address)
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        if answer.status != 200:
+            raise RuntimeError(f"{address}: {answer.status} {data[:300]!r}")
+        return data
+
+    def times_ms(self, address: str, rounds: int) -> Figures:
+        """Measure a page; the first request, which fills caches, is left out."""
+        times = []
+        for _ in range(rounds + 1):
+            began_s = time.perf_counter()
+            self.ask(address)
+            times.append((time.perf_counter() - began_s) * 1000)
+        return Figures.of(*times[1:])
+
+    def end(self) -> None:
+        """End it as Ctrl-C does."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(30)
+
+
+@contextlib.contextmanager
+def portal(env: Mapping[str, str], folder: Path) -> Iterator[Portal]:
+    running = Portal(env, folder)
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+def measure(*, quick: bool) -> list[Row]:
+    rows = [] if quick else _peers()
+    for count in (200,) if quick else (1_000, 10_000, 100_000):
+        rows += _many(count, 3 if quick else _ROUNDS)
+    rows += _large_run(2 if quick else 64, 0.02 if quick else 3.0, 1 if quick else 5)
+    rows += _live(3 if quick else 50, 5.0 if quick else 60.0)
+    return rows
+
+
+def _peers() -> list[Row]:
+    """Measure the lists of other tools, if `PEERS_PYTHON` names a Python that has them.
+
+    They need hundreds of packages, so they are not in the environment of the benchmarks.
+    """
+    python = os.environ.get("PEERS_PYTHON", "")
+    rows = []
+    for count, tools in _PEERS.items() if python else ():
+        with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+            env = environment(Path(name))
+            write_runs(Path(env["TEHO_HOME"]), 0, count)
+            began_s = time.perf_counter()
+            with portal(env, Path(name)) as running:
+                running.ask("/runs")
+                first_s = time.perf_counter() - began_s
+                ours = running.times_ms("/runs", _ROUNDS)
+        for tool in tools:
+            say(f"{tool}, {count:,} runs")
+            with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+                argv = [python, str(_HERE / "peer_portal.py"), tool, str(count), f"{name}/data"]
+                done = subprocess.run(argv, stdout=subprocess.PIPE, check=True)
+            theirs = msgspec.json.decode(done.stdout.splitlines()[-1])
+            peer = {"mlflow": "MLflow", "tensorboard": "TensorBoard"}[tool]
+            rows += [
+                Row(what=f"{count:,} runs: from the start of the server to the first list",
+                    unit="s", ours=Figures.of(first_s), peer=peer,
+                    theirs=Figures.of(theirs["first_s"])),
+                Row(what=f"{count:,} runs: list, first page, from the server", unit="ms",
+                    ours=ours, peer=peer, theirs=Figures.of(*theirs["times_ms"])),
+            ]  # fmt: skip
+    return rows
+
+
+def _many(count: int, rounds: int) -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+        folder = Path(name)
+        env = environment(folder)
+        home = Path(env["TEHO_HOME"])
+        say(f"{count:,} runs: writing")
+        kept = CACHE / f"portal-{count}"
+        if not kept.exists():
+            CACHE.mkdir(mode=0o700, exist_ok=True)
+            shutil.rmtree(kept.with_suffix(".part"), ignore_errors=True)
+            write_runs(kept.with_suffix(".part"), 0, count)
+            kept.with_suffix(".part").rename(kept)
+        home.symlink_to(kept)
+        named = f"{count:,} runs"
+        is_full = count == 100_000
+        say("the index from nothing")
+        began_s = time.perf_counter()
+        _index(env)
+        first_s = time.perf_counter() - began_s
+        rows = [
+            Row(what=f"{named}: index from nothing", unit="s", ours=Figures.of(first_s),
+                budget=60 if is_full else None),
+        ]  # fmt: skip
+        began_s = time.perf_counter()
+        _index(env)
+        unchanged_s = time.perf_counter() - began_s
+        write_runs(kept, count, _NEW)
+        began_s = time.perf_counter()
+        _index(env)
+        new_s = time.perf_counter() - began_s
+        for path in sorted((kept / "runs").iterdir())[-_NEW:]:
+            shutil.rmtree(path)
+        rows += [
+            Row(what=f"{named}: {_NEW} new runs, with the start of the process", unit="s",
+                ours=Figures.of(new_s), budget=1 if is_full else None),
+            Row(what=f"{named}: no new run, with the start of the process", unit="s",
+                ours=Figures.of(unchanged_s)),
+        ]  # fmt: skip
+        say("the pages")
+        with portal(env, folder) as running:
+            for what, address, budget in _REQUESTS.values():
+                times = running.times_ms(address.format(last=count // 50), rounds)
+                rows.append(
+                    Row(what=f"{named}: {what}", unit="ms", ours=times,
+                        budget=budget if is_full else None)
+                )  # fmt: skip
+            size = sum(len(running.ask(one)) for one in ("/", "/style.css", "/portal.js"))
+            rows += [
+                Row(what=f"{named}: home page in all, uncompressed", unit="kB",
+                    ours=Figures.of(size / 1000), budget=150 if is_full else None),
+                Row(what=f"{named}: memory of the portal (PSS)", unit="MB",
+                    ours=Figures.of(memory_bytes(running.pid)["Pss"] / _MB),
+                    budget=200 if is_full else None),
+            ]  # fmt: skip
+        rows += _in_browser(
+            env, folder, rounds, {f"{named}: home page": "", f"{named}: list": "runs"},
+            300 if is_full else None,
+        )  # fmt: skip
+    return rows
+
+
+def _index(env: Mapping[str, str]) -> None:
+    """Bring the index up to date, in a process of its own, as `teho portal` does at its start."""
+    code = (
+        "from teho.config.settings import load_settings\n"
+        "from teho.show.portal.recordings import Recordings\n"
+        "Recordings(load_settings()).refresh()"
+    )
+    subprocess.run([sys.executable, "-c", code], env=dict(env), check=True)
+
+
+def _in_browser(
+    env: Mapping[str, str],
+    folder: Path,
+    rounds: int,
+    pages: Mapping[str, str],
+    budget: float | None,
+    *,
+    drawn: bool = False,
+) -> list[Row]:
+    """Measure in Chromium until a page is usable, or until its plots are drawn."""
+    browser_path = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return []
+    if browser_path is None:
+        return []
+    log = folder / "browser.log"
+    with log.open("w") as output:
+        process = subprocess.Popen([sys.executable, "-m", "teho", "portal", "--port", "0"],
+                                   env=dict(env), stdout=output, stderr=output)  # fmt: skip
+    rows = []
+    try:
+        while "token=" not in log.read_text():
+            time.sleep(0.05)
+        link = next(word for word in log.read_text().split() if "token=" in word)
+        base = link.partition("?")[0]
+        with sync_playwright() as running:
+            browser = running.chromium.launch(
+                executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"]
+            )
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            page.goto(link)
+            for what, address in pages.items():
+                times = []
+                for _ in range(rounds + 1):
+                    began_s = time.perf_counter()
+                    page.goto(base + address, wait_until="domcontentloaded")
+                    if drawn:
+                        page.wait_for_selector("html.drawn", state="attached", timeout=120_000)
+                        times.append((time.perf_counter() - began_s) * 1000)
+                    else:
+                        entry = "performance.getEntriesByType('navigation')[0]"
+                        times.append(page.evaluate(f"{entry}.domContentLoadedEventEnd"))
+                ready = "drawn" if drawn else "usable"
+                rows.append(Row(what=f"{what}, {ready} in Chromium", unit="ms",
+                                ours=Figures.of(*times[1:]), budget=budget))  # fmt: skip
+            browser.close()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+    return rows
+
+
+def _large_run(nodes: int, days: float, rounds: int) -> list[Row]:
+    say(f"a run of {nodes} nodes")
+    with stub_environment() as env, tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+        env["TEHO_HOME"] = str(_generated(nodes, days, env))
+        run = next(path.name for path in Path(env["TEHO_HOME"], "runs").iterdir())
+        folder = Path(name)
+        named = f"run of {nodes} nodes with 8 GPUs, {days:g} days"
+        with portal(env, folder) as running:
+            began_s = time.perf_counter()
+            size = len(running.ask(f"/run?id={run}"))
+            first_s = time.perf_counter() - began_s
+            again = running.times_ms(f"/run?id={run}", rounds)
+        rows = [
+            Row(what=f"{named}: first time, from the server", unit="s", ours=Figures.of(first_s)),
+            Row(what=f"{named}: again, from the server", unit="ms", ours=again),
+            Row(what=f"{named}: size of the page", unit="MB", ours=Figures.of(size / _MB)),
+        ]
+        rows += _in_browser(
+            env, folder, rounds, {f"{named}": f"run?id={run}"}, 2000, drawn=True
+        )  # fmt: skip
+    return rows
+
+
+def _live(count: int, seconds: float) -> list[Row]:
+    say(f"{count} running runs")
+    with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+        folder = Path(name)
+        env = environment(folder)
+        home = Path(env["TEHO_HOME"])
+        players = [
+            subprocess.Popen(
+                [sys.executable, str(_HERE / "live_recorders.py"),
+                 str(home / "runs" / f"20261126-0800{number:02d}-live-{number:04d}"), "1", "8",
+                 str(seconds + 120)],
+                env=dict(env), stdout=subprocess.PIPE, text=True,
+            )
+            for number in range(count)
+        ]  # fmt: skip
+        try:
+            for player in players:
+                assert player.stdout
+                player.stdout.readline()
+            with portal(env, folder) as running:
+                connection = running.connect()
+                shown = ",".join(path.name for path in (home / "runs").iterdir())
+                connection.request("GET", f"/events?shown={shown}")
+                stream = connection.getresponse()
+                time.sleep(15)  # until all recorders are connected, and all runs are judged once
+                used_s, began_s = cpu_s(running.pid), time.monotonic()
+                end_s, ages = began_s + seconds, []
+                while time.monotonic() < end_s:
+                    line = stream.readline()
+                    if line.startswith(b"data: ") and b"age" in line:
+                        shown = msgspec.json.decode(line[6:], type=dict[str, dict[str, str]])
+                        ages += [_age_s(facts["age"]) for facts in shown.values() if "age" in facts]
+                percent = 100 * (cpu_s(running.pid) - used_s) / (time.monotonic() - began_s)
+                connection.close()
+        finally:
+            for player in players:
+                player.terminate()
+                player.wait()
+    rows = [
+        Row(what=f"{count} running runs on the home page: CPU time, share of one core", unit="%",
+            ours=Figures.of(percent), budget=5),
+    ]  # fmt: skip
+    if ages:
+        rows.append(
+            Row(what=f"{count} running runs: age of a value when it is sent, 95 % are younger",
+                unit="s", ours=Figures.of(sorted(ages)[int(0.95 * len(ages))]), budget=3)
+        )  # fmt: skip
+    return rows
+
+
+def _age_s(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"ms": 0.001, "s": 1.0}[unit]

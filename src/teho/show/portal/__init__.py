@@ -1,0 +1,1 @@
+"""All runs of a user and of the user's group in a browser: `teho portal`."""

@@ -1,0 +1,88 @@
+"""Computes pages about recordings in a process of its own, with a limit on memory and time.
+
+A recording can come from somebody else. A file that needs too much memory, or that never ends, then
+ends only this process, which `teho portal-page` is.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from teho.config.settings import load_settings
+from teho.errors import TehoError
+from teho.model.document import Document
+from teho.show.html.page import page_parts
+from teho.show.loaded import LoadedRun
+
+__all__ = ["computed", "limit_resources"]
+
+_MEMORY_BYTES = 3 << 30
+"""Address space: Arrow reserves more of it than it uses."""
+_CPU_S = 120
+_ERROR = b"!"
+
+
+def limit_resources() -> None:
+    """Limit the memory and the CPU time of this process, and let others go first."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    os.nice(5)
+
+
+def computed(kind: str, directories: Sequence[str]) -> bytes:
+    """Return what was asked for, as JSON; `!` and a sentence if it cannot be computed.
+
+    Args:
+        kind: `report`, `diff`, `json` or `judge`.
+        directories: the recordings.
+    """
+    try:
+        return _computed(kind, directories)
+    except TehoError as error:
+        return _ERROR + error.found.encode(errors="backslashreplace")
+    except MemoryError:
+        return _ERROR + b"the samples of this run need too much memory"
+
+
+def _computed(kind: str, directories: Sequence[str]) -> bytes:
+    settings = load_settings()
+    if kind == "judge":
+        return _judge(directories)
+    runs = [LoadedRun(Path(directory), settings) for directory in directories]
+    document: Document
+    if kind == "diff":
+        from teho.show.build.diff import diff_document, several_document
+
+        document = diff_document(*runs) if len(runs) == 2 else several_document(runs)
+    else:
+        document = runs[0].view
+    if kind == "json":
+        from teho.show.json.report import render_json
+
+        return render_json(document).encode()
+    return msgspec.json.encode(page_parts(document))
+
+
+def _judge(directories: Sequence[str]) -> bytes:
+    """Return the verdict of each recording, in their order."""
+    from teho.model.run import RunState
+    from teho.show.judged import judged, judged_by
+
+    settings = load_settings()
+    found = []
+    for directory in directories:
+        try:
+            loaded = LoadedRun(Path(directory), settings)
+            if loaded.state is RunState.RUNNING:
+                one = judged_by(loaded.view_with(plots=False))
+            else:
+                one = judged(Path(directory), settings, loaded.run)
+        except TehoError:
+            one = judged(Path(directory), settings, None)
+        found.append(one)
+    return msgspec.json.encode(found)

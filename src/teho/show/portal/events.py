@@ -1,0 +1,114 @@
+"""Streams of events: live values for the pages of a run and of all running runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+
+from teho.errors import TehoError
+from teho.model.listed_run import ListedRun
+from teho.show.portal.live import Live, Watched
+
+__all__ = ["Streams"]
+
+_MOST = 40
+"""Streams at the same time."""
+_LONGEST_S = 3600.0
+"""A browser connects again after this time."""
+_TICK_S = 0.5
+_HOME_TICK_S = 2.0
+_BEGIN = b"retry: 2000\n\n"
+"""A browser connects again 2 s after an interruption."""
+
+
+class Streams:
+    """All open streams.
+
+    Args:
+        live: receives the samples.
+        running: returns the runs that go on.
+    """
+
+    def __init__(self, live: Live, running: Callable[[], Sequence[ListedRun]]) -> None:
+        self._live = live
+        self._running = running
+        self._count = 0
+        self._ending = asyncio.Event()
+
+    @property
+    def are_full(self) -> bool:
+        """Whether no more stream is allowed."""
+        return self._count >= _MOST
+
+    def end(self) -> None:
+        """End all streams soon, so that the server can end."""
+        self._ending.set()
+
+    async def counted(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the parts of a stream; it counts as open until its end."""
+        self._count += 1
+        try:
+            async for part in stream:
+                yield part
+        finally:
+            self._count -= 1
+
+    async def of_run(self, watched: Watched, after: int) -> AsyncIterator[bytes]:
+        """Yield the samples after the one with a number, then each new sample."""
+        end_s = time.monotonic() + _LONGEST_S
+        shown: object = None
+        yield _BEGIN
+        while time.monotonic() < end_s and not self._ending.is_set():
+            newest = watched.newest
+            if newest is not shown:
+                shown = newest
+                yield _event("now", msgspec.json.encode(newest))
+            for event in watched.after(after):
+                after = event.number
+                yield _event("sample", event.data, event.number)
+            if newest.ended:
+                yield _event("ended", b"{}")
+                return
+            await self._pause(_TICK_S)
+
+    async def of_home(self, shown: set[str]) -> AsyncIterator[bytes]:
+        """Yield the figures of all runs that go on; `changed` if the page shows other runs.
+
+        Args:
+            shown: the ids of the running runs that the page shows.
+        """
+        end_s = time.monotonic() + _LONGEST_S
+        yield _BEGIN
+        while time.monotonic() < end_s and not self._ending.is_set():
+            running = await run_in_threadpool(self._running)
+            if {run.id for run in running} != shown:
+                yield _event("changed", b"{}")
+                return
+            facts = await run_in_threadpool(self._facts, running)
+            yield _event("runs", msgspec.json.encode(facts))
+            await self._pause(_HOME_TICK_S)
+
+    def _facts(self, running: Sequence[ListedRun]) -> dict[str, dict[str, str]]:
+        found = {}
+        for run in running:
+            with contextlib.suppress(TehoError):
+                watched = self._live.watch(Path(run.directory))
+                if watched is not None:
+                    found[run.id] = watched.newest.facts
+        return found
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not after the end of the server was asked for."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), seconds)
+
+
+def _event(name: str, data: bytes, number: int | None = None) -> bytes:
+    cursor = b"" if number is None else b"id: %d\n" % number
+    return cursor + b"event: %s\ndata: %s\n\n" % (name.encode(), data)

@@ -1,0 +1,118 @@
+"""The pages of the portal as files, for a web server that needs no programs.
+
+The pages have no filter. Each report is one file that loads no other file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from teho.config.settings import Settings
+from teho.errors import InputError, RecordingError
+from teho.model.listed_run import ListedRun
+from teho.show.html.page import render_html
+from teho.show.loaded import LoadedRun
+from teho.show.portal.recordings import Recordings
+from teho.show.portal.render import asset, render
+from teho.show.portal.rows import COLUMNS, known_columns, row_of
+from teho.store.layout import open_private
+from teho.store.search import RunFilter
+
+__all__ = ["export"]
+
+_PAGE_ROWS = 200
+_MOST_RUNS = 10_000
+_MARK = ".teho-export"
+"""File that says that a folder was made by an export, and may be overwritten."""
+
+
+def export(settings: Settings, folder: Path) -> int:
+    """Write the list and the report of every own run that has ended; return the number of pages.
+
+    Runs that other people share are left out: they did not agree to publish them.
+
+    Args:
+        settings: the user's settings.
+        folder: where to write. It must be empty, or made by an earlier export.
+
+    Raises:
+        InputError: the folder has other files, or cannot be written.
+    """
+    recordings = Recordings(settings)
+    recordings.refresh()
+    with recordings.search() as search:
+        runs = [
+            run
+            for outcome in ("ok", "failed", "interrupted")
+            for run in search.find(RunFilter(outcome=outcome), limit=_MOST_RUNS)
+        ]
+    recordings.close()
+    runs.sort(key=lambda run: run.began_s, reverse=True)
+    try:
+        _prepare(folder)
+        written = dict(_reports(settings, folder, runs))
+        count = len(written)
+        shown = [run for run in runs if run.id in written]
+        for number, first in enumerate(range(0, max(1, len(shown)), _PAGE_ROWS)):
+            part = shown[first : first + _PAGE_ROWS]
+            has_more = first + _PAGE_ROWS < len(shown)
+            _write(folder / _page_name(number), _list(part, written, number, more=has_more))
+            count += 1
+        _write(folder / "style.css", (asset("style.css") or b"").decode())
+    except OSError as error:
+        raise InputError(
+            f"{error.filename or folder}: {error.strerror}", "a folder that you can write"
+        ) from error
+    return count
+
+
+def _prepare(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / _MARK
+    if any(folder.iterdir()) and not mark.exists():
+        raise InputError(
+            f"{folder} has files that Teho did not write",
+            "an empty folder, or a folder of an earlier export",
+            "give the name of a new folder",
+        )
+    mark.touch()
+
+
+def _reports(settings: Settings, folder: Path, runs: list[ListedRun]) -> Iterator[tuple[str, str]]:
+    """Write each report; yield the run and the name of the file."""
+    for run in runs:
+        try:
+            page = render_html(LoadedRun(Path(run.directory), settings).view)
+        except RecordingError:
+            continue
+        name = f"{run.id}.html"
+        _write(folder / name, page)
+        yield run.id, name
+
+
+def _list(runs: list[ListedRun], files: dict[str, str], number: int, *, more: bool) -> str:
+    rows = [row_of(run) for run in runs]
+    return render(
+        "export.html",
+        {"has_search": False, "pages": []},
+        title="Runs",
+        here="runs",
+        rows=[(row, files[row.run.id]) for row in rows],
+        columns=[(place, COLUMNS[place][1]) for place in known_columns(rows)],
+        before=_page_name(number - 1) if number else "",
+        after=_page_name(number + 1) if more else "",
+    )
+
+
+def _page_name(number: int) -> str:
+    return f"runs-{number + 1}.html" if number else "index.html"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that a web server can read."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(open_private(path, exclusive=True), "wb") as file:
+        file.write(text.encode(errors="backslashreplace"))
+    path.chmod(0o644)

@@ -1,0 +1,263 @@
+"""The pages of the portal as HTML: what each shows, and the template that it fills."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from teho.model.listed_run import ListedRun, Totals
+from teho.show.html.markup import advice
+from teho.show.html.page import PageParts
+from teho.show.portal.filters import filter_fields, heading, paging
+from teho.show.portal.query import PAGE_ROWS, ListQuery
+from teho.show.portal.render import render
+from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of
+from teho.show.portal.words import finding_text, quantity_text
+from teho.store.search import CHOICES
+from teho.units import counted, format_quantity
+
+__all__ = [
+    "USAGE_BY",
+    "document_page",
+    "error_page",
+    "home_page",
+    "list_page",
+    "month_begin_s",
+    "programs_page",
+    "run_page",
+    "usage_page",
+]
+
+USAGE_BY = {
+    "month": "Month",
+    "command": "Program",
+    "name": "Name",
+    "user": "Person",
+    "cluster": "Cluster",
+    "gpu": "GPU model",
+    "kind": "Finding",
+}
+_NO_KEY = {"gpu": "no GPU", "cluster": "not on a cluster", "kind": "no finding, or no report"}
+
+
+def home_page(
+    base: Mapping[str, Any],
+    running: Sequence[Row],
+    newest: Sequence[Row],
+    month: Totals | None,
+    findings: Sequence[Totals],
+    next_steps: Sequence[str],
+) -> str:
+    """Return the page that a user sees first.
+
+    Args:
+        base: what all pages have; see `render`.
+        running: the runs that go on.
+        newest: the newest runs that have ended.
+        month: sums over the runs of this month; None: there are none.
+        findings: the runs of this month by finding, the most unused GPU hours first.
+        next_steps: sentences with commands.
+    """
+    return render(
+        "home.html",
+        base,
+        title="Home",
+        here="home",
+        running=running,
+        newest=newest,
+        month=month,
+        month_facts=_totals_facts(month) if month else (),
+        findings=[(one, finding_text(one.key)) for one in findings],
+        next_steps=[advice(step) for step in next_steps],
+    )
+
+
+def list_page(
+    base: Mapping[str, Any],
+    query: ListQuery,
+    rows: Sequence[Row],
+    count: int,
+    choices: Mapping[str, Sequence[tuple[str, int]]],
+) -> str:
+    """Return the list of runs.
+
+    Args:
+        base: what all pages have.
+        query: what the address asks for.
+        rows: the runs of this page.
+        count: number of runs that the filter lets through.
+        choices: column -> its values with their number of runs.
+    """
+    return render(
+        "runs.html",
+        base,
+        title="Runs",
+        here="group" if query.of else "runs",
+        query=query,
+        rows=rows,
+        columns=[
+            (place, heading(query, *COLUMNS[place])) for place in known_columns(rows, query.sort)
+        ],
+        **paging(query, count),
+        **filter_fields(query, choices),
+    )
+
+
+def programs_page(
+    base: Mapping[str, Any],
+    query: ListQuery,
+    groups: Sequence[tuple[Totals, Sequence[ListedRun]]],
+    choices: Mapping[str, Sequence[tuple[str, int]]],
+) -> str:
+    """Return the list with one line for each program.
+
+    Args:
+        base: what all pages have.
+        query: what the address asks for.
+        groups: the sums of each program, and its newest runs, oldest first.
+        choices: column -> its values with their number of runs.
+    """
+    programs = [program_of(query, total, runs) for total, runs in groups if runs]
+    has_more = len(groups) == PAGE_ROWS
+    return render(
+        "programs.html",
+        base,
+        title="Programs",
+        here="group" if query.of else "runs",
+        query=query,
+        programs=programs,
+        before=query.address(page=query.page - 1) if query.page > 1 else "",
+        after=query.address(page=query.page + 1) if has_more else "",
+        **filter_fields(query, choices),
+    )
+
+
+def run_page(
+    base: Mapping[str, Any],
+    run: ListedRun,
+    parts: PageParts,
+    files: Sequence[tuple[str, str]],
+    before: ListedRun | None,
+) -> str:
+    """Return the page of a run: its report, and while it goes on, its newest values.
+
+    Args:
+        base: what all pages have.
+        run: the run.
+        parts: its report.
+        files: name and address of each file to download.
+        before: the run of the same command before this one.
+    """
+    compared = ""
+    if before is not None and not base.get("by"):
+        compared = f"compare?{urlencode([('run', before.id), ('run', run.id)])}"
+    return render(
+        "run.html",
+        base,
+        title=parts.title,
+        here="runs",
+        run=run,
+        parts=parts,
+        files=files,
+        compared=compared,
+        history=ListQuery(command=run.command).address(),
+        is_live=run.outcome == "running",
+    )
+
+
+def document_page(base: Mapping[str, Any], here: str, parts: PageParts, more: str = "") -> str:
+    """Return a page with a document: a comparison, the catalogue, a cluster.
+
+    Args:
+        base: what all pages have.
+        here: the entry of the navigation.
+        parts: the document.
+        more: HTML in front of the sections.
+    """
+    return render("document.html", base, title=parts.title, here=here, parts=parts, more=more)
+
+
+def usage_page(
+    base: Mapping[str, Any], by: str, of: str, since: str, totals: Sequence[Totals]
+) -> str:
+    """Return the sums of the runs by person, program, month, and so on.
+
+    Args:
+        base: what all pages have.
+        by: a key of `USAGE_BY`.
+        of: `group`: of the shared runs.
+        since: as the user typed it.
+        totals: the sums.
+    """
+    rows = [(_usage_label(by, one.key), _usage_address(by, of, one), one) for one in totals]
+    return render(
+        "usage.html",
+        base,
+        title="Usage",
+        here="usage",
+        by=by,
+        of=of,
+        since=since,
+        ways=USAGE_BY,
+        heading=USAGE_BY[by],
+        rows=rows,
+    )
+
+
+def error_page(base: Mapping[str, Any], sentence: str, next_step: str = "") -> str:
+    """Return a page that says what is wrong with a request."""
+    return render(
+        "error.html", base, title="Not shown", here="", sentence=sentence, next_step=next_step
+    )
+
+
+def _totals_facts(total: Totals) -> list[tuple[str, str, str]]:
+    """Return label, figure and remark of each sum; one that is not known says so."""
+    measured = total.measured_gpu_hours
+    idle = total.unused_percent
+    partly = f"of {counted(total.judged, 'run')} with a report"
+    return [
+        ("Runs", f"{total.runs:,}", ""),
+        ("GPU hours", quantity_text(total.gpu_hours, "h"), ""),
+        (
+            "GPUs without a kernel",
+            "not known" if idle is None else format_quantity(idle, "%"),
+            f"of {format_quantity(measured, 'h')} measured GPU hours" if measured else "",
+        ),
+        *(
+            (label, "not known", "")
+            if value is None
+            else (label, format_quantity(value, unit), partly)
+            for label, value, unit in (
+                ("GPU energy", total.energy_j, "J"),
+                ("Cost", total.cost, total.cost_unit),
+            )
+        ),
+    ]
+
+
+def _usage_label(by: str, key: str) -> str:
+    if not key:
+        return {
+            "gpu": "no GPU",
+            "cluster": "not on a cluster",
+            "kind": "no finding or no report",
+        }.get(by, "no name")
+    return finding_text(key) if by == "kind" else key
+
+
+def _usage_address(by: str, of: str, total: Totals) -> str:
+    if by in CHOICES and total.key:
+        return ListQuery(of=of).address(**{by: total.key})
+    if by == "command":
+        return ListQuery(of=of, command=total.key).address()
+    return ""
+
+
+def month_begin_s() -> float:
+    """Return the start of this month in seconds since 1970, in local time."""
+    now = datetime.fromtimestamp(time.time()).astimezone()
+    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()

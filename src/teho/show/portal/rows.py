@@ -1,0 +1,167 @@
+"""A run, or all runs of a program, as text for a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from teho.model.listed_run import Judged, ListedRun, Totals
+from teho.show.portal.query import ListQuery
+from teho.show.portal.spark import spark_line
+from teho.show.portal.words import (
+    OUTCOMES,
+    finding_text,
+    gpu_text,
+    moment_text,
+    quantity_text,
+    seconds_text,
+)
+
+__all__ = [
+    "COLUMNS",
+    "Program",
+    "Row",
+    "known_columns",
+    "program_of",
+    "row_of",
+    "short_command",
+]
+
+_STAMP_LENGTH = len("20261120-101944-")
+"""The start of an id is the time, which a list shows in another column."""
+_SAME_PERCENT = 5.0
+"""Smaller differences of the time count as equal, as in `teho compare`."""
+_TONES = {"running": "accent", "failed": "critical", "interrupted": "warning", "damaged": "warning"}
+"""Colour of a run without a verdict."""
+COLUMNS = (
+    ("began", "Began"),
+    ("time", "Time"),
+    ("gpus", "GPUs"),
+    ("busy", "GPU busy"),
+    ("energy", "GPU energy"),
+    ("cost", "Cost"),
+)
+"""Columns of the list with figures: the name of their order, and their heading."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a list, as text."""
+
+    run: ListedRun
+    address: str
+    title: str
+    tone: str
+    """Severity, which sets the colour of the mark."""
+    mark: str
+    """The verdict in a few words, or how the run ended."""
+    sentence: str
+    """The verdict; empty: it is not known."""
+    command: str
+    """The command without the folder of its program."""
+    cells: tuple[str, ...]
+    """One for each of `COLUMNS`; a value that is not known is a dash."""
+
+
+def known_columns(rows: Sequence[Row], sort: str = "") -> list[int]:
+    """Return the positions of the columns in which a run has a value, or that are sorted by."""
+    return [
+        place
+        for place, (name, _) in enumerate(COLUMNS)
+        if name == sort or any(row.cells[place] != "–" for row in rows)
+    ]
+
+
+def short_command(command: str) -> str:
+    """Return a command without the folder of its program, such as `python train.py`."""
+    program, space, rest = command.partition(" ")
+    is_quoted = "'" in program or '"' in program
+    return command if is_quoted else program.rpartition("/")[2] + space + rest
+
+
+def row_of(run: ListedRun, running: Judged | None = None, *, of: str = "") -> Row:
+    """Return a run as a row.
+
+    Args:
+        run: the run.
+        running: its verdict until now, if it goes on.
+        of: `group`: it is a shared run.
+    """
+    judged = run.judged or running
+    outcome = OUTCOMES[run.outcome]
+    if judged and judged.severity:
+        mark = finding_text(judged.words)
+        tone = judged.severity
+        if run.outcome != "ok" and judged.severity in {"good", "unknown"}:
+            mark, tone = outcome, _TONES[run.outcome]
+    else:
+        mark, tone = outcome, _TONES.get(run.outcome, "unknown")
+    address = {"id": run.id, **({"by": run.user} if of else {})}
+    return Row(
+        run=run,
+        address=f"run?{urlencode(address)}",
+        title=run.name or run.id[_STAMP_LENGTH:],
+        tone=tone,
+        mark=mark,
+        sentence=judged.verdict if judged else "",
+        command=short_command(run.command),
+        cells=_cells(run, judged),
+    )
+
+
+def _cells(run: ListedRun, judged: Judged | None) -> tuple[str, ...]:
+    return (
+        moment_text(run.began_s) if run.began_s else "–",
+        seconds_text(run.elapsed_s),
+        f"{run.gpus} × {gpu_text(run.gpu)}" if run.gpus and run.gpu else str(run.gpus or "–"),
+        quantity_text(judged.gpu_busy_percent if judged else None, "%"),
+        quantity_text(judged.energy_j if judged else None, "J"),
+        quantity_text(judged.cost, judged.cost_unit) if judged else "–",
+    )
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """All runs of one command."""
+
+    total: Totals
+    newest: Row
+    history: str
+    """Address of the list with only these runs."""
+    change: str
+    """How the newest run differs from the run before."""
+    tone: str
+    compared: str
+    """Address of the comparison with the run before; empty: there is none."""
+    spark: str
+    """SVG."""
+
+
+def program_of(query: ListQuery, total: Totals, runs: Sequence[ListedRun]) -> Program:
+    """Return a program with the trend of its times.
+
+    Args:
+        query: the list that shows it.
+        total: the sums of its runs.
+        runs: its newest runs, oldest first; at least one.
+    """
+    ended = [run for run in runs if run.outcome == "ok" and run.elapsed_s]
+    change, tone, compared = "", "unknown", ""
+    if len(ended) > 1:
+        last, before = ended[-1], ended[-2]
+        percent = 100 * ((last.elapsed_s or 0.0) / (before.elapsed_s or 1.0) - 1)
+        change, tone = "same time as the run before", "unknown"
+        if abs(percent) >= _SAME_PERCENT:
+            more, tone = ("more", "warning") if percent > 0 else ("less", "good")
+            change = f"{abs(percent):.0f} % {more} time than the run before"
+        if not query.of:
+            compared = f"compare?{urlencode([('run', before.id), ('run', last.id)])}"
+    return Program(
+        total=total,
+        newest=row_of(runs[-1], of=query.of),
+        history=query.address(by="", command=total.key),
+        change=change,
+        tone=tone,
+        compared=compared,
+        spark=spark_line([run.elapsed_s for run in ended]),
+    )

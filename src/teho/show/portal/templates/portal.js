@@ -1,0 +1,157 @@
+"use strict";
+/* Live values and keys of the portal. Every page also works without this script. */
+(() => {
+  document.documentElement.classList.add("js");
+
+  /* ---- keys ---- */
+  const rows = [...document.querySelectorAll("table.list tbody tr")];
+  const linkOf = (row) => row.querySelector("th a");
+  const current = () => rows.findIndex((row) => row.contains(document.activeElement));
+  const step = (by) => {
+    const next = rows[Math.max(0, Math.min(rows.length - 1, current() + by))];
+    if (next) { linkOf(next).focus(); next.scrollIntoView({ block: "nearest" }); }
+  };
+  const follow = (rel) => { const link = document.querySelector(`a[rel="${rel}"]`); if (link) link.click(); };
+  const keys = {
+    "/": () => { const field = document.querySelector("#text, #find"); if (field) { field.focus(); field.select(); } },
+    j: () => step(1),
+    k: () => step(-1),
+    x: () => { const row = rows[current()]; const box = row && row.querySelector("input"); if (box) box.click(); },
+    n: () => follow("next"),
+    p: () => follow("prev"),
+  };
+  document.addEventListener("keydown", (event) => {
+    const isTyped = event.target.closest("input:not([type=checkbox]), select, textarea");
+    if (isTyped || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+
+  /* ---- values of the present moment ---- */
+  const write = (place, facts) => {
+    place.querySelectorAll("[data-fact]").forEach((node) => {
+      const value = facts[node.dataset.fact];
+      /* The server knows how long a run goes on, also without samples. */
+      if (value !== undefined || node.dataset.fact !== "elapsed") node.textContent = value ?? "–";
+    });
+  };
+  const listen = (address, handlers) => {
+    const source = new EventSource(address);
+    for (const [name, handle] of Object.entries(handlers)) {
+      source.addEventListener(name, (event) => handle(JSON.parse(event.data), source));
+    }
+    addEventListener("pagehide", () => source.close());
+    return source;
+  };
+
+  const home = document.getElementById("home");
+  if (home) {
+    const places = new Map([...home.querySelectorAll("[data-run]")].map((item) => [item.dataset.run, item]));
+    listen(home.dataset.events, {
+      runs: (all) => {
+        for (const [id, facts] of Object.entries(all)) {
+          const place = places.get(id);
+          if (place) write(place, facts);
+        }
+      },
+      changed: (_, source) => { source.close(); location.reload(); },
+    });
+  }
+
+  const live = document.getElementById("live");
+  if (!live) return;
+  const KEPT = 600;
+  const POWERS = Array.from({ length: 60 }, (_, power) => 2 ** power);
+  const METRICS = {
+    gpu_busy_percent: ["GPU busy", "%"],
+    gpu_sm_active_percent: ["SM active", "%"],
+    gpu_memory_used_bytes: ["GPU memory used", "bytes"],
+    gpu_power_w: ["GPU power", "W"],
+  };
+  const { quantity } = globalThis.tehoReport;
+  const state = document.getElementById("live-state");
+  const tables = document.getElementById("live-tables");
+  const curves = new Map();
+  let isLive = false;
+  const say = (sentence, offer) => {
+    const link = document.createElement("a");
+    link.href = location.href;
+    link.textContent = offer;
+    state.replaceChildren(`${sentence} `, link);
+  };
+
+  /* A table keeps its place and its focus: only the text of its cells changes. */
+  const patch = (html) => {
+    const fresh = new DOMParser().parseFromString(html, "text/html").body;
+    const cells = (root) => [...root.querySelectorAll("th, td")];
+    const now = cells(tables), next = cells(fresh);
+    if (now.length && now.length === next.length) {
+      now.forEach((cell, i) => { if (cell.textContent !== next[i].textContent) cell.textContent = next[i].textContent; });
+    } else {
+      tables.replaceChildren(...fresh.childNodes);
+    }
+  };
+
+  const figure = (metric, count) => {
+    const [title, unit] = METRICS[metric];
+    const place = document.createElement("figure");
+    place.innerHTML = '<figcaption><div class="title"><h3></h3><div class="readout"></div></div></figcaption><div class="canvas" role="img"></div>';
+    place.querySelector("h3").textContent = `${title}, last 10 min`;
+    const canvas = place.querySelector(".canvas");
+    canvas.setAttribute("aria-label", `${title} of each GPU over the last 10 minutes`);
+    document.getElementById("live-plots").append(place);
+    /* Read at each drawing: the colours change with the scheme of the system. */
+    const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const readout = place.querySelector(".readout");
+    const axis = { stroke: () => color("--soft"), grid: { stroke: () => color("--line"), width: 1 }, ticks: { show: false } };
+    const chart = new uPlot({
+      width: canvas.clientWidth,
+      height: 180,
+      padding: [8, null, 0, 0],
+      legend: { show: false },
+      cursor: { y: false, sync: { key: "live" } },
+      scales: { x: { time: false }, y: { range: (_, low, high) => [0, unit === "%" ? 100 : (high || 1) * 1.1] } },
+      axes: [
+        { ...axis, values: (_, ticks) => ticks.map((tick) => quantity(tick, "s")) },
+        { ...axis, size: 70, ...(unit === "bytes" ? { incrs: POWERS } : {}), values: (_, ticks) => ticks.map((tick) => quantity(tick, unit)) },
+      ],
+      series: [{}, ...Array.from({ length: count }, (_, i) => ({ stroke: () => color(`--s${i % 8}`), points: { show: false }, width: 1.5, alpha: count > 8 ? 0.5 : 1 }))],
+      hooks: { setCursor: [(one) => {
+        const at = one.cursor.idx;
+        const values = at === null || at === undefined ? [] : one.data.slice(1).map((line) => line[at]).filter((value) => value !== null);
+        readout.textContent = values.length ? `${quantity(Math.min(...values), unit)} to ${quantity(Math.max(...values), unit)}` : "";
+      }] },
+    }, [[], ...Array.from({ length: count }, () => [])], canvas);
+    new ResizeObserver(() => { if (canvas.clientWidth) chart.setSize({ width: canvas.clientWidth, height: 180 }); }).observe(canvas);
+    return { chart, data: [[], ...Array.from({ length: count }, () => [])] };
+  };
+  let isDue = false;
+  const draw = () => { isDue = false; curves.forEach(({ chart, data }) => chart.setData(data)); };
+
+  listen(live.dataset.events, {
+    now: (now) => {
+      write(document.getElementById("live-facts"), now.facts);
+      patch(now.tables);
+      if (!isLive) say("New values come every second. The report above and below is from the moment when this page was loaded.", "Renew the report");
+      isLive = true;
+    },
+    sample: ({ elapsed_s: at, values }) => {
+      for (const [metric, line] of Object.entries(values)) {
+        if (!METRICS[metric]) continue;
+        if (!curves.has(metric) || curves.get(metric).data.length !== line.length + 1) {
+          if (curves.has(metric)) continue;
+          curves.set(metric, figure(metric, line.length));
+        }
+        const { data } = curves.get(metric);
+        data[0].push(at);
+        line.forEach((value, i) => data[i + 1].push(value));
+        if (data[0].length > KEPT) data.forEach((column) => column.shift());
+      }
+      if (!isDue) { isDue = true; requestAnimationFrame(draw); }
+    },
+    ended: (_, source) => {
+      source.close();
+      say("The run has ended.", "Show its report");
+    },
+  }).addEventListener("error", () => { isLive = false; state.textContent = "The connection to the portal is interrupted. Trying again …"; });
+})();

@@ -1,0 +1,127 @@
+"""A portal as a process, and requests to it that are written by hand."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from support import TEHO, wait_for
+
+
+class Answer(NamedTuple):
+    """What a request was answered with."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The page; the spaces that hold a number and its unit together are plain ones."""
+        return self.body.decode().replace("\N{NO-BREAK SPACE}", " ")
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=30)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(30)
+        self.sock.connect(str(self._path))
+
+
+class PortalProcess:
+    """A portal that runs."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path, path: Path | None) -> None:
+        self.process = process
+        self.path = path
+        self._log = log
+
+    @property
+    def said(self) -> str:
+        """All that it has printed."""
+        return self._log.read_text()
+
+    @property
+    def links(self) -> list[str]:
+        """The links that it has printed, newest last."""
+        return re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", self.said)
+
+    @property
+    def port(self) -> int:
+        return int(self.links[0].split(":")[2].split("/")[0])
+
+    def connection(self) -> http.client.HTTPConnection:
+        if self.path:
+            return UnixConnection(self.path)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+
+    def ask(self, address: str, method: str = "GET", body: str | None = None,
+            **headers: str) -> Answer:  # fmt: skip
+        """Send one request; `_` in the name of a header stands for `-`."""
+        connection = self.connection()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request(method, address, body, named)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+
+@contextmanager
+def portal(
+    folder: Path, *options: str, env: Mapping[str, str] | None = None, on_port: bool = False
+) -> Iterator[PortalProcess]:
+    """Start a portal over the recordings in `folder/home`."""
+    log = folder / f"portal-{time.monotonic_ns()}.log"
+    path = None if on_port else folder / "portal.sock"
+    where = ["--port", "0"] if on_port else ["--socket", str(path)]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*TEHO, "portal", *where, *options],
+            env={**os.environ, **environment(folder), **(env or {})},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    running = PortalProcess(process, log, path)
+    try:
+        wait_for(lambda: process.poll() is not None or _is_ready(running), 60)
+        assert process.poll() is None, running.said
+        yield running
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+    assert "Traceback" not in running.said, running.said
+
+
+def _is_ready(running: PortalProcess) -> bool:
+    if running.path is None and not running.links:
+        return False
+    try:
+        return running.ask("/style.css").status in {200, 403}
+    except OSError:
+        return False
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {
+        "TEHO_HOME": str(folder / "home"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+    }

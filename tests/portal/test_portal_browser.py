@@ -1,0 +1,193 @@
+"""The portal in Chromium: desktop, phone, dark, without JavaScript, and behind a proxy."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from portal_process import PortalProcess, portal
+
+from browsers import ARGUMENTS, BROWSER, OVERFLOW
+from made_runs import make_run
+
+pytest.importorskip("starlette", reason="teho[portal] is not installed")
+pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
+
+EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+REAL = "20261123-094500-one-aaaa"
+OTHER = "20261123-094600-two-bbbb"
+PREFIX = "/rnode/g1.example/8750"
+PAGES = ("", "runs", "runs?by=program", f"run?id={REAL}", f"compare?run={REAL}&run={OTHER}",
+         "usage", "clusters", "cluster?name=lumi", "plan?gpus=1", "nothing")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if BROWSER is None:
+        pytest.skip("no Chromium is installed here")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as running:
+        started = running.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PortalProcess]:
+    folder = tmp_path_factory.mktemp("browser")
+    for run_id in (REAL, OTHER):
+        shutil.copytree(EXAMPLE, folder / "home/runs" / run_id)
+    for number in range(60):
+        make_run(folder / "home", number, command=("python", f"train-{number}.py", "x" * 200),
+                 gpus=number % 3, cluster="lumi" if number < 10 else "roihu")  # fmt: skip
+    with portal(folder, on_port=True) as one:
+        yield one
+
+
+@contextmanager
+def behind_proxy(port: int) -> Iterator[str]:
+    """Serve a port below a path, as Open OnDemand and jupyter-server-proxy do."""
+
+    class Forward(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            method, path, version = self.rfile.readline().decode().split()
+            assert path.startswith(PREFIX)
+            head = f"{method} {path.removeprefix(PREFIX) or '/'} {version}\r\nConnection: close\r\n"
+            while (line := self.rfile.readline()) not in {b"\r\n", b""}:
+                head += "" if line.lower().startswith(b"connection:") else line.decode()
+            with socket.create_connection(("127.0.0.1", port)) as inner:
+                inner.sendall(f"{head}\r\n".encode())
+                while data := inner.recv(65_536):
+                    self.wfile.write(data)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Forward) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}{PREFIX}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def state(browser: Any, running: PortalProcess) -> Any:
+    """Open the link once; all pages then have its cookie."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(running.links[-1])
+    assert page.url == f"http://127.0.0.1:{running.port}/"
+    return context.storage_state()
+
+
+@pytest.fixture
+def visit(browser: Any, running: PortalProcess, state: Any) -> Iterator[Callable[..., Any]]:
+    """Open a page; what the browser complains of, and a request to elsewhere, fails the test."""
+    contexts, troubles = [], []
+    base = f"http://127.0.0.1:{running.port}/"
+
+    def open_page(address: str, *, width: int = 1280, base: str = base, **options: Any) -> Any:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, storage_state=state, **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        asked: list[str] = []
+        page.goto(base + address)
+        assert all(url.startswith(base) for url in asked)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [one for one in troubles if "404 (Not Found)" not in one] == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark"), (2560, "light")])
+def test_every_page_fits(visit: Callable[..., Any], width: int, scheme: str) -> None:
+    page = visit("", width=width, color_scheme=scheme)
+    base = page.url
+    for address in PAGES:
+        page.goto(base + address)
+        assert page.evaluate(OVERFLOW) == 0, address
+        assert page.locator("h1").count() == 1
+        assert page.locator("nav a").count() == 6
+
+
+def test_the_list_without_javascript(visit: Callable[..., Any]) -> None:
+    page = visit("runs", java_script_enabled=False)
+    page.get_by_label("Search").fill("train-7")
+    page.get_by_role("button", name="Show").click()
+    assert page.locator("tbody tr").count() == 1
+    page.goto(page.url.partition("?")[0])
+    page.get_by_role("link", name="next page").click()
+    assert "51–62 of 62" in page.content()
+    page.goto(page.url.partition("?")[0])
+    for box in page.locator("tbody input").all()[:2]:
+        box.check()
+    page.get_by_role("button", name="Compare").click()
+    assert "compare?run=" in page.url
+    assert page.locator("main table").count() >= 1
+
+
+def test_plots_are_drawn_under_the_policy(visit: Callable[..., Any]) -> None:
+    page = visit(f"run?id={REAL}")
+    page.wait_for_selector("html.drawn", state="attached")
+    assert page.locator("canvas").count() > 5
+    assert page.locator(".uplot").first.bounding_box()["width"] > 300
+
+
+def test_keys(visit: Callable[..., Any]) -> None:
+    page = visit("runs")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    focused = "document.activeElement.closest('tr').querySelector('input').value"
+    assert page.evaluate(focused) == REAL
+    page.keyboard.press("x")
+    assert page.locator("tbody input:checked").count() == 1
+    page.keyboard.press("k")
+    assert page.evaluate(focused) == OTHER
+    page.keyboard.press("n")
+    page.wait_for_url("**page=2**")
+    page.keyboard.press("/")
+    page.keyboard.type("jjj")
+    assert page.locator("#text").input_value() == "jjj"
+
+
+def test_behind_a_proxy_with_a_path(visit: Callable[..., Any], running: PortalProcess) -> None:
+    with behind_proxy(running.port) as base:
+        page = visit("", base=base)
+        page.get_by_role("link", name="Runs", exact=True).click()
+        page.locator("tbody th a").nth(1).click()
+        page.wait_for_selector("html.drawn", state="attached")
+        assert page.url.startswith(f"{base}run?id=")
+        page.get_by_role("link", name="All runs of this command").click()
+        assert page.url.startswith(f"{base}runs?command=")
+
+
+def test_a_hostile_page_cannot_frame_or_read_the_portal(
+    browser: Any, running: PortalProcess, state: Any, tmp_path: Path
+) -> None:
+    context = browser.new_context(storage_state=state)
+    page = context.new_page()
+    base = f"http://127.0.0.1:{running.port}/"
+    hostile = f'<iframe src="{base}runs"></iframe><script src="{base}portal.js"></script>'
+    # Another port of the same host: the browser sends the cookie, but the origin is another one.
+    page.route("http://127.0.0.1:9/", lambda route: route.fulfill(
+        status=200, content_type="text/html", body=hostile))  # fmt: skip
+    page.goto("http://127.0.0.1:9/")
+    read = f"fetch('{base}runs', {{credentials: 'include'}}).then(r => r.text(), e => 'refused')"
+    assert page.evaluate(read) == "refused"
+    opaque = f"fetch('{base}runs', {{mode: 'no-cors', credentials: 'include'}}).then(r => r.type)"
+    assert page.evaluate(f"{opaque}.catch(() => 'refused')") in {"opaque", "refused"}
+    framed = [frame.content() for frame in page.frames if frame is not page.main_frame]
+    assert not any("Search runs" in content for content in framed)
+    context.close()

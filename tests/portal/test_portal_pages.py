@@ -1,0 +1,330 @@
+"""The pages as a browser without JavaScript gets them; the files, and the copy as files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from urllib.parse import urljoin
+
+import pyarrow.parquet as pq
+import pytest
+from portal_process import PortalProcess, environment, portal
+
+from made_runs import make_run
+from support import TEHO, wait_for
+
+pytest.importorskip("starlette", reason="teho[portal] is not installed")
+pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
+
+EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+REAL = "20261123-094500-one-aaaa"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PortalProcess]:
+    folder = tmp_path_factory.mktemp("pages")
+    shutil.copytree(EXAMPLE, folder / "home/runs" / REAL)
+    for number in range(120):
+        make_run(
+            folder / "home",
+            number,
+            command=("python", "train.py", "--lr", "0.1" if number % 2 else "0.2"),
+            elapsed_s=100.0 - number / 2,
+            exit_code=1 if number == 7 else 0,
+            gpus=number % 3,
+            cluster="lumi" if number < 10 else "roihu",
+            name="baseline" if number == 11 else "",
+        )
+    with portal(folder) as one:
+        yield one
+
+
+def titles(page: str) -> list[str]:
+    return re.findall(r'<th scope="row"><a href="[^"]*" title="([^"]*)"', page)
+
+
+def links(page: str) -> dict[str, str]:
+    """Return the addresses of all links, by their text."""
+    found = re.findall(r'<a[^>]* href="([^"]*)"[^>]*>([^<]*)</a>', page)
+    return {text: unescape(address) for address, text in found}
+
+
+def follow(running: PortalProcess, page: str, text: str, at: str = "/runs") -> str:
+    answer = running.ask(urljoin(at, links(page)[text]))
+    assert answer.status == 200
+    return answer.text
+
+
+def test_the_list_is_paged(running: PortalProcess) -> None:
+    first = running.ask("/runs").text
+    assert titles(first)[0] == REAL
+    assert "1–50 of 121" in first
+    second = follow(running, first, "next page")
+    assert "51–100 of 121" in second
+    third = follow(running, second, "next page")
+    assert "101–121 of 121" in third
+    assert "next page" not in links(third)
+    everything = [one for page in (first, second, third) for one in titles(page)]
+    assert len(set(everything)) == 121
+    assert follow(running, second, "previous page") == first
+    assert "No run fits." in running.ask("/runs?page=99").text
+
+
+def test_a_click_on_a_heading_sorts_and_a_second_one_turns_the_order(
+    running: PortalProcess,
+) -> None:
+    longest = follow(running, running.ask("/runs").text, "Time")
+    assert titles(longest)[0].endswith("made-0000")
+    assert 'aria-sort="descending"' in longest
+    shortest = follow(running, longest, "Time")
+    assert titles(shortest)[0].endswith("made-0119")
+    assert 'aria-sort="ascending"' in shortest
+
+
+def test_filters_are_in_the_address_and_in_the_form(running: PortalProcess) -> None:
+    page = running.ask("/runs?text=train+0.2&cluster=lumi&sort=time").text
+    assert sorted(title[-4:] for title in titles(page)) == ["0000", "0002", "0004", "0006", "0008"]
+    assert 'value="train 0.2"' in page
+    assert '<option value="lumi" selected>' in page
+    assert '<input type="hidden" name="sort" value="time">' in page
+    everything = follow(running, page, "all runs")
+    assert "of 121" in everything
+    assert [title[-4:] for title in titles(running.ask("/runs?outcome=failed").text)] == ["0007"]
+    assert len(titles(running.ask("/runs?text=baseline").text)) == 1
+    since = running.ask("/runs?since=2026-11-23").text
+    assert titles(since) == [REAL]
+    wrong = running.ask("/runs?since=tomorrow")
+    assert wrong.status == 400
+    assert "a date such as 2026-11-20" in wrong.text
+
+
+def test_a_program_is_one_line_with_its_trend(running: PortalProcess) -> None:
+    page = running.ask("/runs?by=program").text
+    assert "60 runs" in page
+    assert page.count('<svg class="spark"') == 2
+    assert "same time as the run before" in page
+    compared = follow(running, page, "what changed")
+    assert "What differed" in compared or "about equally fast" in compared
+    history = follow(running, page, "one-idle-gpu") if "one-idle-gpu" in links(page) else page
+    assert "train_digits.py" in history
+
+
+def test_the_page_of_a_run_is_its_report(running: PortalProcess) -> None:
+    page = running.ask(f"/run?id={REAL}").text
+    assert "GPU 3 on g1 was never used." in page
+    assert "Every GPU over time" in page
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert len(data["plots"]) > 5
+    assert "All runs of this command" in links(page)
+    missing = running.ask("/run?id=20260101-000000-none-aaaa")
+    assert missing.status == 404
+    assert "there is no run" in missing.text
+
+
+def test_files_can_be_downloaded(running: PortalProcess) -> None:
+    page = running.ask(f"/run?id={REAL}").text
+    names = {name: address for name, address in links(page).items() if "file?" in address}
+    assert set(names) == {"run.json", "g1.parquet", "report.json"}
+    samples = running.ask("/" + names["g1.parquet"])
+    assert samples.headers["content-disposition"].startswith("attachment")
+    assert pq.read_table(io.BytesIO(samples.body)).num_rows > 100
+    report = json.loads(running.ask("/" + names["report.json"]).body)
+    assert report["verdict"] == "GPU 3 on g1 was never used."
+    assert json.loads(running.ask("/" + names["run.json"]).body)["name"] == "one-idle-gpu"
+
+
+def test_two_runs_are_compared(running: PortalProcess) -> None:
+    ids = titles(running.ask("/runs?text=train+0.2").text)[:2]
+    page = running.ask(f"/compare?run={ids[0]}&run={ids[1]}").text
+    assert "about equally fast" in page or "times as fast" in page
+    assert page.count('<ul class="runs">') == 1
+    for wrong in ("/compare", f"/compare?run={ids[0]}", f"/compare?run={ids[0]}&run={ids[0]}"):
+        answer = running.ask(wrong)
+        assert answer.status == 400
+        assert "two to 10 different runs" in answer.text
+
+
+def test_several_runs_are_compared(running: PortalProcess) -> None:
+    ids = [REAL, *titles(running.ask("/runs?text=train+0.2").text)[:2]]
+    page = running.ask("/compare?" + "&".join(f"run={one}" for one in ids)).text
+    assert "3 runs side by side. Their commands differ" in page
+    assert page.count("</th></tr></thead>") >= 2
+    for name in ("made-0118", "made-0116", "one-idle-gpu"):
+        assert page.count(name) >= 3  # as a card and as a column of both tables
+    same = titles(running.ask("/runs?text=train+0.2").text)[:4]
+    page = running.ask("/compare?" + "&".join(f"run={one}" for one in same)).text
+    assert "took the least time of 4 runs: 41.0 s." in page
+    many = "&".join(f"run={one}" for one in titles(running.ask("/runs").text)[:11])
+    assert running.ask(f"/compare?{many}").status == 400
+
+
+def test_verdicts_come_in_the_background(running: PortalProcess) -> None:
+    def judged() -> bool:
+        return "GPU never used" in running.ask("/runs?since=2026-11-23").text
+
+    wait_for(judged, 60)
+    home = running.ask("/").text
+    assert "GPU 3 on g1 was never used." in home
+    assert "What would save most" in home
+    found = running.ask("/runs?kind=gpu_never_used").text
+    assert titles(found) == [REAL]
+    usage = running.ask("/usage?by=kind").text
+    assert "GPU never used" in usage
+
+
+def test_sums(running: PortalProcess) -> None:
+    page = running.ask("/usage?by=cluster").text
+    assert [label for label in ("lumi", "roihu") if label in links(page)] == ["lumi", "roihu"]
+    assert follow(running, page, "lumi").count('class="pick"') == 10
+    assert running.ask("/usage?by=nothing").status == 400
+
+
+def test_clusters_and_one_cluster(running: PortalProcess) -> None:
+    page = running.ask("/clusters").text
+    assert "LUMI" in follow(running, page, "lumi", "/clusters")
+    assert running.ask("/cluster?name=nowhere").status == 404
+
+
+def test_the_form_of_the_plan(running: PortalProcess) -> None:
+    assert "What to request" in running.ask("/plan").text
+    page = running.ask("/plan?gpus=1&gpu-memory=30GiB&time=12h&cluster=lumi&mem=").text
+    assert "teho plan --gpus 1 --gpu-memory 30GiB --time 12h --cluster lumi" in page
+    assert "gpu-memory" in page
+    assert 'value="30GiB"' in page
+    for wrong in (
+        "gpus=x",
+        "gpus=-1",
+        "mem=64",
+        "time=12",
+        "time=soon",
+        "mem=much",
+        "cluster=nowhere",
+    ):
+        answer = running.ask(f"/plan?gpus=1&{wrong}")
+        assert answer.status == 400, wrong
+        assert "Expected:" in answer.text
+
+
+def test_every_link_is_relative_and_leads_somewhere(running: PortalProcess) -> None:
+    seen, waiting, kinds = set(), ["/"], Counter[str]()
+    while waiting:
+        address = waiting.pop()
+        kind = address.partition("?")[0]
+        # Two pages of a kind that is computed in a process of its own, and some of the others.
+        if address in seen or kinds[kind] == (2 if kind in {"/run", "/compare", "/file"} else 12):
+            continue
+        seen.add(address)
+        kinds[kind] += 1
+        answer = running.ask(address)
+        assert answer.status == 200, address
+        if kind == "/file":
+            continue
+        found = re.findall(r'(?:href|src|data-events)="([^"]*)"', answer.text)
+        for one in map(unescape, found):
+            assert not one.startswith(("/", "http:", "https:", "//")), one
+            if not one.startswith("#") and not one.startswith("events"):
+                waiting.append(urljoin("/", one))
+    assert {"/", "/runs", "/run", "/compare", "/usage", "/clusters", "/cluster", "/file"} <= set(
+        kinds
+    )
+
+
+def test_the_pages_are_small(running: PortalProcess) -> None:
+    parts = ["/", "/style.css", "/portal.js"]
+    assert sum(len(running.ask(part).body) for part in parts) < 150_000
+
+
+def test_another_portal_on_the_same_socket_says_so(
+    running: PortalProcess, teho, tmp_path: Path
+) -> None:
+    other = teho("portal", "--socket", running.path, env=environment(tmp_path))
+    assert other.returncode == 2
+    assert "another portal uses" in other.stderr
+    assert running.ask("/").status == 200
+
+
+def test_a_socket_of_a_killed_portal_is_replaced(tmp_path: Path) -> None:
+    with portal(tmp_path) as one:
+        assert "ssh -N -L 8750:" in one.said
+        one.process.kill()
+        one.process.wait()
+        assert one.path is not None
+        assert one.path.is_socket()
+        with portal(tmp_path) as again:
+            assert again.ask("/").status == 200
+            assert "No runs yet" in again.ask("/").text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to make a file of another user needs root")
+def test_a_folder_in_tmp_that_somebody_else_made_is_not_used(teho, tmp_path: Path) -> None:
+    trap = tmp_path / "teho-0"
+    trap.mkdir(mode=0o777)
+    os.chown(trap, 65534, 65534)
+    answer = teho(
+        "portal", env={**environment(tmp_path), "TMPDIR": str(tmp_path), "XDG_RUNTIME_DIR": ""}
+    )
+    assert answer.returncode == 2
+    assert "belongs to another user" in answer.stderr
+
+
+def test_wrong_options_say_what_is_allowed(teho) -> None:
+    assert "one of them" in teho("portal", "--port", "0", "--socket", "x").stderr
+    assert "add `--port 0`" in teho("portal", "--address", "127.0.0.1").stderr
+    assert "a free port" in teho("portal", "--port", "1", "--address", "198.51.100.1").stderr
+
+
+def test_the_pages_as_files(tmp_path: Path, teho) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(EXAMPLE, home / "runs" / REAL)
+    make_run(home, 1, command=("python", "<script>alert(1)</script>"))
+    folder = tmp_path / "public" / "runs"
+    done = teho("portal", "--read-only-export", folder, env=environment(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "Everybody who can open these files sees your runs" in done.stderr
+    page = (folder / "index.html").read_text()
+    assert "<script>" not in page
+    assert f'href="{REAL}.html"' in page
+    report = (folder / f"{REAL}.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert "GPU 3 on g1 was never used." in report
+    assert (folder / "style.css").stat().st_mode & 0o777 == 0o644
+    again = teho("portal", "--read-only-export", folder, env=environment(tmp_path))
+    assert again.returncode == 0, again.stderr
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex").touch()
+    refused = teho("portal", "--read-only-export", other, env=environment(tmp_path))
+    assert refused.returncode == 2
+    assert "has files that Teho did not write" in refused.stderr
+
+
+def test_the_runs_of_the_group(tmp_path: Path, teho) -> None:
+    import grp
+
+    env = {**environment(tmp_path), "TEHO_SHARED": str(tmp_path / "project")}
+    (tmp_path / "project").mkdir()
+    shutil.copytree(EXAMPLE, tmp_path / "home/runs" / REAL)
+    make_run(tmp_path / "home", 1)
+    group = grp.getgrgid(os.getegid()).gr_name
+    done = subprocess.run([*TEHO, "share", REAL, "--with", group], env={**os.environ, **env},
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    with portal(tmp_path, env=env) as one:
+        page = one.ask("/runs?of=group").text
+        assert titles(page) == [REAL]
+        assert 'type="checkbox"' not in page
+        assert "Runs of the group" in page
+        (address,) = re.findall(r'<th scope="row"><a href="([^"]*)"', page)
+        shown = one.ask("/" + unescape(address))
+        assert "GPU 3 on g1 was never used." in shown.text
+        # Once it is not shared any more, the page is gone.
+        subprocess.run([*TEHO, "unshare", "--all"], env={**os.environ, **env}, check=True,
+                       capture_output=True)  # fmt: skip
+        assert one.ask("/" + unescape(address)).status == 404

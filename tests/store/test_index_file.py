@@ -1,0 +1,206 @@
+"""The index of all runs: read once, renewed when something has changed, and searched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from made_runs import BEGAN, make_run
+from teho.model.listed_run import Judged
+from teho.store import index_file
+from teho.store.index import change_tags
+from teho.store.index_file import HomeIndex, IndexFile
+from teho.store.search import CHOICES, SORTS, RunFilter, Search
+
+
+@pytest.fixture
+def index(home: Path):
+    file = IndexFile.open()
+    yield file.home(home / "runs")
+    file.close()
+
+
+def search(index: HomeIndex) -> Search:
+    return Search(index._file, [index])
+
+
+def ids(index: HomeIndex, **wanted: object) -> list[str]:
+    index.refresh()
+    return [run.id[-4:] for run in search(index).find(RunFilter(**wanted), limit=1000)]
+
+
+def age(runs: Path) -> None:
+    """Make the folder look as if it was changed an hour ago."""
+    past_s = time.time() - 3600
+    os.utime(runs, (past_s, past_s))
+
+
+def test_new_and_deleted_runs_are_seen(home: Path, index: HomeIndex) -> None:
+    for number in range(3):
+        make_run(home, number)
+    assert ids(index) == ["0002", "0001", "0000"]
+    make_run(home, 3)
+    shutil.rmtree(next((home / "runs").glob("*-0001")))
+    assert ids(index) == ["0003", "0002", "0000"]
+
+
+def test_a_folder_that_has_not_changed_is_not_listed(
+    home: Path, index: HomeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(home, 1)
+    age(home / "runs")
+    assert ids(index) == ["0001"]
+    listed = []
+    real = index_file._ids
+    monkeypatch.setattr(index_file, "_ids", lambda runs: listed.append(runs) or real(runs))
+    assert ids(index) == ["0001"]
+    assert listed == []
+    make_run(home, 2)
+    assert ids(index) == ["0002", "0001"]
+    assert len(listed) == 1
+
+
+def test_a_run_that_appears_in_the_tick_of_the_listing_is_not_lost(
+    home: Path, index: HomeIndex
+) -> None:
+    make_run(home, 1)
+    stamp = (home / "runs").stat()
+    assert ids(index) == ["0001"]
+    make_run(home, 2)
+    os.utime(home / "runs", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert ids(index) == ["0002", "0001"]
+
+
+def test_a_run_without_an_end_is_read_again(home: Path, index: HomeIndex) -> None:
+    directory = make_run(home, 1, elapsed_s=None)
+    os.utime(directory / "nodes" / "g1.json")
+    (run,) = search(refreshed(index)).find()
+    assert (run.outcome, run.elapsed_s, run.gpu_hours) == ("running", None, None)
+    shutil.rmtree(directory)
+    make_run(home, 1, elapsed_s=90.0, exit_code=1)
+    (run,) = search(refreshed(index)).find()
+    assert (run.outcome, run.elapsed_s) == ("failed", 90.0)
+
+
+def refreshed(index: HomeIndex) -> HomeIndex:
+    index.refresh()
+    return index
+
+
+def test_a_damaged_description_is_listed_as_damaged(home: Path, index: HomeIndex) -> None:
+    (make_run(home, 1) / "run.json").write_text("{")
+    make_run(home, 2)
+    index.refresh()
+    assert [(run.id[-4:], run.outcome) for run in search(index).find()] == [
+        ("0002", "ok"),
+        ("0001", "damaged"),
+    ]
+
+
+def test_changed_tags_are_found(home: Path, index: HomeIndex) -> None:
+    directory = make_run(home, 1)
+    age(home / "runs")
+    assert ids(index, text="cifar10") == []
+    change_tags(directory, {"dataset": "cifar10"})
+    assert ids(index, text="cifar10") == ["0001"]
+
+
+def test_filters_and_words(home: Path, index: HomeIndex) -> None:
+    make_run(home, 1, command=("python", "train.py", "--lr", "100%"), name="first", gpus=1)
+    make_run(home, 2, command=("python", "eval_all.py"), exit_code=3, cluster="lumi", gpus=2)
+    make_run(home, 3, command=("python", "evalXall.py"), cluster="roihu", tags={"set": "B"})
+    assert ids(index, text="PYTHON") == ["0003", "0002", "0001"]
+    assert ids(index, text="python first") == ["0001"]
+    # The signs of LIKE mean themselves.
+    assert ids(index, text="eval_all") == ["0002"]
+    assert ids(index, text="100%") == ["0001"]
+    assert ids(index, text="!") == []
+    assert ids(index, text="4002") == ["0002"], "the id of the job"
+    assert ids(index, outcome="failed") == ["0002"]
+    assert ids(index, cluster="roihu", text="set") == ["0003"]
+    assert ids(index, since_s=BEGAN.timestamp() + 7200) == ["0003", "0002"]
+    assert ids(index, until_s=BEGAN.timestamp() + 7200) == ["0001"]
+    assert ids(index, gpu="NVIDIA A100-SXM4-80GB") == ["0002", "0001"]
+    assert search(index).choices("cluster") == [("lumi", 1), ("roihu", 1)]
+    assert search(index).count(RunFilter(text="python")) == 3
+    with pytest.raises(KeyError):
+        search(index).choices("command")
+
+
+def judge(index: HomeIndex, **judged: Judged) -> None:
+    found = {run.id[-4:]: run.id for run in search(index).find()}
+    index.save_verdicts("j", {found[f"000{key[1]}"]: (1, one) for key, one in judged.items()})
+
+
+def test_missing_values_are_last_in_both_orders(home: Path, index: HomeIndex) -> None:
+    for number, elapsed_s in ((1, 50.0), (2, None), (3, 20.0)):
+        make_run(home, number, elapsed_s=elapsed_s, gpus=1)
+    index.refresh()
+    judge(index, r1=Judged(severity="good", energy_j=5.0), r3=Judged(severity="good", energy_j=9.0))
+    for sort in ("time", "gpu_hours", "energy"):
+        for descending in (True, False):
+            order = [run.id[-4:] for run in search(index).find(sort=sort, descending=descending)]
+            assert order[-1] == "0002"
+            largest = "0003" if sort == "energy" else "0001"
+            assert (order[0] == largest) is descending
+
+
+@given(
+    sort=st.sampled_from([*SORTS, "began_s; drop table run", ""]),
+    descending=st.booleans(),
+    text=st.text(max_size=8),
+    column=st.sampled_from(CHOICES),
+    value=st.text(max_size=6),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_is_a_value(home: Path, sort, descending, text, column, value) -> None:
+    if not (home / "runs").exists():
+        make_run(home, 1, name="a'b\"c%_!")
+    file = IndexFile.open()
+    index = file.home(home / "runs")
+    index.refresh()
+    found = search(index).find(RunFilter(text=text), sort=sort, descending=descending)
+    words = text.split()
+    haystack = "a'b\"c%_! python train.py {} " + found[0].id if found else ""
+    assert all(word.lower() in haystack.lower() for word in words if word.isascii() and found)
+    assert search(index).find(RunFilter(**{column: value or "none"})) == []
+    file.close()
+
+
+def test_sums_are_of_known_figures_only(home: Path, index: HomeIndex) -> None:
+    for number in (1, 2, 3):
+        make_run(home, number, elapsed_s=3600.0, gpus=2)
+    index.refresh()
+    (total,) = search(index).totals("all")
+    assert (total.runs, total.gpu_hours, total.judged) == (3, 6.0, 0)
+    assert total.energy_j is None
+    assert total.cost is None
+    assert total.unused_percent is None
+    judge(
+        index,
+        r1=Judged(severity="good", gpu_busy_percent=75.0, energy_j=10.0, cost=1.5, cost_unit="BU"),
+        r2=Judged(severity="unknown"),
+    )
+    (total,) = search(index).totals("all")
+    assert (total.judged, total.energy_j, total.cost, total.cost_unit) == (2, 10.0, 1.5, "BU")
+    assert (total.measured_gpu_hours, total.busy_gpu_hours) == (2.0, 1.5)
+    assert total.unused_percent == 25.0
+    # Different units cannot be added.
+    judge(index, r3=Judged(severity="good", cost=7.0, cost_unit="GPU-hour"))
+    (total,) = search(index).totals("all")
+    assert (total.cost, total.cost_unit) == (None, "")
+    by_command = search(index).totals("command")
+    assert [one.key for one in by_command] == ["python train.py"]
+    (month,) = search(index).totals("month")
+    assert month.key == "2026-11"
+
+
+def test_the_file_is_private(home: Path, index: HomeIndex, tmp_path: Path) -> None:
+    (file,) = (tmp_path / "cache").rglob("*.sqlite")
+    assert file.stat().st_mode & 0o777 == 0o600
