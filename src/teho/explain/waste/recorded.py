@@ -13,6 +13,7 @@ import msgspec
 from teho.errors import RecordingError
 from teho.explain.summary import summarise
 from teho.model.accounted import AccountedJob
+from teho.model.listed_run import Judged
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Run
 from teho.model.summary import Stat
@@ -70,8 +71,8 @@ class Recordings:
             if one.run.end is None or one.run.end.elapsed_s < least_s:
                 continue
             find = partial(_means, one.run)
-            (words,) = verdicts_of(self._home, [one.path], f"gpu means {__version__}", find)
-            means = tuple(msgspec.json.decode(words or "[]", type=list[float]))
+            (found,) = verdicts_of(self._home, [one.path], f"gpu means {__version__}", find)
+            means = tuple(msgspec.json.decode(found.words, type=list[float]))
             if len(means) == job.gpus:
                 return means
         return ()
@@ -88,13 +89,16 @@ class Recordings:
         ]
 
 
-def _means(run: Run, directory: Path) -> str:
-    """Return the means of a recording's GPUs as JSON; a GPU that was not recorded has none."""
+def _means(run: Run, directory: Path) -> Judged:
+    """Return the means of a recording's GPUs, as JSON in the words that the index stores.
+
+    A GPU that was not recorded has no mean.
+    """
     try:
         summary = summarise(run, directory, [], metrics=(METRICS_BY_NAME[_BUSY],))
     except RecordingError:
-        return "[]"
+        return Judged(severity="", words="[]")
     stats = [gpu.stats.get(_BUSY) for gpu in summary.gpus]
     least_s = _COVERED_MIN * summary.elapsed_s
     known = [stat.mean for stat in stats if isinstance(stat, Stat) and stat.covered_s >= least_s]
-    return msgspec.json.encode(known).decode()
+    return Judged(severity="", words=msgspec.json.encode(known).decode())
