@@ -20,6 +20,7 @@ from support import TEHO
 from teho.errors import InputError
 from teho.jobs.cells import number_of
 from teho.jobs.importer import importers
+from teho.jobs.js1 import Js1, encode_js1, js1_from_json
 from teho.jobs.log import Source
 from teho.jobs.moments import moment_of
 from teho.jobs.positions import positions_by_time
@@ -430,6 +431,20 @@ def test_one_gpu_with_pauses_is_one_gpu() -> None:
 def test_rounds_of_different_lengths_are_refused() -> None:
     times = [0.0, 0.004, 1.0, 2.0, 2.004, 2.008, 3.0, 4.0, 4.004]
     assert positions_by_time(times) is None
+
+
+def test_standard_input(home: Path) -> None:
+    found = js1_from_json((LOGS / "jobstats.json").read_bytes())
+    assert isinstance(found, Js1)
+    summary = encode_js1(found)
+    done = subprocess.run(
+        [*TEHO, "import", "-"], input=f"AdminComment\n{summary}\n",
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    run = run_of(home / "runs" / done.stdout.strip())
+    assert run.imported is not None
+    assert run.imported.files == ("stdin",)
+    assert run.host == "della-k1g1"
 
 
 def test_the_command_prints_the_id_and_its_errors_name_the_next_step(tmp_path: Path) -> None:

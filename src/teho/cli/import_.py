@@ -22,6 +22,7 @@ __all__ = ["command"]
   teho import gpu.log --every 5s
   teho import gpu-*.csv --name baseline
   teho import dmon.txt --host g1101
+  sacct -j 4711 -X -n -P -o AdminComment | teho import -
   teho report $(teho import gpu.csv)""")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @option("--every TIME", "Use this time between two samples of a GPU, if the log has no times.")
@@ -50,10 +51,10 @@ def command(
 ) -> None:
     """Make a recording from logs of other programs, and print the id of the new run.
 
-    FILE is a log of nvidia-smi, dcgmi, rocm-smi or amd-smi, a summary of Jobstats, an answer of
-    Prometheus, or the system metrics of Weights & Biases. Several files are one run if they overlap
-    in time. Lines of other programs in the log are skipped. If the log has a long gap, each part
-    is a recording.
+    FILE, or - for the standard input, is a log of nvidia-smi, dcgmi, rocm-smi or amd-smi, a
+    summary of Jobstats, an answer of Prometheus, or the system metrics of Weights & Biases. Several
+    files are one run if they overlap in time. Lines of other programs in the log are skipped. If
+    the log has a long gap, each part is a recording.
 
     Only what is in the log is in the recording. All other figures of the report are missing, with
     the reason.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import sys
+import time
 import zlib
 from hashlib import sha256
 from pathlib import Path
@@ -19,14 +21,16 @@ _MOST_BYTES = 2 * 1024**3
 
 
 def read_source(path: Path) -> Source:
-    """Return the text of a file.
+    """Return the text of a file, or of standard input for the path `-`.
 
     Raises:
         InputError: it cannot be read.
     """
     try:
-        content = path.read_bytes()
-        changed_s = path.stat().st_mtime
+        if str(path) == "-":
+            path, content, changed_s = Path("stdin"), sys.stdin.buffer.read(), time.time()
+        else:
+            content, changed_s = path.read_bytes(), path.stat().st_mtime
         digest = sha256(content).hexdigest()
         if content.startswith(_GZIP):
             content = _unpacked(path, content)

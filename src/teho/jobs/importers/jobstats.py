@@ -18,6 +18,8 @@ _SAMPLING_S = 30.0
 """SAMPLING_PERIOD in Jobstats' `config.py`; a site may have another one."""
 
 
+_BEGIN = 500
+"""Characters in which `JS1:` is looked for: sacct may print its columns before."""
 _ONLY_ONE = (
     "Jobstats stores only one mean of each GPU's use and one peak of its memory for the whole job. "
     f"Teho assumes that Jobstats took a sample every {_SAMPLING_S:g} s, which is its default."
@@ -33,8 +35,8 @@ class Jobstats(Importer):
 
     def recognises(self, source: Source) -> bool:
         """Return whether the file is a summary."""
-        begin = source.text.lstrip()[:200]
-        return begin.startswith("JS1:") or (begin.startswith("{") and '"nodes"' in source.text)
+        begin = source.text.lstrip()[:_BEGIN]
+        return "JS1:" in begin or (begin.startswith("{") and '"nodes"' in source.text)
 
     def read(self, source: Source) -> Log:
         """Read the summary.
