@@ -29,8 +29,8 @@ from teho.model.batch_sizes import BatchSizes
 from teho.model.bench import Bench
 from teho.model.cluster import Cluster
 from teho.model.compared import Compared
-from teho.model.doctor import Examination
 from teho.model.digest import Digest, JobList
+from teho.model.doctor import Examination
 from teho.model.document import Report
 from teho.model.metric import METRICS
 from teho.model.packed import Packed
