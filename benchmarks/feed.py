@@ -136,7 +136,8 @@ def _small_files(folder: Path, env: Mapping[str, str]) -> list[Row]:
             [*pack, "--format", "json"], env={**env, **slow}, stdout=subprocess.PIPE, check=True
         )
         rates.append(_FILES / json.loads(done.stdout)["elapsed_s"])
-    found = _run("small_files", 2, {**env, **slow}, data)
+    found = _run("small_files", 3, {**env, **slow}, data)
+    found |= _run("litdata", 3, {**env, **slow}, data)
     what = "many small files (50,000 of 4 KiB, 1 ms for each `open`)"
     rows = [
         Row(what=f"`teho pack`: {what}", unit="files/s", ours=Figures.of(*rates),
