@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,7 @@ from teho.feed.arrays import Arrays, arrays_of
 from teho.feed.epochs import Epochs, Feed
 from teho.feed.probing import measured
 from teho.feed.room import cores
+from teho.feed.shards import Packed
 from teho.feed.streams import Stream, is_stream, streamed
 from teho.feed.tree import mapped
 
@@ -80,13 +82,17 @@ def loader(
         world_size: number of ranks. None: the same.
         divided: for a dataset with `__iter__`: whether it divides its samples between ranks and
             workers itself.
-        options: other arguments of DataLoader, for worker processes.
+        options: other arguments of DataLoader, for worker processes. These stay for all epochs; if
+            you change the dataset between epochs, give `persistent_workers=False`.
 
     Raises:
         InputError: an argument is not possible, or the samples cannot be divided between the ranks.
     """
     import torch
 
+    known = inspect.signature(torch.utils.data.DataLoader.__init__).parameters
+    for name in options.keys() - known.keys():
+        raise InputError(f"loader has no argument {name}", "an argument of DataLoader")
     if batch_sampler is not None:
         source: Any = _Given(batch_sampler)
     elif sampler is not None:
@@ -97,13 +103,13 @@ def loader(
             place=(rank, world_size),
         )  # fmt: skip
     else:
-        if hasattr(dataset, "in_blocks"):
+        if isinstance(dataset, Packed):
             dataset = dataset.in_blocks()
         arrays = None if collate_fn else arrays_of(dataset)
         source = Epochs(
             arrays.samples if arrays else len(dataset), _size(batch_size), shuffle=shuffle,
             drop_last=drop_last, seed=seed, rank=rank, world_size=world_size,
-            order=getattr(dataset, "order", None),
+            order=dataset.order if isinstance(dataset, Packed) else None,
         )  # fmt: skip
     return Loader(dataset, source, num_workers, threads, pin_memory, collate_fn, options)
 
@@ -165,8 +171,9 @@ class Loader(Feed):
         """Yield the batches of an epoch, from a batch on."""
         if self._load is None:
             self._load = self._made(self.choice)
-        if self.choice.kind == "memory":
-            rows = self._source.rows(epoch, first, arrays_of(self.dataset).leaves[0].device)  # type: ignore[union-attr]
+        arrays = arrays_of(self.dataset) if self.choice.kind == "memory" else None
+        if arrays:
+            rows = self._source.rows(epoch, first, arrays.leaves[0].device)
         else:
             rows = self._source.lists(epoch, first)
         try:

@@ -178,6 +178,9 @@ assert loader(Squares(), 8).choice[::2] == ("processes", "not measured")
 loading.measured = probing.measured
 assert loader(Squares(), 8, num_workers=2, worker_init_fn=print).choice.kind == "processes"
 
+text = error_of(lambda: loader(Squares(), 8, num_worker=2))
+print(text.strip().splitlines()[-1])
+
 # ---- ranks of torch.distributed ----
 
 
