@@ -31,7 +31,7 @@ def test_threads_and_processes_load_the_same(tmp_path: Path) -> None:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    lines = run_program("loaders", tmp_path, str(port)).splitlines()
+    lines = run_program("loaders", tmp_path, str(port), str(tmp_path)).splitlines()
     assert lines == [
         "<teho.feed loader: main (num_workers=0)>",
         "<teho.feed loader: 2 threads>",

@@ -15,6 +15,7 @@ from teho.errors import InputError, TehoError
 from teho.feed.arrays import Arrays, arrays_of
 from teho.feed.epochs import Epochs, Feed
 from teho.feed.probing import measured
+from teho.feed.proved import proved_settings
 from teho.feed.room import cores
 from teho.feed.shards import Packed
 from teho.feed.streams import Stream, is_stream, streamed
@@ -71,8 +72,9 @@ def loader(
         shuffle: a new order in each epoch.
         sampler: gives the order and divides the samples between ranks itself.
         batch_sampler: gives whole batches.
-        num_workers: number of threads or processes; 0: the main process loads. None: one for each
-            core of the job, divided by the ranks of the node; 0 for a dataset with `__iter__`.
+        num_workers: number of threads or processes; 0: the main process loads. None: as `teho tune`
+            has proved; otherwise one for each core of the job, divided by the ranks of the node;
+            0 for a dataset with `__iter__`.
         collate_fn: makes a batch from a list of samples.
         pin_memory: whether batches are in pinned memory. None: if there is a CUDA GPU.
         drop_last: leave out the last samples if they do not fill a batch on each rank.
@@ -191,6 +193,11 @@ class Loader(Feed):
             return Choice("main", 0, "num_workers=0")
         if isinstance(self._source, Stream):
             return Choice("processes", self._num_workers) if self._num_workers else Choice("main")
+        proved = proved_settings() if self._num_workers is self._threads is None else {}
+        if proved:
+            self._options = {**proved, **self._options}
+            workers = self._options.pop("num_workers", 0)
+            return Choice("processes" if workers else "main", workers, "proved by `teho tune`")
         workers = self._num_workers or cores()
         if self._threads is not None:
             return Choice("threads" if self._threads else "processes", workers)
