@@ -297,6 +297,24 @@ def test_without_a_scheduler_the_old_error_stays(
     assert "neither Slurm's `sacct` nor Grid Engine's `qacct` is on PATH" in listed.stderr
 
 
+def test_the_beginning_of_several_ids_is_not_taken_for_a_job(
+    teho: Teho, site: Site, home: Path
+) -> None:
+    for name in ("20261120-101944-a-aaaa", "20261121-101944-b-bbbb"):
+        shutil.copytree(EXAMPLE, home / "runs" / name)
+    result = teho("report", "2026112")
+    assert "the ids of 2 runs begin with '2026112'" in result.stderr
+    assert not (site.directory / "asked").exists()
+
+
+def test_a_scheduler_that_is_only_installed_is_not_mentioned(teho: Teho, site: Site) -> None:
+    fatal = "sacct: fatal: Could not establish a configuration source"
+    site.stub("sacct", f"echo '{fatal}' >&2; exit 1")
+    site.stub("qacct", "echo 'Please set the environment variable SGE_ROOT.' >&2; exit 1")
+    assert "no run is recorded in" in teho("report", "4711").stderr
+    assert "the scheduler is not configured on this machine" in teho("jobs").stderr
+
+
 # Lists.
 
 
