@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import csv
+import gc
 import getpass
 import io
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from sacct_rows import NOW, job, js1, rows, step
 
+from teho.cli import group
 from teho.units import GIB
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
@@ -70,6 +73,27 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     directory = tmp_path / "a site"
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
     return Site(directory)
+
+
+@pytest.fixture
+def teho(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Teho]:
+    """Run `teho` in this process, which is faster; the twins' tests start real processes."""
+
+    def call(
+        *arguments: str | os.PathLike[str], env: Mapping[str, str] = MappingProxyType({})
+    ) -> subprocess.CompletedProcess[str]:
+        words = [*map(str, arguments)]
+        with monkeypatch.context() as given:
+            for name, value in env.items():
+                given.setenv(name, value)
+            code = group._guarded(
+                lambda: group.teho.main(words, prog_name="teho", standalone_mode=False)
+            )
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(words, code, said.out, said.err)
+
+    yield call
+    gc.enable()  # the commands switch it off
 
 
 # Reports.
