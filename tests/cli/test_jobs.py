@@ -187,9 +187,9 @@ def test_slurm_s_zero_is_explained(teho: Teho, site: Site) -> None:
     ("comment", "words"),
     [
         (js1(r01g01=NODE)[:60], "The summary of Jobstats cannot be read: "),
-        ("JS1:Short", "There are no figures of Jobstats: the job was too short for Jobstats."),
-        ("JS1:None", "There are no figures of Jobstats: Jobstats found no data about the job."),
-        ("moved by the support", "There are no figures of Jobstats: "),
+        ("JS1:Short", "Jobstats has no figures of this job: the job was too short for Jobstats."),
+        ("JS1:None", "Jobstats has no figures of this job: Jobstats found no data about the job."),
+        ("moved by the support", "Jobstats has no figures of this job: "),
     ],
 )
 def test_a_comment_without_figures_says_so(

@@ -39,7 +39,7 @@ _QACCT_MEMORY = "line ru_maxrss: the largest memory of one process"
 
 
 class SourceOf(NamedTuple):
-    """Where a figure of the report is from."""
+    """A figure of the report and its source."""
 
     figure: str
     source: str
