@@ -240,7 +240,7 @@ def _tables(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[Table]:
         table(
             "sources", "Sources of the figures", found.sources,
             column("figure", "Figure", lambda one: one.figure),
-            column("source", "Source", lambda one: one.source.replace("`", "")),
+            column("source", "Source", lambda one: one.source),
         )
     )  # fmt: skip
 
