@@ -133,7 +133,8 @@ def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) 
         from teho.show.accounted import report_on
         from teho.show.text.seff import render_seff
 
-        output.write("\n".join(render_seff(report_on(own, settings)) for own in by_id.values()))
+        reports = (report_on(own, settings, is_judged=False) for own in by_id.values())
+        output.write("\n".join(map(render_seff, reports)))
     elif len(by_id) == 1:
         from teho.show.accounted import report_on
 
