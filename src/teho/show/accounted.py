@@ -33,8 +33,7 @@ def report_on(
     last = as_run(runs[-1])
     findings: tuple[Finding, ...] = ()
     abstentions: tuple[Abstention, ...] = ()
-    if (
-        is_judged and last.job.state.ended
-    ):  # before its end, the accounting does not have what it uses
+    # Before its end, the accounting does not have what a job uses.
+    if is_judged and last.job.state.ended:
         findings, abstentions = judge_all(last.run, last.summary, policy)
     return accounted_report(last, runs, findings=findings, abstentions=abstentions, policy=policy)

@@ -154,7 +154,7 @@ def _state(state: JobState) -> str:
     """Return a state in words; a run that has used something and waits was queued again."""
     if state in {JobState.PENDING, JobState.HELD}:
         return "queued again"
-    return state.value.replace("_", " ")
+    return str(state.value).replace("_", " ")
 
 
 def _people_table(found: Digest) -> Table:
