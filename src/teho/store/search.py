@@ -112,7 +112,7 @@ class Search:
             offset: number of runs to leave out at the beginning.
         """
         keys = self._keys(wanted, "", sort, limit, offset, descending=descending)
-        return [run for home, run_id in keys if (run := self._row(home, run_id))]
+        return self._runs(keys)
 
     def find_counted(
         self, wanted: RunFilter, *, sort: str, descending: bool, limit: int, offset: int
@@ -126,7 +126,7 @@ class Search:
             return found, self.count(wanted)
         columns = ", count(*) over ()"
         keys = self._keys(wanted, columns, sort, limit, offset, descending=descending)
-        runs = [run for home, run_id, _ in keys if (run := self._row(home, run_id))]
+        runs = self._runs([(home, run_id) for home, run_id, _ in keys])
         return runs, keys[0][2] if keys else self.count(wanted)
 
     def _keys(
@@ -158,20 +158,23 @@ class Search:
             run_id: the name of its folder.
             user: only a run of this owner; empty: of any owner.
         """
-        for number in self._homes:
-            found = self._row(number, run_id)
-            if found and user in {"", found.user}:
-                return found
-        return None
+        found = self._runs([(number, run_id) for number in self._homes])
+        return next((run for run in found if user in {"", run.user}), None)
 
-    def _row(self, home: int, run_id: str) -> ListedRun | None:
-        found = self._file.rows(
-            f"select {_ROW} from run join home on home.id = run.home{_JOIN}"  # noqa: S608
-            " where run.home = ? and run.id = ?",
-            home,
-            run_id,
+    def _runs(self, keys: Sequence[tuple[int, str]]) -> list[ListedRun]:
+        """Return the runs with these keys, in their order."""
+        if not keys:
+            return []
+        marks = ", ".join(["(?, ?)"] * len(keys))
+        rows = self._file.rows(
+            # `cross join` has SQLite look up each key, instead of reading all runs.
+            f"with wanted (home, id) as (values {marks}) select run.home, {_ROW} from wanted"  # noqa: S608
+            " cross join run on run.home = wanted.home and run.id = wanted.id"
+            f" join home on home.id = run.home{_JOIN}",
+            *(value for key in keys for value in key),
         )
-        return _listed(found[0]) if found else None
+        found = {(row[0], row[2]): _listed(row[1:]) for row in rows}
+        return [found[key] for key in keys if key in found]
 
     def choices(self, column: str) -> list[tuple[str, int]]:
         """Return the values of a column in `CHOICES` and their number of runs, most frequent first.
