@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -261,6 +262,21 @@ def test_a_socket_of_a_killed_portal_is_replaced(tmp_path: Path) -> None:
         with portal(tmp_path) as again:
             assert again.ask("/").status == 200
             assert "No runs yet" in again.ask("/").text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_portal_and_removes_the_socket(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with portal(tmp_path) as one:
+        connection = one.connection()
+        connection.request("GET", "/events?shown=")
+        assert connection.getresponse().status == 200
+        one.process.send_signal(number)
+        one.process.wait(30)
+        connection.close()
+        assert one.path is not None
+        assert not one.path.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to make a file of another user needs root")
