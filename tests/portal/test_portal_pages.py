@@ -42,6 +42,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PortalProcess]
             exit_code=1 if number == 7 else 0,
             gpus=number % 3,
             cluster="lumi" if number < 10 else "roihu",
+            account="project_1" if number < 5 else "project_2",
             name="baseline" if number == 11 else "",
         )
     with portal(folder) as one:
@@ -185,6 +186,9 @@ def test_sums(running: PortalProcess) -> None:
     page = running.ask("/usage?by=cluster").text
     assert [label for label in ("lumi", "roihu") if label in links(page)] == ["lumi", "roihu"]
     assert follow(running, page, "lumi").count('class="pick"') == 10
+    projects = running.ask("/usage?by=account").text
+    assert follow(running, projects, "project_1").count('class="pick"') == 5
+    assert "no project" in projects
     assert running.ask("/usage?by=nothing").status == 400
 
 

@@ -40,7 +40,7 @@ _BATCH = 2_000
 _VERDICT_COLUMNS = tuple(Judged.__struct_fields__)
 COLUMNS = (
     "outcome", "began_s", "elapsed_s", "name", "command", "tags", "user", "host", "cluster",
-    "partition", "gpu", "gpus", "nodes", "tasks", "job_id",
+    "partition", "account", "gpu", "gpus", "nodes", "tasks", "job_id",
 )  # fmt: skip
 """Columns of a run that can be filtered and sorted by."""
 _SCHEMA = f"""
@@ -48,8 +48,8 @@ create table if not exists home (id integer primary key, runs text unique, liste
 create table if not exists run (
     home integer, id text, stamp integer, is_settled integer,
     outcome text, began_s real, elapsed_s real, name text, command text, tags text, user text,
-    host text, cluster text, partition text, gpu text, gpus integer, nodes integer, tasks integer,
-    job_id text, searched text,
+    host text, cluster text, partition text, account text, gpu text, gpus integer, nodes integer,
+    tasks integer, job_id text, searched text,
     primary key (home, id)) without rowid;
 create index if not exists run_began on run (home, began_s, id);
 create index if not exists run_command on run (command, began_s);
@@ -294,7 +294,7 @@ def index_run(runs: Path, check: Callable[[Path], bool] | None, run_id: str) -> 
     except RecordingError:
         run = None
     if run is None:
-        columns = ("damaged", 0.0, None, "", "", "{}", user, "", "", "", "", 0, 0, 0, "")
+        columns = ("damaged", 0.0, None, "", "", "{}", user, "", "", "", "", "", 0, 0, 0, "")
         # It stays as it is until its description changes: it is read again only on request.
         return Indexed(run_id, stamp, True, columns, b"")
     return indexed(directory, run, stamp, user)
@@ -329,6 +329,7 @@ def indexed(directory: Path, run: Run, stamp: int, user: str | None = None) -> I
         run.host,
         (job.cluster or "") if job else "",
         (job.partition or "") if job else "",
+        (job.account or "") if job else "",
         ", ".join(models),
         sum(max(node.allocation.gpus_held or 0, len(node.devices)) for node in run.nodes),
         max(len(run.nodes), len(run.step.hosts) if run.step else 0),

@@ -17,7 +17,7 @@ from teho.store.index_file import COLUMNS, HomeIndex, IndexFile
 
 __all__ = ["CHOICES", "SORTS", "RunFilter", "Search"]
 
-CHOICES = ("outcome", "kind", "user", "cluster", "partition", "gpu")
+CHOICES = ("outcome", "kind", "user", "cluster", "partition", "account", "gpu")
 """Columns that a filter compares with one value. `kind` is the most important finding's."""
 SORTS = {
     "began": "run.began_s",
@@ -38,6 +38,7 @@ _BY = {
     "user": "run.user",
     "command": "run.command",
     "cluster": "run.cluster",
+    "account": "run.account",
     "gpu": "run.gpu",
     "name": "run.name",
     "kind": "verdict.kind",
@@ -62,6 +63,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     cluster: str = ""
     partition: str = ""
+    account: str = ""
     gpu: str = ""
     command: str = ""
     """The whole command."""
