@@ -46,7 +46,7 @@ _FORMATS = ("text", "json", "html")
 def measure(*, quick: bool) -> list[Row]:
     nodes, days = (2, 0.02) if quick else (64, 3.0)
     with stub_environment() as env:
-        home = _generated(nodes, days, env)
+        home = generated(nodes, days, env)
         env["TEHO_HOME"] = str(home)
         calls = {
             form: partial(measure_process, [SCRIPTS / "teho", "report", "--format", form], env)
@@ -73,7 +73,7 @@ def _output_mb(form: str, env: Mapping[str, str]) -> Figures:
     return Figures.of(len(done.stdout) / 1e6)
 
 
-def _generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
+def generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
     """Return a home with the recording. It is generated again if one of `_MADE_BY` changed."""
     stamp = hashlib.sha256(b"".join(path.read_bytes() for path in _MADE_BY)).hexdigest()[:12]
     home = CACHE / f"{nodes}-nodes-{days:g}-days-{stamp}"

@@ -20,6 +20,7 @@ NAMES = (
     "start",
     "launch",
     "plan",
+    "jobs",
     "recorder",
     "devices",
     "doctor",
@@ -27,8 +28,10 @@ NAMES = (
     "probe",
     "lines",
     "tune",
+    "feed",
     "disk",
     "big_report",
+    "logs",
     "portal",
 )
 

@@ -29,9 +29,11 @@ from teho.model.batch_sizes import BatchSizes
 from teho.model.bench import Bench
 from teho.model.cluster import Cluster
 from teho.model.compared import Compared
+from teho.model.digest import Digest, JobList
 from teho.model.doctor import Examination
 from teho.model.document import Report
 from teho.model.metric import METRICS
+from teho.model.packed import Packed
 from teho.model.scaled import Scaled
 from teho.model.software import Checked, EnvironmentPlan
 from teho.model.staged import Staged
@@ -363,9 +365,12 @@ SHIPPED = {
     PACKAGE / "show" / "bench.schema.json": lambda: _schema(schema_of(Bench)),
     PACKAGE / "show" / "compare.schema.json": lambda: _schema(schema_of(Compared)),
     PACKAGE / "show" / "profile.schema.json": lambda: _schema(schema_of(Profiled)),
+    PACKAGE / "show" / "digest.schema.json": lambda: _schema(schema_of(Digest)),
+    PACKAGE / "show" / "jobs.schema.json": lambda: _schema(schema_of(JobList)),
     PACKAGE / "show" / "doctor.schema.json": lambda: _schema(schema_of(Examination)),
     PACKAGE / "show" / "env-check.schema.json": lambda: _schema(schema_of(Checked)),
     PACKAGE / "show" / "env-plan.schema.json": lambda: _schema(schema_of(EnvironmentPlan)),
+    PACKAGE / "show" / "pack.schema.json": lambda: _schema(schema_of(Packed)),
     PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
     PACKAGE / "show" / "report.schema.json": lambda: _schema(schema_of(Report)),
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),

@@ -24,6 +24,7 @@ WAITING = (
     "twins/test_whole_jobs.py",
     "experiment/test_compare.py",
     "test_run.py",
+    "profile/test_profile_steps.py",
     "experiment/test_compare_gpus.py",
     "experiment/test_find_batch_size.py",
     "cli/test_energy_command.py",

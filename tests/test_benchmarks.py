@@ -18,13 +18,16 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("start", "`teho run -- true`, wall time"),
         ("launch", "`teho launch -- true`, wall time"),
         ("plan", "plans in one process"),
+        ("jobs", "`teho digest` with 1,000 jobs, peak memory"),
         ("doctor", "`teho doctor` without a GPU"),
         ("recorder", "CPU time of a whole"),
         ("slowdown", "program *loader*: slower by"),
         ("probe", "program *numpy*: slower by"),
         ("lines", "Python quick machine: largest error"),
+        ("feed", "in memory, batch 512, an epoch"),
         ("disk", "bytes per measured value"),
         ("big_report", "`teho report --format html`, peak memory"),
+        ("logs", "`teho export --to parquet` of 2 nodes, 0.02 days, peak memory"),
     ],
 )
 @pytest.mark.usefixtures("nvml_library")  # the benchmarks compile it too

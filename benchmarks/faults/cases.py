@@ -16,6 +16,7 @@ TIME_CAUSES = (
     "input_collated_one_by_one",
     "input_workers_needless",
     "input_workers_restarted",
+    "memory_saved_with_time",
     "input_small_files",
     "input_read_again",
     "input_skewed",

@@ -13,6 +13,7 @@ TehoError                   any problem that the user can solve; exit code 2
     ├── MissingCommandError   the scheduler's command is not on this machine
     ├── NoAnswerError         no answer in time, or one that Teho does not understand
     ├── RefusedError          the scheduler refused
+    │   └── UnconfiguredError   its commands are here, but this machine is not part of a cluster
     ├── NotSubmittedError     the answer was lost, and the job does not exist
     └── LostSubmissionError   the answer was lost, and it is unknown if the job exists
 
@@ -35,6 +36,7 @@ __all__ = [
     "RunNotFoundError",
     "SchedulerError",
     "TehoError",
+    "UnconfiguredError",
     "UnitError",
     "UnreadableError",
 ]
@@ -112,6 +114,10 @@ class NoAnswerError(SchedulerError):
 
 class RefusedError(SchedulerError):
     """The scheduler refused; its message is in `found`."""
+
+
+class UnconfiguredError(RefusedError):
+    """The scheduler's commands are here, but this machine is not part of a cluster."""
 
 
 class NotSubmittedError(SchedulerError):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support import TEHO
-from teho.cli.jobs import all_with_account
+from teho.cli.submitted import all_with_account
 from teho.model.job import Job, JobState, Submission
 from teho.show.build.jobs import JobView
 

@@ -116,6 +116,45 @@ def test_samples_are_kept_and_given_out_again(torch_python: Path, script: Path) 
     assert {"library": "tune", "facts": {"samples_differ": True}} in lines
 
 
+def test_batches_come_from_arrays(torch_python: Path, script: Path) -> None:
+    wanted = {"feed": True}
+    seen, lines = found(torch_python, script, wanted, "--data")
+    plain, _ = found(torch_python, script, {}, "--data")
+    assert seen["loaded"] == 0
+    assert seen["sums"] == plain["sums"]
+    assert (seen["first"], seen["classes"]) == (plain["first"], plain["classes"])
+    assert {"library": "tune", "facts": {"samples_differ": False}} in lines
+    assert not [line for line in lines if "failed" in line]
+    _, lines = found(torch_python, script, wanted, "--data", "--random")
+    assert {"library": "tune", "facts": {"samples_differ": True}} in lines
+
+
+ARRAYS = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+dataset = TensorDataset(torch.arange(100).reshape(50, 2), torch.arange(50))
+loader = DataLoader(dataset, batch_size=8, num_workers=1, pin_memory=False, drop_last=True)
+print([[part.tolist() for part in batch] for batch in loader], type(next(iter(loader))).__name__)
+print(loader.num_workers, len(loader.dataset), loader.dataset.tensors[1].sum().item())
+"""
+
+
+def test_arrays_are_read_by_batch(torch_python: Path, tmp_path: Path) -> None:
+    script = tmp_path / "arrays.py"
+    script.write_text(ARRAYS)
+    printed = []
+    for settings in ("{}", '{"feed": true}'):
+        environment = {**with_probe(os.environ, str(tmp_path / "spool")), "TEHO_TUNE": settings}
+        done = subprocess.run(
+            [torch_python, str(script)], env=environment, capture_output=True, text=True,
+            timeout=120, check=True,
+        )  # fmt: skip
+        printed.append(done.stdout.splitlines())
+    plain, fed = printed
+    assert plain[0] == fed[0]
+    assert (plain[1], fed[1]) == ("1 50 1225", "0 50 1225")
+
+
 def test_without_settings_the_program_is_unchanged(torch_python: Path, script: Path) -> None:
     seen, _ = found(torch_python, script, {})
     plain = subprocess.run(

@@ -57,6 +57,30 @@ def test_workers_are_found_and_proved() -> None:
     assert (change.file, change.line, change.set_to) == ("/home/me/train.py", 31, "num_workers=4")
 
 
+def test_feed_is_tried_where_it_is_allowed() -> None:
+    def speed(chosen: Settings) -> float:
+        return 400.0 if chosen.get("feed") else starved(chosen)
+
+    arrays = {"dataset_bytes": 1, "batch_size": 64, "sampler": "RandomSampler", "drop_last": True}
+    plain = tuned_by(Simulated(speed, settings=arrays))
+    assert "feed" not in plain.settings
+    tuned = tuned_by(Simulated(speed, settings=arrays), ("feed",))
+    assert tuned.settings == {"feed": True}
+    assert tuned.verdict.startswith("`teho.feed.resident` makes the program ")
+    (change,) = tuned.changes
+    assert change.set_to == "resident(dataset, batch_size=64, shuffle=True, drop_last=True)"
+    for seen, why in (
+        ({"is_iterable": True, "batch_size": 4, "num_workers": 2}, "with numbered samples"),
+        ({"dataset_bytes": 1, "batch_size": 4, "collate": "own"}, "its own function `own`"),
+        ({"samples": 0}, "the size of the dataset is not known"),
+    ):
+        program = Simulated(speed, settings=seen)
+        tuned = tuned_by(program, ("feed",))
+        assert not any("feed" in one for one in program.tried)
+        (note,) = [note for note in tuned.notes if note.startswith("`teho.feed` was not tried: ")]
+        assert why in note
+
+
 def test_a_walk_stops_where_it_does_not_help_any_more() -> None:
     program = Simulated(starved, settings={"dataset_bytes": 1})
     tuned_by(program)

@@ -108,7 +108,35 @@ STACKS = {
     "arrays_printed": (
         of_library("numpy/_core/arrayprint.py", "_array2string"),
         of_library("numpy/_core/arrayprint.py", "array2string"),
+        own("print(x)"),
+    ),
+    "messages_formatted": (
+        of_library("numpy/_core/arrayprint.py", "_array2string"),
         own("log.debug(f'{x}')"),
+    ),
+    "arrays_written_as_text": (
+        of_library("numpy/lib/_npyio_impl.py", "savetxt"),
+        own("np.savetxt(path, field)"),
+    ),
+    "pca_in_parts": (
+        of_library("scipy/linalg/_decomp_svd.py", "svd"),
+        of_library("sklearn/decomposition/_incremental_pca.py", "IncrementalPCA.partial_fit"),
+        own("pca.partial_fit(part)"),
+    ),
+    "boosting_interactions": (
+        of_library("xgboost/core.py", "Booster.predict"),
+        own("booster.predict(rows, pred_interactions=True)"),
+    ),
+    "tensors_sorted": (own("torch.argsort(scores, dim=1, descending=True)"),),
+    "rest_copied": (own("buffer[size:]"),),
+    "equations_solved_full": (
+        of_library("numpy/linalg/_linalg.py", "solve"),
+        own("np.linalg.solve(a, b)"),
+    ),
+    "validated_for_one_metric": (
+        of_library("sklearn/ensemble/_forest.py", "BaseForest.fit"),
+        of_library("sklearn/model_selection/_validation.py", "cross_val_score"),
+        own("cross_val_score(model, x, y, cv=folds, scoring=name)"),
     ),
     "progress_shown": (
         of_library("tqdm/std.py", "tqdm.display"),

@@ -168,7 +168,6 @@ def test_waiting_for_threads_that_compute_is_no_overhead_of_python(name):
         "loss.backward()",
         "model(x)",
         "x = a @ b",
-        "np.linalg.solve(a, b)",
         "total += value",
         "loss[labels == -100]",
         "logits[mask == pad_token]",
@@ -341,6 +340,18 @@ def test_threads_that_pass_tasks_are_told_from_waiting_for_results():
     assert activity_of(seen(frames, 1.0, State.THREADS)).name == "tasks_passed"
 
 
+def test_a_pool_that_sends_large_arguments():
+    frames = (
+        of_python("multiprocessing/reduction.py", "ForkingPickler.dumps"),
+        of_python("multiprocessing/connection.py", "_ConnectionBase.send"),
+        of_python("multiprocessing/pool.py", "Pool._handle_tasks"),
+        of_python("threading.py", "Thread.run"),
+    )
+    assert activity_of(seen(frames, 1.0, State.THREADS)).name == "large_tasks_passed"
+    results = (frames[0], of_python("multiprocessing/pool.py", "Pool._handle_results"), frames[3])
+    assert activity_of(seen(results, 1.0, State.THREADS)).name == "tasks_passed"
+
+
 def test_jax_without_jit_is_told_from_waiting_for_compiled_code():
     frames = (of_library("jax/_src/numpy/ufunc_api.py", "ufunc.__call__"), own("a * b + c"))
     assert activity_of(seen(frames, 1.0)).name == "jax_one_by_one"
@@ -365,10 +376,10 @@ def test_names_are_unique_and_patterns_are_valid():
     names = [one.name for one in activities()]
     assert len(names) == len(set(names))
     for one in activities():
-        assert one.files or one.calls
+        assert one.files or one.calls or one.lines
         assert one.advice.endswith(".")
         assert 0 <= one.regain[0] <= one.regain[1] <= 1
-        for pattern in (*one.files, *one.calls, *one.also, *one.unless):
+        for pattern in (*one.files, *one.calls, *one.lines, *one.also, *one.beside, *one.unless):
             re.compile(pattern)
 
 
@@ -461,12 +472,66 @@ class TestRule:
         findings = judged(known_activity, self.made("images_decoded", wall_s))
         assert [one.severity for one in findings] == ([severity] if severity else [])
 
-    def test_without_steps_it_may_be_the_purpose_of_the_program(self):
-        for name in ("hdf5_read", "images_decoded"):
-            finding = found(known_activity, self.made(name, 90.0, progress=()))
-            assert finding.severity is Severity.REMARK
-            assert finding.certainty is Certainty.POSSIBLE
-            assert finding.regain_percent is None
+    @pytest.mark.parametrize(
+        ("name", "severity"),
+        [
+            ("hdf5_read", Severity.REMARK),
+            ("convolved_directly", Severity.REMARK),  # Fourier transforms give the same result
+            ("images_decoded", Severity.HINT),
+        ],
+    )
+    def test_without_steps_it_may_be_the_purpose_of_the_program(self, name, severity):
+        finding = found(known_activity, self.made(name, 90.0, progress=()))
+        assert finding.severity is severity
+        assert finding.certainty is Certainty.POSSIBLE
+        assert finding.regain_percent is None
+        assert ("may be the purpose" in finding.sentence) is (severity is Severity.REMARK)
+
+    @pytest.mark.parametrize(("ended", "severity"), [(2, Severity.HINT), (3, Severity.REMARK)])
+    def test_a_program_that_sleeps_waits_for_children_that_end(self, ended, severity):
+        main = process(seen((own("time.sleep(3)"),), 90.0, State.SLEEPING), progress=())
+        children = [
+            process(
+                seen((own("fit(x)"),), 5.0),
+                pid=50 + n,
+                parent_pid=main.pid,
+                wall_s=5.0,
+                progress=(),
+            )
+            for n in range(ended)
+        ]
+        serving = seen((own("accept()"),), 99.0, State.NETWORK)
+        server = process(serving, pid=80, parent_pid=main.pid, progress=())
+        (finding,) = judged(known_activity, watched(main, *children, server))
+        assert finding.severity is severity
+
+    @pytest.mark.parametrize(("ran_s", "severity"), [(9.9, Severity.HINT), (10.0, Severity.REMARK)])
+    def test_a_program_that_only_waits_in_asyncio_may_follow_something(self, ran_s, severity):
+        waiting = (of_python("asyncio/base_events.py", "BaseEventLoop._run_once"), own("run(f())"))
+        stacks = (
+            seen(waiting, 100.0 - ran_s, State.PROCESS), seen((own("fit(x)"),), ran_s),
+        )  # fmt: skip
+        (finding,) = judged(known_activity, watched(process(*stacks, progress=())))
+        assert finding.severity is severity
+
+    @pytest.mark.parametrize(
+        ("name", "wall_s", "whole_s", "count"),
+        [
+            ("rest_copied", 0.49, 7.0, 0),
+            ("rest_copied", 0.5, 7.0, 1),  # never useful: from its own share on
+            ("rest_copied", 6.9, 100.0, 0),
+            ("rest_copied", 7.0, 100.0, 1),
+            ("objects_copied", 1.9, 10.0, 0),
+            ("objects_copied", 2.0, 10.0, 1),
+            ("objects_copied", 0.9, 5.0, 0),
+            ("objects_copied", 1.0, 5.0, 1),  # a large share of a short run
+        ],
+    )
+    def test_thresholds_of_short_overhead(self, name, wall_s, whole_s, count):
+        stack = seen(STACKS[name], wall_s)
+        rest = seen((own("model(x)"),), whole_s - wall_s)
+        made = watched(process(stack, rest, wall_s=whole_s, progress=()))
+        assert len(judged(known_activity, made)) == count
 
     @pytest.mark.parametrize(("wall_s", "count"), [(29.9, 0), (30.0, 1)])
     def test_in_a_training_it_is_a_loss_from_its_own_share_on(self, wall_s, count):

@@ -77,6 +77,15 @@ class TestEvaluationLong:
         assert (named in finding.sentence) is is_named
         assert finding.action.startswith("Keep the numbers in one array") is is_named
 
+    @pytest.mark.parametrize(
+        ("file", "function"),
+        [("torch/optim/lbfgs.py", "LBFGS._directional_evaluate"),
+         ("scipy/optimize/_differentiable_functions.py", "ScalarFunction.evaluate")],
+    )  # fmt: skip
+    def test_an_optimizer_evaluates_what_it_minimises(self, file, function):
+        frames = (own("loss.backward()", 67, "closure"), of_library(file, function), own("step()"))
+        assert judged(evaluation_long, watched(process(seen(frames, 80.0)))) == []
+
     def test_a_program_without_steps_may_only_evaluate(self):
         assert judged(evaluation_long, self.made(90.0, progress=())) == []
 
@@ -102,6 +111,18 @@ class TestRanks:
     def test_one_has_more_work(self, least, is_uneven):
         finding = found(ranks_wait_for_each_other, self.made(60.0, least))
         assert ("Rank 1 made the other ranks wait" in finding.sentence) is is_uneven
+
+    def test_without_steps_the_parts_are_unequal(self):
+        waits = process(
+            seen((own("dist.all_reduce(found)"),), 48.0), pid=10, parent_pid=5, progress=()
+        )
+        works = process(pid=11, parent_pid=5, progress=())
+        beside = process(pid=12, parent_pid=5, wall_s=20.0, progress=())  # too short for a rank
+        finding = found(ranks_wait_for_each_other, watched(waits, works, beside))
+        assert finding.sentence == (
+            "Process 11 made the other ranks wait up to 48 % of the time: process 11 has more work."
+        )
+        assert "`parts[rank::world_size]`" in finding.action
 
     @pytest.mark.parametrize(("share", "count"), [(14.9, 0), (15.0, 1)])
     def test_threshold(self, share, count):
@@ -385,6 +406,21 @@ class TestGeneratedWithoutCache:
         update = of_library("transformers/cache_utils.py", "DynamicCache.update")
         inner = (update, self.SAMPLE, own("model.generate(ids)"))
         assert judged(generated_without_cache, self.made(60.0, inner)) == []
+
+    @pytest.mark.parametrize(
+        ("noted", "wall_s", "severity"),
+        [
+            ({"generated_without_cache": 2}, 10.0, Severity.WARNING),
+            ({"generated_without_cache": 2}, 9.9, None),
+            ({"generated_with_cache": 2}, 60.0, None),
+            ({"generated_without_cache": 1, "generated_with_cache": 9}, 60.0, None),
+        ],
+    )
+    def test_what_the_probe_noted_is_certain(self, noted, wall_s, severity):
+        one = self.made(wall_s)[1].program.mains[0].process
+        made = watched(msgspec.structs.replace(one, libraries={"transformers": noted}))
+        findings = judged(generated_without_cache, made)
+        assert [one.severity for one in findings] == ([severity] if severity else [])
 
     def test_sentence(self):
         assert found(generated_without_cache, self.made(36.0)).sentence == (

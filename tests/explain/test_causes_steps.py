@@ -153,6 +153,13 @@ class TestStepsUneven:
         assert figures(finding)["additional time of the long steps"] == pytest.approx(24 * 0.42)
         assert finding.regain_percent == (0.0, pytest.approx(24 * 0.42))
 
+    @pytest.mark.parametrize(("evaluated_s", "is_named"), [(4.9, False), (5.1, True)])
+    def test_evaluation_that_explains_them_is_named(self, evaluated_s, is_named):
+        stack = seen((own("model(x)", 50), own("validate()", 31, "validate")), evaluated_s)
+        finding = found(steps_uneven, self.made(24, 0.5, 976, stack))  # 10 s more than usual
+        assert finding.sentence.endswith("Evaluation took 5 % of the time.") is is_named
+        assert finding.action.startswith("Evaluate less often") is is_named
+
     @pytest.mark.parametrize(("long", "count"), [(10, 0), (11, 1)])
     def test_threshold_of_their_number(self, long, count):
         assert len(judged(steps_uneven, self.made(long, 1.0))) == count

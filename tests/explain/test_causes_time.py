@@ -172,7 +172,7 @@ class TestFixedCosts:
     @pytest.mark.parametrize("name", ["", "(others)", "<lambda>"])
     def test_names_of_several_functions_say_nothing(self, name):
         finding = found(fixed_costs_dominate, self.compiled(**{name: (90, 50.0), "update": (1, 9)}))
-        assert finding.action.startswith("Do several parts")
+        assert finding.action.startswith("If you start the program many times")
 
 
 class TestPython:

@@ -54,7 +54,7 @@ class TestAgain:
         (finding,) = self.judged(20.0, 25.0, 25.0, 10.0, update=(7, 60.0), multiply=(9, 2.0))
         assert finding.sentence.startswith("Compiling JAX functions more than once took")
         assert figures(finding)["compiled 7 times"] == "update"
-        assert "pad the arrays" in finding.action
+        assert "pad arrays" in finding.action
 
     def test_of_different_functions_once_each(self):
         functions = {"step": (1, 30.0), "multiply": (13, 4.0), "add": (13, 4.0), "mean": (2, 1.0)}

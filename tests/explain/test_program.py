@@ -195,6 +195,14 @@ class TestMains:
         mains = program_of([evaluates, idles, process()]).mains
         assert {main.process.pid for main in mains} == {10, 12}
 
+    def test_ranks_that_exchange_data_are_each_one(self):
+        agent = process(seen((own("sleep(1)"),), 99.0, State.SLEEPING), pid=5, progress=())
+        waits = process(seen((own("dist.all_reduce(x)"),), 40.0), pid=10, parent_pid=5, progress=())
+        works = process(pid=11, parent_pid=5, progress=())
+        helper = process(pid=12, parent_pid=5, wall_s=49.0, progress=())
+        mains = program_of([agent, waits, works, helper]).mains
+        assert [main.process.pid for main in mains] == [10, 11]
+
     def test_none_without_time(self):
         assert program_of([]) is None
         assert program_of([process(wall_s=0.0)]) is None

@@ -36,7 +36,14 @@ from teho.explain.policy import load_policy
 from teho.explain.registry import RULES, in_judging_order, mutes_of
 from teho.explain.rule import kind_of
 from teho.explain.rules.gpu import gpu_low_use
-from teho.explain.shared_thresholds import EVERY_RULE, GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES
+from teho.explain.shared_thresholds import (
+    DIGEST,
+    EVERY_RULE,
+    GOOD_USE,
+    OUTLIERS,
+    ROOFLINE,
+    SMALL_FILES,
+)
 from teho.model.finding import Abstention, Finding, Lack, Severity
 from teho.model.watched import State
 
@@ -330,14 +337,14 @@ class TestRegistry:
         assert len({rule.RANK for rule in RULES}) == len(RULES)
 
     def test_every_rule_has_thresholds_and_every_threshold_a_rule(self):
-        sections = {EVERY_RULE, GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES}
+        sections = {DIGEST, EVERY_RULE, GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES}
         assert set(load_policy().thresholds) == {*KINDS} | sections
 
     def test_every_threshold_is_read_by_its_rule(self):
         sources = {path.stem: path.read_text("utf-8") for path in FILES}
         shared = inspect.getsource(context) + inspect.getsource(program_context)
         for kind, limits in load_policy().thresholds.items():
-            if kind in {GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES}:
+            if kind in {DIGEST, GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES}:
                 continue
             own = shared if kind == EVERY_RULE else sources[kind]
             for name in limits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from explain import scenarios
@@ -18,6 +19,7 @@ from explain.scenario_parts import (
     step,
     untouched_gpu,
 )
+from teho.explain.program import program_of
 from teho.explain.rules.cpu import cores_unused, serial_program, too_many_threads
 from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Severity
@@ -230,6 +232,17 @@ class TestTooManyThreads:
         signals = {"job_runnable_threads": 400.0, "job_processes": processes}
         finding = found(too_many_threads, scenario(NodePart(signals=signals)))
         assert f"`export OMP_NUM_THREADS={each}`" in finding.action
+
+    @pytest.mark.parametrize(
+        ("given", "count"),
+        [("40", 0), ("41", 1), ("", 1), ("2,2", 1)],
+    )
+    def test_processes_that_are_limited_already_are_not_told_to_limit(self, given, count):
+        part = NodePart(signals={"job_runnable_threads": 60.0})
+        run, summary = scenario(part)
+        main = process(node=summary.nodes[0].name, variables={"OMP_NUM_THREADS": given})
+        made = run, msgspec.structs.replace(summary, program=program_of([main]))
+        assert len(judged(too_many_threads, made)) == count
 
     @pytest.mark.parametrize(("threads", "count"), [(50.0, 0), (50.01, 1)])
     def test_threads_that_fit_the_job_s_cores_are_not_too_many(self, threads, count):

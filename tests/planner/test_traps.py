@@ -94,7 +94,7 @@ ADVICE = [
      "processes_twice", "starts accelerate once per GPU", "CSC"),
     ("puhti", "gpu", {"gpus": 5}, {"gpus": 8}, "gpus_spread",
      "a job of 4 or 8 GPUs uses", "`man sbatch`"),
-    ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "gets 8", "LUG"),
+    ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "pays for 8", "LUG"),
     ("lumi", "small-g", {"gpus": 2}, {"gpus": 8}, "energy_is_shared",
      "on whole nodes, the measured energy is only the energy of this job", "LUG"),
     ("roihu", "gpularge", {"gpus": 8}, None, "project_needs", "scalability test", "CSC"),

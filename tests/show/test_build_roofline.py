@@ -48,14 +48,14 @@ def test_compute_bound():
 def test_under_both_roofs():
     roofline = roofline_of(**NO_TENSOR, gpu_fp32_percent=8.0, gpu_dram_percent=12.0)
     assert roofline.sentence == (
-        "under both roofs: memory at 12 % of 3.35 TB/s, FP32 pipe active 8.0 % of the busy time; "
+        "below both limits: memory at 12 % of 3.35 TB/s, FP32 pipe active 8.0 % of the busy time; "
         "arithmetic intensity 13.3 FLOP/byte"
     )
     assert any("latency" in note for note in roofline.notes)
 
 
 def test_says_that_arithmetic_is_an_upper_bound():
-    assert roofline_of().notes[0].startswith("The real speed of arithmetic may be lower")
+    assert roofline_of().notes[0].startswith("The speed of arithmetic is an upper bound")
 
 
 def test_cites_the_document_of_the_peaks():
@@ -114,8 +114,8 @@ def test_in_text_it_is_a_sentence_and_what_to_know():
     assert (
         "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s; arithmetic\n"
         "          intensity 12.0 FLOP/byte\n"
-        "  The real speed of arithmetic may be lower than shown. A pipe is a part of\n"
-        "    the GPU for one kind of arithmetic. For each pipe, Teho multiplies two\n"
-        "    values: the share of time in which the pipe was active, and the peak of the\n"
-        "    pipe at the highest clock.\n"
+        "  The speed of arithmetic is an upper bound. A pipe is a part of the GPU for\n"
+        "    one kind of arithmetic. Teho multiplies the share of time in which a pipe\n"
+        "    was active by the peak of this pipe. The real speed is lower if the pipe was\n"
+        "    not full, or if the clock was not at its highest.\n"
     ) in text

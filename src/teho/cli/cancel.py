@@ -31,7 +31,7 @@ def command(references: tuple[str, ...]) -> None:
 
     Network: only through commands of the scheduler, such as scancel.
     """
-    from teho.cli.jobs import look_up
+    from teho.cli.submitted import look_up
     from teho.errors import InputError
     from teho.model.job import JobState
     from teho.schedulers import jobs

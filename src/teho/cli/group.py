@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -33,7 +34,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in {*COMMANDS, *_HIDDEN}:
             return None
-        module = import_module(f"teho.cli.{cmd_name.replace('-', '_')}")
+        # `import` is no name of a module that Python code can import.
+        name = f"{cmd_name.replace('-', '_')}{'_' if iskeyword(cmd_name) else ''}"
+        module = import_module(f"teho.cli.{name}")
         command: click.Command = module.command
         return command
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sys
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,11 @@ import click
 
 from teho.cli import say
 from teho.cli.declare import flag, option, plain_command
+from teho.cli.selection import earliest
 from teho.cli.tag import read_tags
 from teho.cli.terminal import print_json
-from teho.errors import InputError, NewerFormatError, RecordingError, UnitError, UnreadableError
-from teho.units import counted, parse_duration
+from teho.errors import NewerFormatError, RecordingError, UnreadableError
+from teho.units import counted
 
 if TYPE_CHECKING:
     from teho.model.run import End, Run
@@ -70,7 +70,7 @@ def command(
     from teho.store.layout import runs_directory
 
     home = load_settings().home_directory
-    limit = None if since is None else _time(since)
+    limit = None if since is None else earliest(since)
     hides = form == "text" and not (show_all or tags)
     most = last or (_NEWEST if form == "text" and not show_all else None)
     runs: list[tuple[Path, Run | None]] = []
@@ -111,22 +111,6 @@ def command(
         left_out.append(f"{counted(hidden, 'run')} of `teho compare` or `teho scale`")
     if left_out:
         say(f"not shown: {' and '.join(left_out)}; `teho list --all` shows all runs")
-
-
-def _time(text: str) -> datetime:
-    """Return the earliest start of the runs to show.
-
-    Raises:
-        InputError: the text is neither a date nor a length of time.
-    """
-    with contextlib.suppress(ValueError):
-        return datetime.fromisoformat(text).astimezone()
-    try:
-        return datetime.now(timezone.utc) - timedelta(seconds=parse_duration(text, "--since"))
-    except (UnitError, OverflowError):
-        raise InputError(
-            f"--since {text}", "a date such as 2026-11-20, or a length of time such as 7d"
-        ) from None
 
 
 def _row(path: Path, run: Run | None) -> dict[str, Any]:
@@ -195,15 +179,20 @@ def _cells(row: dict[str, Any], run: Run | None, verdict: str) -> list[str]:
         row["id"],
         run.started_at.astimezone().strftime("%Y-%m-%d %H:%M"),
         "" if row["elapsed_s"] is None else format_duration(row["elapsed_s"]),
-        _ending(row, run.end),
+        "imported" if run.imported else _ending(row, run.end),
         # 1 is the usual number, and not shown.
         *(str(row[key]) if row[key] > 1 else "" for key in ("nodes", "tasks")),
         str(row["gpus"] or ""),
         verdict,
         row["host"],
         row["user"],
-        shlex.join(run.command).replace("\n", " "),
+        _log(run) if run.imported else shlex.join(run.command).replace("\n", " "),
     ]
+
+
+def _log(run: Run) -> str:
+    """Return the logs from which a run was imported."""
+    return f"({', '.join(run.imported.files)})" if run.imported else ""
 
 
 def _is_shown(head: str, cells: list[str]) -> bool:

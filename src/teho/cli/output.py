@@ -53,6 +53,7 @@ class Output:
         script: str = "",
         pictures: Callable[[], Iterable[bytes]] = tuple,
         stream: IO[str] | None = None,
+        columns: int | None = None,
     ) -> None:
         """Write a result.
 
@@ -63,6 +64,7 @@ class Output:
             pictures: draws SVG for the HTML page; called only for HTML. Without matplotlib, the
                 page has no pictures.
             stream: for a result that is not written to a file; None: standard output.
+            columns: width of text; None: the width of the terminal, at most 120.
         """
         stream = stream or sys.stdout
         if self.form == "json":
@@ -79,7 +81,7 @@ class Output:
             from teho.show.text.document import render_text
 
             color = self.path is None and wants_color(stream)
-            text = render_text(document, width=width(), color=color, detail=self.detail)
+            text = render_text(document, width=columns or width(), color=color, detail=self.detail)
             self.write(text, stream=stream)
 
     def write(self, text: str, name: str = "", *, stream: IO[str] | None = None) -> None:
@@ -105,6 +107,29 @@ class Output:
             raise InputError(f"{path}: {error.strerror}", "a file that can be written") from error
         say(f"wrote {path}")
 
+    def write_bytes(self, data: bytes) -> None:
+        """Write a result that is not text to the file, or to standard output.
+
+        Raises:
+            InputError: the file cannot be written, or standard output is a terminal.
+        """
+        if self.path is None:
+            if sys.stdout.isatty():
+                raise InputError(
+                    f"--format {self.form}: a terminal cannot show this format",
+                    "a file",
+                    f"add `-o jobs.{self.form}`",
+                )
+            sys.stdout.buffer.write(data)
+            return
+        try:
+            self.path.write_bytes(data)
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: {error.strerror}", "a file that can be written"
+            ) from error
+        say(f"wrote {self.path}")
+
 
 def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Command]:
     """Give a command the options `--format`, `-o`, `--short` and `--why`.
@@ -120,7 +145,7 @@ def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Com
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
             read = [given.pop(name, None) for name in ("form", "path", "short", "why")]
-            return function(*args, **given, output=_read(*read))
+            return function(*args, **given, output=_read(others, *read))
 
         declared: _Command = _options(others, file=file)(call)
         return declared
@@ -142,17 +167,20 @@ def _options(others: tuple[str, ...], *, file: bool) -> Callable[[Any], Any]:
     )  # fmt: skip
 
 
-def _read(form: str | None, path: Path | None, short: bool, why: bool) -> Output:
+def _read(
+    others: tuple[str, ...], form: str | None, path: Path | None, short: bool, why: bool
+) -> Output:
     if short and why:
         raise InputError("--short cannot be used together with --why", "one of them")
     ending = path.suffix.lower() if path else ""
-    if form is None and ending not in _ENDINGS:
+    endings = _ENDINGS | {f".{other}": other for other in others}
+    if form is None and ending not in endings:
         raise InputError(
             f"-o {path}: the ending {ending} is not a known ending",
-            ", ".join(filter(None, _ENDINGS)),
+            ", ".join(filter(None, endings)),
             "give the format of any other file with `--format`",
         )
-    return Output(form or _ENDINGS[ending], path, "short" if short else "why" if why else "default")
+    return Output(form or endings[ending], path, "short" if short else "why" if why else "default")
 
 
 def _inlined(pictures: Callable[[], Iterable[bytes]]) -> list[str]:

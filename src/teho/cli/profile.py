@@ -1,31 +1,95 @@
-"""`teho profile`: what the traces of PyTorch's profiler say."""
+"""`teho profile`: record steps with the framework's own profiler, and explain its traces."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from teho.cli.declare import plain_command
+from teho.cli.declare import option, together
 from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
+from teho.errors import InputError, RunNotFoundError
 
 __all__ = ["command"]
 
-
-@plain_command("""\
-  teho profile trace.json
+_COMMAND = "teho.profile.command"
+_EXAMPLES = """\
+\b
+Examples:
+  teho profile --steps 20:25 -- python train.py
+  srun teho profile --steps 20:25 --ranks all -- python train.py
+  teho profile --window 2s --with stack -- python serve.py
+  teho profile 4711
+  teho profile last -o trace.html
   teho profile trace.json.gz --why
-  teho profile log/rank*.pt.trace.json.gz
-  teho profile trace.json -o trace.html""")
-@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
-@output_options()
-def command(files: tuple[Path, ...], output: Output) -> None:
-    """Explain a trace of PyTorch's profiler: what the GPU did in a step, and why it was idle.
+  teho profile log/rank*.pt.trace.json.gz"""
 
-    FILE is a trace that torch.profiler wrote, as .json or .json.gz. For a program with several
-    ranks, give the files of all ranks. To write a trace in the folder `traces`, add these lines to
-    the training loop, with `P = torch.profiler`:
+
+class _Command(click.Command):
+    """Takes everything after `--` as the program, so that traces and options may be mixed."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments before `--`, and keep the program."""
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[_COMMAND] = tuple(args[place + 1 :])
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the words of the first line of the help."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND…]"]
+
+
+_recording_options = together(
+    option("--steps FIRST:END", "Record these steps, without the step END: 20:25 are the steps 20 "
+           "to 24. For a run that goes on, also the number of the next steps to record.",
+           unset="5, for a run that goes on"),
+    option("--window TIME", "Record a length of time instead of steps.", unset="none"),
+    option("--after TIME", "Begin the window after this time from the import of the framework.",
+           unset="10s, or 0s for a run that goes on"),
+    option("--with LIST", "Record also some of stack, shapes, memory: the program is slower, and "
+           "the trace is larger. Instead, nsys: record with Nsight Systems; range: only mark the "
+           "steps, for a tool that runs this command.", unset="none of them", into="extras"),
+    option("--ranks LIST", "Record these ranks: one (rank 0), all, or a list such as 0,3.",
+           unset="one; for a run that goes on: the slowest and the median one, if they differ"),
+    option("--max-time TIME", "Stop the profiler after this time.", default="60s"),
+    option("--max-size SIZE", "Store no trace that is larger than this before compression.",
+           default="512MiB"),
+    option("--trace-to PATH", "Copy the traces: to a folder for TensorBoard, or to a file for "
+           "ui.perfetto.dev.", unset="only into the recording", into="to",
+           type=click.Path(path_type=Path)),
+)  # fmt: skip
+
+
+@click.command(cls=_Command, epilog=_EXAMPLES)
+@click.argument("traces", metavar="[FILE… | RUN]", nargs=-1)
+@_recording_options
+@output_options()
+def command(
+    traces: tuple[str, ...],
+    steps: str | None,
+    window: str | None,
+    after: str | None,
+    extras: str | None,
+    ranks: str | None,
+    max_time: str,
+    max_size: str,
+    to: Path | None,
+    output: Output,
+) -> None:
+    """Record some steps with the framework's profiler, and explain why the GPU was idle in them.
+
+    With COMMAND, Teho runs the unchanged program, and starts PyTorch's profiler for the given steps
+    only. RUN is a recorded run, or the number of a job: if the run goes on, Teho records its next
+    steps; if the run has ended, Teho explains the newest traces of this run. FILE is a trace that
+    torch.profiler wrote, as .json or .json.gz. For a program with several ranks, give the files of
+    all ranks.
+
+    To write a trace without Teho, in the folder `traces`, add these lines to the training loop,
+    with `P = torch.profiler`:
 
     \b
       with P.profile(
@@ -38,16 +102,89 @@ def command(files: tuple[Path, ...], output: Output) -> None:
 
     With `with_stack=True`, the trace has the source lines too.
 
-    Reads: the traces.
+    Reads: the traces; with RUN, the recording.
 
-    Writes: only the -o file.
+    Writes: the -o file and the --trace-to files; with COMMAND or RUN, the traces in the recording.
 
-    Network: not used.
+    Network: with COMMAND, the same as `teho run`.
     """  # noqa: D301 - click keeps the lines after the character \b
+    argv = click.get_current_context().meta.get(_COMMAND)
+    recording: dict[str, Any] = {
+        "steps": steps, "window": window, "after": after, "extras": extras, "ranks": ranks,
+        "max_time": max_time, "max_size": max_size,
+    }  # fmt: skip
+    if argv is not None:
+        if traces:
+            raise InputError(
+                f"{traces[0]!r} before `--`", "only options before `-- COMMAND`",
+                "`teho profile --steps 20:25 -- python train.py`",
+            )  # fmt: skip
+        if not argv:
+            raise click.UsageError("Missing COMMAND after '--'.")
+        from teho.cli.profile_options import plan_of
+        from teho.cli.profile_run import profile_command
+
+        profile_command(argv, plan_of(**recording, is_running=False), output, to)
+        return
+    if not traces:
+        raise click.UsageError("Missing argument 'FILE…', 'RUN' or '-- COMMAND…'.")
+    given = next((f"--{name}" for name in ("steps", "window", "after", "ranks")
+                  if recording[name] is not None), "--with" if extras else "")  # fmt: skip
+    directory = _run_of(traces)
+    if directory is None:
+        if given:
+            raise InputError(
+                f"{given} has no effect on the trace {traces[0]}",
+                "a COMMAND or a RUN that goes on",
+                "`teho profile --steps 20:25 -- python train.py`",
+            )
+        _explain(tuple(map(Path, traces)), output, to)
+        return
+    from teho.cli.profile_run import profile_running, show_recorded
+    from teho.cli.top_job import is_running
+
+    if is_running(directory):
+        from teho.cli.profile_options import plan_of
+
+        profile_running(directory, plan_of(**recording, is_running=True), output, to)
+        return
+    if given:
+        raise InputError(
+            f"{given} needs a run that goes on, but {directory.name} has ended",
+            next_step=f"`teho profile {traces[0]}` explains its newest traces",
+        )
+    show_recorded(directory, None, output, to)
+
+
+def _run_of(traces: tuple[str, ...]) -> Path | None:
+    """Return the directory of the run that the user means; None: the user means files.
+
+    Raises:
+        RunNotFoundError: there is neither a file nor a run with this name.
+    """
+    (first, *others) = traces
+    is_file = others or first.endswith((".json", ".gz")) or Path(first).is_file()
+    if is_file:
+        return None
+    from teho.config.settings import load_settings
+    from teho.store.index import find_run
+
+    try:
+        return find_run(first, load_settings().home_directory)
+    except RunNotFoundError as error:
+        raise RunNotFoundError(
+            f"{first!r} is not a file, and {error.found}",
+            "a trace (.json or .json.gz), a run, or `-- COMMAND`",
+            "`teho list` shows the runs",
+        ) from error
+
+
+def _explain(files: tuple[Path, ...], output: Output, to: Path | None) -> None:
+    from teho.profile.hand_over import copy_traces
     from teho.profile.summary import read_traces
+    from teho.show.build.profile import profile_document
 
     with hint_if_slow("reading the traces…"):
         profiled = read_traces(files)
-    from teho.show.build.profile import profile_document
-
-    output.show(profile_document(profiled), profiled)
+        commands = tuple(copy_traces(files, to)) if to else ()
+    output.show(profile_document(profiled, commands), profiled)

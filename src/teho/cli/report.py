@@ -12,12 +12,17 @@ import click
 
 from teho.cli import say
 from teho.cli.complete import complete_run
-from teho.cli.declare import plain_command
+from teho.cli.declare import flag, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.owner import owner_of
-from teho.errors import InputError, SchedulerError
+from teho.cli.progress import hint_if_slow
+from teho.errors import InputError, RunNotFoundError, SchedulerError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from teho.config.settings import Settings
+    from teho.model.accounted import AccountedJob
     from teho.model.document import Report
     from teho.model.run import Run
     from teho.show.loaded import LoadedRun
@@ -32,17 +37,23 @@ __all__ = ["command"]
   teho report last --why
   teho report 20261120-1019 --format json | jq .verdict
   teho report --format seff
+  teho report --write-js1
   teho report 4711""")
 @click.argument("run", default="last", shell_complete=complete_run)
 @click.argument("others", metavar="", nargs=-1)
+@flag(
+    "--write-js1",
+    "Print only the summary that Jobstats stores in Slurm's AdminComment.",
+    into="is_js1",
+)
 @output_options("seff")
-def command(run: str, others: tuple[str, ...], output: Output) -> None:
+def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> None:
     """Report on RUN.
 
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
     or last. If RUN is the id of a job, Teho reports on the newest recording of the job, and asks
-    the scheduler for the accounting. --format seff prints the same values as the command seff of
-    CSC.
+    the scheduler for the accounting. If Teho did not record the job, the report has what the
+    accounting knows. --format seff prints the same values as the command seff of CSC.
 
     Reads: the recording.
 
@@ -57,7 +68,17 @@ def command(run: str, others: tuple[str, ...], output: Output) -> None:
             f"{len(others) + 1} runs", "one run", f"`teho diff {run} {others[0]}` compares two runs"
         )
     gc.disable()  # a report of many nodes has millions of objects, and all of them are needed
-    loaded = LoadedRun.open(run)
+    try:
+        loaded = LoadedRun.open(run)
+    except RunNotFoundError as error:
+        _report_on_job(run, output, error)
+        return
+    if is_js1:
+        from teho.jobs.js1 import encode_js1
+        from teho.show.text.js1 import js1_of
+
+        output.write(f"{encode_js1(js1_of(loaded.summary))}\n")
+        return
     report = loaded.view_with(plots=output.form in {"html", "json"})
     report = _with_origin(loaded, report, is_text=output.form == "text")
     if run in _job_ids(loaded.run):
@@ -79,17 +100,79 @@ def command(run: str, others: tuple[str, ...], output: Output) -> None:
         raise click.exceptions.Exit(2)
 
 
+def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) -> None:
+    """Report on a job that Teho did not record.
+
+    Raises:
+        RunNotFoundError: the reference is not the id of a job of this machine's scheduler.
+        SchedulerError: the accounting cannot be asked.
+    """
+    from teho.config.settings import load_settings
+    from teho.jobs.ask import accounting_here, is_job_id, job_with_id
+
+    if not is_job_id(reference):
+        raise not_found
+    settings = load_settings()
+    try:
+        backend = accounting_here(settings.home_directory)
+    except InputError:
+        raise not_found from None
+    try:
+        with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
+            runs = job_with_id(backend, reference)
+    except SchedulerError as error:
+        raise type(error)(
+            f"Teho has no recording of job {reference}, and {error.found}",
+            error.expected,
+            error.next_step,
+        ) from None
+    if not runs:
+        raise RunNotFoundError(
+            f"Teho has no recording of job {reference}, and the accounting of {backend.title} has "
+            "no such job",
+            "the id of a job that you may see",
+            "`teho jobs` lists your jobs, `teho list` lists the recordings",
+        )
+    by_id: dict[str, list[AccountedJob]] = {}
+    for job in runs:
+        by_id.setdefault(job.id, []).append(job)
+    if output.form == "seff":
+        from teho.show.accounted import report_on
+        from teho.show.text.seff import render_seff
+
+        output.write("\n".join(render_seff(report_on(own, settings)) for own in by_id.values()))
+    elif len(by_id) == 1:
+        from teho.show.accounted import report_on
+
+        output.show(report_on(runs, settings))
+    else:
+        _list_tasks(reference, [own[-1] for own in by_id.values()], output, settings)
+
+
+def _list_tasks(
+    reference: str, jobs: Sequence[AccountedJob], output: Output, settings: Settings
+) -> None:
+    """List the tasks of an array, or the components of a heterogeneous job."""
+    from teho.explain.policy import policy_of
+    from teho.explain.waste.lines import lines_of_jobs
+    from teho.show.build.job_list import tasks_document
+
+    lines = lines_of_jobs(jobs, policy_of(settings))
+    output.show(tasks_document(reference, lines))
+
+
 def _with_origin(loaded: LoadedRun, report: Report, *, is_text: bool) -> Report:
     """Add when and where the run began, and by whom; text omits this user's own name."""
     import msgspec
 
     from teho.model.document import Fact
 
-    owner = owner_of(loaded.directory)
+    # Who imported a log need not be who ran the program.
+    owner = "" if loaded.run.imported else owner_of(loaded.directory)
     began = loaded.run.started_at.astimezone().strftime("%Y-%m-%d %H:%M %Z")
     facts = (
         Fact("began", "Began", began),
-        Fact("host", "Host", loaded.run.host),
+        Fact("host", "Host", loaded.run.host or None),
         Fact(
             "user", "User", owner or None, aside=is_text and owner == owner_of(Path("/proc/self"))
         ),

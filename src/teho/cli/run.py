@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from teho.cli.run_watch import RunWatch, WatchPlan
     from teho.config.settings import Settings
     from teho.experiment.window import Window
+    from teho.model.run import Run
     from teho.observe.node_leader import NodeLeader
     from teho.observe.recording import Recording
     from teho.observe.remote_recorders import RemoteRecorders
     from teho.schedulers.slurm.overlap import RunningJob
 
-__all__ = ["command"]
+__all__ = ["Manner", "command", "run_program"]
 
 T = TypeVar("T")
 _REPORT_MODULES = (
@@ -160,11 +161,11 @@ def command(
 
         attach(job, wanted, shown)
     else:
-        manner = _Manner(probe == "auto", alone, keep_output, window_s, limit_s, plan)
-        _run(wanted, shown, manner, quiet=quiet)
+        manner = Manner(probe == "auto", alone, keep_output, window_s, limit_s, plan)
+        run_program(wanted, shown, manner, quiet=quiet)
 
 
-class _Manner(NamedTuple):
+class Manner(NamedTuple):
     """How to run the program."""
 
     probe: bool
@@ -176,6 +177,10 @@ class _Manner(NamedTuple):
     limit_s: float | None
     watch: WatchPlan | None
     """What to tell the user, and what to do if the run is stuck."""
+    variables: Mapping[str, str] = {}
+    """Further variables of the program's environment."""
+    show: Callable[[Recording, Run], None] | None = None
+    """Prints something else than the report at the end."""
 
     @property
     def no_window(self) -> str:
@@ -183,7 +188,7 @@ class _Manner(NamedTuple):
         return f"{'--for' if self.window_s is None else '--window'} had no effect"
 
 
-def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
+def run_program(wanted: Wanted, shown: str, manner: Manner, *, quiet: bool) -> None:
     """Run the program, report, and end with its exit code or signal."""
     try:
         supervisor, task, mark, spool = _start(wanted.command, manner)
@@ -238,7 +243,9 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     shown_whole = _protected(
         supervisor,
         "the report failed",
-        lambda: _print_report(recording, wanted, task, outcome, is_full=shown == "full"),
+        lambda: _print_report(
+            recording, wanted, task, outcome, is_full=shown == "full", show=manner.show
+        ),
     )
     if not shown_whole:
         for _, trouble in outcome.troubles:
@@ -257,7 +264,7 @@ def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T 
         return None
 
 
-def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, str | None, str]:
+def _start(argv: tuple[str, ...], manner: Manner) -> tuple[Supervisor, Task, str | None, str]:
     """Start the program. Return its supervisor and task, the mark of a whole job, and the spool.
 
     Raises:
@@ -266,7 +273,7 @@ def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, st
     recorded, in_script = is_recorded(os.environ), is_batch_script(os.environ)
     if recorded and not in_script and not manner.alone:
         # The recording of the job includes this task.
-        exec_program(argv, os.environ)
+        exec_program(argv, {**os.environ, **manner.variables})
     supervisor = Supervisor()
     task = Task(started_by="")
     if not manner.alone:
@@ -274,7 +281,8 @@ def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, st
         task = _protected(supervisor, "only this task is recorded", reading) or task
     is_script = in_script and not recorded and not manner.alone and not is_step(task)
     mark = new_mark(os.environ) if is_script else None
-    environment = {**os.environ, RECORDED: mark} if mark else dict(os.environ)
+    environment = {**os.environ, **manner.variables}
+    environment |= {RECORDED: mark} if mark else {}
     spool = ""
     if manner.probe:
         shared = mark or (task.key if is_step(task) else "")
@@ -369,7 +377,7 @@ def _record(
     record(control, back, program, leader)
 
 
-def _open_window(spool: str, manner: _Manner, task: Task) -> Window:
+def _open_window(spool: str, manner: Manner, task: Task) -> Window:
     """Return the window that ends the program when its step rate is known, or after a time."""
     if is_step(task) and manner.limit_s is None:
         # Each task would end the other tasks of its node, and would not know of other nodes.
@@ -393,7 +401,7 @@ def _tell(
     recording: Recording | None,
     wanted: Wanted,
     outcome: Outcome,
-    manner: _Manner,
+    manner: Manner,
 ) -> None:
     """Tell the user that the run has ended; a failure is a line on stderr."""
     targets = manner.watch.targets if manner.watch else ()
@@ -450,7 +458,13 @@ def _load_report() -> None:
 
 
 def _print_report(
-    recording: Recording | None, wanted: Wanted, task: Task, outcome: Outcome, *, is_full: bool
+    recording: Recording | None,
+    wanted: Wanted,
+    task: Task,
+    outcome: Outcome,
+    *,
+    is_full: bool,
+    show: Callable[[Recording, Run], None] | None,
 ) -> bool:
     """Print the report; return False without a recording."""
     if recording is None:
@@ -464,6 +478,9 @@ def _print_report(
         await_others(recording, outcome)
     else:
         run = ended(run, outcome)
+    if show is not None:
+        show(recording, run)
+        return True
     loaded = LoadedRun(recording.directory, wanted.settings, run)
     recorded, nodes = len(loaded.run.nodes), task.node_count or 0
     is_part = run.has_tasks and recorded < nodes

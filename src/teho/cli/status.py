@@ -50,7 +50,7 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
 
     Network: only through commands of the scheduler, such as squeue.
     """
-    from teho.cli.jobs import all_with_account, files_of, follow_to_end, look_up
+    from teho.cli.submitted import all_with_account, files_of, follow_to_end, look_up
     from teho.show.build.jobs import jobs_document
 
     settings = load_settings()
@@ -107,7 +107,7 @@ def _print(views: Sequence[JobView], home: Path, *, every: bool) -> None:
         which = "submitted" if every else "submitted in the last week"
         say(f"no jobs {which}. Next: `teho submit -- COMMAND`")
         return
-    from teho.cli.jobs import file_lines
+    from teho.cli.submitted import file_lines
     from teho.show.build.jobs import jobs_document
 
     print_text(jobs_document(views), sys.stdout)

@@ -125,7 +125,7 @@ def command(
     if wishes.after:
         _check_after(option, wishes, settings.home_directory)
     submission = _submit(option, script, wishes, settings.home_directory)
-    from teho.cli.jobs import follow_to_end, log_of
+    from teho.cli.submitted import follow_to_end, log_of
     from teho.show.build.plan_words import option_sentence
 
     number = submission.number

@@ -12,12 +12,20 @@ if TYPE_CHECKING:
     from teho.model.document import Document
     from teho.show.text.document import Detail
 
-__all__ = ["print_json", "print_text", "wants_color", "width"]
+__all__ = ["list_width", "print_json", "print_text", "wants_color", "width"]
 
 
 def width() -> int:
     """Return the number of columns: the width of the terminal, from 40 to 120; 80 in a pipe."""
     return max(40, min(120, shutil.get_terminal_size((80, 24)).columns))
+
+
+def list_width() -> int:
+    """Return the number of columns for a list with a line for each row: all of the terminal's.
+
+    In a pipe, there is room for each line.
+    """
+    return max(40, shutil.get_terminal_size((160, 24)).columns)
 
 
 def wants_color(stream: IO[str]) -> bool:

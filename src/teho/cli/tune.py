@@ -31,7 +31,8 @@ _BATCH_SIZE = "batch-size"
   teho tune --format json -- python train.py | jq .settings""")
 @time_options("5min", "5s")
 @option("--allow WHAT,…",
-        "Also try settings that can change the results: batch-size, tf32, autocast, channels-last.",
+        "Also try settings that can change the results: batch-size, tf32, autocast, channels-last, "
+        "feed.",
         unset="none", default="")  # fmt: skip
 @option("--find WHAT", "Find the largest batch size that fits into memory, and the fastest batch "
                        "size. WHAT must be batch-size.",

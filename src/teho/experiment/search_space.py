@@ -13,12 +13,14 @@ __all__ = ["ALLOWABLE", "WAITED", "Coordinate", "Room", "coordinates", "merged",
 
 WAITED = 0.05
 """Share of the time for batches above which loaders are tuned. XProf calls it moderate."""
-ALLOWABLE = ("batch-size", "tf32", "autocast", "channels-last")
+ALLOWABLE = ("batch-size", "tf32", "autocast", "channels-last", "feed")
 """Settings that change computed numbers. They are tried only if the user allows it."""
 _FILLED = 0.9
 """Share of the memory. Settings that need more, by estimate, are not tried."""
 _LARGER = (2, 4, 8)
 _OF_WORKERS = ("prefetch_factor", "persistent_workers")
+_OF_LOADERS = ("num_workers", "pin_memory", "in_memory", *_OF_WORKERS)
+"""Settings that `teho.feed.resident` does not have."""
 
 Way = tuple[Settings, ...]
 """Changes to try one after another, as long as each is faster."""
@@ -47,6 +49,8 @@ class Coordinate(NamedTuple):
 def merged(settings: Settings, change: Settings) -> Settings:
     """Return settings with a change. Without workers, their settings are removed."""
     both = {**settings, **change}
+    if both.get("feed"):
+        return {name: value for name, value in both.items() if name not in _OF_LOADERS}
     if both.get("num_workers") == 0:
         both = {name: value for name, value in both.items() if name not in _OF_WORKERS}
     return both
@@ -71,8 +75,39 @@ def coordinates(
         "tf32": lambda _: _tf32(base),
         "autocast": lambda _: _autocast(base),
         "channels-last": lambda _: _channels_last(base),
+        "feed": lambda _: _feed(base, room),
     }
     return found + [Coordinate(more[name]) for name in ALLOWABLE if name in allowed], notes
+
+
+def _feed(base: Attempt, room: Room) -> Ways:
+    """Return the trial of `teho.feed.resident`."""
+    settings = _of(base)
+    if base.loader is None or base.loader.library != "torch" or settings.get("is_iterable"):
+        return (
+            "`teho.feed` was not tried: only a DataLoader of PyTorch with numbered samples can be "
+            "replaced for a trial."
+        )
+    if settings.get("collate", "default_collate") != "default_collate":
+        return (
+            "`teho.feed` was not tried: the program makes its batches with its own function "
+            f"`{settings['collate']}`."
+        )
+    if "dataset_bytes" not in settings and (why := _too_large(base, room)):
+        return f"`teho.feed` was not tried: {why}."
+    return [({"feed": True},)]
+
+
+def _too_large(base: Attempt, room: Room) -> str:
+    """Return why the samples cannot be kept in memory; empty if they can."""
+    settings, batch = _of(base), base.loader.batch if base.loader else {}
+    samples, size = settings.get("samples"), settings.get("batch_size")
+    if not samples or not size or not batch.get("bytes"):
+        return "the size of the dataset is not known"
+    need = base.ranks * samples * batch["bytes"] / size
+    if _fits(base.used_bytes + need, room):
+        return ""
+    return f"the samples would need about {format_bytes(need)} of memory, more than the job can use"
 
 
 def _of_loader(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
@@ -236,18 +271,11 @@ def _pinning(best: Attempt) -> Ways:
 
 
 def _in_memory(best: Attempt, base: Attempt, room: Room) -> Ways:
-    settings, batch = _of(base), base.loader.batch if base.loader else {}
+    settings = _of(base)
     if "dataset_bytes" in settings or settings.get("is_iterable"):
         return []
-    samples, size = settings.get("samples"), settings.get("batch_size")
-    if not samples or not size or not batch.get("bytes"):
-        return "The size of the dataset is not known, so Teho did not try to keep it in memory."
-    need = base.ranks * samples * batch["bytes"] / size
-    if not _fits(base.used_bytes + need, room):
-        return (
-            "Keeping the samples in memory was not tried: the samples would need about "
-            f"{format_bytes(need)} of memory, more than the job can use."
-        )
+    if why := _too_large(base, room):
+        return f"Keeping the samples in memory was not tried: {why}."
     ways: list[Way] = [({"in_memory": True, "num_workers": 0},)]
     return [*ways, ({"in_memory": True},)] if _workers(best) else ways
 

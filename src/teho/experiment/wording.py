@@ -7,6 +7,7 @@ from teho.experiment.search_space import serial_calls
 from teho.explain.loader_words import grain_code
 from teho.explain.wording import joined
 from teho.model.tuned import Change, Settings
+from teho.model.watched import Loader
 
 __all__ = ["PIPELINE_CODE", "changes_of", "in_words"]
 
@@ -48,9 +49,24 @@ _CALL_REMARKS = {
 }
 
 
+_FED = (
+    "Import it: `from teho.feed import resident`. A batch is then on the GPU already. For this "
+    "measurement, the order came from the program's own sampler. In memory, each sample keeps its "
+    "first random augmentation: make random changes with the arguments of `resident`."
+)
+
+
+def _resident(loader: Loader) -> str:
+    """Return the call that replaces a DataLoader."""
+    given = loader.settings
+    more = ", shuffle=True" if given.get("sampler") == "RandomSampler" else ""
+    more += ", drop_last=True" if given.get("drop_last") else ""
+    return f"resident(dataset, batch_size={given.get('batch_size')}{more})"
+
+
 def in_words(settings: Settings) -> str:
     """Return settings as part of a sentence; empty if there are none."""
-    named = {"in_memory": "samples in memory", **PIPELINE_CODE}
+    named = {"in_memory": "samples in memory", "feed": "teho.feed.resident", **PIPELINE_CODE}
     words = [f"`{named.get(name, f'{name}={value!r}')}`" for name, value in settings.items()]
     return joined(words) if words else ""
 
@@ -68,6 +84,9 @@ def changes_of(settings: Settings, base: Attempt) -> tuple[Change, ...]:
     if settings.get("in_memory"):
         kept = "dataset = [dataset[i] for i in range(len(dataset))]  # before this line"
         found.append(Change(file=file, line=line, text=text, set_to=kept, remark=_FROZEN))
+    if settings.get("feed") and base.loader:
+        found.append(Change(file=file, line=line, text=text, set_to=_resident(base.loader),
+                            remark=_FED))  # fmt: skip
     given = [name for name in _ARGUMENTS if name in settings]
     if given and base.loader and base.loader.library == "grain":
         code = grain_code(base.loader, **{name: settings[name] for name in given})

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Union
 
 import msgspec
 
@@ -40,6 +40,8 @@ _PACKAGES = re.compile(r"/(site|dist)-packages/")
 _BOOTSTRAP = re.compile(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstrap$")
 """Function at the bottom of a child process; a forked one has its parent's stack below it."""
 _MANY_CHILDREN = 8
+_MORE_AT_START = 1.5
+"""Times the share of the rest of the run; with more, an activity belongs to the start."""
 _PASSIVE = frozenset((State.PROCESS, State.LOCK, State.SLEEPING, State.WAITING))
 
 
@@ -68,18 +70,24 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Patterns for `FILE:FUNCTION` of library functions."""
     calls: tuple[str, ...] = ()
     """Patterns for the text of the innermost Python line."""
+    lines: tuple[str, ...] = ()
+    """Patterns for the text of the program's innermost line, which may run a library function."""
     also: tuple[str, ...] = ()
     """Patterns for `FILE:FUNCTION`: for each one, a function on the stack must match."""
+    beside: tuple[str, ...] = ()
+    """Patterns for the innermost Python lines of the program: one must match somewhere."""
     unless: tuple[str, ...] = ()
     """Patterns for the innermost Python line and library functions: none may match."""
+    faster_way: bool = False
+    """Whether the advice names a faster way to the same result, for the kind `work`."""
     anywhere: bool = False
     """Whether library functions that called the program count too."""
     may_be_purpose: bool = False
     """Whether it may be what a program without steps is for."""
     in_threads: Literal["too", "only", "never"] = "too"
     """Whether it counts while other threads compute and the main thread waits for them."""
-    least_percent: float = 0.0
-    """It counts only from this share of the time in %."""
+    least_percent: Union[float, None] = None
+    """It counts from this share of the time in %; None: from the share for all activities."""
     repeated: bool = False
     """Whether it is normal before the first step."""
     outside_loaders: bool = False
@@ -112,7 +120,9 @@ class _Patterns(NamedTuple):
     activity: Activity
     files: re.Pattern[str] | None
     calls: re.Pattern[str] | None
+    lines: re.Pattern[str] | None
     also: tuple[re.Pattern[str], ...]
+    beside: re.Pattern[str] | None
     unless: re.Pattern[str] | None
 
     def fits(self, called: Sequence[str], callers: Sequence[str], text: str) -> bool:
@@ -136,7 +146,9 @@ def _patterns() -> tuple[_Patterns, ...]:
             one,
             _any(one.files),
             _any(one.calls),
+            _any(one.lines),
             tuple(map(re.compile, one.also)),
+            _any(one.beside),
             _any(one.unless),
         )
         for one in activities()
@@ -147,15 +159,18 @@ def _any(patterns: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(f"(?:{one})" for one in patterns)) if patterns else None
 
 
-def activity_of(seen: Seen, *, in_loaders: bool = False) -> Activity | None:
+def activity_of(
+    seen: Seen, *, in_loaders: bool = False, shown: frozenset[str] = frozenset()
+) -> Activity | None:
     """Return the activity of a stack; None if it is in no known one.
 
-    The functions that the innermost line of the program called count, and the text of the
-    innermost Python line: a function in C has no frame.
+    The functions that the innermost line of the program called count, the text of this line, and
+    the text of the innermost Python line: a function in C has no frame.
 
     Args:
         seen: the stack.
         in_loaders: whether activities count that are left out inside a data loader.
+        shown: names of the activities that count only beside other lines, if there are such lines.
     """
     frames = tuple(takewhile(lambda frame: not _BOOTSTRAP.search(place_of(frame)), seen.frames))
     if not frames:
@@ -166,7 +181,8 @@ def activity_of(seen: Seen, *, in_loaders: bool = False) -> Activity | None:
     )
     # In other packages, the line says nothing about the program.
     text = "" if _PACKAGES.search(frames[0].file) else frames[0].text
-    found = _activity(places[:called], places[called:], text, seen.state)
+    own = frames[called].text if called < len(frames) else ""
+    found = _activity(places[:called], places[called:], text, own, seen.state, shown)
     if found is None or not (found.waits or seen.state not in _PASSIVE):
         return None
     is_left_out = found.outside_loaders and not in_loaders and doing_of(seen) is Doing.LOADING
@@ -175,10 +191,15 @@ def activity_of(seen: Seen, *, in_loaders: bool = False) -> Activity | None:
 
 @functools.lru_cache(maxsize=4096)
 def _activity(
-    called: tuple[str, ...], callers: tuple[str, ...], text: str, state: State
+    called: tuple[str, ...],
+    callers: tuple[str, ...],
+    text: str,
+    own: str,
+    state: State,
+    shown: frozenset[str],
 ) -> Activity | None:
     is_import = any(map(IMPORTS.search, called))
-    inside = _of_text(text).union(*map(_of_place, called))
+    inside = _of_text(text).union(_of_own_line(own), *map(_of_place, called))
     outside = frozenset[int]().union(*map(_of_place, callers))
     for number, one in enumerate(_patterns()):
         activity = one.activity
@@ -189,6 +210,8 @@ def _activity(
         if activity.in_threads == ("never" if state is State.THREADS else "only"):
             continue
         if is_import and not activity.only_in_children:
+            continue
+        if activity.beside and activity.name not in shown:
             continue
         return activity
     return None
@@ -213,12 +236,31 @@ def _of_text(text: str) -> frozenset[int]:
     )
 
 
+@functools.lru_cache(maxsize=4096)
+def _of_own_line(text: str) -> frozenset[int]:
+    """Return the numbers of the activities whose patterns match a line of the program."""
+    return frozenset(
+        number for number, one in enumerate(_patterns()) if one.lines and one.lines.search(text)
+    )
+
+
+def _shown(process: WatchedProcess) -> frozenset[str]:
+    """Return the names of the activities of which the program has the lines beside them."""
+    texts = {seen.frames[0].text for seen in process.stacks if seen.frames}
+    return frozenset(
+        one.activity.name
+        for one in _patterns()
+        if one.beside and any(map(one.beside.search, texts))
+    )
+
+
 def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[ActivityTime]:
     """Return the time that a program spent in known activities, longest first.
 
     If the main thread waits for its data or for child processes, this time is divided by what the
-    loader's workers or the children did. Activities that are normal at the start count only after
-    the first step; without known steps, after the first quarter of the run.
+    loader's workers or the children did. Activities that are normal at the start, and take more of
+    it than of the rest, count only after the first step; without known steps, after the first
+    quarter of the run.
 
     Args:
         main: the process.
@@ -226,8 +268,9 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
     """
     found = {one.name: _Sum(one) for one in activities()}
     awaited_s = 0.0
+    shown = _shown(main.process)
     for seen in main.process.stacks:
-        activity = activity_of(seen)
+        activity = activity_of(seen, shown=shown)
         # Without child processes, the workers of the pool are threads, which share all objects.
         if activity is not None and activity.in_threads == "only" and not main.children:
             activity = None
@@ -235,10 +278,15 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
             found[activity.name].add(seen, 1.0)
         if activity is None and doing_in(main.process, seen) in _AWAITED:
             awaited_s += seen.wall_s
+    early: dict[str, list[Seen]] = {}
     for seen in early_stacks(main.process):
-        activity = activity_of(seen)
+        activity = activity_of(seen, shown=shown)
         if activity is not None and (activity.repeated or not with_set_up):
-            found[activity.name].add(seen, -1.0)
+            early.setdefault(activity.name, []).append(seen)
+    for name, stacks in early.items():
+        if _is_mostly_early(main.process, stacks, found[name].wall_s):
+            for seen in stacks:
+                found[name].add(seen, -1.0)
     others = [seen for one in main.workers or main.children for seen in _active(one)]
     has_many = len(main.children) >= _MANY_CHILDREN
     others_s = sum(seen.wall_s for seen in others)
@@ -252,6 +300,22 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
         found[_TRACEBACKS].activity = found[ANOMALY_MODE].activity
     times = [one.time() for one in found.values() if one.wall_s > 0]
     return sorted(times, key=lambda one: -one.wall_s)
+
+
+def _is_mostly_early(process: WatchedProcess, early: Sequence[Seen], whole_s: float) -> bool:
+    """Return whether an activity took a larger share of the start than of the rest of the run.
+
+    Args:
+        process: the process.
+        early: the stacks of the activity from the start.
+        whole_s: time of the activity in the whole run.
+    """
+    start_s = sum(seen.wall_s for seen in early_stacks(process))
+    rest_s = sum(seen.wall_s for seen in process.stacks) - start_s
+    early_s = sum(seen.wall_s for seen in early)
+    if rest_s <= 0:
+        return True
+    return early_s / start_s > _MORE_AT_START * (whole_s - early_s) / rest_s
 
 
 def detects_anomalies(main: MainProcess) -> bool:

@@ -26,7 +26,7 @@ from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.model.missing import Missing, Reason
 from teho.model.plan import Cost
 from teho.model.run import Node, Run
-from teho.model.summary import Figure, Stat, Summary
+from teho.model.summary import Figure, PartlyKnown, Stat, Summary
 from teho.planner.place import in_words, memory_mib
 from teho.schedulers.hostlist import expand_counts, expand_hosts
 from teho.schedulers.registry import scheduler_or_none
@@ -362,7 +362,8 @@ def _gpu_share(summary: Summary, used: _Used) -> Figure:
     seen = [
         stat
         for stat in stats
-        if isinstance(stat, Stat) and stat.covered_s >= _COVERED_MIN * summary.elapsed_s
+        if isinstance(stat, (Stat, PartlyKnown))
+        and stat.covered_s >= _COVERED_MIN * summary.elapsed_s
     ]
     if not len(seen) == len(stats) == count:
         unseen = f"the utilisation was recorded for {len(seen)} of {counted(count, 'GPU')}"

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from teho.model.metric import Metric
 from teho.model.summary import Series, Stat
 from teho.store.columns import column_of, floats
-from teho.store.figures import core_means, lowest_unused_w, stats_of
+from teho.store.figures import core_means, lowest_unused_w, peaks_of, stats_of
 from teho.store.overview import Figures
 from teho.store.read import NodeRows
 
@@ -209,6 +209,10 @@ class Block:
         if self._figures:
             return self._figures.lowest_unused_w
         return lowest_unused_w(self.table, self.places)
+
+    def peaks(self, name: str) -> dict[str, float]:
+        """Return a gauge's maxima for the devices of which nothing else is known."""
+        return {} if self._figures else peaks_of(self.table, self.places, name)
 
     def row_count(self, device: str) -> int:
         """Return the number of all rows of a device."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from statistics import fmean
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from teho.explain.places import (
     Place,
     gpus_of,
     key_of,
+    known_part,
     name_all,
     per_place,
     recorded,
@@ -25,7 +26,7 @@ from teho.model.finding import Abstention, Certainty, Evidence, Finding, Lack, S
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
-from teho.model.summary import Figure, NodeSummary, Series, Stat, Summary
+from teho.model.summary import Figure, NodeSummary, PartlyKnown, Series, Stat, Summary
 from teho.schedulers.advice import Advice
 from teho.schedulers.registry import scheduler_or_none
 from teho.units import format_duration
@@ -124,8 +125,21 @@ class RuleContext:
 
     def mean(self, place: Place, metric: str) -> float | None:
         """Return a gauge's mean; None, and noted, if it is missing or covers too little."""
+        return self._part(place, metric, "mean")
+
+    def highest(self, place: Place, metric: str) -> float | None:
+        """Return a gauge's maximum; None, and noted, if it is missing or covers too little."""
+        return self._part(place, metric, "max")
+
+    def _part(self, place: Place, metric: str, part: Literal["mean", "max"]) -> float | None:
+        """Return a part of a gauge that may be the only part that is known."""
+        found = stats_of(place).get(metric)
+        value = known_part(found, part)
+        if isinstance(found, PartlyKnown) and value is not None:
+            label = METRICS_BY_NAME[metric].label
+            return self._note(place, label, self._if_covered(value, found.covered_s))
         stat = self.stat(place, metric)
-        return stat.mean if stat else None
+        return getattr(stat, part) if stat else None
 
     def means(self, metric: str) -> list[tuple[NodeGpu, float]]:
         """Return every GPU with a gauge's mean; a GPU without it is noted and left out."""
@@ -140,8 +154,14 @@ class RuleContext:
         has_activity = isinstance(stats_of(place).get("gpu_sm_active_percent"), Stat)
         is_busy_share = place.gpu.device.parent_id is None or not has_activity
         metric = "gpu_busy_percent" if is_busy_share else "gpu_sm_active_percent"
+        label = METRICS_BY_NAME[metric].label
+        found = stats_of(place).get(metric)
+        if isinstance(found, PartlyKnown) and found.mean == 0:
+            # If the mean is 0, each sample is 0.
+            never = Stat(mean=0.0, std=0.0, max=0.0, min=0.0, covered_s=found.covered_s)
+            return GpuUse(label, never, is_busy_share)
         stat = self.stat(place, metric)
-        return GpuUse(METRICS_BY_NAME[metric].label, stat, is_busy_share) if stat else None
+        return GpuUse(label, stat, is_busy_share) if stat else None
 
     def has_enough_samples(self, place: NodeGpu, use: GpuUse) -> bool:
         """Return whether a GPU's use was sampled `samples_min` times; noted if not."""

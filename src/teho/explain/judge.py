@@ -71,6 +71,7 @@ def judge_all(
             muted.setdefault(kind, set()).update(subjects)
             if not subjects:
                 silent.add(kind)
+    findings = [_perhaps_of_others(one, run, summary) for one in findings]
     general = _general(findings)
     findings.sort(
         key=lambda found: (
@@ -83,6 +84,17 @@ def judge_all(
     abstentions.sort(key=lambda lack: BY_KIND[lack.kind].RANK)
     certain = (_doubted(one) if one.kind in doubtful else one for one in findings)
     return tuple(_plain(found) for found in _within_the_whole(certain)), tuple(abstentions)
+
+
+def _perhaps_of_others(finding: Located, run: Run, summary: Summary) -> Located:
+    """Return a finding about some GPUs of an imported log as a possible one, at most a warning."""
+    if not run.may_have_other_gpus:
+        return finding
+    gpus = {NodeGpu(node, gpu).key for node in summary.nodes for gpu in node.gpus}
+    if not finding.subjects or not gpus > set(finding.subjects):
+        return finding
+    severity = Severity.WARNING if finding.severity is Severity.CRITICAL else finding.severity
+    return msgspec.structs.replace(finding, certainty=Certainty.POSSIBLE, severity=severity)
 
 
 def _doubted(finding: Located) -> Located:

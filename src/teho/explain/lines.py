@@ -19,8 +19,10 @@ _EVALUATION = re.compile(
     r"(^|[._])(eval|evaluat\w*|validat\w*|validation_step|test_step|test_epoch|predict)(_|$)"
 )
 _EVALUATION_FILES = re.compile(r"/loops/evaluation_loop\.py$")
-_CHECKS = re.compile(r"/sklearn/utils/|/pydantic/|/jsonschema/|/scipy/_lib/|/pandas/")
-"""Files whose functions with such names validate arguments."""
+_CHECKS = re.compile(
+    r"/sklearn/utils/|/pydantic/|/jsonschema/|/scipy/(_lib|optimize)/|/pandas/|/torch/optim/"
+)
+"""Files whose functions with such names validate arguments, or evaluate what they minimise."""
 _CALLBACK_FILES = re.compile(r"transformers/trainer_callback\.py$|/callbacks/|keras/src/callbacks")
 _CALLBACK = re.compile(
     r"(^|\.)(on_(train|validation|test|step|epoch|batch|fit)_\w+|_call_callback\w*)$"

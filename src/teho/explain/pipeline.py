@@ -59,6 +59,11 @@ class Pipeline(NamedTuple):
         return self._percent(_MAPS)
 
     @property
+    def generator_percent(self) -> float | None:
+        """Share of a Python generator in the work of all stages; None if it is not known."""
+        return self._percent(("Generator",))
+
+    @property
     def serial_files_percent(self) -> float | None:
         """Share of the waiting in which an `interleave` read its files, one at a time.
 

@@ -9,7 +9,7 @@ from teho.explain.wording import MOST_NAMED, joined, listed, numbered
 from teho.model.finding import Evidence
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing
-from teho.model.summary import GpuSummary, NodeSummary, Stat
+from teho.model.summary import GpuSummary, NodeSummary, PartlyKnown, Stat
 
 __all__ = [
     "NodeGpu",
@@ -19,6 +19,7 @@ __all__ = [
     "gauges",
     "gpus_of",
     "key_of",
+    "known_part",
     "name_all",
     "per_column",
     "per_place",
@@ -70,8 +71,15 @@ def recorded(
     places: Iterable[_P], metric: str, part: Literal["mean", "max"] = "mean"
 ) -> list[tuple[_P, float]]:
     """Return the mean or the maximum of a gauge, for the places that recorded it at any time."""
-    stats = [(place, stats_of(place).get(metric)) for place in places]
-    return [(place, getattr(stat, part)) for place, stat in stats if isinstance(stat, Stat)]
+    parts = [(place, known_part(stats_of(place).get(metric), part)) for place in places]
+    return [(place, value) for place, value in parts if value is not None]
+
+
+def known_part(found: Stat | Missing | None, part: Literal["mean", "max"]) -> float | None:
+    """Return the mean or the maximum of a gauge; None: not known."""
+    if not isinstance(found, (Stat, PartlyKnown)):
+        return None
+    return found.mean if part == "mean" else found.max
 
 
 def ever_above_zero(place: Place, *metrics: str) -> bool:

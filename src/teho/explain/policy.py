@@ -10,6 +10,7 @@ from typing import TypeVar, Union
 
 import msgspec
 
+from teho.config.settings import Settings, expanded
 from teho.config.toml import did_you_mean, read_toml
 from teho.errors import InputError
 from teho.explain.registry import RULES
@@ -17,7 +18,7 @@ from teho.explain.rule import kind_of
 from teho.explain.shared_thresholds import EVERY_RULE, SHARED
 from teho.model.finding import Threshold
 
-__all__ = ["Policy", "load_policy"]
+__all__ = ["Policy", "load_policy", "policy_of"]
 
 _T = TypeVar("_T")
 
@@ -56,6 +57,16 @@ class _Override(msgspec.Struct, frozen=True):
     value: float
     unit: Union[str, None] = None
     source: Union[str, None] = None
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Return the thresholds for a user's settings.
+
+    Raises:
+        InputError: as `load_policy`.
+    """
+    path = settings.thresholds
+    return load_policy(expanded(path) if path else None)
 
 
 def load_policy(override: Path | None = None) -> Policy:

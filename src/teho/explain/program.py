@@ -25,6 +25,7 @@ _GRAIN = "grain/_src/python/"
 _WORKER_LOOPS = ("_worker_loop", "_put_dataset_elements_in_buffer")
 """The main function of a worker: of PyTorch, and of Grain."""
 _STARTING = frozenset(("__init__", "__iter__", "_get_iterator", "_reset", "_shutdown_workers"))
+_HALF = 0.5
 _SHORTEST = 0.05
 """A main process has at least this part of the time of the longest one."""
 
@@ -33,16 +34,39 @@ def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
     """Return what a program did; None if no Python process was observed for any time.
 
     The processes that requested batches or made steps do the program's work: one for each rank. If
-    there are none, it is the process whose main thread worked most.
+    there are none, it is each rank of PyTorch's process group, or else the process whose main
+    thread worked most.
     """
     watched = [one for one in processes if one.wall_s > 0]
     mains = [one for one in watched if one.progress or any(own.batches for own in one.loaders)]
     busiest = main_process(watched)
     if busiest is None:
         return None
-    mains = sorted(mains or [busiest], key=lambda one: -one.wall_s)
+    mains = sorted(mains or _ranks(watched) or [busiest], key=lambda one: -one.wall_s)
     long = [one for one in mains if one.wall_s >= _SHORTEST * mains[0].wall_s]
     return Program(mains=tuple(_main(one, long, processes) for one in long))
+
+
+def _ranks(processes: Sequence[WatchedProcess]) -> list[WatchedProcess]:
+    """Return the processes that exchange data with each other, with those beside them.
+
+    A rank that waits for no other may exchange its data too quickly to be seen: it has the same
+    parent as the others, and runs at the same time.
+    """
+    exchange = [
+        one
+        for one in processes
+        if any(doing_of(seen) is Doing.COMMUNICATING for seen in one.stacks)
+    ]
+    if not exchange:
+        return []
+    least_s = _HALF * max(one.wall_s for one in exchange)
+    parents = {(one.node, one.parent_pid) for one in exchange}
+    return [
+        one
+        for one in processes
+        if one in exchange or ((one.node, one.parent_pid) in parents and one.wall_s >= least_s)
+    ]
 
 
 def _workers_of(

@@ -319,6 +319,7 @@ class ProgramContext(RuleContext):
         action: str,
         regain_percent: tuple[float, float],
         lines: Sequence[tuple[Frame, float]] | None = None,
+        mutes: bool = True,
     ) -> Located:
         """Build a finding about time lost in waiting for data.
 
@@ -329,6 +330,7 @@ class ProgramContext(RuleContext):
             action: the advice.
             regain_percent: what could be saved.
             lines: the slowest lines, if they are not the lines that loaded data.
+            mutes: whether the rules that this rule mutes are muted.
         """
         library = waiting.main.library
         several = (library.get("world_size") or 1) != 1
@@ -340,6 +342,7 @@ class ProgramContext(RuleContext):
             action=action,
             regain_percent=regain_percent,
             lines=waiting.main.feed.lines if lines is None else lines,
+            mutes=mutes,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from teho.model.finding import Threshold
 
 __all__ = [
+    "DIGEST",
     "EVERY_RULE",
     "GOOD_USE",
     "MOST_OF_THE_TIME",
@@ -37,6 +38,8 @@ GOOD_USE = "good_use"
 """Section for the verdict that a run used its cores and GPUs well; rules do not read it."""
 SMALL_FILES = "small_files"
 """Section for data on network file systems: `teho doctor --data` and `teho stage` read it."""
+DIGEST = "digest"
+"""Section of `teho jobs` and `teho digest`, which judge jobs by their accounting."""
 
 _EVERY_RULE = {
     "covered_percent_min": chosen(
@@ -131,7 +134,29 @@ _SMALL_FILES = {
         "is on only one server",
     ),
 }
+_DIGEST = {
+    "elapsed_min_s": chosen(
+        600.0, "s", "in short jobs, the start and the end of the program are a large part"
+    ),
+    "cores_min": chosen(
+        3.0, "cores", "some sites count two CPUs for each core, so one core can be two CPUs"
+    ),
+    "interactive_min_s": chosen(
+        3600.0, "s", "in a shorter session, a pause for reading or thinking is usual"
+    ),
+    "interactive_percent": chosen(
+        5.0, "%", "a shell or a notebook that waits for its user needs almost no CPU time"
+    ),
+    "memory_of_core_gib": chosen(
+        4.0, "GiB", "a node has about 4 GiB of memory for each core: this memory comes with a core"
+    ),
+    "fails_min": chosen(
+        5.0, "jobs", "fewer jobs of the same name that fail at their start can be attempts"
+    ),
+    "fails_within_s": chosen(60.0, "s", "in the first minute, programs load libraries and data"),
+}
 SHARED = {
+    DIGEST: _DIGEST,
     EVERY_RULE: _EVERY_RULE,
     ROOFLINE: _ROOFLINE,
     OUTLIERS: _OUTLIERS,

@@ -21,7 +21,15 @@ from teho.model.metric import METRICS, Metric, Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.program import Program
 from teho.model.run import Node, Run
-from teho.model.summary import Figure, GpuSummary, NodeSummary, Series, Stat, Summary
+from teho.model.summary import (
+    Figure,
+    GpuSummary,
+    NodeSummary,
+    PartlyKnown,
+    Series,
+    Stat,
+    Summary,
+)
 from teho.model.watched import WatchedProcess
 from teho.process.parallel_map import parallel_map
 from teho.store.overview import OVERVIEW_ROWS, read_overview
@@ -136,6 +144,8 @@ def _node(
     stats, totals, series = _figures(host, [NODE], _of_scope("node", metrics), absences)[NODE]
     devices = [device.id for device in node.devices]
     of_gpus = _figures(block, devices, _of_scope("gpu", metrics), absences)
+    _partly(run, host, {NODE: stats})
+    _partly(run, block, {device: own for device, (own, _, _) in of_gpus.items()})
     allocation = node.allocation
     limit = allocation.memory_limit_bytes
     first_s, last_s = host.extent_s(NODE) if host else (None, None)
@@ -150,7 +160,7 @@ def _node(
         totals=totals,
         core_mean_percent=host.core_means if host else (),
         cpu_cores_used=_cores_used(totals, host),
-        memory_peak_bytes=memory.max if isinstance(memory, Stat) else memory,
+        memory_peak_bytes=_largest(memory),
         memory_limit_bytes=Missing(Reason.ABSENT, "no limit known") if limit is None else limit,
         memory_limit_source=allocation.memory_limit_source,
         gpus=count_once(
@@ -213,8 +223,41 @@ def _cores_used(totals: Mapping[str, Figure], host: Block | None) -> Figure:
     return cpu_s / until_s if until_s > 0 else Missing(Reason.UNRECORDED)
 
 
+def _largest(found: Stat | Missing) -> Figure:
+    if isinstance(found, PartlyKnown) and found.max is not None:
+        return found.max
+    return found.max if isinstance(found, Stat) else found
+
+
+def _partly(
+    run: Run, block: Block | None, of_devices: Mapping[str, dict[str, Stat | Missing]]
+) -> None:
+    """Replace the gauges of which an imported log has only one mean, or only a maximum."""
+    if run.imported is None or block is None:
+        return
+    for name in {name for stats in of_devices.values() for name in stats}:
+        peaks = block.peaks(name)
+        for device, stats in of_devices.items():
+            stat = stats[name]
+            if isinstance(stat, Stat) and name in run.imported.means:
+                only = "the log has only the mean of this figure"
+                stats[name] = PartlyKnown(
+                    Reason.UNRECORDED, only, mean=stat.mean, covered_s=stat.covered_s
+                )
+            elif device in peaks:
+                only = "the log has only the maximum of this figure"
+                first_s, last_s = block.extent_s(device)
+                stats[name] = PartlyKnown(
+                    Reason.UNRECORDED, only, max=peaks[device], covered_s=last_s - first_s
+                )
+
+
 def _gpu(
-    device: Device, position: int, figures: _Figures, block: Block | None, bin_s: float
+    device: Device,
+    position: int,
+    figures: _Figures,
+    block: Block | None,
+    bin_s: float,
 ) -> GpuSummary:
     stats, totals, series = figures
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")

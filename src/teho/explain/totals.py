@@ -13,7 +13,7 @@ from teho.explain.step import absent_hosts
 from teho.explain.wording import listed
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
-from teho.model.summary import Figure, GpuSummary, Stat, Summary
+from teho.model.summary import Figure, GpuSummary, PartlyKnown, Stat, Summary
 
 __all__ = ["cores_used", "energy_of", "lacking", "mean_of"]
 
@@ -25,13 +25,17 @@ def mean_of(gpus: Sequence[GpuSummary], metric: str) -> Figure:
     """
     nothing = Missing(Reason.UNRECORDED, "the recorded metrics do not include this")
     found = [gpu.stats.get(metric, nothing) for gpu in gpus]
-    stats = [stat for stat in found if isinstance(stat, Stat)]
-    if not stats:
+    known = [
+        (stat.mean, stat.covered_s)
+        for stat in found
+        if isinstance(stat, (Stat, PartlyKnown)) and stat.mean is not None
+    ]
+    if not known:
         return next((stat for stat in found if isinstance(stat, Missing)), nothing)
-    covered_s = math.fsum(stat.covered_s for stat in stats)
+    covered_s = math.fsum(seconds for _, seconds in known)
     if covered_s <= 0:
-        return math.fsum(stat.mean for stat in stats) / len(stats)
-    return math.fsum(stat.mean * stat.covered_s for stat in stats) / covered_s
+        return math.fsum(mean for mean, _ in known) / len(known)
+    return math.fsum(mean * seconds for mean, seconds in known) / covered_s
 
 
 def energy_of(gpus: Sequence[GpuSummary]) -> Figure:

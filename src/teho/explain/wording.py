@@ -9,6 +9,7 @@ from teho.model.watched import is_for_cpus
 from teho.units import format_quantity
 
 __all__ = [
+    "EVALUATE_LESS",
     "FEWER_KERNELS",
     "MOST_NAMED",
     "blind_tensorflow",
@@ -32,6 +33,13 @@ FEWER_KERNELS = (
     "kernels."
 )
 """Advice for programs that launch many small kernels."""
+EVALUATE_LESS = (
+    "Evaluate less often, or on a fixed part of the data: set `check_val_every_n_epoch`, "
+    "`val_check_interval` or `limit_val_batches` in Lightning, `eval_steps` in Transformers, and "
+    "`validation_freq` in Keras. For the evaluation, use larger batches and "
+    "`torch.inference_mode()`."
+)
+"""Advice for programs that evaluate for long."""
 
 
 def joined(names: Sequence[str]) -> str:

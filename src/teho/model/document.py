@@ -105,7 +105,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     lead: str = ""
     """Name in front of the text."""
-    severity: Literal["", "critical", "warning", "remark", "good", "unknown"] = ""
+    severity: Literal["", "critical", "warning", "remark", "hint", "good", "unknown"] = ""
     """Mark in front of the entry; empty: no mark."""
     details: tuple[str, ...] = ()
     """Remarks and sources, one sentence each."""

@@ -21,6 +21,9 @@ class Severity(str, enum.Enum):
     """Time or money is lost."""
     REMARK = "remark"
     """Useful to know. The user may have intended what the rule found."""
+    HINT = "hint"
+    """What took much of the time, and how it may be faster. It may be what the program is for, so
+    it is no problem; reports show it only on request."""
 
 
 class Certainty(str, enum.Enum):

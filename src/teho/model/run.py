@@ -18,6 +18,7 @@ __all__ = [
     "Absence",
     "Clock",
     "End",
+    "Import",
     "Node",
     "Run",
     "RunState",
@@ -165,6 +166,25 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the recorder ended properly and all rows are in one file."""
 
 
+class Import(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The origin of a recording that `teho import` made: logs of another program.
+
+    The start and the end of the recording are the first and the last sample of the logs. The
+    program, its cores and its exit code are not known.
+    """
+
+    tools: tuple[str, ...]
+    """Programs that wrote the logs, such as `nvidia-smi`."""
+    files: tuple[str, ...]
+    """Names of the logs, without their folders."""
+    means: tuple[str, ...] = ()
+    """Metrics of which the logs have only one mean for the whole run."""
+    at: _Time
+    """UTC time of the import."""
+    digest: str = ""
+    """SHA-256 of the logs and of the user's options: the same import is not made twice."""
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One recorded run: `run.json`, merged with the files of nodes and tasks.
 
@@ -178,12 +198,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str = ""
     tags: dict[str, str] = {}
     command: tuple[str, ...]
-    """As typed, secrets masked."""
+    """As typed, secrets masked; empty if it is not known."""
     directory: str = ""
     """Working directory of the program."""
     started_at: _Time
     """UTC."""
     host: str
+    """Host name; empty if it is not known."""
     supervisor_pid: int | None = None
     supervisor_stamp: str = ""
     """Start time of that process in ticks, to recognise a later process with the same pid."""
@@ -194,6 +215,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: Step | None = None
     """None: one program, started once."""
     end: End | None = None
+    imported: Import | None = None
+    """None: Teho recorded it."""
     troubles: tuple[Trouble, ...] = ()
     nodes: tuple[Node, ...] = ()
     tasks: tuple[Task, ...] = ()
@@ -238,6 +261,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         ]
         # If the limit was extended, the variables of the job still have its old end.
         return min((limit_s for limit_s in limits if limit_s and limit_s > 0), default=None)
+
+    @property
+    def may_have_other_gpus(self) -> bool:
+        """Whether it may have GPUs of other jobs: a log of a node that does not name its job."""
+        return self.imported is not None and not all(node.allocation.job_id for node in self.nodes)
 
     @property
     def has_tasks(self) -> bool:

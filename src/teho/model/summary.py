@@ -12,7 +12,16 @@ from teho.model.missing import Missing, Reason
 from teho.model.program import Program
 from teho.model.watched import Raised
 
-__all__ = ["Figure", "GpuEnergy", "GpuSummary", "NodeSummary", "Series", "Stat", "Summary"]
+__all__ = [
+    "Figure",
+    "GpuEnergy",
+    "GpuSummary",
+    "NodeSummary",
+    "PartlyKnown",
+    "Series",
+    "Stat",
+    "Summary",
+]
 
 Figure = Union[float, Missing]
 """A number, or why it is missing."""
@@ -30,6 +39,18 @@ class Stat(msgspec.Struct, frozen=True):
     min: float
     covered_s: float
     """Time of the run for which there is a value. The rest is missing, not zero."""
+
+
+class PartlyKnown(Missing, frozen=True, kw_only=True, tag="missing", tag_field="type"):
+    """A gauge of a job that Teho did not sample: only its mean or its maximum is known.
+
+    For everything that needs more, the gauge is missing.
+    """
+
+    mean: Union[float, None] = None
+    max: Union[float, None] = None
+    covered_s: float = 0.0
+    """Time of the job to which the known figure belongs."""
 
 
 _UNKNOWN = Missing(Reason.UNRECORDED, "no sample was taken")

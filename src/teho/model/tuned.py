@@ -13,9 +13,10 @@ SCHEMA = "teho.tune/1"
 
 Settings = dict[str, Any]
 """Changed settings of the program: `num_workers`, `prefetch_factor`, `persistent_workers`,
-`pin_memory`, `batch_size`, `in_memory`, `threads`, `tf32`, `autocast`, `channels_last`; of tf.data
-`num_parallel_calls` (`autotune`), and `prefetch` and `cache` with the place of the call behind
-which they are added, `FILE:LINE:METHOD`. Other settings are unchanged; empty: all are unchanged."""
+`pin_memory`, `batch_size`, `in_memory`, `feed`, `threads`, `tf32`, `autocast`, `channels_last`; of
+tf.data `num_parallel_calls` (`autotune`), and `prefetch` and `cache` with the place of the call
+behind which they are added, `FILE:LINE:METHOD`. Other settings are unchanged; empty: all are
+unchanged."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,8 @@ from typing import Any, Union
 
 import msgspec
 
+from teho.model.profiling import ProfilerUse
+
 __all__ = [
     "Frame",
     "GivenBatch",
@@ -226,6 +228,8 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about each library: `torch` -> `threads`, `devices`, `parameter_dtypes`…"""
     loaders: tuple[Loader, ...] = ()
     progress: tuple[Progress, ...] = ()
+    profiled: tuple[ProfilerUse, ...] = ()
+    """Uses of the framework's profiler by `teho profile`."""
     phases: dict[str, float] = {}
     """Wall time of its main thread in each `teho.phase`, in s, without inner phases: `epoch`,
     `epoch/augment`."""

@@ -31,6 +31,7 @@ from teho.observe.recorder_end import RecorderEnd
 from teho.observe.sampler import SignalSampler
 from teho.observe.spool import Spool
 from teho.observe.stack_sampling import StackSampling
+from teho.observe.traces import Traces
 from teho.observe.uninstrumented import Uninstrumented
 from teho.process.child import Child
 from teho.process.json_lines import LineReader, send, wait_for
@@ -122,6 +123,9 @@ class Recorder:
         self._sources = self._open_sources()
         self._node = self._sources.node
         self._spool = Spool(plan.spool, probe_folder(plan.run), plan.node) if plan.spool else None
+        self._traces = (
+            Traces(plan.spool, plan.run, plan.node, plan.node_count) if plan.spool else None
+        )
         self._stacks = StackSampling(plan.spool, len(self._cores)) if plan.spool else None
         self._publisher = Publisher(plan.run, plan.node, plan.node_count)
         self._processes = ProcessList()
@@ -214,6 +218,8 @@ class Recorder:
             readings = self._read()
             self._journal.append(self._sampler.add(readings, now, self._elapsed() - now))
             self._publish(readings, now)
+            if self._traces:
+                self._traces.look(now)
             if has_new_peers:
                 self._reopen_sources()
                 has_new_peers = False
@@ -276,6 +282,8 @@ class Recorder:
             self._stacks.stop()
         self._flush()
         self._journal.close()
+        if self._traces and (lost := self._traces.close()):
+            self._trouble(lost)
         if self._spool:
             if note := self._uninstrumented.sentence(is_any_in=not self._spool.is_empty):
                 notes = (*self._node.notes, note)
@@ -366,6 +374,8 @@ class Recorder:
                 self._spool.collect()
             except OSError as error:
                 self._trouble(f"the probes' data could not be written: {error}")
+            if self._traces and (lost := self._traces.collect()):
+                self._trouble(lost)
             if self._spool.is_full:
                 self._trouble(
                     "there are too many Python processes: the later processes have no probe"

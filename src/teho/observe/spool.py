@@ -14,11 +14,13 @@ from pathlib import Path
 
 from teho.store.layout import safe_name
 
-__all__ = ["Spool", "clear", "mark_of", "spool_of", "with_probe"]
+__all__ = ["Spool", "clear", "clear_profiles", "mark_of", "spool_of", "with_probe"]
 
 _VARIABLE = "TEHO_PROBE"
 _INJECT = Path(__file__).parents[1] / "probe" / "inject"
 _CHUNK_BYTES = 1 << 20
+_OF_PROFILER = ("profile.json", "profile-*.claim", "trace-*")
+"""Files for `teho profile`: the plan, the marks of the processes that record, their traces."""
 _FULL_BYTES = 1 << 20
 """Size of the folder from which on probes create no new files: their `_MOST_NAMES_BYTES`."""
 
@@ -37,6 +39,15 @@ def clear(spool: str) -> None:
     """Delete the files of a killed run whose process number is used again."""
     for path in _files_in(Path(spool)):
         _delete(path)
+    clear_profiles(Path(spool))
+
+
+def clear_profiles(spool: Path) -> None:
+    """Delete the files for `teho profile`."""
+    for pattern in _OF_PROFILER:
+        for path in spool.glob(pattern):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def mark_of(spool: str) -> str:

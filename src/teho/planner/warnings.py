@@ -194,11 +194,15 @@ def _fair_memory(case: Case) -> Iterator[Advice]:
         return
     for_each = memory_mib(share.memory) or 0
     is_capped = case.shape.memory_mib < for_each * case.shape.gpus_per_node
-    limit = f", up to the {format_mib(case.shape.memory_mib)} of the node" if is_capped else ""
+    given = (
+        f"all {format_mib(case.shape.memory_mib)} of memory of the node"
+        if is_capped
+        else f"{format_mib(for_each)} of memory for each GPU"
+    )
     yield Advice(
         kind="memory_is_share",
-        sentence=f"without `--mem`, the job requests {format_mib(for_each)} of memory for each "
-        f"GPU{limit}, as the site intends; if the program needs less, request less with `--mem`",
+        sentence=f"without `--mem`, the job gets {given}; if the program needs less, "
+        "request less with `--mem`",
         source=share.source,
     )
 
@@ -259,8 +263,9 @@ def _exclusive(case: Case) -> Iterator[Advice]:
     if case.has_whole_nodes and gpu and gpu.count and case.shape.gpus_per_node < gpu.count:
         yield Advice(
             kind="whole_nodes_billed",
-            sentence=f"{case.where} allocates and bills whole nodes: the job requests "
-            f"{counted(case.shape.gpus_per_node, 'GPU')} per node and gets {gpu.count}",
+            sentence=f"{case.where} gives only whole nodes: the job needs "
+            f"{counted(case.shape.gpus_per_node, 'GPU')} per node, and gets and pays for "
+            f"{gpu.count}",
             source=partition.source,
         )
 

@@ -92,6 +92,8 @@ class Loaded:
     def __init__(self) -> None:
         self.names: list[str] = []
         """Each name once."""
+        self.numbers: dict[str, int] = {}
+        """Place of each name."""
         self.threads: list[Thread] = []
         self.operators: dict[Thread, Track] = {}
         self.frames: dict[Thread, Track] = {}
@@ -125,15 +127,14 @@ class _Loader:
 
     def __init__(self, into: Loaded) -> None:
         self.into = into
-        self.numbers: dict[str, int] = {}
         self.thread_numbers: dict[Thread, int] = {}
         self.arrows: dict[str, list[tuple[Thread, int] | None]] = {}
         """Start and end of each arrow from a forward operator to its backward operator."""
 
     def name(self, name: str) -> int:
-        number = self.numbers.get(name)
+        number = self.into.numbers.get(name)
         if number is None:
-            number = self.numbers[name] = len(self.into.names)
+            number = self.into.numbers[name] = len(self.into.names)
             self.into.names.append(name)
         return number
 

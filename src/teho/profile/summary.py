@@ -24,6 +24,7 @@ from teho.profile.judge import judged
 from teho.profile.launches import Launch, launches, operators
 from teho.profile.load import Loaded, load
 from teho.profile.spans import Span, clipped, length, subtracted
+from teho.profile.xspace import is_xspace, load_xspace
 
 __all__ = ["read_trace", "read_traces"]
 
@@ -52,7 +53,7 @@ def read_trace(path: Path) -> Trace:
         InputError: the file cannot be opened, or is not a trace.
         DamagedError: the file is truncated or damaged.
     """
-    loaded = load(path)
+    loaded = load_xspace(path) if is_xspace(path) else load(path)
     if not loaded.has_times:
         raise InputError(
             f"{path} has no events of PyTorch's profiler"
@@ -93,11 +94,16 @@ def read_trace(path: Path) -> Trace:
 def _windows(loaded: Loaded) -> list[_Window]:
     """Return the steps by start; without marks of steps, one window with the whole trace.
 
-    If steps overlap, as with two profilers, only the first of them counts.
+    If steps overlap, as with two profilers, only the first of them counts. If `teho profile`
+    recorded the trace, a last step that was cut off does not count.
     """
+    whole = loaded.values.get("teho_steps")
+    last = whole[1] if isinstance(whole, list) and len(whole) == 2 else None
     found: list[_Window] = []
     for mark in sorted(loaded.marks, key=lambda mark: (mark.start, -mark.end)):
         match = _STEP.fullmatch(mark.name)
+        if match and last is not None and int(match[1]) > last:
+            continue
         if match and mark.start < mark.end and (not found or mark.start >= found[-1][2]):
             found.append((int(match[1]), mark.start, mark.end))
     return found or [(None, *loaded.window())]

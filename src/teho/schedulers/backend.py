@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from teho.errors import RefusedError
+from teho.model.accounted import AccountedJob
 from teho.model.job import Job, Submission
 from teho.schedulers.command import Completed, accepted, said, unreachable
 
-__all__ = ["Backend", "Query"]
+__all__ = ["Backend", "History", "Query", "Selection"]
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -31,6 +32,38 @@ class Query(msgspec.Struct, frozen=True):
     """For each attempt."""
     again_if_late: bool = True
     """Whether the command is repeated if it did not end in time."""
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs to list from the accounting."""
+
+    since: datetime
+    """Jobs that were waiting or running at this time, or began later."""
+    user: str = ""
+    """Only jobs of this user; empty: of every user, if the site shows them."""
+    account: str = ""
+    """Only jobs of this account; empty: of every account."""
+    every_run: bool = False
+    """Whether a job that was queued again is listed once for each run; if not, only its last run is
+    listed."""
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that lists jobs of the accounting. Its lines are read while it prints them."""
+
+    argv: tuple[str, ...]
+    read: Callable[[Iterable[str]], Iterator[AccountedJob]]
+    """Raises ValueError if the lines cannot be read."""
+    environment: Mapping[str, str] = {}
+    not_there: tuple[str, ...] = ()
+    """Parts of messages with which the command fails if it has no such job."""
+    queue: Query | None = None
+    """Question for the jobs that wait or run, if the accounting does not have them; it reads
+    `AccountedJob`s."""
+    private_command: tuple[str, ...] = ()
+    """Command that shows whether the site hides the jobs of other users; empty: not known."""
+    is_private: Callable[[str], bool] = lambda _: False
+    """Returns from the output of this command whether it does."""
 
 
 class Backend(ABC):
@@ -100,6 +133,18 @@ class Backend(ABC):
     @abstractmethod
     def recent(self, back_s: float) -> tuple[Query, ...]:
         """Ask queue and accounting for this user's jobs of the last `back_s` seconds."""
+
+    def account_of(self, job_id: str) -> History | None:
+        """Ask the accounting for all runs, tasks and components of one job; None: not possible.
+
+        Args:
+            job_id: such as `123`, `123_4`, `123+0` or `123;puhti`.
+        """
+        return None
+
+    def account_since(self, selection: Selection) -> History | None:
+        """Ask the accounting for many jobs; None: not possible."""
+        return None
 
     @abstractmethod
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:

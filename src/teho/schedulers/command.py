@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import IO
 
 import msgspec
 
-from teho.errors import MissingCommandError, NoAnswerError, RefusedError
+from teho.errors import (
+    MissingCommandError,
+    NoAnswerError,
+    RefusedError,
+    UnconfiguredError,
+)
 
-__all__ = ["Completed", "accepted", "reached", "run", "said", "unreachable"]
+__all__ = ["Completed", "accepted", "lines_of", "reached", "run", "said", "unreachable"]
 
 # Longer than Slurm tries to reach a busy controller (MessageTimeout, 10 s, a few times).
 _TIMEOUT_S = 60.0
 # Slurm's commands already try for 18 s before they report that the controller does not answer.
 _PAUSE_S = 2.0
+_PIECE_BYTES = 1 << 16
+_ERROR_BYTES = 1 << 16
 # Errors of commands that are installed on a machine outside of a cluster.
 _UNCONFIGURED = (
     "Could not establish a configuration source",
@@ -112,6 +122,103 @@ def run(
     return reached(answer) if repeat else answer
 
 
+def lines_of(
+    argv: Sequence[str],
+    *,
+    silence_s: float,
+    environment: Mapping[str, str] | None = None,
+    not_there: Sequence[str] = (),
+) -> Iterator[str]:
+    """Run a command that only asks, and yield its lines, with their line breaks, as they come.
+
+    The command is ended if the caller stops reading.
+
+    Args:
+        argv: command and arguments. They do not pass through a shell.
+        silence_s: if the command prints nothing for this time, it is ended.
+        environment: additional variables for this command.
+        not_there: parts of error messages that mean an empty answer.
+
+    Raises:
+        MissingCommandError: the command does not exist.
+        NoAnswerError: it did not print or end in time, or the scheduler is down.
+        RefusedError: it failed.
+    """
+    with tempfile.TemporaryFile() as errors:
+        process = _started(argv, {**_plain(), **(environment or {})}, errors)
+        try:
+            for data in _pieces(process, argv, silence_s):
+                yield _text(data)
+            try:
+                code = process.wait(silence_s)
+            except subprocess.TimeoutExpired:
+                raise _late(argv, silence_s) from None
+        finally:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            if process.stdout:
+                process.stdout.close()
+        errors.seek(0)
+        answer = Completed(tuple(argv), code, "", _text(errors.read(_ERROR_BYTES)))
+    if code and any(words in answer.stderr for words in not_there):
+        return
+    accepted(reached(answer))
+
+
+def _started(
+    argv: Sequence[str], environment: Mapping[str, str], errors: IO[bytes] | int
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _missing(argv, error) from None
+
+
+def _pieces(
+    process: subprocess.Popen[bytes], argv: Sequence[str], silence_s: float
+) -> Iterator[bytes]:
+    """Yield whole lines of a command's output."""
+    assert process.stdout  # noqa: S101 - it was started with a pipe
+    descriptor, rest = process.stdout.fileno(), b""
+    while True:
+        if not select.select([descriptor], [], [], silence_s)[0]:
+            raise _late(argv, silence_s)
+        data = os.read(descriptor, _PIECE_BYTES)
+        if not data:
+            break
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+    if rest:
+        yield rest
+
+
+def _late(argv: Sequence[str], timeout_s: float) -> _LateError:
+    return _LateError(
+        f"{argv[0]} did not answer within {timeout_s:.0f} s",
+        "an answer of the scheduler",
+        "try again later; the site's status page may say more",
+    )
+
+
+def _missing(argv: Sequence[str], error: OSError) -> MissingCommandError:
+    return MissingCommandError(
+        f"{argv[0]} cannot be started: {error.strerror}",
+        "a machine with the scheduler's commands, such as a login node",
+        "log in to such a machine, or run `module load` for these commands; `command -v "
+        f"{shlex.quote(argv[0])}` then shows the path",
+    )
+
+
 def reached(answer: Completed) -> Completed:
     """Return the answer if it came from the scheduler.
 
@@ -154,7 +261,7 @@ def accepted(answer: Completed) -> Completed:
         return answer
     text = said(answer)
     if any(words in text for words in _UNCONFIGURED):
-        raise RefusedError(
+        raise UnconfiguredError(
             f"the scheduler is not configured on this machine ({text.splitlines()[-1]})",
             "a machine of a cluster, such as a login node",
             "log in to such a machine",
@@ -182,22 +289,7 @@ def _unchanged(wanted: Collection[str]) -> dict[str, str]:
 
 
 def _once(argv: Sequence[str], timeout_s: float, environment: Mapping[str, str]) -> Completed:
-    try:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise MissingCommandError(
-            f"{argv[0]} cannot be started: {error.strerror}",
-            "a machine with the scheduler's commands, such as a login node",
-            "log in to such a machine, or run `module load` for these commands; `command -v "
-            f"{shlex.quote(argv[0])}` then shows the path",
-        ) from None
+    process = _started(argv, environment, subprocess.PIPE)
     with process:
         try:
             out, errors = process.communicate(timeout=timeout_s)
@@ -205,11 +297,7 @@ def _once(argv: Sequence[str], timeout_s: float, environment: Mapping[str, str])
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
-                raise _LateError(
-                    f"{argv[0]} did not answer within {timeout_s:.0f} s",
-                    "an answer of the scheduler",
-                    "try again later; the site's status page may say more",
-                ) from None
+                raise _late(argv, timeout_s) from None
             raise
     return Completed(tuple(argv), process.returncode, _text(out), _text(errors))
 

@@ -82,6 +82,9 @@ class Scheduler:
     inventory_command: str = ""
     """If this command exists, `teho clusters discover` asks this scheduler."""
 
+    accounting_command: str = ""
+    """If this command exists, `teho report` and `teho jobs` ask this scheduler's accounting."""
+
     def backend(self, home: Path) -> Backend:
         """Return the object that builds its commands and reads its answers.
 

@@ -51,11 +51,14 @@ _NOTHING = "\N{EN DASH}"
 FIGURE = r"(?<!\w)\d[\d.,]*\s\S{1,4}(?!\S)"
 """Pattern of a number with its unit, which are kept on one line."""
 
-MARKS = {"critical": "✗", "warning": "!", "remark": "i", "good": "✓", "unknown": "?"}
+MARKS = {
+    "critical": "✗", "warning": "!", "remark": "i", "hint": "·", "good": "✓", "unknown": "?",
+}  # fmt: skip
 SEVERITY_WORDS = {
     "critical": "Critical",
     "warning": "Warning",
     "remark": "Remark",
+    "hint": "Hint",
     "good": "Good",
     "unknown": "Not judged",
 }

@@ -82,10 +82,9 @@ class LoadedRun:
 
     @cached_property
     def _policy(self) -> Policy:
-        from teho.explain.policy import load_policy
+        from teho.explain.policy import policy_of
 
-        path = self._settings.thresholds
-        return load_policy(expanded(path) if path else None)
+        return policy_of(self._settings)
 
     @cached_property
     def _electricity(self) -> Electricity | None:

@@ -12,7 +12,7 @@ from teho.model.summary import Stat
 from teho.store.columns import bounds_of, column_of, element_means
 from teho.store.schema import max_column
 
-__all__ = ["core_means", "lowest_unused_w", "stats_of"]
+__all__ = ["core_means", "lowest_unused_w", "peaks_of", "stats_of"]
 
 
 _BUSY_PERCENT = 1.0
@@ -58,6 +58,17 @@ def stats_of(table: pa.Table, places: Mapping[str, slice], name: str) -> dict[st
         std = math.sqrt(max(0.0, square / weight - mean * mean))
         figures[device] = Stat(mean, std, high, low, weight)
     return figures
+
+
+def peaks_of(table: pa.Table, places: Mapping[str, slice], name: str) -> dict[str, float]:
+    """Return the largest maximum of a gauge for each device that has maxima, but no means."""
+    if max_column(name) not in table.column_names:
+        return {}
+    column = column_of(table, max_column(name))
+    if column.null_count == len(column) or column_of(table, name).null_count < len(column):
+        return {}
+    most = {device: bounds_of(column)(place)[1] for device, place in places.items()}
+    return {device: value for device, value in most.items() if value is not None}
 
 
 def lowest_unused_w(table: pa.Table, places: Mapping[str, slice]) -> dict[str, float]:

@@ -8,6 +8,9 @@
     RUN/leases/VIEWER.json     written by each viewer that watches the run
     RUN/now/NODE.json          the node's newest sample, while a viewer cannot be connected
     RUN/tasks/RANK.json        written by the supervisor of each task of a step, at its end
+    RUN/plans/PLAN.json        a plan of `teho profile RUN`, written by that command
+    RUN/traces/NODE-trace-rankN-PID-PLAN.json.gz  a trace of PyTorch's profiler; `.xplane.pb.gz`: of
+                               JAX's or TensorFlow's
     RUN/stdout                 the first part of the program's output, with `--keep-output`; for a
                                step, the output of rank 0
 
@@ -26,6 +29,7 @@ __all__ = [
     "NODES",
     "SHARED_PARTS",
     "TASKS",
+    "TRACE_ENDINGS",
     "create_run_directory",
     "is_ours",
     "is_run_id",
@@ -38,6 +42,7 @@ __all__ = [
     "open_private",
     "output_file",
     "overview_file",
+    "plan_folder",
     "probe_folder",
     "replace_file",
     "run_file",
@@ -45,12 +50,15 @@ __all__ = [
     "safe_name",
     "sealed_file",
     "task_file",
+    "trace_folder",
 ]
 
 NODES, TASKS = "nodes", "tasks"
 """Folders of a run with one description for each node, and for each task."""
 _LIVE, _SAMPLES, _PROBE, _RUN, _OUTPUT = "live", "samples", "probe", "run.json", "stdout"
-_LEASES, _NOW = "leases", "now"
+_LEASES, _NOW, _PLANS, _TRACES = "leases", "now", "plans", "traces"
+TRACE_ENDINGS = (".json", ".xplane.pb")
+"""Of traces by PyTorch, and by JAX and TensorFlow; `.gz` follows in a recording."""
 SHARED_PARTS = (_RUN, NODES, TASKS, _SAMPLES, _LIVE, _PROBE)
 """Files and folders of a recording that other people may get: not the output, which can have
 secrets, and not the leases, which have tokens."""
@@ -139,6 +147,16 @@ def probe_folder(run: Path) -> Path:
     return run / _PROBE
 
 
+def plan_folder(run: Path) -> Path:
+    """Return the folder with the plans of `teho profile RUN`."""
+    return run / _PLANS
+
+
+def trace_folder(run: Path) -> Path:
+    """Return the folder with the traces of the framework's profiler."""
+    return run / _TRACES
+
+
 def lease_folder(run: Path) -> Path:
     """Return the folder with a file of each viewer that watches the run."""
     return run / _LEASES
@@ -170,7 +188,7 @@ def is_ours(name: str) -> bool:
 
     The temporary files of `replace_file` are included: a killed process may leave one.
     """
-    if name in {NODES, TASKS, _LIVE, _SAMPLES, _PROBE, _LEASES, _NOW}:
+    if name in {NODES, TASKS, _LIVE, _SAMPLES, _PROBE, _LEASES, _NOW, _PLANS, _TRACES}:
         return True
     return any(name == file or name.startswith(f".{file}.") for file in (_RUN, _OUTPUT))
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from teho.config.privacy import masked_text
+from teho.model.profiling import ProfilerUse
 from teho.model.watched import Frame, Loader, Progress, Raised, Seen, State, WatchedProcess
 from teho.store.layout import probe_folder
 from teho.store.slices import Slice, at_end, before, in_parts, independent_looks, totals
@@ -71,6 +72,7 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
     loaders: dict[int, Loader] = {}
     progress: list[Progress] = []
     process: dict[str, Any] = {}
+    profiled: list[ProfilerUse] = []
     phases: dict[str, float] = {}
     raised: dict[str, Any] | None = None
     texts: dict[tuple[str, int], str] = {}
@@ -90,10 +92,9 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         elif "library" in line:
             libraries[line["library"]] = line["facts"]
         elif "loader" in line:
-            loader = msgspec.convert(line, Loader, strict=False)
-            if earlier := loaders.get(line["loader"]):
-                loader = msgspec.structs.replace(loader, given=earlier.given + loader.given)
-            loaders[line["loader"]] = loader
+            loaders[line["loader"]] = _loader(line, loaders.get(line["loader"]))
+        elif "profile" in line:  # it may have the key `steps` too
+            profiled.append(msgspec.convert(line, ProfilerUse))
         elif "steps" in line:
             progress.append(msgspec.convert(line, Progress, strict=False))
         elif "phases" in line:
@@ -135,9 +136,17 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         libraries=libraries,
         loaders=tuple(loaders[number] for number in sorted(loaders)),
         progress=tuple(progress),
+        profiled=tuple(profiled),
         phases=phases,
         raised=_raised(raised, until_s) if raised else None,
     )
+
+
+def _loader(line: Mapping[str, Any], earlier: Loader | None) -> Loader:
+    """Read the newest line about a loader; it has only the batches since the line before."""
+    loader = msgspec.convert(line, Loader, strict=False)
+    given = earlier.given if earlier else ()
+    return msgspec.structs.replace(loader, given=given + loader.given)
 
 
 def _raised(line: dict[str, Any], at_s: float) -> Raised:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from teho.errors import RefusedError
 from teho.model.job import Job, Submission
-from teho.schedulers.backend import Backend, Query
+from teho.schedulers.backend import Backend, History, Query, Selection
 from teho.schedulers.command import Completed, accepted, said
 from teho.schedulers.grid_engine import text as texts
+from teho.schedulers.grid_engine.accounting import NOT_THERE, history_of_job, history_since
 from teho.schedulers.grid_engine.quoting import grid_engine_name
 
 __all__ = ["GridEngine"]
@@ -30,8 +31,6 @@ _BEFORE_REASON = re.compile(r"^(?:Unable to run job: )?(?:Job \d+ )?")
 _NO_REASON = re.compile(r"hard queue list|^verification:|^Exiting")
 # This may come between warnings.
 _TAKEN = "has been submitted"
-# Messages for an unknown job. The exit code is then 1.
-_NOT_THERE = ("not found", "do not exist", "does not exist")
 # A local time is ambiguous for one hour when the clocks are set back.
 _CLOCK_CHANGE = timedelta(hours=1)
 
@@ -91,6 +90,14 @@ class GridEngine(Backend):
             Query(("qacct", "-o", self._user, "-b", begin, "-j", "*"), (), _accounted),
         )
 
+    def account_of(self, job_id: str) -> History | None:
+        """Ask qacct, which has a job some seconds after its end."""
+        return history_of_job(job_id)
+
+    def account_since(self, selection: Selection) -> History:
+        """Ask qacct, which has only jobs that have ended."""
+        return history_since(selection)
+
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return the `qdel` command."""
         return (("qdel", *jobs),)
@@ -146,6 +153,6 @@ def _reasons(text: str) -> str:
 def _present(answer: Completed) -> str:
     """Return the answer; empty: Grid Engine does not know the job."""
     text = answer.stderr + answer.stdout
-    if answer.exit_code != 0 and any(words in text for words in _NOT_THERE):
+    if answer.exit_code != 0 and any(words in text for words in NOT_THERE):
         return ""
     return accepted(answer).stdout

@@ -41,6 +41,7 @@ class GridEngineScheduler(Scheduler):
 
     estimate_source = "`qsub -w v`, read just now"
     inventory_command = "qconf"
+    accounting_command = "qacct"
 
     def backend(self, home: Path) -> GridEngine:
         """Return the builder of Grid Engine's commands."""

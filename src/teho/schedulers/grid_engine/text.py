@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from teho.errors import UnitError
 from teho.model.job import Job, JobState
 from teho.schedulers.hostlist import is_number
 from teho.units import parse_bytes, parse_duration
 
-__all__ = ["read_accounting", "read_contexts", "read_queue"]
+__all__ = [
+    "job_facts",
+    "read_accounting",
+    "read_contexts",
+    "read_owned_queue",
+    "read_queue",
+    "records_in",
+    "size_bytes",
+]
 
 _RULE = re.compile(r"^=+\n", re.MULTILINE)
 _KEY = re.compile(r"([A-Za-z][\w() -]*?):(?:\s+|$)(.*)")
@@ -38,13 +47,25 @@ def read_queue(text: str) -> tuple[Job, ...]:
     Raises:
         ValueError: it is not qstat's XML.
     """
+    return tuple(job for job, _ in read_owned_queue(text))
+
+
+def read_owned_queue(text: str) -> tuple[tuple[Job, str], ...]:
+    """Read the output of `qstat -xml -r`: the jobs, each with its owner.
+
+    Raises:
+        ValueError: it is not qstat's XML.
+    """
     try:
         # The text comes from the scheduler and has no document type.
         root = ET.fromstring(_NOT_XML.sub("?", text))  # noqa: S314
     except ET.ParseError as error:
         raise ValueError(f"not XML: {error}") from None
     now = datetime.now(timezone.utc)
-    return tuple(_queued(element, now) for element in root.iter("job_list"))
+    return tuple(
+        (_queued(element, now), (element.findtext("JB_owner") or "").strip())
+        for element in root.iter("job_list")
+    )
 
 
 def _queued(element: ET.Element, now: datetime) -> Job:
@@ -138,19 +159,39 @@ def read_contexts(text: str) -> tuple[Job, ...]:
 
 def read_accounting(text: str) -> tuple[Job, ...]:
     """Read the output of `qacct -j`: all records, in the order of their ends."""
-    return tuple(map(_accounted, _records(text)))
+    return tuple(Job(**job_facts(record)) for record in records_in(text.splitlines()))
 
 
-def _records(text: str) -> Iterator[Mapping[str, str]]:
-    for block in _RULE.split(text)[1:]:
-        pairs = (line.partition(" ") for line in block.splitlines() if line.strip())
-        record = {key: value.strip() for key, _, value in pairs}
-        if not record.get("jobnumber", "").isdigit():
-            raise ValueError(f"qacct without a jobnumber: {block[:100]!r}")
-        yield record
+def records_in(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
+    """Yield the records that `qacct -j` printed, each with its values by key.
+
+    Args:
+        lines: with or without their line breaks.
+
+    Raises:
+        ValueError: a record has no job number.
+    """
+    record: dict[str, str] | None = None
+    for line in lines:
+        if line.startswith("=") and not line.strip().strip("="):
+            if record is not None:
+                yield _checked(record)
+            record = {}
+        elif record is not None and line.strip():
+            key, _, value = line.partition(" ")
+            record[key.rstrip()] = value.strip()
+    if record is not None:
+        yield _checked(record)
 
 
-def _accounted(record: Mapping[str, str]) -> Job:
+def _checked(record: Mapping[str, str]) -> Mapping[str, str]:
+    if not record.get("jobnumber", "").isdigit():
+        raise ValueError(f"qacct without a jobnumber: {str(dict(record))[:100]}")
+    return record
+
+
+def job_facts(record: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a `Job` from a record of qacct."""
     number, task = record["jobnumber"], record.get("taskid", "undefined")
     asked = _category(record.get("category", ""))
     slots = _count(record.get("slots", ""))
@@ -158,31 +199,31 @@ def _accounted(record: Mapping[str, str]) -> Job:
     limit = _seconds(asked.get("h_rt", ""))
     state, exit_code, signal = _ending(record, elapsed, limit)
     failed = record.get("failed", "")
-    return Job(
-        id=f"{number}.{task}" if task.isdigit() else number,
-        number=number,
-        task=task if task.isdigit() else None,
-        name=record.get("jobname", ""),
-        state=state,
-        state_as_written=f"failed {failed}, exit_status {record.get('exit_status', '')}",
-        reason="" if _failed(record) == 0 else failed,
-        partition=_word(record.get("qname", "")),
-        account=_word(record.get("project", "")) or _word(record.get("account", "")),
-        node_list=_word(record.get("hostname", "")),
-        nodes=1 if record.get("granted_pe") == "NONE" else None,
-        cores=slots,
-        gpus=_gpus(asked) if "category" in record else None,
-        memory_bytes=_memory(asked, slots),
-        submitted_at=_local(record.get("qsub_time", "")),
-        started_at=_local(record.get("start_time", "")),
-        ended_at=_local(record.get("end_time", "")),
-        elapsed_s=elapsed,
-        time_limit_s=limit,
-        exit_code=exit_code,
-        signal=signal,
-        memory_peak_bytes=_resident_bytes(record.get("ru_maxrss", "")),
-        cpu_s=_seconds(record.get("cpu", "")),
-    )
+    return {
+        "id": f"{number}.{task}" if task.isdigit() else number,
+        "number": number,
+        "task": task if task.isdigit() else None,
+        "name": record.get("jobname", ""),
+        "state": state,
+        "state_as_written": f"failed {failed}, exit_status {record.get('exit_status', '')}",
+        "reason": "" if _failed(record) == 0 else failed,
+        "partition": _word(record.get("qname", "")),
+        "account": _word(record.get("project", "")) or _word(record.get("account", "")),
+        "node_list": _word(record.get("hostname", "")),
+        "nodes": 1 if record.get("granted_pe") == "NONE" else None,
+        "cores": slots,
+        "gpus": _gpus(asked) if "category" in record else None,
+        "memory_bytes": _memory(asked, slots),
+        "submitted_at": _local(record.get("qsub_time", "")),
+        "started_at": _local(record.get("start_time", "")),
+        "ended_at": _local(record.get("end_time", "")),
+        "elapsed_s": elapsed,
+        "time_limit_s": limit,
+        "exit_code": exit_code,
+        "signal": signal,
+        "memory_peak_bytes": _resident_bytes(record.get("ru_maxrss", "")),
+        "cpu_s": _seconds(record.get("cpu", "")),
+    }
 
 
 def _failed(record: Mapping[str, str]) -> int | None:
@@ -242,6 +283,14 @@ def _resident_bytes(text: str) -> int | None:
     """
     try:
         return round(parse_bytes(text.upper().removesuffix("B") or "0") * _KIB) or None
+    except (UnitError, OverflowError):
+        return None
+
+
+def size_bytes(text: str) -> int | None:
+    """Return bytes of `34.603KB`, which qacct writes in powers of 1024; None: not an amount."""
+    try:
+        return round(parse_bytes(text.upper().removesuffix("B") or "0"))
     except (UnitError, OverflowError):
         return None
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import msgspec
 
 from teho.model.job import Job, Submission
-from teho.schedulers.backend import Backend, Query
+from teho.schedulers.backend import Backend, History, Query, Selection
 from teho.schedulers.command import Completed, accepted
 from teho.schedulers.slurm import text as slurm_text
+from teho.schedulers.slurm.accounting import history_of_job, history_since
 from teho.schedulers.slurm.quoting import slurm_name
 from teho.schedulers.slurm.scheduler import SlurmScheduler
 from teho.schedulers.slurm.values import fill_pattern
@@ -123,6 +124,14 @@ class Slurm(Backend):
             _squeue("--me", "--states=all"),
             _sacct("--allocations", f"--starttime=now-{hours}hours"),
         )
+
+    def account_of(self, job_id: str) -> History | None:
+        """Ask sacct, which has jobs that wait or run too."""
+        return history_of_job(job_id)
+
+    def account_since(self, selection: Selection) -> History:
+        """Ask sacct, which has jobs that wait or run too."""
+        return history_since(selection)
 
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return a `scancel` for each cluster."""

@@ -9,13 +9,28 @@ sacct starts at a job id that is followed by a state and an exit code.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from teho.model.job import Job, JobState
 from teho.schedulers.slurm import values
 from teho.schedulers.slurm.resources import gpus_in
 
-__all__ = ["ACCOUNTING_OPTIONS", "ENVIRONMENT", "QUEUE_FORMAT", "read_accounting", "read_queue"]
+__all__ = [
+    "ACCOUNTING_OPTIONS",
+    "ENVIRONMENT",
+    "FACTS",
+    "QUEUE_FORMAT",
+    "Row",
+    "job_facts",
+    "options_for",
+    "read_accounting",
+    "read_queue",
+    "runs_in",
+]
+
+Row = Mapping[str, str]
+"""A row of sacct: its cells by the names of the columns."""
 
 _COLUMN, _ROW = "\x1f\x1e", "\x1d"
 # squeue(1), --format.
@@ -39,24 +54,25 @@ _QUEUE = {
     "script": "%o",
 }
 # sacct(1), --format; 20.11 has all of them.
-_ACCOUNTING = (
+FACTS = (
     "JobID,State,ExitCode,Partition,Account,NodeList,AllocTRES,ReqTRES,Submit,Start,End,ElapsedRaw,"
-    "TimelimitRaw,TotalCPU,MaxRSS,ConsumedEnergyRaw,Reason,JobName,Comment"
+    "TimelimitRaw,TotalCPU,MaxRSS,ConsumedEnergyRaw,Reason"
 )
-_ACCOUNTING_COLUMNS = _ACCOUNTING.split(",")
+"""Columns of sacct that `job_facts` reads, besides the free texts JobName and Comment."""
+_ACCOUNTING = f"{FACTS},JobName,Comment"
 _ID = r"[\d_+,%:\[\]-]+"
 # A name may contain the mark too, so a row only starts before an id.
 _QUEUE_ROW = re.compile(rf"{_ROW}(?={_ID}{_COLUMN})")
-_ACCOUNTING_ROW = re.compile(
-    rf"^(?={_ID}(?:\.\w+)?{_COLUMN}[^\x1f]*{_COLUMN}[\d:]*{_COLUMN})", re.MULTILINE
-)
+_ACCOUNTING_ROW = re.compile(rf"{_ID}(?:\.\w+)?{_COLUMN}[^\x1f]+{_COLUMN}\d+:\d+{_COLUMN}")
 QUEUE_FORMAT = _ROW + _COLUMN.join(_QUEUE.values())
-ACCOUNTING_OPTIONS = (
-    "--noheader",
-    "--parsable",
-    f"--delimiter={_COLUMN}",
-    f"--format={_ACCOUNTING}",
-)
+
+
+def options_for(columns: str) -> tuple[str, ...]:
+    """Return sacct's options for these columns, in the form that `runs_in` reads."""
+    return ("--noheader", "--parsable", f"--delimiter={_COLUMN}", f"--format={columns}")
+
+
+ACCOUNTING_OPTIONS = options_for(_ACCOUNTING)
 ENVIRONMENT = {
     # Seconds since 1970: a local time without an offset is ambiguous for one hour each year.
     "SLURM_TIME_FORMAT": "%s",
@@ -85,6 +101,8 @@ def _row(command: str, text: str, columns: Sequence[str], name: str) -> dict[str
         raise ValueError(
             f"a row of {command} has {len(cells)} columns instead of {len(columns)}: {text[:100]!r}"
         )
+    if not surplus:
+        return dict(zip(columns, cells, strict=True))
     at = columns.index(name)
     end = at + surplus + 1
     return dict(zip(columns, [*cells[:at], _COLUMN.join(cells[at:end]), *cells[end:]], strict=True))
@@ -132,24 +150,54 @@ def read_accounting(text: str) -> tuple[Job, ...]:
     Raises:
         ValueError: the answer is not rows, or a row does not have all columns.
     """
-    # Before the first row there may be a greeting of the site.
-    before, *rows = _ACCOUNTING_ROW.split(text)
-    if _COLUMN in before:
-        raise ValueError(
-            "the output of sacct is not a table of "
-            f"{len(_ACCOUNTING_COLUMNS)} columns: {before[-100:]!r}"
-        )
-    runs: list[list[dict[str, str]]] = []
-    for text_of_row in rows:
-        row = _row("sacct", text_of_row.rstrip("\n"), [*_ACCOUNTING_COLUMNS, ""], "JobName")
-        if runs and "." in row["JobID"]:
-            runs[-1].append(row)
-        else:
-            runs.append([row])
-    return tuple(_accounted(row, steps) for row, *steps in runs)
+    lines = (f"{line}\n" for line in text.split("\n"))
+    return tuple(Job(**job_facts(row, steps)) for row, *steps in runs_in(lines, _ACCOUNTING))
 
 
-def _accounted(row: dict[str, str], steps: Sequence[dict[str, str]]) -> Job:
+def runs_in(lines: Iterable[str], columns: str) -> Iterator[list[Row]]:
+    """Yield the rows of each run of a job: first the job's own row, then the rows of its steps.
+
+    Args:
+        lines: what sacct printed with `options_for(columns)`. A name can have line breaks.
+        columns: the names of the columns, which begin with JobID, State and ExitCode.
+
+    Raises:
+        ValueError: the answer is not rows, or a row does not have all columns.
+    """
+    names = columns.split(",")
+    run: list[Row] = []
+    for text in _texts_of_rows(lines, len(names)):
+        row = _row("sacct", text, [*names, ""], "JobName")
+        if run and "." in row["JobID"]:
+            run.append(row)
+            continue
+        if run:
+            yield run
+        run = [row]
+    if run:
+        yield run
+
+
+def _texts_of_rows(lines: Iterable[str], columns: int) -> Iterator[str]:
+    """Yield the text of each row; before the first row there may be a greeting of the site."""
+    held = ""
+    for line in lines:
+        if _ACCOUNTING_ROW.match(line):
+            if held:
+                yield held.rstrip("\n")
+            held = line
+        elif held:
+            held += line
+        elif _COLUMN in line:
+            raise ValueError(
+                f"the output of sacct is not a table of {columns} columns: {line[-100:]!r}"
+            )
+    if held:
+        yield held.rstrip("\n")
+
+
+def job_facts(row: Row, steps: Sequence[Row]) -> dict[str, Any]:
+    """Return the fields of a `Job` from the rows of one run; the columns are at least `FACTS`."""
     job = row["JobID"].partition(".")[0]
     number, task = _identity(job)
     state = values.state(row["State"], row["Reason"])
@@ -157,41 +205,40 @@ def _accounted(row: dict[str, str], steps: Sequence[dict[str, str]]) -> Job:
     end = values.moment(row["End"])
     waits = state in _WAITS and end is None
     tres = values.tres(row["AllocTRES"]) or values.tres(row["ReqTRES"])
-    code, _, signal = row["ExitCode"].partition(":")
-    exit_code, signal_number = values.ending(state, values.count(code), values.count(signal))
+    exit_code, signal_number = values.ending(state, *values.exit_status(row["ExitCode"]))
     peaks = [values.size(step["MaxRSS"]) for step in steps]
     minutes, elapsed = values.count(row["TimelimitRaw"]), values.count(row["ElapsedRaw"])
-    return Job(
-        id=job,
-        number=number,
-        task=task,
-        name=row["JobName"],
-        state=state,
-        state_as_written=row["State"],
+    return {
+        "id": job,
+        "number": number,
+        "task": task,
+        "name": row["JobName"],
+        "state": state,
+        "state_as_written": row["State"],
         # After the start, this is still the reason why the job waited.
-        reason=values.word(row["Reason"]) if waits else "",
-        partition=values.word(row["Partition"]),
-        account=values.word(row["Account"]),
-        node_list=values.word(row["NodeList"]),
-        nodes=values.count(tres.get("node", "")),
-        cores=values.count(tres.get("cpu", "")),
+        "reason": values.word(row["Reason"]) if waits else "",
+        "partition": values.word(row["Partition"]),
+        "account": values.word(row["Account"]),
+        "node_list": values.word(row["NodeList"]),
+        "nodes": values.count(tres.get("node", "")),
+        "cores": values.count(tres.get("cpu", "")),
         # A list without GPUs means 0 GPUs. No list at all means: not known.
-        gpus=values.count(tres.get("gres/gpu", "0")) if tres else None,
-        memory_bytes=values.size(tres.get("mem", "")),
-        billing=values.count(tres.get("billing", "")),
-        submitted_at=values.moment(row["Submit"]),
-        started_at=None if waits else values.moment(row["Start"]),
-        ended_at=end,
-        elapsed_s=None if waits or elapsed is None else float(elapsed),
-        time_limit_s=None if minutes is None else minutes * 60.0,
-        exit_code=exit_code,
-        signal=signal_number,
+        "gpus": values.count(tres.get("gres/gpu", "0")) if tres else None,
+        "memory_bytes": values.size(tres.get("mem", "")),
+        "billing": values.count(tres.get("billing", "")),
+        "submitted_at": values.moment(row["Submit"]),
+        "started_at": None if waits else values.moment(row["Start"]),
+        "ended_at": end,
+        "elapsed_s": None if waits or elapsed is None else float(elapsed),
+        "time_limit_s": None if minutes is None else minutes * 60.0,
+        "exit_code": exit_code,
+        "signal": signal_number,
         # 0 means that a step ended before Slurm measured it.
-        memory_peak_bytes=max(filter(None, peaks), default=None),
-        cpu_s=values.cpu_seconds(row["TotalCPU"]) if end is not None else None,
-        energy_j=values.energy(row["ConsumedEnergyRaw"]),
-        comment=values.word(row["Comment"]),
-    )
+        "memory_peak_bytes": max(filter(None, peaks), default=None),
+        "cpu_s": values.cpu_seconds(row["TotalCPU"]) if end is not None else None,
+        "energy_j": values.energy(row["ConsumedEnergyRaw"]),
+        "comment": values.word(row["Comment"]),
+    }
 
 
 def _identity(written: str) -> tuple[str, str | None]:

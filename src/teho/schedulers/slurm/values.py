@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import getpass
 import re
+from collections.abc import Mapping
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from teho.errors import UnitError
 from teho.model.job import Job, JobState, Submission
@@ -15,6 +17,7 @@ __all__ = [
     "cpu_seconds",
     "ending",
     "energy",
+    "exit_status",
     "fill_pattern",
     "job_id",
     "limit_seconds",
@@ -53,9 +56,13 @@ _JOB_ID = re.compile(r"(\d+)(?:_(?:(\d+)|\[([^\]]*)\]?))?(?:\+\d+)?", re.ASCII)
 _NO_NUMBER = frozenset(
     number for bits in (16, 32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)
 )
+_MOST_DIGITS = 20
+_KEPT = 4096
+"""Number of texts whose values are kept: the rows of a job and its steps repeat many of them."""
 _NO_WORD = frozenset({"", "N/A", "(null)", "None", "None assigned", "Unknown", "n/a"})
 
 
+@lru_cache(maxsize=_KEPT)
 def state(written: str, reason: str = "") -> JobState:
     """Return the state for words such as `CANCELLED by 1000` or `RUNNING,COMPLETING`."""
     words = [part.split()[0].rstrip("+").upper() for part in written.split(",") if part.split()]
@@ -82,9 +89,11 @@ def word(text: str) -> str:
 def count(text: str) -> int | None:
     """Return a whole number; None: not a number, or Slurm's "no value"."""
     text = text.strip()
-    if not re.fullmatch(r"\d{1,20}", text, re.ASCII) or int(text) in _NO_NUMBER:
+    # Without an expression: sacct prints millions of numbers.
+    if not text.isdigit() or not text.isascii() or len(text) > _MOST_DIGITS:
         return None
-    return int(text)
+    number = int(text)
+    return None if number in _NO_NUMBER else number
 
 
 def energy(text: str) -> float | None:
@@ -92,6 +101,7 @@ def energy(text: str) -> float | None:
     return float(count(text) or 0) or None
 
 
+@lru_cache(maxsize=_KEPT)
 def moment(text: str) -> datetime | None:
     """Return the time of a number of seconds since 1970; None for 0 and anything else."""
     seconds = count(text)
@@ -111,24 +121,29 @@ def limit_seconds(text: str) -> float | None:
         return None
 
 
+@lru_cache(maxsize=_KEPT)
 def cpu_seconds(text: str) -> float | None:
     """Return seconds of sacct's TotalCPU: `[D-[HH:]]MM:SS[.mmm]`."""
     clock, _, fraction = text.strip().partition(".")
     seconds = limit_seconds(clock)
-    if seconds is None or not re.fullmatch(r"\d*", fraction, re.ASCII):
+    if seconds is None or not (not fraction or (fraction.isdigit() and fraction.isascii())):
         return None
     return seconds + float(f"0.{fraction or 0}")
 
 
+@lru_cache(maxsize=_KEPT)
 def size(text: str) -> int | None:
     """Return bytes of `80G`, `1234K`, `1.50T`; None: not an amount."""
+    if not text:
+        return None
     try:
         return parse_bytes(text.strip()[:30])
     except (UnitError, ValueError, OverflowError):
         return None
 
 
-def tres(text: str) -> dict[str, str]:
+@lru_cache(maxsize=_KEPT)
+def tres(text: str) -> Mapping[str, str]:
     """Read trackable resources such as `billing=78,cpu=10,gres/gpu:v100=1,mem=80G,node=1`.
 
     If GPUs are only listed by type, `gres/gpu` gets their sum.
@@ -142,6 +157,13 @@ def tres(text: str) -> dict[str, str]:
     if typed and "gres/gpu" not in found:
         found["gres/gpu"] = str(sum(number or 0 for number in typed))
     return found
+
+
+@lru_cache(maxsize=_KEPT)
+def exit_status(text: str) -> tuple[int | None, int | None]:
+    """Return exit code and signal of `3:0`."""
+    code, _, number = text.partition(":")
+    return count(code), count(number)
 
 
 def ending(

@@ -202,13 +202,13 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
         for item in items
     ]
     hint = (
-        "Facts that the scheduler does not report are not compared. `teho clusters show "
-        f"{known.name} --path` prints the path of the catalogue's file."
+        "Only what the scheduler reports is compared. `teho clusters show "
+        f"{known.name} --path` prints the path of Teho's file about this cluster."
     )
     count = "1 fact differs" if len(items) == 1 else f"{len(items)} facts differ"
     return document(
         title=f"teho clusters discover · {known.title}",
-        verdict=f"{known.title}: {count} between the catalogue and {asked}"
+        verdict=f"{known.title}: {count} between Teho's file about this cluster and {asked}"
         if items
         else f"{known.title}: everything that {asked} reports agrees with the catalogue.",
         verdict_severity="warning" if items else "good",

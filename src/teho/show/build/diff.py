@@ -152,6 +152,8 @@ def _is_whole(run: Run) -> bool:
 
 def _verdict(names: list[str], runs: tuple[Run, Run], reports: tuple[Report, Report]) -> str:
     for name, run in zip(names, runs, strict=True):
+        if run.imported:
+            return f"Not compared: {name} is from a log, which has no exit code."
         if not _is_whole(run):
             return f"Not compared: {name} did not end with exit code 0."
     paces = [
@@ -246,14 +248,16 @@ def _differences(names: list[str], first: Run, second: Run) -> Table:
 
 
 def _circumstances(run: Run) -> dict[str, str]:
-    devices = [device.name for node in run.nodes for device in node.devices]
+    devices = [device.name or "GPU" for node in run.nodes for device in node.devices]
     found = {
         "command": shlex.join(run.command),
         "directory": run.directory,
         "host": ", ".join(node.name for node in run.nodes) or run.host,
         "CPU": ", ".join(sorted({node.cpu_model for node in run.nodes if node.cpu_model})),
         "cores": str(sum(len(node.cores) for node in run.nodes)),
-        "GPUs": ", ".join(f"{devices.count(name)} × {name}" for name in dict.fromkeys(devices)),
+        "GPUs": ", ".join(
+            f"{devices.count(name)} × {name or 'GPU'}" for name in dict.fromkeys(devices)
+        ),
         "tasks": str(run.step.task_count if run.step else 1),
         "sampling period": format_duration(run.period_s),
     }

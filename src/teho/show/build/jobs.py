@@ -17,7 +17,15 @@ from teho.show.build.layout import column, document, table
 from teho.show.cells import format_moment, plain
 from teho.units import counted, format_bytes, format_count, format_duration, plural
 
-__all__ = ["NO_NUMBER", "JobView", "elapsed_of", "job_facts", "jobs_document", "state_sentence"]
+__all__ = [
+    "NO_NUMBER",
+    "JobView",
+    "elapsed_of",
+    "job_facts",
+    "jobs_document",
+    "state_sentence",
+    "wall_time",
+]
 
 _BAD = frozenset(
     {
@@ -137,7 +145,7 @@ def jobs_document(views: Sequence[JobView]) -> Document:
                 column(
                     "time",
                     "Time",
-                    lambda view: None if view.elapsed_s is None else _time(view.elapsed_s),
+                    lambda view: None if view.elapsed_s is None else wall_time(view.elapsed_s),
                 ),
                 column(
                     "cost",
@@ -183,7 +191,7 @@ def _name(submission: Submission) -> str | None:
     return (name if len(name) <= _NAME_MOST else name[: _NAME_MOST - 1].rstrip() + "…") or None
 
 
-def _time(elapsed_s: float) -> str:
+def wall_time(elapsed_s: float) -> str:
     """Write a wall time; schedulers count whole seconds, so 0 means less than 1 s."""
     return format_duration(elapsed_s) if elapsed_s else "< 1 s"
 
@@ -199,7 +207,7 @@ def _document_of(view: JobView) -> Document:
     number = view.submission.number or NO_NUMBER
     verdict = f"Job {number} {state_sentence(jobs)}"
     if view.elapsed_s is not None and any(map(_began, jobs)):
-        time, limit_s = _time(view.elapsed_s), jobs[0].time_limit_s
+        time, limit_s = wall_time(view.elapsed_s), jobs[0].time_limit_s
         if len(jobs) > 1:
             verdict += f", {time} in all"
         else:

@@ -67,8 +67,13 @@ class _Part(NamedTuple):
     share: float
 
 
-def profile_document(profiled: Profiled) -> Document:
-    """Lay out the verdict and the figures of all traces."""
+def profile_document(profiled: Profiled, commands: Sequence[str] = ()) -> Document:
+    """Lay out the verdict and the figures of all traces.
+
+    Args:
+        profiled: the traces.
+        commands: what can be done next.
+    """
     traces = profiled.traces
     uses = [_Use(trace, device) for trace in traces for device in trace.devices]
     shown = shown_trace(traces)
@@ -86,6 +91,7 @@ def profile_document(profiled: Profiled) -> Document:
             listing("meaning", "What the figures mean", _DEFINITIONS.splitlines(), "why"),
         ),
         notes=profiled.notes,
+        commands=tuple(commands),
     )
 
 

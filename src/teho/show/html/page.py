@@ -174,7 +174,8 @@ def _header(document: Document) -> str:
     if isinstance(document, Report):
         name = f"<b>{text(document.name)}</b> · " if document.name else ""
         about = f"{name}{text(document.run_id)} · {text(document.state)}"
-        command = f'<p class="command"><code>{text(document.command)}</code></p>'
+        if document.command:
+            command = f'<p class="command"><code>{text(document.command)}</code></p>'
     lead = _lead(document)
     inner = f'<div class="lead">{_body(lead)}</div>' if lead else ""
     return f"""<header class="{document.verdict_severity}">

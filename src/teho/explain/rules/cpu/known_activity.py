@@ -27,7 +27,7 @@ from teho.explain.wording import capital
 from teho.model.program import MainProcess
 
 RANK = 205
-SEVERITY = "critical, warning, remark"
+SEVERITY = "critical, warning, remark, hint"
 THRESHOLDS = {
     "work_percent": chosen(
         30.0, "%", "below this limit, the time for reading and preparing data is normal"
@@ -40,6 +40,24 @@ THRESHOLDS = {
         "%",
         "if three quarters of the cores are busy, the processes for which the program waits use "
         "the cores well",
+    ),
+    "known_min_s": chosen(
+        0.5,
+        "s",
+        "Teho reads the stacks about 20 times per second: this time has about 10 samples",
+    ),
+    "known_percent": chosen(
+        20.0,
+        "%",
+        "an overhead of less than 2 s counts only from this share: it may be needed once",
+    ),
+    "ended_children_min": chosen(
+        3.0, "processes", "a program that waits for several short processes loses time after each"
+    ),
+    "beside_waiting_percent": chosen(
+        10.0,
+        "%",
+        "below this limit, the program does little besides waiting: waiting may be its purpose",
     ),
     "compiles_max": chosen(
         5.0,
@@ -54,6 +72,13 @@ MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
 SAME_LOSS_AS = INPUT_CAUSES
 MUTES_BECAUSE = "if one activity takes most of the time, this finding says which activity"
 
+_OF_OTHER_RULES = frozenset(("activations_recomputed",))
+"""Activities of which another rule says more (anomaly mode: the rule debug_mode)."""
+_SLEEPING = "sleeping"
+_ASYNCIO = "asyncio_waits"
+"""Names in activities.toml."""
+_MOST_OF_A_LIFE = 0.9
+"""A child process that lived for this part of the time did not end while the program waited."""
 _OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
 
 
@@ -65,20 +90,38 @@ def judge(context: ProgramContext) -> Findings:
         for time in activity_times(main, with_set_up=is_long):
             # JAX compiles and traces each function once: only the program's facts show repetition.
             most = context.limit("compiles_max")
-            # The rule debug_mode says it.
-            is_said = time.activity.name == ANOMALY_MODE and detects_anomalies(main)
+            is_said = time.activity.name in _OF_OTHER_RULES or (
+                time.activity.name == ANOMALY_MODE and detects_anomalies(main)
+            )
             is_once = time.activity.name in _OF_JAX and not compiles_again(
                 main, most, partial(context.is_loss, main=main)
             )
-            if context.is_loss(time.wall_s, main) and not is_once and not is_said:
+            if not is_once and not is_said and _counts(context, main, time):
                 yield from _found(context, main, time)
+
+
+def _counts(context: ProgramContext, main: MainProcess, time: ActivityTime) -> bool:
+    """Return whether an activity took enough time to report it.
+
+    What is never useful needs few samples, and so does a large overhead.
+    """
+    activity = time.activity
+    share = 100 * time.wall_s / context.work_s(main)
+    limit = context.limit("lost_percent")
+    least = activity.least_percent or limit
+    if time.wall_s >= context.limit("lost_min_s"):
+        return share >= least
+    if activity.kind is not ActivityKind.OVERHEAD or activity.may_be_purpose:
+        return False
+    enough = least if least < limit else max(least, context.limit("known_percent"))
+    return time.wall_s >= context.limit("known_min_s") and share >= enough
 
 
 def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Findings:
     activity = time.activity
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     is_work = activity.kind is ActivityKind.WORK
-    if share < activity.least_percent or (is_work and share < context.limit("work_percent")):
+    if is_work and share < context.limit("work_percent"):
         return
     judged_by = ["work_percent", "work_warning_percent"] if is_work else []
     if activity.kind is ActivityKind.WAITING:
@@ -106,9 +149,10 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         may_be_purpose = not is_training or share < context.limit("work_warning_percent")
     mutes = not (is_work or may_be_purpose) and share >= context.limit("explains_percent")
     if may_be_purpose:
+        is_hint = not is_training and _is_purpose(context, main, activity)
         yield context.finding(
-            Severity.REMARK,
-            f"{sentence} This may be the purpose of the program.",
+            Severity.HINT if is_hint else Severity.REMARK,
+            sentence if is_hint else f"{sentence} This may be the purpose of the program.",
             evidence=(*evidence, *in_lines(time.lines)),
             action=activity.advice,
             judged_by=judged_by,
@@ -129,6 +173,19 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     )
     explains = time.in_loading and not is_work
     yield msgspec.structs.replace(finding, explains_loading=explains)
+
+
+def _is_purpose(context: ProgramContext, main: MainProcess, activity: Activity) -> bool:
+    """Return whether nothing speaks against this activity as the purpose of the program."""
+    if activity.kind is ActivityKind.WORK:
+        return not activity.faster_way
+    if activity.name == _SLEEPING:
+        ended = [one for one in main.children if one.wall_s < _MOST_OF_A_LIFE * main.process.wall_s]
+        return len(ended) < context.limit("ended_children_min")
+    if activity.name == _ASYNCIO:
+        ran_percent = 100 * main.process.ran_s / main.process.wall_s
+        return ran_percent < context.limit("beside_waiting_percent")
+    return False
 
 
 def _certainty(activity: Activity) -> Certainty | None:

@@ -66,8 +66,12 @@ def judge(context: RuleContext) -> Findings:
     names = {node.name for node in nodes}
     per_core = [(one.node, one.threads / one.cores) for one in crowded]
     most = max(ratio for _, ratio in per_core)
-    main = next((main for main in context.mains if main.process.node in names), None)
+    mains = [main for main in context.mains if main.process.node in names]
+    main = mains[0] if mains else None
     each = _threads_per_process(context, crowded[0])
+    # Then the other threads are those of a library for messages, or wait for each other.
+    if len(crowded) == 1 and mains and all(_is_limited(one, each) for one in mains):
+        return
     yield context.finding(
         Severity.WARNING,
         f"On {each_of(nodes)}, on average {span([one.threads for one in crowded], '')} runnable "
@@ -79,11 +83,17 @@ def judge(context: RuleContext) -> Findings:
             *per_place("runnable threads per core", "", per_core),
             *(in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING)) if main else ()),
         ),
-        action=_action([main for main in context.mains if main.process.node in names], each),
+        action=_action(mains, each),
         subjects=nodes,
         # At most, the threads without a core delay the threads with one.
         regain_percent=(0.0, max(0.0, 100 * (1 - 1 / most))),
     )
+
+
+def _is_limited(main: MainProcess, each: int) -> bool:
+    """Return whether each process already has at most this number of OpenMP threads."""
+    given = [one.variables.get("OMP_NUM_THREADS", "") for one in (main.process, *main.children)]
+    return all(value.isascii() and value.isdigit() and int(value) <= each for value in given)
 
 
 def _action(mains: Sequence[MainProcess], each: int) -> str:

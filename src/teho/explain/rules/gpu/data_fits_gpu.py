@@ -70,7 +70,8 @@ def judge(context: ProgramContext) -> Findings:
                 'Copy the data to the GPU once: `x, y = x.to("cuda"), y.to("cuda")`. Then take '
                 "the batches from these tensors: `for rows in torch.randperm(n, "
                 f'device="cuda").split({batch}): x[rows], y[rows]`. Do random changes of samples, '
-                "such as flips and crops, on the GPU too, for a whole batch at once."
+                "such as flips and crops, on the GPU too, for a whole batch at once. "
+                f"`teho.feed.resident((x, y), {batch}, shuffle=True)` does all of this."
             ),
             regain_percent=(0.0, share),
         )

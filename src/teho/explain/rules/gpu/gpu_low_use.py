@@ -53,7 +53,9 @@ def judge(context: ProgramContext) -> Findings:
 
 
 def _action(context: ProgramContext, gpu: NodeGpu) -> str:
-    workers = advice.loader_workers(gpu.node.cores, len(gpu.node.gpus))
+    # An imported log does not have the cores.
+    cores = gpu.node.cores
+    workers = str(advice.loader_workers(cores, len(gpu.node.gpus))) if cores else "CORES_PER_GPU"
     fewer = " or fewer GPUs" if len(context.gpus) > 1 else ""
     uses = [use for main in context.mains if (use := context.gpu_use(main)) and use.during]
     if uses and all(use.busy_percent >= context.limit("busy_during_steps_percent") for use in uses):

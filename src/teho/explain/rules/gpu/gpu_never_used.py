@@ -7,6 +7,7 @@ from teho.explain.context import highest_use
 from teho.explain.kinds import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN
 from teho.explain.places import NodeGpu, ever_above_zero, name_all
 from teho.explain.rule import Certainty, Findings, RuleContext, Severity, Threshold
+from teho.model.summary import PartlyKnown
 
 RANK = 50
 SEVERITY = "critical"
@@ -42,7 +43,8 @@ def judge(context: RuleContext) -> Findings:
     unused = [
         (gpu, use)
         for gpu in context.gpus
-        if (use := context.use(gpu))
+        if not _has_mean_of_use(gpu, limit)
+        and (use := context.use(gpu))
         and context.has_enough_samples(gpu, use)
         and use.is_none(limit)
         and not ever_above_zero(gpu, "gpu_job_processes", "gpu_job_memory_bytes")
@@ -59,7 +61,15 @@ def judge(context: RuleContext) -> Findings:
         )
 
 
+def _has_mean_of_use(gpu: NodeGpu, limit: float) -> bool:
+    """Return whether only the mean use is known, and shows that the GPU was used."""
+    busy = gpu.gpu.stats.get("gpu_busy_percent")
+    return isinstance(busy, PartlyKnown) and busy.mean is not None and busy.mean >= limit
+
+
 def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
+    if context.run.may_have_other_gpus:
+        return _of_log(context)
     keys = {gpu.key for gpu in unused}
     used = [gpu for gpu in context.gpus if gpu.key not in keys]
     if not used:
@@ -76,4 +86,13 @@ def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
     return (
         f"Leave out the unused GPUs: {fewer}. Or use all GPUs, with one process per "
         f"GPU: {each} and DistributedDataParallel."
+    )
+
+
+def _of_log(context: RuleContext) -> str:
+    several = " If the GPU was not part of your job, ignore this." if len(context.gpus) > 1 else ""
+    return (
+        "Check whether the program finds the GPU: "
+        '`python -c "import torch; print(torch.cuda.device_count())"`. Then request only as many '
+        f"GPUs as the program uses.{several}"
     )

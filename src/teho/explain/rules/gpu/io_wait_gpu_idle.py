@@ -89,6 +89,6 @@ def _action(nodes: list[NodeSummary]) -> str:
     return (
         "Copy the data to the node's own disk at the start of the job: "
         '`cp data.tar "$TMPDIR"` (on some clusters `$LOCAL_SCRATCH` or `$SLURM_TMPDIR`). Pack '
-        "small files into one file (tar, WebDataset, HDF5), and "
+        "small files into a few large ones (`teho pack`, HDF5), and "
         f"read in parallel: `DataLoader(num_workers={workers}, prefetch_factor=4)`."
     )

@@ -36,7 +36,9 @@ def judge(context: ProgramContext) -> Findings:
     )
     yield context.lost_waiting(
         waiting,
-        ": each batch is put together sample by sample.",
+        ": it takes single samples from tensors in memory."
+        if waiting.is_in_memory
+        else ": each batch is put together sample by sample.",
         evidence=(
             Evidence("share of the waiting time spent on putting batches together", share, "%"),
             Evidence("batch", float(waiting.settings["batch_size"]), "samples"),

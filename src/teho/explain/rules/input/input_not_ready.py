@@ -19,7 +19,11 @@ THRESHOLDS = {
         "if Teho looked at the buffer of batches fewer than 20 times, this buffer may be empty by "
         "chance",
     ),
-    "map_percent": chosen(50.0, "%", "above this limit, `map` does most of the pipeline's work"),
+    "map_percent": chosen(
+        50.0,
+        "%",
+        "above this limit, `map` or a Python generator does most of the work",
+    ),
 }
 MUTES = ("serial_program", "cores_unused", *STARVED)
 MUTES_BECAUSE = "this finding says what the training waits for: the tf.data pipeline"
@@ -42,13 +46,25 @@ def judge(context: ProgramContext) -> Findings:
         if share < context.limit("not_ready_percent"):
             continue
         map_percent = pipeline.map_percent or 0.0
+        generator_percent = pipeline.generator_percent or 0.0
+        is_generator = generator_percent >= context.limit("map_percent")
+        why = (
+            " A Python generator (`from_generator`) makes the elements, one at a time."
+            if is_generator
+            else ""
+        )
+        work = (
+            Evidence("share of the pipeline's work that the generator does", generator_percent, "%")
+            if is_generator
+            else Evidence("share of the pipeline's work that `map` does", map_percent, "%")
+        )
         yield context.finding(
             Severity.WARNING,
-            f"At {share:.0f} % of the steps, no batch was ready when Keras asked for one.",
+            f"At {share:.0f} % of the steps, no batch was ready when Keras asked for one.{why}",
             evidence=(
                 Evidence("steps that were checked", float(looks)),
                 Evidence("steps for which no batch was ready", share, "%"),
-                Evidence("share of the pipeline's work that `map` does", map_percent, "%"),
+                work,
             ),
             action=_action(context, main, pipeline),
         )
@@ -58,6 +74,12 @@ def judge(context: ProgramContext) -> Findings:
 def _action(context: ProgramContext, main: MainProcess, pipeline: Pipeline) -> str:
     """Return the change of the slowest part."""
     limit = context.limit("map_percent")
+    if (pipeline.generator_percent or 0.0) >= limit:
+        return (
+            "If the data fit into memory, prepare them once with NumPy, on whole arrays, and use "
+            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(...)`. Else let the generator give "
+            "whole batches: TensorFlow calls Python for each element that it gives."
+        )
     if (pipeline.serial_map_percent or 0.0) >= limit and context.cores_of(main) > 1:
         code = ".map(…, num_parallel_calls=tf.data.AUTOTUNE)"
         codes = [with_place(code, call) for call in pipeline.one_by_one("map")]

@@ -20,7 +20,7 @@ THRESHOLDS = {
         50.0,
         "%",
         "above this limit, most of the waiting time is for the first batch of each epoch, while "
-        "the workers start",
+        "the workers start; the finding then replaces other findings about the loader",
     ),
 }
 MUTES = ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow", *STARVED)
@@ -41,13 +41,15 @@ def judge(context: ProgramContext) -> Findings:
         return
     # The first batch of an epoch has to be loaded in any case.
     loading_s = loader.epochs * waiting.work_s / max(1, loader.batches)
-    first = 100 * min(1.0, max(0.0, loader.first_s - loading_s) / waiting.wait_s)
-    if first < context.limit("first_batches_percent"):
+    started_s = min(waiting.wait_s, max(0.0, loader.first_s - loading_s))
+    if not context.is_loss(started_s, waiting.main):
         return
+    first = 100 * started_s / waiting.wait_s
+    is_most = first >= context.limit("first_batches_percent")
     lost_percent = waiting.share_percent * first / 100
     yield context.lost_waiting(
         waiting,
-        f", mostly because workers were started {starts} times.",
+        f", {'mostly' if is_most else 'partly'} because workers were started {starts} times.",
         evidence=(
             Evidence(
                 "share of the waiting time that passed before the workers had started", first, "%"
@@ -64,4 +66,5 @@ def judge(context: ProgramContext) -> Findings:
         ),
         regain_percent=(lost_percent / 2, lost_percent),
         lines=waiting.main.lines(Doing.LOADING),
+        mutes=is_most,
     )

@@ -6,6 +6,7 @@ from teho.explain.activities import main_activity
 from teho.explain.lines import own_lines, sections_s, stacks_in
 from teho.explain.program_context import in_lines, mostly
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.wording import EVALUATE_LESS
 from teho.model.program import Section
 
 RANK = 275
@@ -46,12 +47,7 @@ def judge(context: ProgramContext) -> Findings:
         most, faster = mostly(main_activity(stacks_in(main.process, Section.EVALUATION)))
         sentence = f"Evaluation took {share:.0f} % of the time after the set-up.{most}"
         evidence = (Evidence("evaluation", share, "%"), Evidence("evaluation", evaluated_s, "s"))
-        action = (
-            "Evaluate less often, or on a fixed part of the data: set `check_val_every_n_epoch` or "
-            "`limit_val_batches` in Lightning, `eval_steps` in Transformers, and "
-            "`validation_freq` in Keras. For the evaluation, use larger batches and "
-            "`torch.inference_mode()`."
-        )
+        action = EVALUATE_LESS
         if faster:
             action = f"{faster}. Or evaluate less often, or on a fixed part of the data."
         regain = (share / 2, 0.9 * share)

@@ -125,7 +125,10 @@ def _first(main: MainProcess, again: Evidence | None, large: _Large | None) -> s
 
 
 def _rest(main: MainProcess, large: _Large | None, fixed_s: float) -> str:
-    several = "Do several parts of the work in one process, one after the other. "
+    several = (
+        "If you start the program many times, start it once and let it do all the work: each "
+        "start imports and compiles again. "
+    )
     return (
         f"{'' if large else several}Store the compiled code for the next run: set the variable "
         f"{_variables(main, large)} to a folder. Importing and compiling took "

@@ -55,8 +55,9 @@ def judge(context: RuleContext) -> Findings:
     is_short = elapsed_s < context.limit("elapsed_min_s")
     if not is_short and samples >= context.limit("samples_min"):
         return
+    is_log = context.run.imported is not None
     what = (
-        f"The program ran for {format_duration(elapsed_s)}"
+        f"The {'log covers' if is_log else 'program ran for'} {format_duration(elapsed_s)}"
         if is_short
         else f"Only {samples} samples were taken in {format_duration(elapsed_s)}"
     )
@@ -74,7 +75,20 @@ def judge(context: RuleContext) -> Findings:
         f"{what}. {enough}",
         doubts=_ABOUT_GPUS if has_gpus else (),
         evidence=(Evidence("wall time", elapsed_s, "s"), Evidence("samples", float(samples))),
-        action=_longer(context) if is_short else _more_samples(context),
+        action=_of_log(context)
+        if is_log
+        else _longer(context)
+        if is_short
+        else _more_samples(context),
+    )
+
+
+def _of_log(context: RuleContext) -> str:
+    least = format_duration(context.limit("elapsed_min_s"))
+    return (
+        f"Log for longer than {least}, with at least {context.limit('samples_min'):g} samples. Or "
+        "record the program with `teho run -- CMD`: then the report also has the use of cores and "
+        "memory."
     )
 
 

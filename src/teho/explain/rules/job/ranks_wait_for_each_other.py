@@ -34,6 +34,10 @@ _WAITS = {
     Doing.LOCK: "waits for a lock",
 }
 """Activities of a rank that does not work, and the words for them."""
+_UNEQUAL_PARTS = (
+    "Give all ranks the same amount of work. If the parts are sorted, for example by length, give "
+    "each rank every n-th part (`parts[rank::world_size]`) instead of one block of them."
+)
 _SLEEP = re.compile(r"\bsleep\((\d+(?:\.\d+)?)\)")
 SAME_LOSS_AS = ("input_of_one_rank_slower", "communication_bound", "rank_imbalance")
 
@@ -82,13 +86,16 @@ def _uneven(
             regain_percent=(0.3 * lost, lost),
             lines=lines,
         )
+    has_steps = bool(busiest.process.progress)
     computing = [spent for spent in busiest.spent if spent.doing is not Doing.COMMUNICATING]
     return context.lost(
         f"{capital(name)} made the other ranks wait up to {lost:.0f} % of the time: {name} has "
-        "more work in each step.",
+        f"more work{' in each step' if has_steps else ''}.",
         share_percent=lost,
         evidence=_evidence(shares),
-        action=(
+        action=_UNEQUAL_PARTS
+        if not has_steps
+        else (
             f"Give all ranks the same amount of work. Check what {name} does more than the others: "
             "larger batches, longer samples, logging, evaluation or saving."
         ),

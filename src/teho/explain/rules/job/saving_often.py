@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from teho.explain.activities import main_activity
+from teho.explain.program_context import mostly
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
+from teho.explain.where import doing_of
 from teho.model.program import Doing
 
 RANK = 270
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 
+_AS_TEXT = "arrays_written_as_text"
+"""Name in activities.toml."""
+
 
 def judge(context: ProgramContext) -> Findings:
     """Check how long the program saved."""
     for main, share in context.losses(Doing.SAVING):
+        stacks = [seen for seen in main.process.stacks if doing_of(seen) is Doing.SAVING]
+        found = main_activity(stacks)
+        most, faster = mostly(found)
+        if most and found and found[0].activity.name == _AS_TEXT:
+            continue  # the rule known_activity says how to do it faster
         yield context.lost(
-            f"The program stopped its work for {share:.0f} % of the time to save data.",
+            f"The program stopped its work for {share:.0f} % of the time to save data.{most}",
             share_percent=share,
             evidence=(
                 Evidence("saving", share, "%"),
                 Evidence("saving", main.seconds(Doing.SAVING), "s"),
             ),
-            action=(
+            action=f"{faster}. Or save less often."
+            if faster
+            else (
                 "Save less often, save only what you need to continue, and save to the node's "
                 "own disk or scratch. `torch.distributed.checkpoint.async_save` saves while the "
                 "program works."

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from teho.explain.lines import sections_s
 from teho.explain.program_context import median_place
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold, chosen
-from teho.model.program import Doing, MainProcess
+from teho.explain.wording import EVALUATE_LESS
+from teho.model.program import Doing, MainProcess, Section
 from teho.model.watched import Wait
 
 RANK = 280
@@ -25,6 +27,9 @@ THRESHOLDS = {
         "%",
         "the same threshold as input_skewed: if more than a fifth of the steps are long, "
         "long steps are not exceptions",
+    ),
+    "evaluated_percent": chosen(
+        50.0, "%", "above this limit, evaluation explains most of the additional time"
     ),
     "cost_percent": Threshold(
         5.0,
@@ -54,16 +59,25 @@ def judge(context: ProgramContext) -> Findings:
         share = 100 * more_s / all_s
         if share < context.limit("cost_percent") or more_s < context.limit("lost_min_s"):
             continue
+        evaluated_s = sections_s(main.process).get(Section.EVALUATION, 0.0)
+        is_evaluation = evaluated_s >= context.limit("evaluated_percent") / 100 * more_s
+        why = (
+            f" Evaluation took {100 * evaluated_s / main.process.wall_s:.0f} % of the time."
+            if is_evaluation
+            else ""
+        )
         yield context.finding(
             Severity.REMARK,
             f"A few steps ({rare:,} of {count:,}) took {long_s / rare / usual_s:.0f} times as "
-            f"long as usual, which cost {share:.0f} % of the total step time.",
+            f"long as usual, which cost {share:.0f} % of the total step time.{why}",
             evidence=(
                 Evidence("step, usual", usual_s, "s"),
                 Evidence("long steps, mean time", long_s / rare, "s"),
                 Evidence("additional time of the long steps", more_s, "s"),
             ),
-            action=(
+            action=EVALUATE_LESS
+            if is_evaluation
+            else (
                 "Check what the program does at these steps: evaluation, writing, garbage "
                 "collection, compiling for new shapes. Name these parts with `teho.phase`: the "
                 "report then shows the time of each part."

@@ -37,6 +37,6 @@ def judge(context: RuleContext) -> Findings:
 
 
 def _used_percent(context: RuleContext, gpu: NodeGpu) -> float | None:
-    used = context.stat(gpu, "gpu_memory_used_bytes")
-    total = context.gpu_memory_total(gpu) if used else None
-    return 100 * used.max / total if used and total else None
+    used_bytes = context.highest(gpu, "gpu_memory_used_bytes")
+    total_bytes = context.gpu_memory_total(gpu) if used_bytes is not None else None
+    return 100 * used_bytes / total_bytes if used_bytes is not None and total_bytes else None

@@ -11,6 +11,7 @@ import os
 
 from _teho_probe.imports import watch_imports
 from _teho_probe.notes import Notes
+from _teho_probe.plans import Plans
 from _teho_probe.sampler import Sampler
 
 __all__ = ["NOTES", "enter"]
@@ -28,12 +29,18 @@ def enter() -> None:
 
     watch_imports(NOTES)
     sampler = Sampler(folder, NOTES)
-    NOTES.finish = sampler.finish
+    plans = NOTES.plans = Plans(folder, NOTES)
+
+    def finish() -> None:
+        plans.finish()
+        sampler.finish()
+
+    NOTES.finish = finish
     os.register_at_fork(
         before=sampler.pause,
         after_in_parent=sampler.resume,
         after_in_child=sampler.restart,
     )
     # The first exit handler runs last, so the program's own exit handlers are recorded too.
-    atexit.register(sampler.finish)
+    atexit.register(finish)
     sampler.start()

@@ -23,6 +23,7 @@ _FILES = {
     "torch.amp.autocast_mode": "of_torch",
     "torch.nn.parallel.distributed": "of_torch",
     "torch.distributed.fsdp": "of_torch",
+    "transformers.generation.utils": "of_transformers",
     "jax": "of_jax",
     "jax.monitoring": "of_jax",
     "tensorflow": "of_tensorflow",

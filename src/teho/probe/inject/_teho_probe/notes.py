@@ -122,6 +122,8 @@ class Notes:
         self.loaders: Dict[Any, Loader] = {}
         self.finish: Callable[[], None] = lambda: None
         """Writes the rest, in a process that ends without exit handlers."""
+        self.plans: Any = None
+        """Starts the framework's profiler, if this is requested: a `Plans`."""
         self.restart()
 
     def restart(self) -> None:
@@ -146,7 +148,22 @@ class Notes:
         self.ended_by: Optional[Facts] = None
         """The exception that ended the program."""
         self._failures: List[Facts] = []
+        self._profiled: List[Facts] = []
         self._written: List[Facts] = []
+        self.is_urgent = False
+        """Whether the next lines are to be written at once."""
+        if self.plans is not None:
+            self.plans.forked()
+
+    @property
+    def main_thread(self) -> int:
+        """The identifier of the main thread."""
+        return self._thread_id
+
+    def profiled(self, facts: Facts) -> None:
+        """Note how a use of the framework's profiler ended."""
+        self._profiled.append(facts)
+        self.is_urgent = True
 
     def fact(self, library: str, **facts: Any) -> None:
         """Note facts of a library; a new fact replaces an old one of the same name."""
@@ -172,6 +189,8 @@ class Notes:
         self._last_step_s = now_s
         if self._times is not None and len(self._times) < _MOST_STEPS:
             self._times.append(now_s)
+        if self.plans is not None:
+            self.plans.stepped(self.steps, now_s)
 
     def is_main_thread(self) -> bool:
         """Return whether the calling thread is the main thread."""
@@ -240,6 +259,7 @@ class Notes:
         phases = self._all_phases()
         if phases:
             lines.append({"phases": phases})
+        lines += self._profiled
         lines += self._failures
         if self.ended_by is not None:
             lines.append(self.ended_by)

@@ -11,7 +11,7 @@ import sys
 from collections import UserDict
 from contextlib import contextmanager
 from functools import wraps
-from gc import get_objects
+from gc import get_referrers
 from time import monotonic
 from weakref import WeakSet, ref
 
@@ -343,10 +343,12 @@ def _gradients(optimizers: Iterable[Any]) -> dict[str, Any]:
             "used_percent": round(100.0 * used / part.shape[0], 3),
         }
     parameter = sys.modules["torch"].nn.Parameter
+    # Each object refers to its type. A list of all objects would have tuples that other threads
+    # are still making: these threads would get a SystemError.
     # Only exact types: to ask a proxy for its class might start something.
     unused = [
         one.nelement()
-        for one in get_objects()
+        for one in get_referrers(parameter)
         if type(one) is parameter and id(one) not in known and one.grad is not None
     ]
     if unused:

@@ -177,7 +177,7 @@ class Sampler:
                         self._lines.begin()
                 most_s = max(_WRITE_S[1], (now_s - self._began_s) * _WRITE_SHARE)
                 every_s = min(max(_WRITE_S[0], self._written_s - self._began_s), most_s)
-                if now_s - self._written_s >= every_s:
+                if now_s - self._written_s >= every_s or self._notes.is_urgent:
                     self._write(now_s)
                 self._cost_s = before_s + thread_time()
                 allowed_s = _GRACE_S + _COST_SHARE * (now_s - self._began_s)
@@ -186,6 +186,8 @@ class Sampler:
                 usual = min(max(1.0, (now_s - self._began_s) / _CLOSE_S), _CALM)
                 usual_s = every_s if self._is_outside else usual * _PERIOD_S
                 period_s = min(max(usual_s, over_s), max(every_s, _SLOWEST * _PERIOD_S))
+                if self._notes.plans is not None:
+                    period_s = min(period_s, self._notes.plans.tick(now_s))
         except Exception as error:  # the report gets a line about it, now or at the end
             self._newest = ()
             self._notes.failed("sampling ended", error)
@@ -226,6 +228,7 @@ class Sampler:
 
     def _write(self, now_s: float, *, is_end: bool = False) -> None:
         self._written_s = now_s
+        self._notes.is_urgent = False
         lines = self._notes.new_lines()
         if self._lines.write(self._stacks, lines, now_s, self._cost_s, is_end=is_end):
             self._stacks = {}  # this also frees the code objects of old stacks

@@ -1,14 +1,15 @@
 """Applies the settings that `teho tune` tries to PyTorch.
 
-`TEHO_TUNE` has them as JSON: arguments of `DataLoader` by their names, `in_memory`, `threads`,
-`tf32`, `autocast` (a dtype's name), `channels_last`; and `made_at`, `[file, line]` of the loader
-to change. If a setting is not possible, the program fails, or the probe notes it.
+`TEHO_TUNE` has them as JSON: arguments of `DataLoader` by their names, `in_memory`, `feed`,
+`threads`, `tf32`, `autocast` (a dtype's name), `channels_last`; and `made_at`, `[file, line]` of
+the loader to change. If a setting is not possible, the program fails, or the probe notes it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from contextlib import nullcontext
 from functools import wraps
 from time import monotonic
@@ -17,6 +18,7 @@ from _teho_probe.lines import TYPE_CHECKING
 from _teho_probe.notes import caller
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from _teho_probe.notes import Notes
@@ -61,6 +63,8 @@ def _is_meant(made_at: Any) -> bool:
 
 
 def _changed(given: dict[str, Any], wanted: dict[str, Any], notes: Notes) -> dict[str, Any]:
+    if wanted.get("feed"):
+        wanted = {**wanted, "num_workers": 0}
     changed = {**given, **{name: wanted[name] for name in _ARGUMENTS if name in wanted}}
     if "batch_size" in wanted and changed.get("batch_sampler") is None:
         changed["batch_size"] = wanted["batch_size"]
@@ -69,7 +73,27 @@ def _changed(given: dict[str, Any], wanted: dict[str, Any], notes: Notes) -> dic
             changed.pop(name, None)
     if wanted.get("in_memory"):
         changed["dataset"] = _kept(changed["dataset"], notes)
+    if wanted.get("feed"):
+        changed.pop("pin_memory", None)  # refused for what is on a GPU
+        changed.update(dataset=_fed(changed["dataset"], notes), collate_fn=_as_it_is)
     return changed
+
+
+def _fed(dataset: Any, notes: Notes) -> Fed:
+    """Return a dataset whose batches come from arrays on the device, as from `teho.feed.resident`.
+
+    If the dataset is not in arrays, a part of its samples is used again and again.
+    """
+    torch = sys.modules["torch"]
+    tensors = getattr(dataset, "tensors", None)
+    if type(dataset).__name__ == "TensorDataset" and tensors is not None:
+        return Fed(dataset, list(tensors), len(dataset))
+    samples = _kept(dataset, notes).samples
+    return Fed(dataset, torch.utils.data.default_collate(samples), len(samples))
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
 
 
 def _kept(dataset: Any, notes: Notes) -> Kept:
@@ -98,10 +122,10 @@ class Kept:
 
     def __init__(self, dataset: Any, samples: list[Any]) -> None:
         self._dataset = dataset
-        self._samples = samples
+        self.samples = samples
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("_dataset", "_samples"):  # missing while unpickling
+        if name.startswith("__") or name in ("_dataset", "samples"):  # missing while unpickling
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
@@ -109,7 +133,35 @@ class Kept:
         return len(self._dataset)
 
     def __getitem__(self, place: Any) -> Any:
-        return self._samples[int(place) % len(self._samples)]
+        return self.samples[int(place) % len(self.samples)]
+
+
+class Fed(Kept):
+    """A dataset that gives whole batches, from arrays on the device."""
+
+    def __init__(self, dataset: Any, arrays: Any, count: int) -> None:
+        super().__init__(dataset, [])
+        torch = sys.modules["torch"]
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._count = count
+        self._arrays = _each(arrays, lambda array: array.to(self._device))
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._dataset[place]
+
+    def __getitems__(self, places: list[int]) -> Any:
+        torch = sys.modules["torch"]
+        rows = torch.tensor(places, device=self._device) % self._count
+        return _each(self._arrays, lambda array: array.index_select(0, rows))
+
+
+def _each(value: Any, function: Callable[[Any], Any]) -> Any:
+    """Return a batch with the result of a function for each array."""
+    if isinstance(value, dict):
+        return {key: _each(one, function) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_each(one, function) for one in value]
+    return function(value)
 
 
 # ---- how it computes ----

@@ -10,6 +10,7 @@ import msgspec
 from teho.config.electricity import Electricity
 from teho.explain.good_use import good_use, main_loss
 from teho.explain.pace import recent_pace
+from teho.explain.places import known_part
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
@@ -17,17 +18,18 @@ from teho.explain.step import absent_hosts, ending, failed, first_failure, offse
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import counted, listed
-from teho.model.document import Fact, Report, Table, VerdictSeverity
+from teho.model.document import Fact, Item, Listing, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Certainty, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
-from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.model.summary import Figure, NodeSummary, Summary
 from teho.model.watched import WatchedProcess
 from teho.observe.uninstrumented import is_about_probe
 from teho.show.build.report.activity import activity_facts
 from teho.show.build.report.bill import bill_facts, bill_if_job
 from teho.show.build.report.energy import energy_facts
 from teho.show.build.report.plots import heat_map_of, plots_of
+from teho.show.build.report.profiled import profiled_commands, profiled_notes
 from teho.show.build.report.roofline import rooflines_view
 from teho.show.build.report.step import clock_notes, ended_words, gaps, killed_words, node_count
 from teho.show.build.report.tables import tables_of
@@ -66,7 +68,9 @@ def build_report(
         processes: what the probe recorded of Python processes.
     """
     policy = policy or load_policy()
-    verdict, severity = _verdict(run, state, summary, findings, policy)
+    hints = [finding for finding in findings if finding.severity is Severity.HINT]
+    findings = [finding for finding in findings if finding.severity is not Severity.HINT]
+    verdict, severity = _verdict(run, state, summary, findings, hints, policy)
     rooflines, unplaced = rooflines_of(run, summary, policy)
     billed = bill_if_job(run, summary)
     return Report(
@@ -86,6 +90,7 @@ def build_report(
             *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
         ),
         findings=without_expected(run, findings),
+        lists=_hints(hints),
         abstentions=(*abstentions, *([unplaced] if unplaced else [])),
         # Without the probe, the report has no table of the time: the reader must know why.
         troubles=(
@@ -97,7 +102,9 @@ def build_report(
             *clock_notes(run),
             *_notes(run, about_probe=False),
             *(billed.notes if billed else ()),
+            *profiled_notes(processes),
         ),
+        commands=tuple(profiled_commands(run.id, processes)),
         plots=tuple(plots_of(summary)) if plots else (),
         heat_map=heat_map_of(summary) if plots else None,
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
@@ -121,8 +128,20 @@ def _leveled(table: Table) -> Table:
 # Verdict
 
 
+def _hints(hints: Sequence[Finding]) -> tuple[Listing, ...]:
+    if not hints:
+        return ()
+    items = tuple(Item(text=f"{hint.sentence} {hint.action}") for hint in hints)
+    return (Listing(key="hints", title="Hints", items=items, level="why"),)
+
+
 def _verdict(
-    run: Run, state: RunState, summary: Summary, findings: Sequence[Finding], policy: Policy
+    run: Run,
+    state: RunState,
+    summary: Summary,
+    findings: Sequence[Finding],
+    hints: Sequence[Finding],
+    policy: Policy,
 ) -> tuple[str, VerdictSeverity]:
     trial = trial_verdict(run, state, summary, findings)
     if trial is not None:
@@ -162,7 +181,7 @@ def _verdict(
         return f"{used}; no problems found.", "good"
     if remark:
         return f"{used}. {remark.sentence}", "unknown"
-    loss = main_loss(summary)
+    loss = hints[0].sentence.rstrip(".") if hints else main_loss(summary)
     rest = (
         f"{counted([len(findings)], 'remark')} below"
         if findings
@@ -209,6 +228,9 @@ def _use(summary: Summary) -> str | None:
 def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity) -> Iterable[Fact]:
     yield Fact("elapsed_s", "Time", summary.elapsed_s, "s")
     yield Fact("ended", "Ended", _ending(run, state))
+    if run.imported:
+        tools = " and ".join(run.imported.tools)
+        yield Fact("imported", "Log", f"{tools}, {listed(run.imported.files)}")
     yield from _job_facts(run)
     cores = sum(node.cores for node in summary.nodes)
     nodes = node_count(run)
@@ -264,7 +286,7 @@ def _gpu_facts(
     run: Run, state: RunState, summary: Summary, electricity: Electricity
 ) -> Iterable[Fact]:
     gpus = summary.gpus
-    seen = sum(isinstance(gpu.stats.get("gpu_busy_percent"), Stat) for gpu in gpus)
+    seen = sum(known_part(gpu.stats.get("gpu_busy_percent"), "mean") is not None for gpu in gpus)
     note = f"{seen} of {len(gpus)} GPUs" if 0 < seen < len(gpus) else ""
     yield Fact("gpu_busy_percent", "GPU busy", mean_of(gpus, "gpu_busy_percent"), "%", note)
     yield from activity_facts(summary)
@@ -310,8 +332,9 @@ def _memory(summary: Summary) -> tuple[Figure, Figure]:
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
     nodes = [node for node in summary.nodes if not isinstance(node.memory_peak_bytes, Missing)]
     if not nodes:
-        first = summary.nodes[0] if summary.nodes else None
-        return nothing, first.memory_limit_bytes if first else nothing
+        if not summary.nodes:
+            return nothing, nothing
+        return summary.nodes[0].memory_peak_bytes, summary.nodes[0].memory_limit_bytes
     fullest = max(nodes, key=_share_of_memory)
     return fullest.memory_peak_bytes, fullest.memory_limit_bytes
 

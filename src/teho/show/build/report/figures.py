@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from teho.explain.places import known_part
 from teho.model.document import Cell, Table
 from teho.model.missing import Missing, Reason
 from teho.model.summary import GpuSummary, NodeSummary, Stat, Summary
@@ -24,12 +25,14 @@ def figure_of(figures: Mapping[str, T], name: str) -> T | Missing:
 
 def mean(stat: Stat | Missing) -> Cell:
     """Return the mean of a metric, if it was recorded."""
-    return stat.mean if isinstance(stat, Stat) else stat
+    known = known_part(stat, "mean")
+    return stat if known is None and isinstance(stat, Missing) else known
 
 
 def largest(stat: Stat | Missing) -> Cell:
     """Return the largest value of a metric, if it was recorded."""
-    return stat.max if isinstance(stat, Stat) else stat
+    known = known_part(stat, "max")
+    return stat if known is None and isinstance(stat, Missing) else known
 
 
 def table_of_gpus(

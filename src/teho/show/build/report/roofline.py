@@ -113,15 +113,16 @@ def _sentence(roofline: Roofline) -> str:
     if roofline.bound == "arithmetic":
         flops = between(mean.least_flop_per_s, mean.most_flop_per_s, "FLOP/s")
         return f"compute-bound: {busiest}, at most {flops}; {intensity}"
-    return f"under both roofs: memory at {memory}, {busiest}; {intensity}"
+    return f"below both limits: memory at {memory}, {busiest}; {intensity}"
 
 
 def _notes(roofline: Roofline) -> Iterable[str]:
     mean, peaks = roofline.mean, roofline.peaks
     yield (
-        "The real speed of arithmetic may be lower than shown. A pipe is a part of the GPU for "
-        "one kind of arithmetic. For each pipe, Teho multiplies two values: the share of time in "
-        "which the pipe was active, and the peak of the pipe at the highest clock."
+        "The speed of arithmetic is an upper bound. A pipe is a part of the GPU for one kind of "
+        "arithmetic. Teho multiplies the share of time in which a pipe was active by the peak of "
+        "this pipe. The real speed is lower if the pipe was not full, or if the clock was not at "
+        "its highest."
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
@@ -133,8 +134,8 @@ def _notes(roofline: Roofline) -> Iterable[str]:
         yield "The precision of the tensor cores is not recorded: 16 bit is assumed."
     if roofline.bound == "neither":
         yield (
-            "The run is under both roofs. Possible reasons: waiting, kernel launches, latency, or "
-            "a mean of different phases."
+            "The run reached neither the limit of the memory nor the limit of arithmetic. Possible "
+            "reasons: waiting, kernel launches, latency, or a mean of different phases."
         )
     unknown = uncounted(roofline)
     if unknown:

@@ -16,7 +16,7 @@ from teho.model.finding import Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
 from teho.model.summary import Figure, NodeSummary, Stat, Summary
-from teho.show.build.layout import ColumnOf, column, table
+from teho.show.build.layout import ColumnOf, column, is_known, table
 from teho.show.build.report.activity import GPU_ACTIVITY, activity_tables
 from teho.show.build.report.energy import GPU_ENERGY, NODE_ENERGY, energy_tables
 from teho.show.build.report.figures import (
@@ -46,6 +46,9 @@ def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tu
         limits: the thresholds of outliers.
     """
     tables = list(_of_devices(summary))
+    if run.imported:
+        # A log of GPUs says nothing about cores, memory and files.
+        tables = [one for one in tables if any(map(is_known, _figures_of(one)))]
     if len(summary.nodes) + len(absent_hosts(run)) > 1:
         judged = (_NODES, _GPUS, GPU_ACTIVITY, GPU_ENERGY, _CPUS, _MEMORY, _IO, NODE_ENERGY)
         by_key = {key: (noun, columns) for key, noun, columns in judged}
@@ -62,6 +65,11 @@ def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tu
         place = sum(one.key in {"nodes", "gpus", "gpu_activity"} for one in tables)
         tables.insert(place, ranked(tasks, *_TASKS[1:], limits, first=ended_badly))
     return tuple(tables)
+
+
+def _figures_of(table: Table) -> Iterable[Cell]:
+    """Yield the figures of a table, without the names of what they are about."""
+    return (cell for row in table.rows for cell in row.values() if not isinstance(cell, str))
 
 
 def _of_devices(summary: Summary) -> Iterable[Table]:
@@ -207,7 +215,7 @@ def _gpu_table(summary: Summary) -> Table:
         watt_hours("energy", "Energy", lambda pair: pair[1].energy_j),
         column("power_mean", "Power", lambda pair: mean(_of_gpu("gpu_power_w")(pair)),
                unit="W", decimals=0),
-        column("model", "Model", lambda pair: pair[1].device.name),
+        column("model", "Model", lambda pair: pair[1].device.name or None),
         note=BUSY_MEANS,
     )  # fmt: skip
 
@@ -230,13 +238,16 @@ _CPUS = (
 )
 
 
+_CORES_UNKNOWN = Missing(Reason.UNRECORDED, "the cores of the job are not known")
+
+
 def _cpu_table(summary: Summary) -> Table:
     return table(
         "cpus",
         "CPU",
         summary.nodes,
         column("node", "Node", _name),
-        column("cores", "Cores", lambda node: node.cores),
+        column("cores", "Cores", lambda node: node.cores or _CORES_UNKNOWN),
         column("used", "Used by program", lambda node: node.cpu_cores_used, decimals=2),
         *_statistics("busy", "Cores busy", _of_node("cpu_busy_percent"), "%", 1),
         column("iowait", "I/O wait", lambda node: mean(_of_node("cpu_iowait_percent")(node)),
@@ -347,7 +358,11 @@ def _statistics(
     def part(name: str) -> Callable[[T], Cell]:
         def cell(one: T) -> Cell:
             known = stat(one)
-            return known if isinstance(known, Missing) else getattr(known, name)
+            if name == "mean":
+                return mean(known)
+            if name == "max":
+                return largest(known)
+            return known if isinstance(known, Missing) else known.std
 
         return cell
 

@@ -1,0 +1,173 @@
+"""Feed: epochs with `teho.feed`, with PyTorch's DataLoader and with other loaders.
+
+An epoch here only fetches the batches: nothing is computed. The loaders of a case are in one
+process and take turns; the first epoch of each is not counted. For *many small files*, each `open`
+of a file below the data folder takes 1 ms longer, by a library that is loaded before the C library.
+*hand-written* is `x[rows], y[rows]` for the parts of `torch.randperm(n)`. A *control* is a program
+for which `teho.feed` has nothing to gain: it must not be more than 5 % slower than the faster
+DataLoader. The JPEG images have 500 × 375 pixels, and all loaders decode them with the same
+function of Pillow. `TEHO_FEED_PYTHON` names the Python that has PyTorch, and perhaps Pillow,
+SPDL, webdataset and litdata. Without it, the Python of `tests/frameworks.sh` is used. Cases whose
+packages are missing are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+from common import ROOT, Figures, Row, environment, say
+
+_HERE = Path(__file__).parent
+_PYTHON = os.environ.get("TEHO_FEED_PYTHON") or str(ROOT / ".frameworks" / "bin" / "python")
+_ROUNDS = 15
+_FILES, _FILE_BYTES, _OPEN_US = 50_000, 4096, 1000
+_JPEGS = 600
+_CONTROLS = {
+    "python": "samples made in Python",
+    "augmented": "samples changed at random",
+    "sleeps": "samples that wait 2 ms",
+    "tiny": "samples of 16 bytes in batches of 8",
+    "stream": "a dataset with only `__iter__`",
+}
+_IN_MEMORY = {
+    "cifar": "50,000 images uint8 [3, 32, 32] in memory, batch 512",
+    "table": "100,000 rows float32 [20] in memory, batch 256",
+}
+
+
+def measure(*, quick: bool) -> list[Row]:
+    """Return the rows of all cases."""
+    if not Path(_PYTHON).exists():
+        say("no PyTorch in .frameworks: left out")
+        return []
+    rounds = 1 if quick else _ROUNDS
+    with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+        folder = Path(name)
+        env = _environment(folder)
+        rows = [row for case in _IN_MEMORY for row in _in_memory(case, rounds, env)]
+        if quick:
+            return rows[:2]
+        rows += _small_files(folder, env)
+        rows += _jpeg(folder, rounds, env)
+        rows += [_control(case, rounds, env) for case in _CONTROLS]
+    return rows
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Return an environment in which that Python has Teho, and msgspec if it lacks this."""
+    library = folder / "library"
+    library.mkdir()
+    (library / "msgspec").symlink_to(Path(msgspec.__file__).parent)
+    return {**environment(folder), "PYTHONPATH": f"{ROOT / 'src'}:{library}"}
+
+
+def _run(
+    case: str, rounds: int, env: Mapping[str, str], folder: Path | None = None
+) -> dict[str, Figures]:
+    """Return the times of an epoch in s, for each loader."""
+    done = subprocess.run(
+        [_PYTHON, _HERE / "feed_programs.py", case, str(rounds), *([folder] if folder else [])],
+        env=dict(env), stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    answer: dict[str, Any] = json.loads(done.stdout)
+    found = {name: Figures.of(*seconds) for name, seconds in answer["seconds"].items()}
+    say(f"{case}: {answer['chosen']}")
+    for name, seconds in found.items():
+        say(f"  {name}: {seconds} s")
+    return found
+
+
+def _times(ours: Figures, theirs: Figures) -> float:
+    """Return how many times as long ours takes: the median of epochs that follow each other."""
+    return median(one / other for one, other in zip(ours.values, theirs.values, strict=True))
+
+
+def _ms(figures: Figures) -> Figures:
+    return Figures.of(*(1000 * value for value in figures.values))
+
+
+def _beside(what: str, ours: Figures, peer: str, theirs: Figures, most: float) -> list[Row]:
+    """Return a row with both times, and one with their ratio and its budget."""
+    return [
+        Row(what=f"{what}, an epoch", unit="ms", ours=_ms(ours), peer=peer, theirs=_ms(theirs)),
+        Row(what=f"{what}, time divided by the time of {peer}", unit="×",
+            ours=Figures.of(_times(ours, theirs)), budget=most),
+    ]  # fmt: skip
+
+
+def _in_memory(case: str, rounds: int, env: Mapping[str, str]) -> list[Row]:
+    found = _run(case, rounds, env)
+    what = f"`resident`: {_IN_MEMORY[case]}"
+    rows = _beside(what, found["resident"], "DataLoader", found["DataLoader"], 0.1)
+    rows += _beside(what, found["resident"], "hand-written", found["hand-written"], 1 / 0.95)
+    what = f"`loader`: {_IN_MEMORY[case]}"
+    return [*rows, _beside(what, found["loader"], "DataLoader", found["DataLoader"], 0.1)[1]]
+
+
+def _small_files(folder: Path, env: Mapping[str, str]) -> list[Row]:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        say("no C compiler: left out")
+        return []
+    shim = folder / "slow_open.so"
+    source = _HERE / "slow_open.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", source, "-o", shim, "-ldl"], check=True)
+    data = folder / "data"
+    for number in range(_FILES):
+        path = data / "files" / f"{number % 100:02d}" / f"{number:06d}.bin"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(_FILE_BYTES))
+    slow = {"LD_PRELOAD": str(shim), "SLOW_FOLDER": str(data), "SLOW_US": str(_OPEN_US)}
+    pack = [sys.executable, "-m", "teho", "pack", data / "files", data / "packed"]
+    rates = []
+    for _ in range(3):
+        shutil.rmtree(data / "packed", ignore_errors=True)
+        done = subprocess.run(
+            [*pack, "--format", "json"], env={**env, **slow}, stdout=subprocess.PIPE, check=True
+        )
+        rates.append(_FILES / json.loads(done.stdout)["elapsed_s"])
+    found = _run("small_files", 2, {**env, **slow}, data)
+    what = "many small files (50,000 of 4 KiB, 1 ms for each `open`)"
+    rows = [
+        Row(what=f"`teho pack`: {what}", unit="files/s", ours=Figures.of(*rates),
+            verdict="yes" if min(rates) >= 5000 else "**no**", ours_text=f"{Figures.of(*rates)}"),
+    ]  # fmt: skip
+    for peer in found.keys() - {"packed"}:
+        most = 0.05 if peer == "DataLoader, 2 workers" else None
+        pair = _beside(f"`packed`: {what}", found["packed"], peer, found[peer], most or 1.0)
+        rows += pair if most else pair[:1]
+    return rows
+
+
+def _jpeg(folder: Path, rounds: int, env: Mapping[str, str]) -> list[Row]:
+    made = subprocess.run(
+        [_PYTHON, _HERE / "feed_images.py", folder / "jpegs", str(_JPEGS)], env=dict(env),
+        check=False,
+    )  # fmt: skip
+    if made.returncode:
+        say("no Pillow: left out")
+        return []
+    found = _run("jpeg", rounds, env, folder)
+    ours = found.pop("loader")
+    rows = []
+    for peer, theirs in found.items():
+        rows += _beside("`loader`: JPEG images", ours, peer, theirs, 1.0)
+    return rows
+
+
+def _control(case: str, rounds: int, env: Mapping[str, str]) -> Row:
+    found = _run(case, rounds, env)
+    ours = found.pop("loader")
+    peer = min(found, key=lambda name: _times(found[name], ours))
+    what = f"control: {_CONTROLS[case]}, time divided by the time of {peer}"
+    return Row(what=what, unit="×", ours=Figures.of(_times(ours, found[peer])), budget=1.05)

@@ -1,0 +1,294 @@
+"""Epochs of several loaders on the same data, in the Python that has PyTorch.
+
+    python feed_programs.py CASE ROUNDS [FOLDER]
+
+It prints JSON: for each loader the seconds of its epochs. The loaders take turns. The first epoch
+of each loader is not counted. A loader whose package is missing is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from teho.feed import loader, packed, resident
+
+Makers = dict[str, Iterable]
+WORKERS = 2
+THREADS = 2
+
+
+class Again:
+    """An iterable that calls a function for each epoch."""
+
+    def __init__(self, begin: Callable[[], Iterable]) -> None:
+        self._begin = begin
+
+    def __iter__(self):
+        return iter(self._begin())
+
+
+def workers(dataset, batch: int, count: int, **options) -> DataLoader:
+    more = {"persistent_workers": True} if count else {}
+    return DataLoader(dataset, batch_size=batch, num_workers=count, **more, **options)
+
+
+# ---- data in memory ----
+
+
+def in_memory(pixels: torch.Tensor, labels: torch.Tensor, batch: int) -> Makers:
+    def sliced():
+        for rows in torch.randperm(len(pixels)).split(batch):
+            yield pixels[rows], labels[rows]
+
+    dataset = TensorDataset(pixels, labels)
+    return {
+        "resident": resident((pixels, labels), batch, shuffle=True),
+        "loader": loader(dataset, batch, shuffle=True),
+        "hand-written": Again(sliced),
+        "DataLoader": workers(dataset, batch, 0, shuffle=True),
+        "DataLoader, 2 workers": workers(dataset, batch, WORKERS, shuffle=True),
+    }
+
+
+def cifar(_: Path) -> Makers:
+    images = torch.randint(0, 256, (50_000, 3, 32, 32), dtype=torch.uint8)
+    return in_memory(images, torch.randint(0, 10, (50_000,)), 512)
+
+
+def table(_: Path) -> Makers:
+    return in_memory(torch.rand(100_000, 20), torch.rand(100_000), 256)
+
+
+# ---- many small files ----
+
+
+class Files(Dataset):
+    """Each sample is a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = sorted(folder.rglob("*.bin"))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, row: int) -> torch.Tensor:
+        return bytes_to_tensor({"bin": self.paths[row].read_bytes()})
+
+
+def bytes_to_tensor(sample: dict) -> torch.Tensor:
+    return torch.frombuffer(bytearray(sample["bin"]), dtype=torch.uint8)
+
+
+def small_files(folder: Path) -> Makers:
+    files = Files(folder / "files")
+    found = {
+        "packed": loader(packed(folder / "packed", bytes_to_tensor), 256, shuffle=True),
+        "DataLoader, 2 workers": workers(files, 256, WORKERS, shuffle=True),
+        "DataLoader, 16 workers": workers(files, 256, 16, shuffle=True),
+    }
+    return {**found, **on_the_same_shards(folder), **in_chunks_of_litdata(folder, files)}
+
+
+def on_the_same_shards(folder: Path) -> Makers:
+    try:
+        import webdataset
+    except ImportError:
+        return {}
+    shards = [str(path) for path in sorted((folder / "packed").glob("*.tar"))]
+    stream = webdataset.WebDataset(shards, shardshuffle=False).shuffle(8000).map(bytes_to_tensor)
+    return {"webdataset on the same shards": DataLoader(stream, batch_size=256)}
+
+
+def read(path: Path) -> dict:
+    return {"bin": path.read_bytes()}
+
+
+def in_chunks_of_litdata(folder: Path, files: Files) -> Makers:
+    try:
+        import litdata
+    except ImportError:
+        return {}
+    chunks = folder / "litdata"
+    with contextlib.redirect_stdout(sys.stderr):
+        litdata.optimize(read, files.paths, str(chunks), chunk_bytes="64MB", num_workers=1)
+    dataset = litdata.StreamingDataset(str(chunks), shuffle=True, transform=bytes_to_tensor)
+    workers = litdata.StreamingDataLoader(dataset, batch_size=256, num_workers=WORKERS)
+    return {"litdata, 2 workers": workers}
+
+
+# ---- JPEG images ----
+
+
+def decoded(content: bytes) -> torch.Tensor:
+    """Decode with Pillow, and make the image 224 × 224 pixels."""
+    import numpy as np
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content)) as image:
+        image.draft("RGB", (224, 224))
+        small = image.convert("RGB").resize((224, 224), Image.Resampling.BILINEAR)
+    return torch.from_numpy(np.array(small))
+
+
+class Jpegs(Dataset):
+    """Each sample is an image in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = sorted(folder.glob("*.jpg"))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, row: int) -> torch.Tensor:
+        return decoded(self.paths[row].read_bytes())
+
+
+def jpeg(folder: Path) -> Makers:
+    images = Jpegs(folder / "jpegs")
+    found = {
+        "loader": loader(images, 32, shuffle=True),
+        "DataLoader, 2 workers": workers(images, 32, WORKERS, shuffle=True),
+        "DataLoader, 4 workers": workers(images, 32, 4, shuffle=True),
+    }
+    try:
+        from spdl.pipeline import PipelineBuilder
+    except ImportError:
+        return found
+
+    def spdl():
+        order = torch.randperm(len(images)).tolist()
+        pipeline = (
+            PipelineBuilder()
+            .add_source(order)
+            .pipe(images.__getitem__, concurrency=THREADS)
+            .aggregate(32)
+            .pipe(torch.stack)
+            .add_sink(4)
+            .build(num_threads=THREADS + 1)
+        )
+        with pipeline.auto_stop():
+            yield from pipeline.get_iterator(timeout=60)
+
+    return {**found, "SPDL": Again(spdl)}
+
+
+# ---- controls: programs for which a loader of Teho has nothing to gain ----
+
+
+class Python(Dataset):
+    """Samples that take Python's lock while they are made."""
+
+    def __len__(self) -> int:
+        return 512
+
+    def __getitem__(self, row: int) -> torch.Tensor:
+        return torch.tensor([sum(number * row for number in range(20_000)) % 1000])
+
+
+class Augmented(Dataset):
+    """Samples that are changed at random."""
+
+    def __init__(self) -> None:
+        self.images = torch.randint(0, 256, (2048, 3, 64, 64), dtype=torch.uint8)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, row: int) -> torch.Tensor:
+        image = self.images[row].float()
+        for _ in range(10):
+            image = image * random.random() + torch.rand(())
+        return image.flip(-1) if random.random() < 0.5 else image
+
+
+class Sleeps(Dataset):
+    """Samples that wait for something, as for a file."""
+
+    def __len__(self) -> int:
+        return 512
+
+    def __getitem__(self, row: int) -> int:
+        time.sleep(0.002)
+        return row
+
+
+class Tiny(Dataset):
+    """Samples that take a few microseconds."""
+
+    def __init__(self) -> None:
+        self.rows = torch.rand(20_000, 4)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int) -> torch.Tensor:
+        return self.rows[row]
+
+
+class Stream(IterableDataset):
+    """Samples that follow each other, without numbers."""
+
+    def __iter__(self):
+        for row in range(1024):
+            yield torch.tensor([sum(number * row for number in range(5_000)) % 1000])
+
+
+def control(dataset, batch: int) -> Makers:
+    return {
+        "loader": loader(dataset, batch, shuffle=True),
+        "DataLoader": workers(dataset, batch, 0, shuffle=True),
+        "DataLoader, 2 workers": workers(dataset, batch, WORKERS, shuffle=True),
+    }
+
+
+def stream(_: Path) -> Makers:
+    return {
+        "loader": loader(Stream(), 16),
+        "DataLoader": DataLoader(Stream(), batch_size=16),
+        "DataLoader, 1 worker": DataLoader(Stream(), batch_size=16, num_workers=1),
+    }
+
+
+CASES: dict[str, Callable[[Path], Makers]] = {
+    "cifar": cifar,
+    "table": table,
+    "small_files": small_files,
+    "jpeg": jpeg,
+    "python": lambda _: control(Python(), 16),
+    "augmented": lambda _: control(Augmented(), 64),
+    "sleeps": lambda _: control(Sleeps(), 16),
+    "tiny": lambda _: control(Tiny(), 8),
+    "stream": stream,
+}
+
+
+def main() -> None:
+    case, rounds, folder = sys.argv[1], int(sys.argv[2]), Path((*sys.argv, "")[3])
+    warnings.filterwarnings("ignore", message="This DataLoader will create")
+    makers = CASES[case](folder)
+    found: dict[str, list[float]] = {name: [] for name in makers}
+    for number in range(rounds + 1):
+        names = list(makers) if number % 2 else list(makers)[::-1]
+        for name in names:
+            began_s, count = time.perf_counter(), 0
+            for batch in makers[name]:
+                count += len(batch[0] if isinstance(batch, (list, tuple)) else batch)
+            if number:
+                found[name].append(time.perf_counter() - began_s)
+    chosen = repr(makers["packed" if "packed" in makers else "loader"])
+    json.dump({"seconds": found, "samples": count, "chosen": chosen}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

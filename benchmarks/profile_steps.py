@@ -1,0 +1,206 @@
+"""Measure `teho profile --steps`: the very steps in 20 loops, slowdown, and the size of a trace.
+
+    python benchmarks/profile_steps.py PYTHON [LOOP ... | slowdown]
+
+PYTHON has PyTorch; with Lightning and Transformers, all loops run. Without LOOP: all of them, then
+the slowdown. The loops are in `benchmarks/profile_loops.py`. Each loop marks its own steps, and the
+benchmark looks for these marks in the trace.
+
+*Outside of the window*: one process trains a model. In blocks of 40 steps, the probe has a plan
+whose window is far away, or it has none, in random order. The figure is the difference of the
+medians, in % of a step. *After the window* compares 40 steps before and after a window of 5 steps.
+
+*In the window*: the median time of the steps in the window, divided by the median of the 40 steps
+before. All these times are CPU times of the process, because others use the machine too. The time
+to stop the profiler and to write the trace is in a line of its own: the program waits for it once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE.parent / "src"
+LOOPS = HERE / "profile_loops.py"
+STEPS, FIRST, END = 30, 20, 25
+_MANY = 20_000
+MODELS = ("convolutions", "transformer", "small")
+
+
+def teho(home: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "teho", *map(str, words)],
+        env={**os.environ, "TEHO_HOME": home, "PYTHONPATH": str(SOURCES)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def very_steps(python: str, name: str) -> str:
+    """Return what is wrong with the trace of a loop; empty if it has the very steps."""
+    with tempfile.TemporaryDirectory() as home:
+        done = teho(home, "profile", "--steps", f"{FIRST}:{END}", "--",
+                    python, LOOPS, name, str(STEPS))  # fmt: skip
+        paths = list(Path(home).glob("runs/*/traces/*.json.gz"))
+        if done.returncode:
+            return f"exit code {done.returncode}: {done.stderr.strip().splitlines()[-2:]}"
+        if len(paths) != 1:
+            return f"{len(paths)} traces: {done.stderr.strip().splitlines()[-2:]}"
+        names = re.findall(r'"name": "(loop step \d+|ProfilerStep#\d+)"',
+                           gzip.decompress(paths[0].read_bytes()).decode())  # fmt: skip
+    wanted = set(range(FIRST, END))
+    own = {int(one.split()[-1]) for one in names if one.startswith("loop")}
+    marked = {int(one.split("#")[-1]) for one in names if one.startswith("Prof")}
+    return "" if own == marked == wanted else f"loop {sorted(own)}, marked {sorted(marked)}"
+
+
+def slowdown(python: str, model: str) -> dict[str, float]:
+    """Run the program with the probe, and without a recorder, which would take the traces away."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [python, __file__, "measure", model],
+            env={**os.environ, "TEHO_PROBE": str(Path(folder, "spool")),
+                 "PYTHONPATH": str(SOURCES / "teho" / "probe" / "inject")},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def main(python: str, names: list[str]) -> None:
+    listing = f"import sys; sys.path.insert(0, {str(HERE)!r}); "
+    listing += "import profile_loops; print(*profile_loops.NAMES)"
+    listed = subprocess.run([python, "-c", listing], capture_output=True, text=True, check=True)
+    right = 0
+    loops = [] if names == ["slowdown"] else names or listed.stdout.split()
+    for name in loops:
+        wrong = very_steps(python, name)
+        right += not wrong
+        print(f"{name:24} {wrong or 'the very steps'}", flush=True)
+    print(f"{right} of {len(loops)} loops")
+    for model in () if names != ["slowdown"] and names else MODELS:
+        print(model)
+        for what, value in slowdown(python, model).items():
+            print(f"  {what:40} {value:10.3f}", flush=True)
+
+
+# The program that is measured, run under `teho run` with the Python that has PyTorch.
+
+
+def _model(name: str) -> tuple[Any, Any]:
+    """Return a model and a batch for it."""
+    from torch import nn, rand
+
+    if name == "convolutions":
+        layers = [
+            nn.Sequential(nn.Conv2d(3 if n == 0 else 16, 16, 3, padding=1), nn.BatchNorm2d(16),
+                          nn.ReLU())
+            for n in range(6)
+        ]  # fmt: skip
+        model, batch = nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(10)), rand(8, 3, 24, 24)
+    elif name == "small":
+        # The smallest operators: the profiler's own time counts most.
+        model, batch = nn.Sequential(*(nn.Linear(16, 16) for _ in range(60))), rand(4, 16)
+    else:
+        layer = nn.TransformerEncoderLayer(128, 4, 256, batch_first=True, dropout=0.0)
+        encoder = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
+        model, batch = nn.Sequential(encoder, nn.Linear(128, 10)), rand(4, 32, 128)
+    model(batch)
+    return model, batch
+
+
+def measure(name: str) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    model, batch = _model(name)
+    optimizer = torch.optim.AdamW(model.parameters())
+    times: list[float] = []
+
+    def steps(count: int) -> list[float]:
+        times.clear()
+        for _ in range(count):
+            began_s = time.process_time()
+            model(batch).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            times.append(time.process_time() - began_s)
+        return list(times)
+
+    notes = sys.modules["_teho_probe"].NOTES
+    folder = Path(os.environ["TEHO_PROBE"])
+    plan = {"first": None, "last": None, "count": None, "window_s": None, "after_s": 0, "with": [],
+            "ranks": "one", "most_s": 60, "most_bytes": 1 << 29}  # fmt: skip
+    plans = notes.plans
+    steps(60)
+    # Outside of the window.
+    far = {**plan, "id": "far", "first": 10**9, "last": 10**9}
+    from _teho_probe.profiling import Profiling  # type: ignore[import-not-found]
+
+    waiting = Profiling(str(folder), notes, json.dumps(far))
+    blocks: dict[str, list[float]] = {"waiting": [], "none": [], "again": []}
+    order = [*blocks] * 12
+    random.Random(1).shuffle(order)
+    for block in order:
+        plans._profiling = waiting if block == "waiting" else None
+        blocks[block].append(statistics.median(steps(40)))
+    per_step_s = {}
+    for block in ("waiting", "none"):
+        plans._profiling = waiting if block == "waiting" else None
+        per_step_s[block] = min(_steps_only_s(notes) for _ in range(9))
+    plans._profiling = None
+    median = {block: statistics.median(found) for block, found in blocks.items()}
+    # In the window, three times: the first start of the profiler is slower.
+    found: dict[str, list[float]] = {"in": [], "after": [], "wait": []}
+    size = 0
+    for number in range(6):
+        before_s = statistics.median(steps(40))
+        text = json.dumps({**plan, "id": f"w{number}", "count": 5})
+        plans._profiling = Profiling(str(folder), notes, text)
+        taken = steps(20)
+        # The plan begins with the first step: two steps later, the profiler records.
+        found["in"].append(statistics.median(taken[2:7]) / before_s)
+        path = next(folder.glob(f"trace-*-w{number}.json"))
+        size = len(gzip.compress(path.read_bytes(), 1))
+        use = next(one for one in notes._profiled if one["profile"] == f"w{number}")
+        found["wait"].append(use["stop_s"] + use["save_s"])
+        found["after"].append(statistics.median(steps(40)) / before_s)
+    usual_s = median["none"]
+    print(json.dumps({
+        "a step, ms": 1e3 * usual_s,
+        "the probe's work for a step, µs": 1e6 * per_step_s["none"],
+        "the same with a plan, µs": 1e6 * per_step_s["waiting"],
+        "outside of the window, %": 100 * (median["waiting"] / usual_s - 1),
+        "the same without a plan, again, %": 100 * (median["again"] / usual_s - 1),
+        "after the window, %": 100 * (statistics.median(found["after"]) - 1),
+        "a step in the window, times": statistics.median(found["in"]),
+        "stop and write, ms": 1e3 * statistics.median(found["wait"]),
+        "trace of 5 steps, gzip, MB": size / 1e6,
+    }))  # fmt: skip
+
+
+def _steps_only_s(notes: Any) -> float:
+    """Return the time of one step in which the program does nothing."""
+    began_s = time.process_time()
+    for _ in range(_MANY):
+        notes.step()
+    return (time.process_time() - began_s) / _MANY
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "measure":
+        measure(sys.argv[2])
+    else:
+        main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,124 @@
+"""Lines of a list of jobs: what each job used, and what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from teho.explain.policy import Policy
+from teho.explain.waste.kinds import Limits, Waste, limits_of, waste_of
+from teho.explain.waste.recorded import Recordings
+from teho.explain.waste.use import JobUse, use_of
+from teho.model.accounted import AccountedJob
+from teho.model.digest import JobLine
+from teho.model.job import JobState
+from teho.schedulers.array import count_tasks
+from teho.units import format_duration
+
+__all__ = ["lines_of_jobs", "sorted_lines"]
+
+_ENDINGS = {
+    JobState.TIMED_OUT: "ended at its time limit",
+    JobState.OUT_OF_MEMORY: "ran out of memory",
+    JobState.NODE_FAILED: "its node failed",
+    JobState.PREEMPTED: "preempted",
+}
+_RUNS = (JobState.RUNNING, JobState.COMPLETING, JobState.SUSPENDED)
+_WAITS = (JobState.PENDING, JobState.HELD)
+
+
+def lines_of_jobs(
+    jobs: Iterable[AccountedJob],
+    policy: Policy,
+    recordings: Recordings | None = None,
+) -> Iterator[JobLine]:
+    """Yield a line for each job.
+
+    Args:
+        jobs: of the accounting.
+        policy: the thresholds of the rules.
+        recordings: the recordings of Teho.
+    """
+    limits = limits_of(policy)
+    for job in jobs:
+        yield _line(job, limits, recordings)
+
+
+def _line(job: AccountedJob, limits: Limits, recordings: Recordings | None) -> JobLine:
+    use = use_of(job, recordings)
+    waste = tuple(waste_of(use, limits))
+    is_known = job.elapsed_s is not None
+    return JobLine(
+        id=job.id,
+        tasks=count_tasks(job) if job.task else 1,
+        name=job.name,
+        user=job.user,
+        account=job.account,
+        partition=job.partition,
+        state=job.state,
+        state_as_written=job.state_as_written,
+        submitted_at=job.submitted_at,
+        started_at=job.started_at,
+        ended_at=job.ended_at,
+        wait_s=job.wait_s,
+        elapsed_s=job.elapsed_s,
+        time_limit_s=job.time_limit_s,
+        node_list=job.node_list,
+        nodes=job.nodes,
+        cores=job.cores,
+        cores_used=use.cores_used,
+        memory_bytes=job.memory_bytes,
+        memory_least_bytes=use.memory_least_bytes or None,
+        memory_most_bytes=use.memory_most_bytes or None,
+        gpus=job.gpus,
+        gpu_type=job.gpu_type,
+        gpu_busy_percent=use.gpu_busy_percent,
+        core_hours=use.core_hours if is_known and job.cores else None,
+        gpu_hours=use.gpu_hours if is_known and job.gpus is not None else None,
+        billing_hours=use.billing_hours if is_known else None,
+        energy_j=job.energy_j,
+        exit_code=job.exit_code,
+        signal=job.signal,
+        waste=tuple(one.kind.key for one in waste),
+        look=_look(use, waste),
+        recordings=recordings.ids(job) if recordings else (),
+        source=job.source,
+    )
+
+
+def _look(use: JobUse, waste: Sequence[Waste]) -> str:
+    """Return what to look at first: how the job failed, else its most important waste."""
+    job = use.job
+    if job.state is JobState.FAILED:
+        how = f"exit code {job.exit_code}" if job.exit_code else "failed"
+        how = f"signal {job.signal}" if job.signal else how
+        return f"{how} after {format_duration(job.elapsed_s)}" if job.elapsed_s else how
+    if job.state in _ENDINGS:
+        return _ENDINGS[job.state]
+    return waste[0].words if waste else ""
+
+
+def sorted_lines(lines: Iterable[JobLine], by: str) -> list[JobLine]:
+    """Return lines with running jobs first, then jobs that wait.
+
+    Args:
+        lines: in any order.
+        by: `start` (newest first), `time`, `cores`, `gpus`, `memory` or `billing` (largest first).
+    """
+    return sorted(lines, key=lambda line: (_group(line), -_value(line, by)))
+
+
+def _group(line: JobLine) -> int:
+    return 0 if line.state in _RUNS else 1 if line.state in _WAITS else 2
+
+
+def _value(line: JobLine, by: str) -> float:
+    moment = line.started_at or line.submitted_at or line.ended_at
+    value = {
+        "start": moment.timestamp() if moment else 0.0,
+        "time": line.elapsed_s,
+        "cores": line.core_hours,
+        "gpus": line.gpu_hours,
+        "memory": line.memory_most_bytes,
+        "billing": line.billing_hours,
+    }[by]
+    return value or 0.0

@@ -1,0 +1,99 @@
+"""What one job of the accounting used, in the figures that the kinds of waste compare."""
+
+from __future__ import annotations
+
+import msgspec
+
+from teho.explain.waste.recorded import Recordings
+from teho.jobs.as_run import memory_of
+from teho.jobs.js1 import Js1, decode_js1
+from teho.model.accounted import AccountedJob
+from teho.model.missing import Missing
+
+__all__ = ["JobUse", "use_of"]
+
+
+class JobUse(msgspec.Struct, frozen=True, kw_only=True):
+    """The use of one job. None: the accounting does not have it."""
+
+    job: AccountedJob
+    hours: float
+    """Wall time."""
+    cores: int
+    cores_used: float | None
+    """CPU time divided by wall time."""
+    gpus: int
+    gpu_means: tuple[float, ...]
+    """Mean use of each GPU in %; empty if that of one GPU is not known."""
+    memory_most_bytes: int
+    """Upper bound of the memory; 0: not known."""
+    memory_least_bytes: int
+
+    @property
+    def core_hours(self) -> float:
+        """Cores times hours."""
+        return self.cores * self.hours
+
+    @property
+    def gpu_hours(self) -> float:
+        """GPUs times hours."""
+        return self.gpus * self.hours
+
+    @property
+    def billing_hours(self) -> float | None:
+        """Slurm's billing times hours; None: not known."""
+        billing = self.job.billing
+        return None if billing is None else billing * self.hours
+
+    @property
+    def gpu_busy_percent(self) -> float | None:
+        """Mean use of all GPUs; None: not known."""
+        means = self.gpu_means
+        return sum(means) / len(means) if means else None
+
+    @property
+    def gpu_hours_busy(self) -> float | None:
+        """GPU-hours in which a kernel ran; None: not known."""
+        busy = self.gpu_busy_percent
+        return None if busy is None else self.gpu_hours * busy / 100
+
+
+def use_of(job: AccountedJob, recordings: Recordings | None = None) -> JobUse:
+    """Return what a job used.
+
+    Args:
+        job: of the accounting.
+        recordings: of Teho, which have the use of the GPUs if the accounting lacks it.
+    """
+    elapsed_s = job.elapsed_s or 0.0
+    memory = memory_of(job)
+    least, most = memory
+    means: tuple[float, ...] = ()
+    if job.admin_comment:
+        found = decode_js1(job.admin_comment)
+        if not isinstance(found, Missing):
+            means = _gpu_means(found, job.gpus or 0)
+            peaks = [node.memory_peak_bytes for node in found.nodes.values()]
+            if None not in peaks and len(peaks) == (job.nodes or 1):
+                least = most = int(sum(peak for peak in peaks if peak is not None))
+    if job.gpus and not means and recordings is not None:
+        means = recordings.gpu_means(job)
+    return JobUse(
+        job=job,
+        hours=elapsed_s / 3600,
+        cores=job.cores or 0,
+        cores_used=job.cpu_s / elapsed_s if job.cpu_s is not None and elapsed_s else None,
+        gpus=job.gpus or 0,
+        gpu_means=means,
+        memory_most_bytes=most,
+        memory_least_bytes=least,
+    )
+
+
+def _gpu_means(found: Js1, gpus: int) -> tuple[float, ...]:
+    """Return the mean use of each GPU; empty unless the summary has each GPU of the job."""
+    means = [
+        float(busy) for node in found.nodes.values() for busy in node.gpu_busy_percent.values()
+    ]
+    is_sound = len(means) == gpus and all(0 <= mean <= 100 for mean in means)
+    return tuple(means) if is_sound else ()

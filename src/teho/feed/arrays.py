@@ -1,0 +1,93 @@
+"""Datasets that are in memory: their batches are read with one call for each array."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from teho.errors import InputError
+from teho.feed.tree import Rebuild, flat
+
+__all__ = ["Arrays", "arrays_of", "as_tensor"]
+
+
+class Arrays(NamedTuple):
+    """The arrays of a dataset, as tensors whose first dimension is the sample."""
+
+    leaves: list[Any]
+    rebuild: Rebuild
+    """Makes a batch from the parts of all arrays."""
+    indices: Any = None
+    """Tensor int64 [samples]: the rows of the arrays that are in the dataset; None: all."""
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return len(self.leaves[0] if self.indices is None else self.indices)
+
+    @property
+    def sample_bytes(self) -> int:
+        """Size of one sample."""
+        return sum(leaf[0].numel() * leaf.element_size() for leaf in self.leaves if len(leaf))
+
+    def take(self, rows: Any) -> list[Any]:
+        """Return the parts of a batch: for each array a copy of its rows."""
+        if self.indices is not None:
+            rows = self.indices[rows]
+        return [leaf.index_select(0, rows) for leaf in self.leaves]
+
+
+def arrays_of(dataset: Any) -> Arrays | None:
+    """Return the arrays of a dataset; None if its samples have to be loaded one by one.
+
+    In memory are: an array, a tuple or a mapping of arrays, PyTorch's `TensorDataset`, and a
+    `Subset` of one. An array is a tensor, a NumPy array, or any object with `__dlpack__`.
+
+    Raises:
+        InputError: the arrays have different lengths.
+    """
+    import torch
+
+    data = torch.utils.data
+    if type(dataset) is data.Subset:
+        inner = arrays_of(dataset.dataset)
+        if inner is None:
+            return None
+        indices = torch.as_tensor(dataset.indices, dtype=torch.int64).to(inner.leaves[0].device)
+        return inner._replace(indices=indices if inner.indices is None else inner.indices[indices])
+    if type(dataset) is data.TensorDataset:
+        dataset = list(dataset.tensors)
+    elif not (_is_array(dataset) or isinstance(dataset, (tuple, Mapping))):
+        return None
+    leaves, rebuild = flat(dataset)
+    if not leaves or not all(map(_is_array, leaves)):
+        return None
+    tensors = [as_tensor(leaf) for leaf in leaves]
+    lengths = [len(tensor) for tensor in tensors]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            f"the arrays of the dataset have the lengths {lengths}", "one length: all samples"
+        )
+    return Arrays(tensors, rebuild)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(type(value), "__dlpack__") and bool(getattr(value, "ndim", 0))
+
+
+def as_tensor(array: Any) -> Any:
+    """Return a tensor with the memory of an array.
+
+    JAX, TensorFlow and CuPy hand over their memory by DLPack.
+    """
+    import torch
+
+    if isinstance(array, torch.Tensor):
+        return array
+    if type(array).__module__.partition(".")[0] == "numpy":
+        with warnings.catch_warnings():
+            # PyTorch warns of arrays that must not be written; here they are only read.
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.from_numpy(array)
+    return torch.from_dlpack(array)

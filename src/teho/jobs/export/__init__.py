@@ -1,0 +1,1 @@
+"""Writes recordings in the formats of other tools."""

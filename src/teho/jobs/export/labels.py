@@ -1,0 +1,33 @@
+"""What identifies a run and its devices in an export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from teho.model.run import Node, Run
+
+__all__ = ["labels_of", "run_labels"]
+
+
+def run_labels(run: Run, owner: str) -> dict[str, str]:
+    """Return what identifies a run and its job; unknown parts are empty."""
+    first = next((node.allocation for node in run.nodes if node.allocation.job_id), None)
+    return {
+        "run": run.id,
+        "name": run.name,
+        "user": owner,
+        "job": (first.job_id or "") if first else "",
+        "cluster": (first.cluster or "") if first else "",
+        "partition": (first.partition or "") if first else "",
+        "account": (first.account or "") if first else "",
+    }
+
+
+def labels_of(node: Node, kind: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the id and the labels of a node, or of its GPUs. They do not change with the job."""
+    if kind == "node":
+        yield "node", {"node": node.name}
+        return
+    for device in node.devices:
+        labels = {"node": node.name, "gpu": str(device.index), "uuid": device.id}
+        yield device.id, {**labels, **({"vendor": device.vendor} if device.vendor else {})}

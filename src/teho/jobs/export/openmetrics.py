@@ -1,0 +1,156 @@
+"""Writes recordings as OpenMetrics text, for `promtool tsdb create-blocks-from openmetrics`.
+
+The series have the labels of the node and the GPU. The run and its job are only in the series
+`teho_job_info`: a label with an id of each job would make a new series for each job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from teho.jobs.export.labels import labels_of, run_labels
+from teho.model.metric import METRICS, Metric
+from teho.model.run import Node, Run
+from teho.store.read import rows_of_node
+
+__all__ = ["Recorded", "metric_name", "openmetrics"]
+
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+class Recorded(NamedTuple):
+    """A recording to export."""
+
+    run: Run
+    directory: Path
+    owner: str
+
+
+def metric_name(metric: Metric) -> str:
+    """Return the name of a metric in the store, such as `teho_gpu_power_w`."""
+    return f"teho_{metric.name}"
+
+
+def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
+    """Yield the parts of an OpenMetrics text. Each part has whole lines.
+
+    All samples of a metric follow each other, as the format demands. So each recording is read once
+    for each metric, and only one column of one node is in memory at a time.
+
+    Args:
+        recordings: to export. Two recordings of one GPU must not overlap in time.
+        problems: gets a sentence for each file that cannot be read completely.
+    """
+    ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
+    for metric in METRICS:
+        name = metric_name(metric)
+        head = f"# TYPE {name} {metric.kind}\n# HELP {name} {_escaped(metric.meaning)}\n"
+        yield from _below(head, _of_metric(metric, ordered, problems))
+    head = "# TYPE teho_job info\n# HELP teho_job The run that used a node and its GPUs.\n"
+    yield from _below(head, _jobs(ordered, problems))
+    yield "# EOF\n"
+
+
+def _below(head: str, parts: Iterator[str]) -> Iterator[str]:
+    """Yield the lines of a metric below its head; a metric without lines has no head."""
+    for part in parts:
+        if part:
+            yield head + part
+            head = ""
+
+
+def _of_metric(
+    metric: Metric, recordings: Sequence[Recorded], problems: list[str]
+) -> Iterator[str]:
+    name = metric_name(metric) + ("_total" if metric.kind == "counter" else "")
+    for place in _places(recordings, metric.scope, [metric.name, "time"], problems):
+        values = place.rows[metric.name]
+        if not metric.per_core:
+            yield _lines(name, place.labels, values, place.rows["time"])
+            continue
+        lengths = pc.list_value_length(values)
+        for number, core in enumerate(place.node.cores):
+            # The cores of late tasks are at the end of the lists. Earlier lists are shorter.
+            has_core = pc.greater(lengths, number)
+            of_core = pc.list_element(values.filter(has_core), number)
+            times = place.rows["time"].filter(has_core)
+            yield _lines(name, {**place.labels, "core": str(core)}, of_core, times)
+
+
+def _jobs(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
+    """Yield the info of a run at each time at which its node or GPU has a row."""
+    for kind in ("node", "gpu"):
+        for place in _places(recordings, kind, ["time"], problems):
+            about = run_labels(place.recorded.run, place.recorded.owner)
+            labels = {**place.labels, **{name: text for name, text in about.items() if text}}
+            times = place.rows["time"]
+            ones = pa.chunked_array([pa.repeat(1, len(times))])
+            yield _lines("teho_job_info", labels, ones, times)
+
+
+class _Place(NamedTuple):
+    """The rows of one node or GPU."""
+
+    recorded: Recorded
+    node: Node
+    labels: dict[str, str]
+    rows: pa.Table
+
+
+def _places(
+    recordings: Sequence[Recorded], kind: str, columns: Sequence[str], problems: list[str]
+) -> Iterator[_Place]:
+    """Yield every node, or every GPU, that has rows."""
+    for recorded in recordings:
+        for node in recorded.run.nodes:
+            found = rows_of_node(recorded.directory, node.name, kind, columns, problems)
+            if found is None:
+                continue
+            for id_, labels in labels_of(node, kind):
+                if id_ in found.places:
+                    yield _Place(recorded, node, labels, found.of(id_))
+
+
+def _lines(
+    name: str, labels: dict[str, str], values: pa.ChunkedArray, times: pa.ChunkedArray
+) -> str:
+    """Return one line for each value: the series, the value and the time in s since 1970.
+
+    Arrow makes the lines: a recording of many nodes has some hundred million.
+    """
+    known = pc.is_valid(values)
+    values, times = values.filter(known), times.filter(known)
+    if not len(values):
+        return ""
+    if pa.types.is_float32(values.type):
+        values = values.cast(pa.float64())  # all its digits: the store has 64 bits
+    milliseconds = times.cast(pa.int64())
+    seconds = pc.divide(milliseconds, 1000)
+    rest = pc.subtract(milliseconds, pc.multiply(seconds, 1000)).cast(pa.string())
+    inner = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+    lines = pc.binary_join_element_wise(
+        f"{name}{{{inner}}} ",
+        values.cast(pa.string()),
+        " ",
+        seconds.cast(pa.string()),
+        ".",
+        pc.utf8_lpad(rest, 3, "0"),
+        "\n",
+        "",
+    )
+    if isinstance(lines, pa.ChunkedArray):
+        lines = lines.combine_chunks()
+    # The strings follow each other in memory. The last offset is the end of the last string.
+    _, offsets, characters = lines.buffers()
+    size = memoryview(offsets).cast("i")[lines.offset + len(lines)]
+    text: str = characters.slice(0, size).to_pybytes().decode()
+    return text
+
+
+def _escaped(text: str) -> str:
+    return text.translate(_ESCAPES)

@@ -1,0 +1,1 @@
+"""Formats of logs that `teho import` reads. Each format is one file here."""

@@ -1,0 +1,126 @@
+"""The recorder's part of `teho profile`: it passes plans to the probes, and packs their traces.
+
+The probe writes a trace into the spool, uncompressed, because the program waits until it is
+written. A child process of the recorder compresses it into the recording.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shutil
+import time
+from functools import partial
+from pathlib import Path
+
+from teho.observe.spool import clear_profiles
+from teho.process.child import Child
+from teho.store.layout import TRACE_ENDINGS, plan_folder, replace_file, trace_folder
+
+__all__ = ["Traces"]
+
+_LONGEST_LOOK_S = 10.0
+"""As for the leases of viewers: each look is an operation of a shared file system."""
+_LEVEL = 1
+"""Of gzip: level 6 takes five times as long, and the file is a third smaller."""
+_CHUNK_BYTES = 1 << 20
+_NICE = 19
+_LAST_S = 6.0
+"""Time for the last traces when the program has ended; the supervisor waits at most 10 s."""
+_PAUSE_S = 0.02
+
+
+class Traces:
+    """The plans and the traces of one node.
+
+    Args:
+        spool: the folder of the probes.
+        run: the run's directory.
+        node: this node's name.
+        node_count: number of nodes of the recording.
+    """
+
+    def __init__(self, spool: str, run: Path, node: str, node_count: int) -> None:
+        self._spool = Path(spool)
+        self._run = run
+        self._node = node
+        self._look_s = min(float(max(node_count, 1)), _LONGEST_LOOK_S)
+        self._looked_s = float("-inf")
+        self._known: set[str] = set()
+        self._packing: tuple[Path, Child] | None = None
+        self._failed: set[Path] = set()
+
+    def look(self, now_s: float) -> None:
+        """Pass a new plan to the probes, if it is time to look for one.
+
+        Args:
+            now_s: any clock in s.
+        """
+        if now_s - self._looked_s < self._look_s:
+            return
+        self._looked_s = now_s
+        try:
+            names = os.listdir(plan_folder(self._run))  # noqa: PTH208 - only the names
+        except OSError:
+            return  # no plan was made yet
+        new = [name for name in names if name.endswith(".json") and name not in self._known]
+        for name in sorted(new):
+            with contextlib.suppress(OSError):  # the folder of the probes may not exist yet
+                path = plan_folder(self._run) / name
+                if path.stat().st_uid == os.getuid():
+                    replace_file(self._spool / "profile.json", path.read_bytes())
+                self._known.add(name)
+
+    def collect(self) -> str:
+        """Pack the next trace; return what went wrong, or an empty string."""
+        problem = ""
+        if self._packing is not None:
+            source, child = self._packing
+            if not child.ended():
+                return ""
+            self._packing = None
+            if problem := child.join():
+                self._failed.add(source)
+                problem = f"the trace {source} could not be copied into the recording: {problem}"
+        found = [path for ending in TRACE_ENDINGS for path in self._spool.glob(f"trace-*{ending}")]
+        waiting = sorted(path for path in found if path not in self._failed)
+        if waiting and not problem:
+            source = waiting[0]
+            target = trace_folder(self._run) / f"{self._node}-{source.name}.gz"
+            try:
+                self._packing = source, Child(partial(_pack, source, target))
+            except OSError as error:
+                problem = f"the trace {source} could not be copied: {error.strerror}"
+        return problem
+
+    def close(self) -> str:
+        """Pack the last traces; return what went wrong, or an empty string."""
+        until_s = time.monotonic() + _LAST_S
+        problem = self.collect()
+        while self._packing is not None and not problem and time.monotonic() < until_s:
+            time.sleep(_PAUSE_S)
+            problem = self.collect()
+        if self._packing is not None and not problem:
+            return (
+                f"the trace {self._packing[0]} was not copied into the recording, because this "
+                f"took longer than {_LAST_S:g} s"
+            )
+        if not problem:
+            clear_profiles(self._spool)
+        return problem
+
+
+def _pack(source: Path, target: Path) -> None:
+    """Compress a trace into the recording, and delete it in the spool."""
+    os.nice(_NICE)
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    temporary = target.with_name(f".{target.name}")
+    try:
+        with source.open("rb") as trace, gzip.open(temporary, "wb", _LEVEL) as packed:
+            shutil.copyfileobj(trace, packed, _CHUNK_BYTES)
+        temporary.chmod(0o600)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    source.unlink()

@@ -1,0 +1,207 @@
+"""The digest of a period as a document: use, waste by kind, the best changes, people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from teho.model.digest import Amounts, Change, Digest, WasteOfKind
+from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
+from teho.show.build.layout import column, document, listing, table
+from teho.show.cells import plain, quantity
+from teho.units import counted, format_count, format_duration
+
+__all__ = ["amounts_text", "digest_document"]
+
+_PEOPLE = 10
+_BIG_SHARE = 0.1
+"""Teho's own choice: from this share of waste, the verdict is a warning."""
+
+
+def digest_document(found: Digest) -> Document:
+    """Lay out a digest."""
+    return document(
+        title=f"teho digest, {found.whose}",
+        verdict=_verdict(found),
+        verdict_severity=_severity(found),
+        facts=tuple(_facts(found)),
+        tables=tuple(_tables(found)),
+        lists=(
+            listing("changes", "What would save most", map(_change, found.changes), "first"),
+            listing("unjudged", "Not judged", _unjudged(found)),
+            listing("sources", "Thresholds and sources", map(_source, found.waste), "why"),
+        ),
+        notes=found.notes,
+    )
+
+
+def amounts_text(amounts: Amounts) -> str:
+    """Write amounts for people: `12.4 GPU-hours, 1,204 core-hours`; empty for nothing."""
+    parts = [
+        f"{format_count(_rounded(value))} {unit}"
+        for value, unit in (
+            (amounts.gpu_hours, "GPU-hours"),
+            (amounts.core_hours, "core-hours"),
+            (amounts.gib_hours, "GiB-hours of memory"),
+        )
+        if _rounded(value)
+    ]
+    return ", ".join(parts)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}") if value < 1000 else float(round(value))
+
+
+def _verdict(found: Digest) -> str:
+    if not found.jobs:
+        return f"No job of {found.whose} ran in this period."
+    used = amounts_text(found.used) or "no time"
+    wasted = amounts_text(found.wasted)
+    head = f"{counted(found.jobs, 'job')} used {used}."
+    if not wasted:
+        return f"{head} The accounting shows no waste."
+    return f"{head} Wasted: {wasted}."
+
+
+def _severity(found: Digest) -> VerdictSeverity:
+    shares = [
+        wasted / used
+        for wasted, used in (
+            (found.wasted.gpu_hours, found.used.gpu_hours),
+            (found.wasted.core_hours, found.used.core_hours),
+        )
+        if used
+    ]
+    return "warning" if max(shares, default=0.0) >= _BIG_SHARE else "remark"
+
+
+def _facts(found: Digest) -> Iterator[Fact]:
+    day = "%Y-%m-%d %H:%M"
+    since, until = found.since.astimezone(), found.until.astimezone()
+    yield Fact("period", "Period", f"{since:{day}} to {until:{day}}")
+    yield Fact("whose", "Jobs of", plain(found.whose))
+    for resource, label, unit in (
+        ("gpu", "GPUs", "GPU-hours"),
+        ("core", "Cores", "core-hours"),
+        ("billing", "Billing", "billing-hours"),
+    ):
+        amount = _amount(found.used, resource)
+        if amount:
+            yield Fact(f"{resource}_hours", label, amount, unit, _wasted(found, resource))
+    if found.energy_j is not None:
+        note = f"of {counted(found.energy_jobs, 'job')}, whole nodes"
+        yield Fact("energy_j", "Energy", found.energy_j, "J", note)
+
+
+def _wasted(found: Digest, resource: str) -> str:
+    """Return the wasted share, and how it changed since the period before."""
+    now = _share(found.used, found.wasted, resource)
+    if now is None:
+        return ""
+    text = f"{now:.0f} % wasted"
+    if found.used_before is None or found.wasted_before is None:
+        return text
+    before = _share(found.used_before, found.wasted_before, resource)
+    return text if before is None else f"{text}, {before:.0f} % in the period before"
+
+
+def _share(used: Amounts, wasted: Amounts, resource: str) -> float | None:
+    total = _amount(used, resource)
+    return 100 * _amount(wasted, resource) / total if total else None
+
+
+def _amount(amounts: Amounts, resource: str) -> float:
+    return getattr(amounts, f"{resource}_hours") or 0.0
+
+
+def _tables(found: Digest) -> Iterator[Table]:
+    if found.waste:
+        yield table(
+            "waste", "Waste by kind", found.waste,
+            column("kind", "Kind", lambda one: one.title),
+            column("jobs", "Jobs", lambda one: one.jobs),
+            column("gpu_hours", "GPU-hours", lambda one: one.amounts.gpu_hours or None, decimals=1),
+            column("core_hours", "Core-hours", lambda one: one.amounts.core_hours or None,
+                   decimals=1),
+            column("gib_hours", "GiB-hours", lambda one: one.amounts.gib_hours or None, decimals=0),
+            column("billing", "Billing-hours", lambda one: one.amounts.billing_hours or None,
+                   decimals=1, aside=True),
+            column("examples", "Jobs with the most", lambda one: ", ".join(one.examples[:2]),
+                   aside=True),
+            only_known=True,
+        )  # fmt: skip
+    if len(found.people) > 1:
+        yield _people_table(found)
+    yield msgspec.structs.replace(
+        table(
+            "endings", "How the jobs ended", found.endings,
+            column("state", "State", lambda one: one.state.value.replace("_", " ")),
+            column("jobs", "Jobs", lambda one: one.jobs),
+            column("gpu_hours", "GPU-hours", lambda one: one.used.gpu_hours or None, decimals=1),
+            column("core_hours", "Core-hours", lambda one: one.used.core_hours or None, decimals=1),
+        ),
+        level="why",
+    )  # fmt: skip
+
+
+def _people_table(found: Digest) -> Table:
+    made = table(
+        "people", "By user", found.people,
+        column("user", "User", lambda one: plain(one.user) or "not known"),
+        column("jobs", "Jobs", lambda one: one.jobs),
+        column("gpu_hours", "GPU-hours", lambda one: one.used.gpu_hours or None, decimals=1),
+        column("gpu_wasted", "wasted", lambda one: one.wasted.gpu_hours or None, decimals=1),
+        column("core_hours", "Core-hours", lambda one: one.used.core_hours or None, decimals=1),
+        column("core_wasted", "wasted", lambda one: one.wasted.core_hours or None, decimals=1),
+        only_known=True,
+    )  # fmt: skip
+    left = len(found.people) - _PEOPLE
+    if left <= 0:
+        return made
+    return msgspec.structs.replace(
+        made, shown=tuple(range(_PEOPLE)), rest=f"and {counted(left, 'more user')}"
+    )
+
+
+def _change(change: Change) -> Item:
+    return Item(
+        text=f"{plain(change.sentence)} {change.action} This would have saved "
+        f"{amounts_text(change.saves)}."
+    )
+
+
+def _unjudged(found: Digest) -> Iterator[str]:
+    """Yield what could not be judged: it does not count as waste."""
+    if found.unjudged_gpu_hours:
+        share = 100 * found.unjudged_gpu_hours / found.used.gpu_hours
+        yield (
+            f"{format_count(_rounded(found.unjudged_gpu_hours))} GPU-hours ({share:.0f} %): the "
+            "accounting does not have the mean use of these GPUs. A site that runs Jobstats stores "
+            "it, and `teho run` records it."
+        )
+    if found.unjudged_core_hours:
+        yield (
+            f"{format_count(_rounded(found.unjudged_core_hours))} core-hours: the accounting does "
+            "not have the CPU time of these jobs."
+        )
+    running = sum(one.jobs for one in found.endings if not one.state.ended)
+    if running:
+        yield f"{counted(running, 'job')} did not end in this period."
+    if found.short_jobs:
+        limit = format_duration(found.short_below_s)
+        yield f"{counted(found.short_jobs, 'job')} ran for less than {limit}, which is too short."
+    yield (
+        "GPUs that were used only at first, or that stayed allocated after their processes had "
+        "ended: the accounting has no values over time."
+    )
+
+
+def _source(kind: WasteOfKind) -> Item:
+    limit = quantity(kind.threshold.value, kind.threshold.unit)
+    return Item(
+        lead=kind.title,
+        text=f"threshold {limit} (rule {kind.rule}). Figures: {kind.source}.",
+        details=(kind.threshold.source,),
+    )

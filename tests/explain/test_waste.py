@@ -1,0 +1,446 @@
+"""Waste in jobs of the accounting: each kind on both sides of its threshold, and sums of many."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from teho.explain.policy import load_policy
+from teho.explain.waste.digest import digest_of
+from teho.explain.waste.kinds import KINDS, limits_of, waste_of
+from teho.explain.waste.lines import lines_of_jobs, sorted_lines
+from teho.explain.waste.recorded import Recordings
+from teho.explain.waste.use import use_of
+from teho.jobs.js1 import Js1, Js1Node, encode_js1
+from teho.model.accounted import AccountedJob, AccountedStep
+from teho.model.digest import Amounts, Digest
+from teho.model.job import JobState
+from teho.store.read import read_run
+from teho.units import GIB
+
+POLICY = load_policy()
+LIMITS = limits_of(POLICY)
+UNTIL = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
+SINCE = UNTIL - timedelta(days=7)
+HOUR = 3600.0
+
+
+def job(number: int = 1, **changes: Any) -> AccountedJob:
+    """Return a job of one hour that used its 10 cores and 40 GiB well."""
+    elapsed_s = changes.pop("elapsed_s", HOUR)
+    end = changes.pop("ended_at", UNTIL - timedelta(hours=1))
+    facts: dict[str, Any] = {
+        "id": str(number),
+        "number": str(number),
+        "name": "train",
+        "state": JobState.COMPLETED,
+        "user": "anna",
+        "scheduler": "slurm",
+        "source": "sacct",
+        "nodes": 1,
+        "cores": 10,
+        "gpus": 0,
+        "memory_bytes": 40 * GIB,
+        "memory_peak_bytes": 36 * GIB,
+        "cpu_s": 9.5 * elapsed_s,
+        "elapsed_s": elapsed_s,
+        "time_limit_s": 1.1 * elapsed_s,
+        "started_at": end - timedelta(seconds=elapsed_s),
+        "ended_at": end,
+        "exit_code": 0,
+        "billing": 10,
+    }
+    facts |= changes
+    peak = facts["memory_peak_bytes"]
+    facts.setdefault("steps", tasks(1, peak) if peak else ())
+    return AccountedJob(**facts)
+
+
+def with_gpus(*busy: float, elapsed_s: float = HOUR, **changes: Any) -> AccountedJob:
+    """Return a job with these means of its GPUs in %."""
+    node = Js1Node(
+        memory_peak_bytes=36 * GIB,
+        memory_limit_bytes=40 * GIB,
+        cpu_s=9.5 * elapsed_s,
+        core_count=10,
+        gpu_busy_percent={str(number): mean for number, mean in enumerate(busy)},
+    )
+    comment = encode_js1(Js1(nodes={"r01g01": node}, elapsed_s=int(elapsed_s)))
+    return job(**{"gpus": len(busy), "admin_comment": comment, "elapsed_s": elapsed_s} | changes)
+
+
+def tasks(count: int, peak: int = GIB) -> tuple[AccountedStep, ...]:
+    return (AccountedStep(name="0", state=JobState.COMPLETED, tasks=count, memory_peak_bytes=peak,
+                          memory_mean_bytes=peak),)  # fmt: skip
+
+
+def found(one: AccountedJob) -> dict[str, Amounts]:
+    return {waste.kind.key: waste.amounts for waste in waste_of(use_of(one), LIMITS)}
+
+
+def test_a_job_that_used_what_it_asked_for_wastes_nothing() -> None:
+    assert found(job()) == {}
+    assert found(with_gpus(96.0, 91.5)) == {}
+
+
+@pytest.mark.parametrize(
+    ("wasteful", "fine", "kind", "amounts"),
+    [
+        (with_gpus(0.0, 90.0), with_gpus(90.0, 90.0), "gpu_never_used",
+         Amounts(gpu_hours=1, billing_hours=5)),
+        (with_gpus(25.0), with_gpus(25.1), "gpu_low_use",
+         Amounts(gpu_hours=0.75, billing_hours=7.5)),
+        (with_gpus(0.1), with_gpus(30.0), "gpu_low_use",
+         Amounts(gpu_hours=0.999, billing_hours=9.99)),
+        (job(cpu_s=2.49 * HOUR), job(cpu_s=2.51 * HOUR), "cores_unused",
+         Amounts(core_hours=7.51, billing_hours=7.51)),
+        (job(cpu_s=1.01 * HOUR), job(cpu_s=1.01 * HOUR, cores=2), "serial_program",
+         Amounts(core_hours=8.99, billing_hours=8.99)),
+        (job(cpu_s=0.49 * HOUR, name="interactive"), job(cpu_s=9 * HOUR, name="interactive"),
+         "interactive_idle", Amounts(core_hours=9.51, billing_hours=9.51)),
+        (job(memory_bytes=400 * GIB), job(memory_bytes=46 * GIB), "memory_overasked",
+         Amounts(gib_hours=400 - 1.2 * 36)),
+        (job(time_limit_s=1.7 * HOUR), job(time_limit_s=1.6 * HOUR), "time_overasked", Amounts()),
+    ],
+)  # fmt: skip
+def test_both_sides_of_each_threshold(
+    wasteful: AccountedJob, fine: AccountedJob, kind: str, amounts: Amounts
+) -> None:
+    wasted = found(wasteful)
+    assert list(wasted) == [kind]
+    for name in ("gpu_hours", "core_hours", "gib_hours"):
+        assert getattr(wasted[kind], name) == pytest.approx(getattr(amounts, name))
+    assert wasted[kind].billing_hours == pytest.approx(amounts.billing_hours)
+    assert kind not in found(fine)
+
+
+@pytest.mark.parametrize(
+    "innocent",
+    [
+        job(elapsed_s=599.0, cpu_s=1.0),
+        with_gpus(0.0, elapsed_s=599.0),
+        job(cpu_s=None),
+        job(cpu_s=None, name="interactive"),
+        job(gpus=1),
+        job(gpus=1, admin_comment="JS1:Short"),
+        job(gpus=1, admin_comment="JS1:H4sIAAAA"),
+        job(state=JobState.RUNNING, cpu_s=1.0),
+        job(memory_peak_bytes=None, memory_bytes=400 * GIB),
+        job(memory_bytes=None),
+        job(cores=10, cpu_s=2.0 * HOUR, steps=tasks(10)),
+        job(cores=2, cpu_s=0.4 * HOUR),
+        job(memory_bytes=39 * GIB, memory_peak_bytes=GIB),
+        job(memory_bytes=400 * GIB, memory_peak_bytes=10 * GIB, nodes=2),
+        job(state=JobState.FAILED, time_limit_s=100 * HOUR),
+        job(time_limit_s=None),
+        job(cpu_s=1.0 * HOUR, gpus=1),
+        job(elapsed_s=900.0, time_limit_s=100 * HOUR),
+        job(state=JobState.NODE_FAILED, cpu_s=1.0 * HOUR, memory_bytes=400 * GIB),
+        job(cores=128, cores_requested=10, cpu_s=1.0 * HOUR),
+        job(memory_bytes=400 * GIB, memory_requested_bytes=40 * GIB),
+    ],
+)  # fmt: skip
+def test_short_jobs_and_missing_figures_never_count(innocent: AccountedJob) -> None:
+    assert found(innocent) == {}
+
+
+def test_gpus_of_which_one_is_not_known_are_not_judged() -> None:
+    assert found(msgspec.structs.replace(with_gpus(0.0), gpus=2)) == {}
+
+
+def test_slurm_s_own_zero_is_no_proof() -> None:
+    """gres/gpuutil is 0 too where Slurm cannot measure a GPU: MIG, AMD, GH200."""
+    step = AccountedStep(
+        name="0", state=JobState.COMPLETED, gpu_peak_percent=0.0, gpu_memory_peak_bytes=0
+    )
+    assert found(job(gpus=1, steps=(step,))) == {}
+
+
+def test_the_peaks_of_all_tasks_bound_the_memory() -> None:
+    """Ten tasks with 1 GiB each may have used 10 GiB, of 100 GiB with 10 cores."""
+    steps = tasks(10)
+    wasted = found(job(memory_bytes=100 * GIB, memory_peak_bytes=GIB, steps=steps))
+    assert wasted["memory_overasked"].gib_hours == pytest.approx(100 - 4 * 10)
+    many = job(memory_bytes=100 * GIB, memory_peak_bytes=GIB, steps=tasks(80), cores=80,
+               cpu_s=80 * HOUR)  # fmt: skip
+    assert found(many) == {}
+
+
+def test_an_hour_of_a_core_counts_for_one_kind() -> None:
+    """One core used in a session: idle, serial and unused at once."""
+    wasted = found(job(cpu_s=1.0 * HOUR, name="bash", cores=40))
+    assert list(wasted) == ["interactive_idle"]
+
+
+def test_every_kind_names_a_threshold_that_exists() -> None:
+    for kind in KINDS:
+        assert kind.threshold in POLICY.thresholds[kind.rule]
+
+
+# Lists.
+
+
+def test_a_line_has_what_was_used_and_what_to_look_at() -> None:
+    jobs = [
+        job(1, cpu_s=1.0 * HOUR),
+        job(2, state=JobState.FAILED, exit_code=3, elapsed_s=5.0),
+        job(3, state=JobState.TIMED_OUT, exit_code=None),
+        with_gpus(50.0, 100.0, number=4),
+    ]
+    one, two, three, four = lines_of_jobs(jobs, POLICY)
+    assert (one.cores_used, one.look, one.waste) == (
+        1.0,
+        "1.0 of 10 cores used",
+        ("serial_program",),
+    )
+    assert two.look == "exit code 3 after 5.0 s"
+    assert (three.look, three.recordings) == ("ended at its time limit", ())
+    assert (four.gpu_busy_percent, four.gpu_hours, four.look) == (75.0, 2.0, "")
+
+
+def test_running_jobs_come_first() -> None:
+    jobs = [
+        job(1, ended_at=UNTIL - timedelta(days=2)),
+        job(2, state=JobState.PENDING, elapsed_s=0.0, started_at=None),
+        job(3, state=JobState.RUNNING),
+        job(4, cores=100),
+    ]
+    lines = list(lines_of_jobs(jobs, POLICY))
+    assert [line.id for line in sorted_lines(lines, "start")] == ["3", "2", "4", "1"]
+    assert [line.id for line in sorted_lines(lines, "cores")][2:] == ["4", "1"]
+
+
+# Digests.
+
+
+def digest(jobs: list[AccountedJob]) -> Digest:
+    return digest_of(jobs, POLICY, since=SINCE, until=UNTIL, whose="all users")
+
+
+def clean(numbers: range, seed: int) -> Iterator[AccountedJob]:
+    """Yield jobs that are well used, in all sizes, some with figures that are missing."""
+    draw = random.Random(seed)
+    for number in numbers:
+        cores = draw.choice([1, 2, 4, 10, 40, 128])
+        elapsed_s = draw.uniform(5, 40 * HOUR)
+        gpus = draw.choice([0, 0, 0, 1, 4])
+        facts: dict[str, Any] = {
+            "number": number,
+            "id": str(number),
+            "cores": cores,
+            "elapsed_s": elapsed_s,
+            "cpu_s": draw.choice([None, draw.uniform(0.3, 1.0) * cores * elapsed_s]),
+            "memory_bytes": 4 * GIB * cores,
+            "memory_peak_bytes": draw.choice([None, draw.randrange(1, 4 * GIB * cores)]),
+            "time_limit_s": elapsed_s * draw.uniform(1, 1.6),
+            "user": draw.choice(["anna", "bo"]),
+            "name": draw.choice(["train", "bash", "sweep_12"]),
+        }
+        if facts["cpu_s"] is not None and facts["cpu_s"] / elapsed_s <= 1.02 and cores > 2:
+            facts["cpu_s"] = 0.9 * cores * elapsed_s
+        if gpus and draw.random() < 0.5:
+            means = [draw.uniform(26, 100) for _ in range(gpus)]
+            yield with_gpus(*means, **facts)
+        else:
+            yield job(**facts | {"gpus": gpus})
+
+
+def test_no_clean_job_is_accused() -> None:
+    total = digest([*clean(range(1000), seed=1)])
+    assert total.jobs == 1000
+    assert total.waste == ()
+    assert total.changes == ()
+    assert (total.wasted.gpu_hours, total.wasted.core_hours, total.wasted.gib_hours) == (0, 0, 0)
+    assert total.unjudged_gpu_hours > 0
+    assert total.short_jobs > 0
+
+
+def test_planted_waste_is_found_to_the_last_hour() -> None:
+    draw = random.Random(2)
+    planted = {
+        "serial_program": 0.0,
+        "cores_unused": 0.0,
+        "gpu_never_used": 0.0,
+        "gpu_low_use": 0.0,
+    }
+    jobs = [*clean(range(600), seed=3)]
+    for number in range(1000, 1200):
+        hours = draw.uniform(0.2, 30)
+        cores = draw.choice([8, 40, 128])
+        facts: dict[str, Any] = {"number": number, "id": str(number), "elapsed_s": hours * HOUR}
+        kind = draw.choice([*planted])
+        if kind == "serial_program":
+            jobs.append(job(**facts, cores=cores, cpu_s=hours * HOUR))
+            planted[kind] += hours * (cores - 1)
+        elif kind == "cores_unused":
+            used = draw.uniform(0.01, 0.24) * cores
+            if 0.85 <= used <= 1.01:
+                used = 0.5
+            jobs.append(job(**facts, cores=cores, cpu_s=used * hours * HOUR))
+            planted[kind] += hours * (cores - used)
+        elif kind == "gpu_never_used":
+            jobs.append(with_gpus(0.0, 99.0, 0.0, **facts))
+            planted[kind] += 2 * hours
+        else:
+            mean = round(draw.uniform(0.1, 25), 1)
+            jobs.append(with_gpus(mean, **facts))
+            planted[kind] += hours * (1 - mean / 100)
+    draw.shuffle(jobs)
+    total = digest(jobs)
+    by_kind = {
+        one.kind: one.amounts.gpu_hours or one.amounts.core_hours
+        for one in total.waste
+        if one.kind in planted
+    }
+    assert by_kind == {kind: pytest.approx(hours) for kind, hours in planted.items()}
+    assert set(by_kind) == {one.kind for one in total.waste}
+    assert total.wasted.gpu_hours == pytest.approx(
+        planted["gpu_never_used"] + planted["gpu_low_use"]
+    )
+
+
+def test_what_would_save_most_comes_first_with_what_to_change() -> None:
+    jobs = [job(n, cores=40, cpu_s=2.0 * HOUR, name=f"sweep-{n}") for n in range(20)]
+    jobs += [with_gpus(0.0, 95.0, number=50)]
+    jobs += [job(60, cpu_s=1.0 * HOUR, name="small")]
+    total = digest(jobs)
+    first, second, third = total.changes
+    assert (first.kind, first.jobs) == ("cores_unused", 20)
+    assert first.sentence == "20 jobs named sweep-N: few of the cores were used."
+    assert "`--cpus-per-task=2`" in first.action
+    assert first.saves.core_hours == pytest.approx(20 * 38)
+    assert second.kind == "gpu_never_used"
+    assert "--gpus-per-node=1" in second.action
+    assert third.kind == "serial_program"
+
+
+def test_the_period_before_is_compared() -> None:
+    old = SINCE - timedelta(days=1)
+    jobs = [job(1, cpu_s=1.0 * HOUR), job(2), job(3, ended_at=old, cpu_s=1.0 * HOUR)]
+    older = job(4, ended_at=SINCE - timedelta(days=8))
+    total = digest([*jobs, older])
+    assert total.jobs == 2
+    assert total.used.core_hours == 20
+    assert total.wasted.core_hours == pytest.approx(9)
+    assert total.used_before is not None
+    assert total.wasted_before is not None
+    assert (total.used_before.core_hours, total.wasted_before.core_hours) == (10, pytest.approx(9))
+
+
+def test_jobs_that_fail_at_once_again_and_again() -> None:
+    failed = {"state": JobState.FAILED, "exit_code": 1, "elapsed_s": 20.0}
+    four = digest([job(n, name=f"run{n}", **failed) for n in range(4)])
+    assert four.waste == ()
+    five = digest([job(n, name=f"run{n}", **failed) for n in range(5)])
+    (kind,) = five.waste
+    assert (kind.kind, kind.jobs) == ("fails_at_start", 5)
+    assert five.wasted.core_hours == pytest.approx(5 * 10 * 20 / 3600)
+    others = digest([job(n, name="abcde"[n], **failed) for n in range(5)])
+    assert others.waste == ()
+
+
+def test_people_and_endings_add_up_to_the_whole() -> None:
+    jobs = [*clean(range(200), seed=5), job(999, cpu_s=1.0 * HOUR, user="cleo", cores=40)]
+    total = digest(jobs)
+    for of in (total.people, total.endings):
+        assert sum(one.jobs for one in of) == total.jobs
+        for name in ("gpu_hours", "core_hours"):
+            whole = sum(getattr(one.used, name) for one in of)
+            assert whole == pytest.approx(getattr(total.used, name))
+    assert total.people[0].user == "cleo"
+
+
+def test_a_job_that_still_runs_is_not_judged() -> None:
+    total = digest([job(1, state=JobState.RUNNING, ended_at=UNTIL, cpu_s=None)])
+    assert (total.jobs, total.used.core_hours) == (1, 10)
+    assert (total.unjudged_core_hours, total.waste) == (0, ())
+
+
+def test_billing_is_summed_where_it_is_known() -> None:
+    wasteful = [job(1, cpu_s=1.0 * HOUR), job(2, memory_bytes=400 * GIB), job(3, time_limit_s=9e9)]
+    total = digest(wasteful)
+    assert total.used.billing_hours == 30
+    assert total.wasted.billing_hours == pytest.approx(9)
+    by_kind = {one.kind: one.amounts.billing_hours for one in total.waste}
+    assert by_kind == {
+        "serial_program": pytest.approx(9), "memory_overasked": None, "time_overasked": None,
+    }  # fmt: skip
+    unknown = digest([*wasteful, job(4, cpu_s=1.0 * HOUR, billing=None)])
+    assert unknown.used.billing_hours is None
+    assert unknown.wasted.billing_hours is None
+
+
+def test_a_summary_that_lacks_a_node_bounds_nothing() -> None:
+    node = Js1Node(memory_peak_bytes=GIB, cpu_s=9.5 * HOUR)
+    comment = encode_js1(Js1(nodes={"a": node}))
+    whole = use_of(job(admin_comment=comment))
+    half = use_of(job(admin_comment=comment, nodes=2))
+    assert (whole.memory_least_bytes, whole.memory_most_bytes) == (GIB, GIB)
+    assert (half.memory_least_bytes, half.memory_most_bytes) == (36 * GIB, 36 * GIB)
+
+
+# Recordings.
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+
+
+@pytest.fixture
+def recorded(home: Path) -> tuple[Recordings, AccountedJob]:
+    """Return a recording of four GPUs, of which one was idle, and its job without Jobstats."""
+    path = home / "runs" / "20261120-101944-train-aaaa"
+    shutil.copytree(EXAMPLE, path)
+    run = read_run(path)
+    assert run.end is not None
+    nodes = tuple(
+        msgspec.structs.replace(
+            node, allocation=msgspec.structs.replace(node.allocation, job_id="4711")
+        )
+        for node in run.nodes
+    )
+    run = msgspec.structs.replace(run, nodes=nodes)
+    gpus = sum(len(node.devices) for node in run.nodes)
+    elapsed_s = run.end.elapsed_s * 1.05
+    one = job(4711, gpus=gpus, elapsed_s=elapsed_s, started_at=run.started_at,
+              ended_at=run.started_at + timedelta(seconds=elapsed_s))  # fmt: skip
+    return Recordings(home, [(path, run)]), one
+
+
+def test_a_recording_has_the_gpus_that_the_accounting_lacks(
+    recorded: tuple[Recordings, AccountedJob],
+) -> None:
+    recordings, one = recorded
+    means = recordings.gpu_means(one)
+    assert len(means) == one.gpus
+    assert min(means) < 1 < max(means)
+    assert recordings.gpu_means(one) == means
+    assert recordings.ids(one) == ("20261120-101944-train-aaaa",)
+    (line,) = lines_of_jobs([one], POLICY, recordings)
+    assert line.gpu_busy_percent == pytest.approx(sum(means) / len(means))
+    assert line.recordings == recordings.ids(one)
+    (bare,) = lines_of_jobs([one], POLICY)
+    assert bare.gpu_busy_percent is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": "4712"},
+        {"elapsed_s": 10 * HOUR},
+        {"gpus": 1},
+        {"started_at": UNTIL + timedelta(days=99), "ended_at": UNTIL + timedelta(days=100)},
+        {"started_at": None},
+    ],
+)
+def test_a_recording_of_another_job_or_of_a_part_says_nothing(
+    recorded: tuple[Recordings, AccountedJob], changes: dict[str, Any]
+) -> None:
+    recordings, one = recorded
+    assert recordings.gpu_means(msgspec.structs.replace(one, **changes)) == ()

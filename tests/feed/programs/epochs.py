@@ -1,0 +1,148 @@
+"""Random epochs on one to eight ranks, with kills and resumes: each sample is given once."""
+
+import itertools
+import json
+import random
+import sys
+from collections import Counter
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+from teho.errors import InputError
+from teho.feed import loader, packed, resident
+from teho.feed.order import shuffled
+
+PACKED, COUNT, SEED = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+chance = random.Random(SEED)
+whole = packed(PACKED, lambda sample: int(sample["txt"]))
+
+
+class Stream(IterableDataset):
+    def __init__(self, count):
+        self.count = count
+
+    def __iter__(self):
+        return iter(range(self.count))
+
+
+def made(kind, count, rank, **options):
+    """Return a new feed, as a program that starts again makes it."""
+    numbers = torch.arange(count)
+    if kind == "resident":
+        return resident((numbers, numbers * 2), rank=rank, **options)
+    if kind == "memory":
+        return loader(TensorDataset(numbers, numbers * 2), rank=rank, **options)
+    if kind == "stream":
+        options = {
+            name: value for name, value in options.items() if name not in ("shuffle", "seed")
+        }
+        return loader(Stream(count), num_workers=0, divided=False, rank=rank, **options)
+    dataset = whole if kind == "packed" else list(range(count))
+    return loader(dataset, num_workers=chance.choice((0, 2)), threads=True, rank=rank, **options)
+
+
+def numbers_of(batch):
+    if isinstance(batch, (list, tuple)):
+        assert torch.equal(batch[1], 2 * batch[0]), "the parts of a sample stay together"
+        batch = batch[0]
+    return batch.tolist()
+
+
+def one_epoch(kind, count, epoch, ranks, **options):
+    """Return the batches of each rank. Each rank is killed up to three times, and continues."""
+    found = []
+    for rank in range(ranks):
+        state, batches, kills = None, [], chance.randrange(4)
+        while True:
+            feed = made(kind, count, rank, world_size=ranks, **options)
+            if state:
+                feed.load_state_dict(json.loads(json.dumps(state)))
+            feed.set_epoch(epoch)
+            end = len(batches) + chance.randrange(1, 6) if kills else 10**9
+            for batch in feed:
+                batches.append(numbers_of(batch))
+                if len(batches) == end:
+                    break
+            if not kills or len(batches) < end:
+                break
+            state, kills = feed.state_dict(), kills - 1
+        found.append(batches)
+    return found
+
+
+refused, dropped, killed = 0, 0, 0
+for number in range(COUNT):
+    kind = chance.choice(("resident", "memory", "stream", "packed", "list"))
+    count = len(whole) if kind == "packed" else chance.choice((0, 1, 7, 64, chance.randrange(200)))
+    ranks, batch_size = chance.randrange(1, 9), chance.randrange(1, 17)
+    options = {"batch_size": batch_size, "shuffle": chance.random() < 0.6, "seed": number,
+               "drop_last": chance.random() < 0.3}  # fmt: skip
+    if kind == "resident" and not count:
+        continue
+    try:
+        found = one_epoch(kind, count, number % 3, ranks, **options)
+    except InputError as error:
+        refused += 1
+        impossible = count < ranks or (batch_size == 1 and count % ranks)
+        if "divided" in str(error) and impossible and not options["drop_last"]:
+            continue
+        raise
+    assert len(set(map(len, found))) == 1, "each rank has the same number of batches"
+    sizes = [[len(batch) for batch in batches] for batches in found]
+    assert max(itertools.chain(*sizes), default=0) <= batch_size
+    assert min(itertools.chain(*sizes), default=1) >= 1
+    seen = Counter(itertools.chain(*itertools.chain(*found)))
+    assert set(seen.values()) <= {1}, "seen twice"
+    if options["drop_last"]:
+        assert set(itertools.chain(*sizes)) <= {batch_size}
+        assert len(seen) == count - count % (batch_size * ranks)
+        dropped += count - len(seen)
+    else:
+        assert set(seen) == set(range(count)), "lost"
+print(f"{COUNT} epochs, {refused} refused, {dropped} dropped")
+assert refused < COUNT / 4
+assert dropped
+
+# ---- what an interrupted epoch gives is what the whole epoch gives ----
+
+data = torch.arange(1000)
+straight = [numbers_of(batch) for batch in resident(data, 64, shuffle=True, seed=5)]
+first = resident(data, 64, shuffle=True, seed=5)
+got = [numbers_of(batch) for batch in itertools.islice(first, 7)]
+second = resident(data, 64, shuffle=True, seed=5)
+second.load_state_dict(first.state_dict())
+got += map(numbers_of, second)
+assert got == straight
+assert second.state_dict()["epoch"] == 1
+later = [numbers_of(batch) for batch in second]
+assert sorted(itertools.chain(*later)) == sorted(itertools.chain(*straight))
+assert later[0] != straight[0], "each epoch has another order"
+try:
+    resident(data, 32, shuffle=True).load_state_dict(first.state_dict())
+except InputError as error:
+    print(error)
+
+# ---- orders ----
+
+for count in (0, 1, 2, 5, 4096, (1 << 20) + 12345, (1 << 21)):
+    order = shuffled(count, 7)
+    assert torch.equal(order.sort().values, torch.arange(count))
+    assert torch.equal(order, shuffled(count, 7))
+    assert count < 5 or not torch.equal(order, shuffled(count, 8))
+order = shuffled((1 << 20) + 12345, 3)
+# Places and neighbours are spread as by chance: a mean of n/2, and of n/3 between neighbours.
+n = len(order)
+quarters = torch.histc(order[: n // 4].float(), 16, 0, n)
+assert (quarters / (n / 64) - 1).abs().max() < 0.05, quarters
+assert abs(float((order[1:] - order[:-1]).abs().float().mean()) / n - 1 / 3) < 0.002
+assert int((order == torch.arange(n)).sum()) < 10
+
+# The window: samples that are near each other in the files stay near each other.
+near = packed(PACKED, lambda sample: int(sample["txt"]), window_bytes=64)
+rows = near.order(3)
+assert torch.equal(rows.sort().values, torch.arange(len(near)))
+
+# A plain DataLoader reads it too, from its workers.
+plain = DataLoader(whole, batch_size=10, shuffle=True, num_workers=1)
+assert sorted(itertools.chain(*map(numbers_of, plain))) == list(range(len(whole)))

@@ -1,0 +1,203 @@
+"""Threads, processes and the main process load the same batches, and their errors are shown."""
+
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+
+import torch
+from torch import distributed
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    get_worker_info,
+)
+
+from teho.errors import TehoError
+from teho.feed import loader, loading, probing
+
+
+class Squares(Dataset):
+    def __len__(self):
+        return 57
+
+    def __getitem__(self, row):
+        return {"x": torch.full((3,), float(row)), "y": row * row}
+
+
+class Fails(Squares):
+    def __getitem__(self, row):
+        if row == 40:
+            raise ValueError("sample 40 cannot be read")
+        return row
+
+
+class Dies(Squares):
+    def __getitem__(self, row):
+        if row == 40 and get_worker_info():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return row
+
+
+class Seeds(Squares):
+    def __getitem__(self, row):
+        return get_worker_info().seed, random.random()
+
+
+class Rolls(Squares):
+    def __getitem__(self, row):
+        return random.random()
+
+
+class Opens(Squares):
+    """Keeps a file open."""
+
+    def __init__(self):
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115 - it stays open
+
+    def __getitem__(self, row):
+        self.file.seek(row)
+        return row
+
+
+class Where(Squares):
+    def __getitem__(self, row):
+        return os.getpid(), threading.get_ident()
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        info = get_worker_info()
+        workers, own = (info.num_workers, info.id) if info else (1, 0)
+        return iter(range(own, 57, workers))
+
+
+def values(batches):
+    return [{name: part.tolist() for name, part in batch.items()} for batch in batches]
+
+
+def error_of(call):
+    try:
+        call()
+    except (ValueError, RuntimeError, TehoError):
+        return traceback.format_exc()
+    raise AssertionError("no error")
+
+
+# ---- the same batches, however they are loaded ----
+
+wanted = values(DataLoader(Squares(), batch_size=10))
+for how in (
+    {"num_workers": 0},
+    {"num_workers": 2, "threads": True},
+    {"num_workers": 2, "threads": False},
+):
+    feed = loader(Squares(), 10, **how)
+    assert len(feed) == 6
+    assert values(feed) == wanted, how
+    assert values(feed) == wanted, "a second epoch"
+    print(feed)
+arrays = TensorDataset(torch.arange(57), torch.arange(57.0) ** 2)
+for dataset in (arrays, Subset(arrays, range(3, 50, 2)), torch.arange(57.0).numpy()):
+    pairs = zip(loader(dataset, 10), DataLoader(dataset, batch_size=10), strict=True)
+    for ours, theirs in pairs:
+        assert type(ours) is type(theirs)
+        assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+feed = loader(arrays, 10)
+first = next(iter(feed))[0]
+first.zero_()
+assert arrays.tensors[0][1] == 1, "a batch is a copy"
+ours = [batch.tolist() for batch in loader(Stream(), 10, num_workers=3, divided=True)]
+assert ours == [batch.tolist() for batch in DataLoader(Stream(), batch_size=10, num_workers=3)]
+sampler = torch.utils.data.WeightedRandomSampler(
+    [1.0] * 57, 30, generator=torch.Generator().manual_seed(1)
+)
+again = torch.utils.data.WeightedRandomSampler(
+    [1.0] * 57, 30, generator=torch.Generator().manual_seed(1)
+)
+assert values(loader(Squares(), 10, sampler=sampler)) == values(
+    DataLoader(Squares(), 10, sampler=again)
+)
+
+# ---- errors ----
+
+for how in (
+    {"num_workers": 0},
+    {"num_workers": 2, "threads": True},
+    {"num_workers": 2, "threads": False},
+):
+    text = error_of(lambda how=how: list(loader(Fails(), 8, **how)))
+    assert "sample 40 cannot be read" in text
+    assert "in __getitem__" in text, text
+text = error_of(lambda: list(loader(Dies(), 8, num_workers=2, threads=False)))
+print(text.strip().splitlines()[-1])
+# After an error, a new epoch begins as usual.
+for dataset, threads in ((Fails(), True), (Fails(), False), (Dies(), False)):
+    feed = loader(dataset, 8, num_workers=1, threads=threads)
+    error_of(lambda feed=feed: list(feed))
+    assert next(iter(feed)).tolist() == list(range(8))
+
+# ---- worker seeds ----
+
+torch.manual_seed(3)
+theirs = [batch[0].tolist() for batch in DataLoader(Seeds(), 8, num_workers=2)]
+torch.manual_seed(3)
+ours = [batch[0].tolist() for batch in loader(Seeds(), 8, num_workers=2, threads=False)]
+assert ours == theirs
+
+# ---- what is chosen ----
+
+choices = {}
+for dataset in (Rolls(), Opens(), Where()):
+    choices[type(dataset).__name__] = loader(dataset, 8, num_workers=2).choice
+assert choices["Rolls"].kind == choices["Opens"].kind == "processes"
+for name in ("Rolls", "Opens"):
+    print(choices[name].why)
+pids, threads = set(), set()
+for some_pids, some_threads in loader(Where(), 8, num_workers=2, threads=True):
+    pids |= set(some_pids.tolist())
+    threads |= set(some_threads.tolist())
+assert pids == {os.getpid()}
+assert threading.get_ident() not in threads
+for sample_s, speed_up, number, kind in (
+    (1e-3, 0.9, None, "threads"),
+    (1e-3, 0.5, None, "processes"),
+    (1e-6, 0.9, None, "main"),
+    (1e-6, 0.5, 2, "processes"),
+):
+    loading.measured = lambda *_, found=(sample_s, speed_up, "", True): probing.Loading(*found)
+    assert loader(Squares(), 8, num_workers=number).choice.kind == kind
+loading.measured = lambda *_: None
+assert loader(Squares(), 8).choice[::2] == ("processes", "not measured")
+loading.measured = probing.measured
+assert loader(Squares(), 8, num_workers=2, worker_init_fn=print).choice.kind == "processes"
+
+# ---- ranks of torch.distributed ----
+
+
+def rank_of(rank, port, folder):
+    address = f"tcp://127.0.0.1:{port}"
+    distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=3)
+    rows = [batch["y"].tolist() for batch in loader(Squares(), 8, shuffle=True, num_workers=0)]
+    torch.save(rows, f"{folder}/{rank}")
+    distributed.barrier()
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.start_processes(
+            rank_of, (sys.argv[1], folder), 3, start_method="fork"
+        )
+        parts = [torch.load(f"{folder}/{rank}") for rank in range(3)]
+    assert [len(part) for part in parts] == [3, 3, 3]
+    assert sorted(row for part in parts for batch in part for row in batch) == [
+        n * n for n in range(57)
+    ]
+    print("3 ranks")

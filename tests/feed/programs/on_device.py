@@ -1,0 +1,154 @@
+"""Data that stay on the device: what is copied there, how images change, what is refused."""
+
+import sys
+import warnings
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from teho.errors import InputError
+from teho.feed import kept, resident
+
+images = torch.randint(0, 256, (50, 3, 12, 10), dtype=torch.uint8)
+labels = torch.arange(50)
+
+
+class Samples(Dataset):
+    def __init__(self, sample=lambda row: (images[row], row)):
+        self.sample = sample
+
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, row):
+        return self.sample(row)
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter([{"x": np.float32([row, row]), "y": row} for row in range(21)])
+
+
+def same(ours, theirs):
+    ours, theirs = list(ours), list(theirs)
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        for left, right in zip(one, other, strict=True):
+            assert left.dtype == right.dtype
+            assert torch.equal(left, right)
+
+
+# ---- what a DataLoader gives ----
+
+wanted = list(DataLoader(Samples(), batch_size=16))
+for dataset in (TensorDataset(images, labels), Samples(), (images.numpy(), labels)):
+    same(resident(dataset, 16), wanted)
+(first, *_, last) = resident(Stream(), 8)
+assert first["x"].tolist() == [[row, row] for row in range(8)]
+assert last["y"].tolist() == list(range(16, 21))
+# ---- a part of the data fits ----
+
+size = images.nbytes + 8 * 50
+kept.free_host_bytes = lambda: size
+feed = resident(Samples(), 16, shuffle=True, memory_share=0.5, seed=2)
+print(feed.how)
+same(feed, resident((images, labels), 16, shuffle=True, seed=2))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    feed = resident(Samples(), 16, shuffle=True, memory_share=0.05, seed=2)
+print(caught[0].message)
+same(feed, resident((images, labels), 16, shuffle=True, seed=2))
+kept.free_host_bytes = lambda: 2**40
+
+# ---- what cannot stay on the device is loaded, and the reason is said ----
+
+for sample in (
+    lambda row: torch.rand(3),
+    lambda row: (images[row], f"text {row}"),
+    lambda row: images[row, :, : 5 + (row == 49)],
+):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        feed = resident(
+            Samples(sample), 1, num_workers=0, flip=False, transform=lambda batch: [batch]
+        )
+    print(caught[0].message)
+    (batch, *_) = feed
+    assert isinstance(batch, list), "the transform is applied all the same"
+
+# ---- random crops and flips, against a loop over single images ----
+
+changed = next(iter(resident((images, labels), 50, crop_padding=2, flip=True, seed=1)))[0]
+padded = torch.nn.functional.pad(images, (2, 2, 2, 2))
+places = set()
+for image, result in zip(padded, changed, strict=True):
+    parts = {
+        (top, left): image[:, top : top + 12, left : left + 10]
+        for top in range(5)
+        for left in range(5)
+    }
+    found = [
+        (*place, flipped)
+        for place, part in parts.items()
+        for flipped in (False, True)
+        if torch.equal(result, part.flip(-1) if flipped else part)
+    ]
+    assert len(found) == 1, "each result is one crop of its own image"
+    places.add(found[0])
+assert len({top for top, _, _ in places}) == len({left for _, left, _ in places}) == 5
+assert {flipped for _, _, flipped in places} == {False, True}
+
+# ---- normalisation ----
+
+mean, std = [0.4, 0.5, 0.6], [0.2, 0.3, 0.4]
+normal = next(iter(resident(images, 50, mean=mean, std=std)))
+wanted = (images.float() / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[
+    :, None, None
+]
+assert normal.dtype == torch.float32
+assert torch.allclose(normal, wanted, atol=1e-5)
+floats = next(iter(resident(images.float(), 50, mean=100.0)))
+assert torch.allclose(floats, images.float() - 100)
+
+# ---- the same seed gives the same changes, also after a resume ----
+
+
+def started(state=None):
+    feed = resident((images, labels), 16, shuffle=True, seed=4, crop_padding=2, flip=True)
+    if state:
+        feed.load_state_dict(state)
+    return feed
+
+
+straight = list(started())
+broken = started()
+head = [batch for batch, _ in zip(broken, range(2), strict=False)]
+same(head + list(started({**broken.state_dict(), "batch": 2})), straight)
+two = [
+    resident(images, 5, seed=4, flip=True, crop_padding=2, rank=rank, world_size=2)
+    for rank in (0, 1)
+]
+for feed in two:
+    assert len(feed) == 5
+
+for wrong in ({"batch_size": 0}, {"memory_share": 0}, {"rank": 2, "world_size": 2}):
+    try:
+        list(resident((images, labels), **{"batch_size": 4, **wrong}))
+    except InputError as error:
+        print(error)
+try:
+    list(resident((labels, images), 4, flip=True))
+except InputError as error:
+    print(error)
+try:
+    resident((images, labels[:3]), 4)
+except InputError as error:
+    print(error)
+
+if "jax" in sys.argv:
+    import jax.numpy as jnp
+
+    batch = next(iter(resident((jnp.arange(12.0).reshape(6, 2), jnp.arange(6)), 4)))
+    assert batch[0].tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert jnp.from_dlpack(batch[0]).sum() == 28
