@@ -227,7 +227,7 @@ def test_a_copy_that_could_harm_a_reader_is_not_read(
     file = IndexFile.open()
     index = file.home(copy.parent, check=is_sound)
     index.refresh()
-    (listed,) = Search(file, [index]).find()
+    (listed,) = Search(file, [index], "judge").find()
     assert (listed.outcome, listed.command) == ("damaged", "")
     file.close()
 

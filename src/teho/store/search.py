@@ -46,7 +46,6 @@ _BY = {
 }
 """What runs can be summed by -> the expression in SQL."""
 _JUDGED = tuple(Judged.__struct_fields__)
-_JOIN = " left join verdict on verdict.home = run.home and verdict.id = run.id"
 _ROW = ", ".join(
     ["home.runs", "run.id", *(f"run.{name}" for name in COLUMNS)]
     + [f"verdict.{name}" for name in _JUDGED]
@@ -79,16 +78,22 @@ class Search:
     Args:
         file: the index.
         homes: the folders.
+        judge: the name of the judge whose verdicts count.
     """
 
-    def __init__(self, file: IndexFile, homes: Sequence[HomeIndex]) -> None:
+    def __init__(self, file: IndexFile, homes: Sequence[HomeIndex], judge: str) -> None:
         self._file = file
+        self._judge = file.judge(judge)
+        self._join = (
+            " left join verdict on verdict.home = run.home and verdict.id = run.id"
+            f" and verdict.judge = {self._judge:d}"
+        )
         self._homes = [home.number for home in homes]
 
     def count(self, wanted: RunFilter) -> int:
         """Return the number of runs."""
         where, values = self._where(wanted)
-        join = _JOIN if wanted.kind else ""
+        join = self._join if wanted.kind else ""
         ((count,),) = self._file.rows(
             f"select count(*) from run{join} where {where}",  # noqa: S608 - values are parameters
             *values,
@@ -147,7 +152,7 @@ class Search:
         needs_join = bool(wanted.kind) or "verdict." in order
         direction = "desc" if descending else "asc"
         query = (
-            f"select run.home, run.id{columns} from run{_JOIN if needs_join else ''}"  # noqa: S608
+            f"select run.home, run.id{columns} from run{self._join if needs_join else ''}"  # noqa: S608
             f" where {where} order by {_nulls_last(order)}{order} {direction}, run.id {direction}"
             " limit ? offset ?"
         )
@@ -172,7 +177,7 @@ class Search:
             # `cross join` has SQLite look up each key, instead of reading all runs.
             f"with wanted (home, id) as (values {marks}) select run.home, {_ROW} from wanted"  # noqa: S608
             " cross join run on run.home = wanted.home and run.id = wanted.id"
-            f" join home on home.id = run.home{_JOIN}",
+            f" join home on home.id = run.home{self._join}",
             *(value for key in keys for value in key),
         )
         found = {(row[0], row[2]): _listed(row[1:]) for row in rows}
@@ -190,7 +195,8 @@ class Search:
         if column == "kind":
             query = (
                 "select kind, count(*) as number from verdict as run"  # noqa: S608
-                f" where {where} and kind <> '' group by kind order by number desc, kind"
+                f" where {where} and judge = {self._judge:d} and kind <> ''"
+                " group by kind order by number desc, kind"
             )
         else:
             query = (
@@ -225,7 +231,7 @@ class Search:
                 sum(case when verdict.gpu_busy_percent is not null then {hours} end),
                 sum(verdict.energy_j), sum(verdict.cost),
                 group_concat(distinct nullif(verdict.cost_unit, '')), max(run.began_s) as newest
-            from run{_JOIN} and verdict.severity <> ''
+            from run{self._join} and verdict.severity <> ''
             where {where} group by key order by newest desc limit ? offset ?
             """,  # noqa: S608 - all values are parameters
             *values,
