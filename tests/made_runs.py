@@ -25,6 +25,7 @@ def make_run(
     gpu: str = "NVIDIA A100-SXM4-80GB",
     cluster: str = "",
     partition: str = "gpu",
+    account: str = "",
     node: str = "g1",
     **changed: object,
 ) -> Path:
@@ -50,8 +51,9 @@ def make_run(
     allocation = Allocation()
     if cluster:
         allocation = Allocation(
-            scheduler="slurm", job_id=str(4000 + number), cluster=cluster, partition=partition
-        )
+            scheduler="slurm", job_id=str(4000 + number), cluster=cluster, partition=partition,
+            account=account or None,
+        )  # fmt: skip
     devices = tuple(
         Device(id=f"GPU-{number}-{i}", index=i, name=gpu, vendor="nvidia") for i in range(gpus)
     )

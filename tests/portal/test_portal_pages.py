@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -41,6 +42,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PortalProcess]
             exit_code=1 if number == 7 else 0,
             gpus=number % 3,
             cluster="lumi" if number < 10 else "roihu",
+            account="project_1" if number < 5 else "project_2",
             name="baseline" if number == 11 else "",
         )
     with portal(folder) as one:
@@ -184,6 +186,9 @@ def test_sums(running: PortalProcess) -> None:
     page = running.ask("/usage?by=cluster").text
     assert [label for label in ("lumi", "roihu") if label in links(page)] == ["lumi", "roihu"]
     assert follow(running, page, "lumi").count('class="pick"') == 10
+    projects = running.ask("/usage?by=account").text
+    assert follow(running, projects, "project_1").count('class="pick"') == 5
+    assert "no project" in projects
     assert running.ask("/usage?by=nothing").status == 400
 
 
@@ -261,6 +266,21 @@ def test_a_socket_of_a_killed_portal_is_replaced(tmp_path: Path) -> None:
         with portal(tmp_path) as again:
             assert again.ask("/").status == 200
             assert "No runs yet" in again.ask("/").text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_portal_and_removes_the_socket(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with portal(tmp_path) as one:
+        connection = one.connection()
+        connection.request("GET", "/events?shown=")
+        assert connection.getresponse().status == 200
+        one.process.send_signal(number)
+        one.process.wait(30)
+        connection.close()
+        assert one.path is not None
+        assert not one.path.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to make a file of another user needs root")

@@ -27,7 +27,7 @@ def index(home: Path):
 
 
 def search(index: HomeIndex) -> Search:
-    return Search(index._file, [index])
+    return Search(index._file, [index], "judge 1")
 
 
 def ids(index: HomeIndex, **wanted: object) -> list[str]:
@@ -135,7 +135,7 @@ def test_filters_and_words(home: Path, index: HomeIndex) -> None:
 
 def judge(index: HomeIndex, **judged: Judged) -> None:
     found = {run.id[-4:]: run.id for run in search(index).find()}
-    index.save_verdicts("j", {found[f"000{key[1]}"]: (1, one) for key, one in judged.items()})
+    index.save_verdicts("judge 1", {found[f"000{key[1]}"]: (1, one) for key, one in judged.items()})
 
 
 def test_missing_values_are_last_in_both_orders(home: Path, index: HomeIndex) -> None:
@@ -199,6 +199,19 @@ def test_sums_are_of_known_figures_only(home: Path, index: HomeIndex) -> None:
     assert [one.key for one in by_command] == ["python train.py"]
     (month,) = search(index).totals("month")
     assert month.key == "2026-11"
+
+
+def test_judges_do_not_disturb_each_other(home: Path, index: HomeIndex) -> None:
+    make_run(home, 1, gpus=1)
+    index.refresh()
+    judge(index, r1=Judged(severity="good", words="good"))
+    (run,) = search(index).find()
+    index.save_verdicts("means 1", {run.id: (1, Judged(severity="", words="[1.0]"))})
+    index.save_verdicts("judge 0", {run.id: (1, Judged(severity="critical", words="old"))})
+    assert search(index).find()[0].judged == Judged(severity="good", words="good")
+    index.forget_verdicts("judge 1")
+    assert index.verdicts("judge 0") == {}
+    assert set(index.verdicts("judge 1")) == set(index.verdicts("means 1")) == {run.id}
 
 
 def test_the_file_is_private(home: Path, index: HomeIndex, tmp_path: Path) -> None:

@@ -116,6 +116,21 @@ def test_only_the_group_reads_a_shared_run(tmp_path: Path, place: Path) -> None:
 
 
 @root
+def test_each_group_has_a_copy_of_its_own(tmp_path: Path, place: Path) -> None:
+    other = grp.getgrnam("staff")
+    place.chmod(0o1777)
+    run = recording(tmp_path, ALICE)
+    for name in (GROUP_NAME, other.gr_name):
+        as_user(ALICE, [GROUP, other.gr_gid], lambda name=name: share(run, place, name))
+    for group, name in ((GROUP, GROUP_NAME), (other.gr_gid, other.gr_name)):
+        seen = as_user(BOB, [group], lambda: shared_homes(place))
+        assert seen == [place / "games" / name]
+    assert as_user(EVE, [], lambda: shared_homes(place)) == []
+    as_user(ALICE, [GROUP], lambda: unshare(run.name, place, GROUP_NAME))
+    assert [copy.group for copy in as_user(ALICE, [], lambda: copies(place))] == [other.gr_name]
+
+
+@root
 def test_what_can_have_secrets_is_not_copied(tmp_path: Path, place: Path) -> None:
     run = recording(tmp_path, ALICE)
     copy = as_user(ALICE, [GROUP], lambda: share(run, place, GROUP_NAME))
@@ -212,7 +227,7 @@ def test_a_copy_that_could_harm_a_reader_is_not_read(
     file = IndexFile.open()
     index = file.home(copy.parent, check=is_sound)
     index.refresh()
-    (listed,) = Search(file, [index]).find()
+    (listed,) = Search(file, [index], "judge").find()
     assert (listed.outcome, listed.command) == ("damaged", "")
     file.close()
 

@@ -55,6 +55,8 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     """Empty outside a job."""
     partition: str
+    account: str
+    """Project that paid for the job."""
     gpu: str
     """Model of the GPUs, such as `NVIDIA A100-SXM4-80GB`; several are separated by commas."""
     gpus: int

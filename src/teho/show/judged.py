@@ -81,7 +81,7 @@ def judge_of(thresholds: str) -> str:
     for file in files:
         with contextlib.suppress(OSError):
             newest = max(newest, file.stat().st_mtime_ns)
-    return f"{__version__} {newest} {thresholds}"
+    return f"report {__version__} {newest} {thresholds}"
 
 
 def _size_bytes(path: Path) -> int:

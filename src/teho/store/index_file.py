@@ -40,7 +40,7 @@ _BATCH = 2_000
 _VERDICT_COLUMNS = tuple(Judged.__struct_fields__)
 COLUMNS = (
     "outcome", "began_s", "elapsed_s", "name", "command", "tags", "user", "host", "cluster",
-    "partition", "gpu", "gpus", "nodes", "tasks", "job_id",
+    "partition", "account", "gpu", "gpus", "nodes", "tasks", "job_id",
 )  # fmt: skip
 """Columns of a run that can be filtered and sorted by."""
 _SCHEMA = f"""
@@ -48,17 +48,18 @@ create table if not exists home (id integer primary key, runs text unique, liste
 create table if not exists run (
     home integer, id text, stamp integer, is_settled integer,
     outcome text, began_s real, elapsed_s real, name text, command text, tags text, user text,
-    host text, cluster text, partition text, gpu text, gpus integer, nodes integer, tasks integer,
-    job_id text, searched text,
+    host text, cluster text, partition text, account text, gpu text, gpus integer, nodes integer,
+    tasks integer, job_id text, searched text,
     primary key (home, id)) without rowid;
 create index if not exists run_began on run (home, began_s, id);
 create index if not exists run_command on run (command, began_s);
 create index if not exists run_settled on run (home, is_settled);
 create table if not exists description (
     home integer, id text, content blob, primary key (home, id)) without rowid;
+create table if not exists judge (id integer primary key, name text unique);
 create table if not exists verdict (
-    home integer, id text, stamp integer, judge text, {", ".join(_VERDICT_COLUMNS)},
-    primary key (home, id)) without rowid;
+    home integer, id text, judge integer, stamp integer, {", ".join(_VERDICT_COLUMNS)},
+    primary key (home, id, judge)) without rowid;
 """
 
 
@@ -100,7 +101,7 @@ class IndexFile:
                 raise sqlite3.DatabaseError("another version of Teho made this index")
             if version == 0:
                 connection.executescript(f"{_SCHEMA} pragma user_version = {_VERSION};")
-            for table in ("home", "run", "description", "verdict"):
+            for table in ("home", "run", "description", "judge", "verdict"):
                 connection.execute(f"select * from {table} limit 1").fetchall()  # noqa: S608
         except sqlite3.Error:
             connection.close()
@@ -118,6 +119,13 @@ class IndexFile:
             self.connection.execute("insert or ignore into home (runs) values (?)", (str(runs),))
         found = self.rows("select id from home where runs = ?", str(runs))
         return HomeIndex(self, found[0][0] if found else -1, runs, check)
+
+    def judge(self, name: str) -> int:
+        """Return the number of what judges runs; different judges have different verdicts."""
+        with contextlib.suppress(sqlite3.Error), self.connection:
+            self.connection.execute("insert or ignore into judge (name) values (?)", (name,))
+        found = self.rows("select id from judge where name = ?", name)
+        return int(found[0][0]) if found else -1
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """Return the answer to a query; empty if the file fails."""
@@ -236,29 +244,33 @@ class HomeIndex:
         query = f"select id, stamp, {names} from verdict where home = ? and judge = ?"  # noqa: S608
         return {
             run_id: (stamp, Judged(**dict(zip(_VERDICT_COLUMNS, values, strict=True))))
-            for run_id, stamp, *values in self._rows(query, judge)
+            for run_id, stamp, *values in self._rows(query, self._file.judge(judge))
         }
 
     def save_verdicts(self, judge: str, found: Mapping[str, tuple[int, Judged]]) -> None:
         """Save the stamp and verdict of runs."""
         marks = ", ".join("?" * (4 + len(_VERDICT_COLUMNS)))
+        number = self._file.judge(judge)
         with contextlib.suppress(sqlite3.Error), self._file.connection as connection:
             connection.executemany(
                 f"insert or replace into verdict values ({marks})",  # noqa: S608 - only marks
                 [
-                    (self.number, run_id, stamp, judge, *msgspec.structs.astuple(judged))
+                    (self.number, run_id, number, stamp, *msgspec.structs.astuple(judged))
                     for run_id, (stamp, judged) in found.items()
                 ],
             )
 
     def forget_verdicts(self, judge: str) -> None:
-        """Delete the verdicts of all other judges."""
+        """Delete the verdicts of earlier versions of a judge: their names begin like its name."""
+        family = judge.partition(" ")[0]
+        earlier = "select id from judge where name <> ? and substr(name, 1, ?) = ?"
         with contextlib.suppress(sqlite3.Error), self._file.connection as connection:
             connection.execute(
-                "delete from verdict where home = ? and judge <> ?", (self.number, judge)
+                f"delete from verdict where home = ? and judge in ({earlier})",  # noqa: S608
+                (self.number, judge, len(family) + 1, f"{family} "),
             )
 
-    def _rows(self, query: str, *values: str) -> list[Any]:
+    def _rows(self, query: str, *values: str | int) -> list[Any]:
         return self._file.rows(query, self.number, *values)
 
 
@@ -294,7 +306,7 @@ def index_run(runs: Path, check: Callable[[Path], bool] | None, run_id: str) -> 
     except RecordingError:
         run = None
     if run is None:
-        columns = ("damaged", 0.0, None, "", "", "{}", user, "", "", "", "", 0, 0, 0, "")
+        columns = ("damaged", 0.0, None, "", "", "{}", user, "", "", "", "", "", 0, 0, 0, "")
         # It stays as it is until its description changes: it is read again only on request.
         return Indexed(run_id, stamp, True, columns, b"")
     return indexed(directory, run, stamp, user)
@@ -329,6 +341,7 @@ def indexed(directory: Path, run: Run, stamp: int, user: str | None = None) -> I
         run.host,
         (job.cluster or "") if job else "",
         (job.partition or "") if job else "",
+        (job.account or "") if job else "",
         ", ".join(models),
         sum(max(node.allocation.gpus_held or 0, len(node.devices)) for node in run.nodes),
         max(len(run.nodes), len(run.step.hosts) if run.step else 0),

@@ -17,7 +17,7 @@ from teho.store.index_file import COLUMNS, HomeIndex, IndexFile
 
 __all__ = ["CHOICES", "SORTS", "RunFilter", "Search"]
 
-CHOICES = ("outcome", "kind", "user", "cluster", "partition", "gpu")
+CHOICES = ("outcome", "kind", "user", "cluster", "partition", "account", "gpu")
 """Columns that a filter compares with one value. `kind` is the most important finding's."""
 SORTS = {
     "began": "run.began_s",
@@ -38,6 +38,7 @@ _BY = {
     "user": "run.user",
     "command": "run.command",
     "cluster": "run.cluster",
+    "account": "run.account",
     "gpu": "run.gpu",
     "name": "run.name",
     "kind": "verdict.kind",
@@ -45,7 +46,6 @@ _BY = {
 }
 """What runs can be summed by -> the expression in SQL."""
 _JUDGED = tuple(Judged.__struct_fields__)
-_JOIN = " left join verdict on verdict.home = run.home and verdict.id = run.id"
 _ROW = ", ".join(
     ["home.runs", "run.id", *(f"run.{name}" for name in COLUMNS)]
     + [f"verdict.{name}" for name in _JUDGED]
@@ -62,6 +62,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     cluster: str = ""
     partition: str = ""
+    account: str = ""
     gpu: str = ""
     command: str = ""
     """The whole command."""
@@ -77,16 +78,22 @@ class Search:
     Args:
         file: the index.
         homes: the folders.
+        judge: the name of the judge whose verdicts count.
     """
 
-    def __init__(self, file: IndexFile, homes: Sequence[HomeIndex]) -> None:
+    def __init__(self, file: IndexFile, homes: Sequence[HomeIndex], judge: str) -> None:
         self._file = file
+        self._judge = file.judge(judge)
+        self._join = (
+            " left join verdict on verdict.home = run.home and verdict.id = run.id"
+            f" and verdict.judge = {self._judge:d}"
+        )
         self._homes = [home.number for home in homes]
 
     def count(self, wanted: RunFilter) -> int:
         """Return the number of runs."""
         where, values = self._where(wanted)
-        join = _JOIN if wanted.kind else ""
+        join = self._join if wanted.kind else ""
         ((count,),) = self._file.rows(
             f"select count(*) from run{join} where {where}",  # noqa: S608 - values are parameters
             *values,
@@ -112,7 +119,7 @@ class Search:
             offset: number of runs to leave out at the beginning.
         """
         keys = self._keys(wanted, "", sort, limit, offset, descending=descending)
-        return [run for home, run_id in keys if (run := self._row(home, run_id))]
+        return self._runs(keys)
 
     def find_counted(
         self, wanted: RunFilter, *, sort: str, descending: bool, limit: int, offset: int
@@ -126,7 +133,7 @@ class Search:
             return found, self.count(wanted)
         columns = ", count(*) over ()"
         keys = self._keys(wanted, columns, sort, limit, offset, descending=descending)
-        runs = [run for home, run_id, _ in keys if (run := self._row(home, run_id))]
+        runs = self._runs([(home, run_id) for home, run_id, _ in keys])
         return runs, keys[0][2] if keys else self.count(wanted)
 
     def _keys(
@@ -145,7 +152,7 @@ class Search:
         needs_join = bool(wanted.kind) or "verdict." in order
         direction = "desc" if descending else "asc"
         query = (
-            f"select run.home, run.id{columns} from run{_JOIN if needs_join else ''}"  # noqa: S608
+            f"select run.home, run.id{columns} from run{self._join if needs_join else ''}"  # noqa: S608
             f" where {where} order by {_nulls_last(order)}{order} {direction}, run.id {direction}"
             " limit ? offset ?"
         )
@@ -158,20 +165,23 @@ class Search:
             run_id: the name of its folder.
             user: only a run of this owner; empty: of any owner.
         """
-        for number in self._homes:
-            found = self._row(number, run_id)
-            if found and user in {"", found.user}:
-                return found
-        return None
+        found = self._runs([(number, run_id) for number in self._homes])
+        return next((run for run in found if user in {"", run.user}), None)
 
-    def _row(self, home: int, run_id: str) -> ListedRun | None:
-        found = self._file.rows(
-            f"select {_ROW} from run join home on home.id = run.home{_JOIN}"  # noqa: S608
-            " where run.home = ? and run.id = ?",
-            home,
-            run_id,
+    def _runs(self, keys: Sequence[tuple[int, str]]) -> list[ListedRun]:
+        """Return the runs with these keys, in their order."""
+        if not keys:
+            return []
+        marks = ", ".join(["(?, ?)"] * len(keys))
+        rows = self._file.rows(
+            # `cross join` has SQLite look up each key, instead of reading all runs.
+            f"with wanted (home, id) as (values {marks}) select run.home, {_ROW} from wanted"  # noqa: S608
+            " cross join run on run.home = wanted.home and run.id = wanted.id"
+            f" join home on home.id = run.home{self._join}",
+            *(value for key in keys for value in key),
         )
-        return _listed(found[0]) if found else None
+        found = {(row[0], row[2]): _listed(row[1:]) for row in rows}
+        return [found[key] for key in keys if key in found]
 
     def choices(self, column: str) -> list[tuple[str, int]]:
         """Return the values of a column in `CHOICES` and their number of runs, most frequent first.
@@ -185,7 +195,8 @@ class Search:
         if column == "kind":
             query = (
                 "select kind, count(*) as number from verdict as run"  # noqa: S608
-                f" where {where} and kind <> '' group by kind order by number desc, kind"
+                f" where {where} and judge = {self._judge:d} and kind <> ''"
+                " group by kind order by number desc, kind"
             )
         else:
             query = (
@@ -220,7 +231,7 @@ class Search:
                 sum(case when verdict.gpu_busy_percent is not null then {hours} end),
                 sum(verdict.energy_j), sum(verdict.cost),
                 group_concat(distinct nullif(verdict.cost_unit, '')), max(run.began_s) as newest
-            from run{_JOIN} and verdict.severity <> ''
+            from run{self._join} and verdict.severity <> ''
             where {where} group by key order by newest desc limit ? offset ?
             """,  # noqa: S608 - all values are parameters
             *values,

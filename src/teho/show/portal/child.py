@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -81,7 +82,8 @@ def _judge(directories: Sequence[str]) -> bytes:
             if loaded.state is RunState.RUNNING:
                 one = judged_by(loaded.view_with(plots=False))
             else:
-                one = judged(Path(directory), settings, loaded.run)
+                # No limit on the size: this process has a limit on its time.
+                one = judged(Path(directory), settings, loaded.run, most_bytes=sys.maxsize)
         except TehoError:
             one = judged(Path(directory), settings, None)
         found.append(one)

@@ -19,6 +19,7 @@ _LABELS = {
     "user": "User",
     "cluster": "Cluster",
     "partition": "Partition",
+    "account": "Project",
     "gpu": "GPU",
 }
 

@@ -36,11 +36,17 @@ USAGE_BY = {
     "command": "Program",
     "name": "Name",
     "user": "Person",
+    "account": "Project",
     "cluster": "Cluster",
     "gpu": "GPU model",
     "kind": "Finding",
 }
-_NO_KEY = {"gpu": "no GPU", "cluster": "not on a cluster", "kind": "no finding, or no report"}
+_NO_KEY = {
+    "gpu": "no GPU",
+    "cluster": "not on a cluster",
+    "account": "no project",
+    "kind": "no finding, or no report",
+}
 
 
 def home_page(
@@ -244,6 +250,7 @@ def _usage_label(by: str, key: str) -> str:
         return {
             "gpu": "no GPU",
             "cluster": "not on a cluster",
+            "account": "no project",
             "kind": "no finding or no report",
         }.get(by, "no name")
     return finding_text(key) if by == "kind" else key

@@ -28,6 +28,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     user: str = ""
     cluster: str = ""
     partition: str = ""
+    account: str = ""
     gpu: str = ""
     command: str = ""
     since: str = ""
@@ -58,6 +59,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             user=self.user,
             cluster=self.cluster,
             partition=self.partition,
+            account=self.account,
             gpu=self.gpu,
             command=self.command,
             since_s=parse_since(self.since) if self.since else None,

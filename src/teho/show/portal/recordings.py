@@ -66,7 +66,7 @@ class Recordings:
         """Give queries about the own runs, or about the shared runs of the group."""
         with self._lock:
             homes = [*self._group.values()] if group else [self._own]
-            yield Search(self._file, homes)
+            yield Search(self._file, homes, self.judge)
 
     def find(self, run_id: str, user: str = "") -> ListedRun | None:
         """Return one run; None if it is not known, or if its files cannot be trusted.

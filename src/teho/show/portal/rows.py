@@ -60,6 +60,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict; empty: it is not known."""
     command: str
     """The command without the folder of its program."""
+    pace: str
+    """Steps per second; a dash if they are not known."""
     cells: tuple[str, ...]
     """One for each of `COLUMNS`; a value that is not known is a dash."""
 
@@ -106,6 +108,7 @@ def row_of(run: ListedRun, running: Judged | None = None, *, of: str = "") -> Ro
         mark=mark,
         sentence=judged.verdict if judged else "",
         command=short_command(run.command),
+        pace=quantity_text(judged.steps_per_s if judged else None, "step/s"),
         cells=_cells(run, judged),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import signal
 import socket
 import stat
 import tempfile
@@ -155,7 +156,7 @@ class _Server(uvicorn.Server):
 def serve(
     portal: Portal, listener: socket.socket, link: Link | None, hosts: Collection[str]
 ) -> None:
-    """Answer requests until Ctrl-C or SIGTERM.
+    """Answer requests until Ctrl-C, SIGTERM or SIGHUP.
 
     Args:
         portal: the pages.
@@ -179,8 +180,16 @@ def serve(
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=LONGEST_HEADERS,
     )
+    server = _Server(config, portal)
+    # uvicorn raises the signal again when it has ended; a terminal that is closed sends SIGHUP.
+    signal.signal(signal.SIGTERM, _exit)
+    signal.signal(signal.SIGHUP, server.handle_exit)
     with _leaving(listener, portal):
-        _Server(config, portal).run(sockets=[listener])
+        server.run(sockets=[listener])
+
+
+def _exit(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
 @contextlib.contextmanager
