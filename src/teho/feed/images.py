@@ -72,10 +72,8 @@ class Changes(NamedTuple):
         import torch
 
         is_float = images.is_floating_point()
-        given = [
-            tuple(map(float, one)) if hasattr(one, "__len__") else one
-            for one in (self.mean, self.std)
-        ]
+        values: tuple[Any, Any] = (self.mean, self.std)
+        given = [tuple(map(float, one)) if hasattr(one, "__len__") else one for one in values]
         shift, factor = _line(*given, 1.0 if is_float else 255.0, images.device)
         return torch.addcmul(shift, images if is_float else images.float(), factor)
 
