@@ -58,6 +58,7 @@ def measure(*, quick: bool) -> list[Row]:
         rows = [row for case in _IN_MEMORY for row in _in_memory(case, rounds, env)]
         if quick:
             return rows[:2]
+        rows += _network(rounds, env)
         rows += _small_files(folder, env)
         rows += _jpeg(folder, rounds, env)
         rows += [_control(case, rounds, env) for case in _CONTROLS]
@@ -115,6 +116,19 @@ def _in_memory(case: str, rounds: int, env: Mapping[str, str]) -> list[Row]:
     rows += _beside(what, found["resident"], "hand-written", found["hand-written"], 1 / 0.95)
     what = f"`loader`: {_IN_MEMORY[case]}"
     return [*rows, _beside(what, found["loader"], "DataLoader", found["DataLoader"], 0.1)[1]]
+
+
+def _network(rounds: int, env: Mapping[str, str]) -> list[Row]:
+    programs = ROOT / "src" / "teho" / "bench" / "programs"
+    found = _run("cnn", rounds, {**env, "PYTHONPATH": f"{env['PYTHONPATH']}:{programs}"})
+    peer = "DataLoader, 2 workers"
+    what = "the network of `teho bench cnn`, 6,400 images, trained on the CPU"
+    names = {"resident": "`resident`", "host memory": '`resident(device="cpu")`',
+             "loader": "`loader`"}  # fmt: skip
+    return [
+        _beside(f"{code}: {what}", found[name], peer, found[peer], 1.05)[0]
+        for name, code in names.items()
+    ]
 
 
 def _small_files(folder: Path, env: Mapping[str, str]) -> list[Row]:

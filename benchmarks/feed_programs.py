@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -68,6 +69,53 @@ def cifar(_: Path) -> Makers:
 
 def table(_: Path) -> Makers:
     return in_memory(torch.rand(100_000, 20), torch.rand(100_000), 256)
+
+
+# ---- the small network of `teho bench cnn`, trained on the CPU ----
+
+
+class Rows(Dataset):
+    """Images that are read and scaled one by one, as in `teho bench cnn`."""
+
+    def __init__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self.images, self.labels = images, labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, row: int) -> tuple[torch.Tensor, int]:
+        return scaled(self.images[row]), int(self.labels[row])
+
+
+def scaled(images: torch.Tensor) -> torch.Tensor:
+    return images.float() / 127.5 - 1
+
+
+def cnn(_: Path) -> Makers:
+    import cnn as example  # of teho.bench
+
+    network = example._torch_network(torch)  # noqa: SLF001
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.001)
+
+    def trained(feed):
+        for images, labels in feed:
+            loss = torch.nn.functional.cross_entropy(network(images), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            yield labels
+
+    images = torch.randint(0, 256, (6400, 3, 32, 32), dtype=torch.uint8)
+    labels = torch.randint(0, 10, (6400,))
+    rows = Rows(images, labels)
+    feeds = {
+        "resident": resident((images, labels), 512, shuffle=True, mean=0.5, std=0.5),
+        "loader": loader(rows, 512, shuffle=True),
+        "host memory": resident((scaled(images), labels), 512, shuffle=True, device="cpu"),
+        "DataLoader": workers(rows, 512, 0, shuffle=True),
+        "DataLoader, 2 workers": workers(rows, 512, WORKERS, shuffle=True),
+    }
+    return {name: Again(partial(trained, feed)) for name, feed in feeds.items()}
 
 
 # ---- many small files ----
@@ -260,6 +308,7 @@ def stream(_: Path) -> Makers:
 CASES: dict[str, Callable[[Path], Makers]] = {
     "cifar": cifar,
     "table": table,
+    "cnn": cnn,
     "small_files": small_files,
     "litdata": in_chunks,
     "jpeg": jpeg,

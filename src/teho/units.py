@@ -247,8 +247,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def many(noun: str) -> str:
-    """Return the plural of a noun: `steps`, `batches`."""
-    return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    """Return the plural of a noun: `steps`, `batches`, `processes`."""
+    return f"{noun}es" if noun.endswith(("ch", "ss")) else f"{noun}s"
 
 
 def _three_digits(value: float) -> str:

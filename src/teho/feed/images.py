@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from teho.errors import InputError
@@ -70,13 +71,21 @@ class Changes(NamedTuple):
         """Return (image - mean) / std as one product and one sum, in float32."""
         import torch
 
-        scale = 1.0 if images.is_floating_point() else 255.0
+        is_float = images.is_floating_point()
+        values: tuple[Any, Any] = (self.mean, self.std)
+        given = [tuple(map(float, one)) if hasattr(one, "__len__") else one for one in values]
+        shift, factor = _line(*given, 1.0 if is_float else 255.0, images.device)
+        return torch.addcmul(shift, images if is_float else images.float(), factor)
 
-        def per_channel(values: Sequence[float] | float | None, default: float) -> Any:
-            given = torch.as_tensor(default if values is None else values, dtype=torch.float32)
-            return given.reshape(-1, 1, 1).to(images.device, non_blocking=True)
 
-        std = per_channel(self.std, 1.0)
-        factor = 1.0 / (scale * std)
-        images = images if images.is_floating_point() else images.float()
-        return torch.addcmul(-per_channel(self.mean, 0.0) / std, images, factor)
+@cache
+def _line(mean: Any, std: Any, scale: float, device: Any) -> tuple[Any, Any]:
+    """Return what is added to the pixels, and what they are multiplied by, for each channel."""
+    import torch
+
+    def per_channel(values: Any, default: float) -> Any:
+        given = torch.as_tensor(default if values is None else values, dtype=torch.float32)
+        return given.reshape(-1, 1, 1).to(device)
+
+    deviation = per_channel(std, 1.0)
+    return -per_channel(mean, 0.0) / deviation, 1.0 / (scale * deviation)

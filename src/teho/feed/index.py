@@ -47,7 +47,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 class Index(NamedTuple):
-    """Where the samples of a shard are. Each array is in the file in the byte order of x86."""
+    """The places of the samples of a shard. Each array is in the file in the byte order of x86."""
 
     head: dict[str, Any]
     """`samples`, `members`, `bytes` and `sha256` of the shard; `mark`: of the packed data."""
@@ -60,7 +60,7 @@ class Index(NamedTuple):
     sums: Sequence[int]
     """CRC-32 of the content of each member."""
     ends: Sequence[int]
-    """Where the name of each member ends in `names`."""
+    """The end of the name of each member, in `names`."""
     names: bytes
 
     def name(self, member: int) -> str:

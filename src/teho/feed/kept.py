@@ -64,7 +64,7 @@ class Kept(NamedTuple):
     device: Any
     """Of the batches. If the arrays are elsewhere, each batch is copied."""
     how: str
-    """Where the data are, in words."""
+    """In words: which memory has the data."""
     samples: int
     """Number of samples of the whole dataset."""
     rest: Any = None

@@ -20,6 +20,7 @@ from teho.feed.room import cores
 from teho.feed.shards import Packed
 from teho.feed.streams import Stream, is_stream, streamed
 from teho.feed.tree import mapped
+from teho.units import counted
 
 __all__ = ["Loader", "loader"]
 
@@ -154,8 +155,9 @@ class Loader(Feed):
         if self._choice is None:
             return "<teho.feed loader: not started>"
         kind, workers, why = self._choice
-        number = f"{workers} " if workers else ""
-        return f"<teho.feed loader: {number}{kind}{f' ({why})' if why else ''}>"
+        nouns = {"threads": "thread", "processes": "process"}
+        loads = counted(workers, nouns[kind]) if kind in nouns else kind
+        return f"<teho.feed loader: {loads}{f' ({why})' if why else ''}>"
 
     @property
     def choice(self) -> Choice:
@@ -211,7 +213,8 @@ class Loader(Feed):
             context = multiprocessing.get_context(context)
         if "worker_init_fn" in self._options:
             return Choice("processes", workers, "worker_init_fn")
-        found = measured(self.dataset, workers, context)
+        # A single thread would still share Python's lock with the training loop.
+        found = measured(self.dataset, max(2, workers), context)
         if found is None:
             return Choice("processes", workers, "not measured")
         batch_s = found.sample_s * (self._source.batch_size or float("inf"))

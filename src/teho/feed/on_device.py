@@ -74,6 +74,8 @@ def resident(
     if not 0 < memory_share <= 1:
         raise InputError(f"memory_share={memory_share}", "a number above 0, and at most 1")
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if place.type != "cpu" and place.index is None:  # threads have another current GPU
+        place = torch.device(place.type, getattr(torch, place.type).current_device())
     kept = keep(dataset, Room(place, memory_share), num_workers)
     if isinstance(kept, str):
         warnings.warn(f"teho.feed.resident loads each batch: {kept}", stacklevel=2)
