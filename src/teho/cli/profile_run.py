@@ -215,8 +215,17 @@ def _tools(
         node = next((node for node in run.nodes if node.name == process.node), None)
         if use.steps and node and node.started_s is not None:
             times = (use.began_s - node.started_s, use.ended_s - node.started_s)
-            return list(tool_commands(run, profiled, use.steps, *times))
+            commands = list(tool_commands(run, profiled, use.steps, *times))
+            return [*commands, *_notes_of_cluster()] if commands else []
     return []
+
+
+def _notes_of_cluster() -> list[str]:
+    """Return what this machine's cluster requires of profilers."""
+    from teho.cli.here import cluster_here
+
+    cluster = cluster_here()
+    return [note for note in cluster.notes if "DISABLE_DCGM" in note] if cluster else []
 
 
 def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Path | None) -> None:
@@ -246,6 +255,13 @@ def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Pat
     replace_file(path, msgspec.json.encode(plan))
     try:
         _wait(directory, plan, _expected(plan, processes), line)
+    except KeyboardInterrupt:
+        line("")
+        say(
+            "the run may still record these steps: later, "
+            f"`teho profile {directory.name}` explains them"
+        )
+        raise
     finally:
         line("")
         path.unlink(missing_ok=True)

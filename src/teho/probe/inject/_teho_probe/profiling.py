@@ -294,6 +294,8 @@ class Profiling:
             os.makedirs(self._folder, 0o700)  # a short program has not written anything yet
         except FileExistsError:
             pass
+        if os.lstat(self._folder).st_uid != os.getuid():
+            return False  # /tmp belongs to all users
         try:
             os.close(os.open(os.path.join(self._folder, name), flags, 0o600))
         except FileExistsError:
