@@ -300,6 +300,8 @@ nvtx = types.SimpleNamespace(range_push=noted("push"), range_pop=noted("pop"))
 cuda = types.SimpleNamespace(is_initialized=lambda: True, synchronize=noted("wait"),
                              cudart=lambda: cudart, nvtx=nvtx)
 sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+for number in range(int(os.environ["UNTOLD"])):
+    sys.modules["_teho_probe"].NOTES.step()
 for number in range(1, 9):
     sys.modules["_teho_probe"].NOTES.step(is_told=True)
     if number in (2, 5): calls.append("step %d ended" % number)
@@ -307,19 +309,29 @@ print(calls)
 """
 
 
-def test_marks_for_a_tool_that_runs_the_program(tmp_path: Path) -> None:
-    """A stand-in for PyTorch's interface of CUDA notes each call."""
+@pytest.mark.parametrize(
+    ("untold", "before"),
+    [(0, []), (2, []), (3, ["wait", "start", "push ProfilerStep#4", "pop", "wait", "stop"])],
+)
+def test_marks_for_a_tool_that_runs_the_program(
+    untold: int, before: list[str], tmp_path: Path
+) -> None:
+    """A stand-in for PyTorch's interface of CUDA notes each call.
+
+    If the program calls `teho.step()` late, its steps count from 1, and the marks begin again.
+    """
     probed = Probed(tmp_path)
     plan = msgspec.structs.replace(PLAN, first=4, last=5, extras=("range",))
     probed.environment = {
         "TEHO_PROFILE": msgspec.json.encode(plan).decode(),
         "NSYS_PROFILING_SESSION_ID": "1",
+        "UNTOLD": str(untold),
     }
     done = probed.run(RANGE)
     assert done.stderr == b""
     assert eval(done.stdout) == [
-        "step 2 ended", "wait", "start", "push ProfilerStep#4", "pop", "push ProfilerStep#5",
-        "pop", "wait", "stop", "step 5 ended",
+        *before, "step 2 ended", "wait", "start", "push ProfilerStep#4", "pop",
+        "push ProfilerStep#5", "pop", "wait", "stop", "step 5 ended",
     ]  # fmt: skip
     (process,) = probed.watched()
     (use,) = process.profiled
