@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import profile_traces
+from probe.probed import Probed
 from support import FRAMEWORKS, lacks_framework
 from teho.cli.profile_options import plan_of, read_ranks, read_steps
 from teho.errors import InputError
@@ -288,3 +289,67 @@ def test_a_program_without_a_framework(teho, tmp_path: Path) -> None:
     assert "teho report" in last
     done = teho("profile", "--steps", "20:25", "--", sys.executable, path)
     assert "made only 9 steps, so step 20 was not reached. Next: `--steps 4:9`" in done.stderr
+
+
+RANGE = """
+import json, os, sys, types
+calls = []
+def noted(name): return lambda *given: calls.append(" ".join([name, *map(str, given)]))
+cudart = types.SimpleNamespace(cudaProfilerStart=noted("start"), cudaProfilerStop=noted("stop"))
+nvtx = types.SimpleNamespace(range_push=noted("push"), range_pop=noted("pop"))
+cuda = types.SimpleNamespace(is_initialized=lambda: True, synchronize=noted("wait"),
+                             cudart=lambda: cudart, nvtx=nvtx)
+sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+for number in range(int(os.environ["UNTOLD"])):
+    sys.modules["_teho_probe"].NOTES.step()
+for number in range(1, 9):
+    sys.modules["_teho_probe"].NOTES.step(is_told=True)
+    if number in (2, 5): calls.append("step %d ended" % number)
+print(calls)
+"""
+
+
+@pytest.mark.parametrize(
+    ("untold", "before"),
+    [(0, []), (2, []), (3, ["wait", "start", "push ProfilerStep#4", "pop", "wait", "stop"])],
+)
+def test_marks_for_a_tool_that_runs_the_program(
+    untold: int, before: list[str], tmp_path: Path
+) -> None:
+    """A stand-in for PyTorch's interface of CUDA notes each call.
+
+    If the program calls `teho.step()` late, its steps count from 1, and the marks begin again.
+    """
+    probed = Probed(tmp_path)
+    plan = msgspec.structs.replace(PLAN, first=4, last=5, extras=("range",))
+    probed.environment = {
+        "TEHO_PROFILE": msgspec.json.encode(plan).decode(),
+        "NSYS_PROFILING_SESSION_ID": "1",
+        "UNTOLD": str(untold),
+    }
+    done = probed.run(RANGE)
+    assert done.stderr == b""
+    assert eval(done.stdout) == [
+        *before, "step 2 ended", "wait", "start", "push ProfilerStep#4", "pop",
+        "push ProfilerStep#5", "pop", "wait", "stop", "step 5 ended",
+    ]  # fmt: skip
+    (process,) = probed.watched()
+    (use,) = process.profiled
+    assert (use.steps, use.why, use.file) == ((4, 5), "", "")
+
+
+def test_another_tool_keeps_the_gpu(tmp_path: Path) -> None:
+    probed = Probed(tmp_path)
+    probed.environment = {
+        "TEHO_PROFILE": msgspec.json.encode(PLAN).decode(),
+        "CUDA_INJECTION64_PATH": "/opt/tool.so",
+    }
+    code = """
+        import sys, types
+        sys.modules["torch"] = sys.modules["torch.autograd.profiler"] = types.SimpleNamespace()
+        for _ in range(30): sys.modules["_teho_probe"].NOTES.step(is_told=True)
+        """
+    assert probed.run(code).stderr == b""
+    (process,) = probed.watched()
+    (use,) = process.profiled
+    assert (use.why, use.detail) == ("tool", "the tool in CUDA_INJECTION64_PATH")

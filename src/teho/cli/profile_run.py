@@ -152,13 +152,11 @@ def show_recorded(
         raise obstacle_of(plan, processes, killed_by=_killed_by(run or read_run(directory))).error()
     plan_id = plan.id if plan else plan_of_trace(paths[0])
     uses = [(process, use) for process, use in uses_of(processes, plan_id) if use.file]
-    profiled = read_traces(paths)
+    profiled = read_traces(paths, by_teho=True)
     notes = tuple(filter(None, (partly_words(use, plan) for _, use in uses)))
     profiled = msgspec.structs.replace(profiled, notes=(*notes, *profiled.notes))
     if not profiled.devices:
-        profiled = msgspec.structs.replace(
-            profiled, advice=(), notes=(*profiled.notes, _without_gpu(uses))
-        )
+        profiled = msgspec.structs.replace(profiled, notes=(*profiled.notes, _without_gpu(uses)))
     commands = (
         [*copy_traces(paths, to)] if to else [f"The trace is in `{shlex.quote(str(paths[0]))}`"]
     )
@@ -181,7 +179,7 @@ def _without_gpu(uses: Sequence[tuple[WatchedProcess, ProfilerUse]]) -> str:
         for device in facts.get("devices") or ()
     ]
     if all(device.startswith("cpu") for device in devices):
-        return "The program did not use a GPU in these steps."
+        return "The program did not use a GPU during this time."
     return (
         "The program used a GPU, but the profiler recorded no work of it. Another tool may use the "
         "GPU's interface for profilers: on some clusters, `DISABLE_DCGM=1 sbatch …` switches "
@@ -215,8 +213,17 @@ def _tools(
         node = next((node for node in run.nodes if node.name == process.node), None)
         if use.steps and node and node.started_s is not None:
             times = (use.began_s - node.started_s, use.ended_s - node.started_s)
-            return list(tool_commands(run, profiled, use.steps, *times))
+            commands = list(tool_commands(run, profiled, use.steps, *times))
+            return [*commands, *_notes_of_cluster()] if commands else []
     return []
+
+
+def _notes_of_cluster() -> list[str]:
+    """Return what this machine's cluster requires of profilers."""
+    from teho.cli.here import cluster_here
+
+    cluster = cluster_here()
+    return [note for note in cluster.notes if "DISABLE_DCGM" in note] if cluster else []
 
 
 def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Path | None) -> None:
@@ -236,6 +243,11 @@ def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Pat
     from teho.store.probe import watched_processes
 
     processes = watched_processes(directory, [])
+    if plan.window_s is None and not any(one.progress for one in processes):
+        raise InputError(
+            f"Teho has counted no steps of the run {directory.name} so far",
+            next_step="try again in 10 s, or record a length of time with `--window 2s`",
+        )
     if plan.ranks == "one" and (slow := chosen_ranks(processes)):
         plan = msgspec.structs.replace(plan, ranks=slow)
         say(f"recording the slowest rank, {slow[0]}, and the median rank, {slow[1]}")
@@ -246,6 +258,13 @@ def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Pat
     replace_file(path, msgspec.json.encode(plan))
     try:
         _wait(directory, plan, _expected(plan, processes), line)
+    except KeyboardInterrupt:
+        line("")
+        say(
+            "the run may still record these steps: later, "
+            f"`teho profile {directory.name}` explains them"
+        )
+        raise
     finally:
         line("")
         path.unlink(missing_ok=True)

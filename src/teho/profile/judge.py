@@ -100,12 +100,17 @@ class IdleReason(NamedTuple):
     time_s: float
 
 
-def judged(traces: tuple[Trace, ...]) -> Profiled:
-    """Return the traces with the verdict, the advice and the notes."""
+def judged(traces: tuple[Trace, ...], *, by_teho: bool = False) -> Profiled:
+    """Return the traces with the verdict, the advice and the notes.
+
+    Args:
+        traces: of one program.
+        by_teho: whether `teho profile` recorded them. Then no advice on how to record is needed.
+    """
     return Profiled(
         verdict=_verdict(traces),
-        advice=tuple(_advice(traces)),
-        notes=tuple(_notes(traces)),
+        advice=() if by_teho and not _devices(traces) else tuple(_advice(traces)),
+        notes=tuple(_notes(traces, by_teho=by_teho)),
         traces=traces,
     )
 
@@ -244,7 +249,7 @@ def _lacks_tensor_cores(traces: Sequence[Trace]) -> bool:
     return without_s >= LARGE_SHARE * sum(one.total_s for one in kernels)
 
 
-def _notes(traces: Sequence[Trace]) -> Iterator[str]:
+def _notes(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
     devices = _devices(traces)
     launch_s = sum(one.mean.idle.launch_s for one in devices)
     if launch_s >= LARGE_SHARE * sum(one.mean.elapsed_s for one in devices) > 0:
@@ -255,7 +260,10 @@ def _notes(traces: Sequence[Trace]) -> Iterator[str]:
             "The profiler itself slows down the CPU, so without it the GPU is idle for less time."
             f"{stacks}"
         )
-    if not all(trace.step_count for trace in traces):
+    has_steps = all(trace.step_count for trace in traces)
+    if not has_steps and by_teho:
+        yield "The trace has no complete step, so the figures are for all of it."
+    elif not has_steps:
         yield (
             "The trace has no steps, so the figures are for all of it. To get steps, give "
             "`schedule=` to the profiler, and call `profiler.step()` at the end of each step."

@@ -35,15 +35,19 @@ _Window = tuple[int | None, int, int]
 """Number of a step, its start and its end."""
 
 
-def read_traces(paths: Sequence[Path]) -> Profiled:
+def read_traces(paths: Sequence[Path], *, by_teho: bool = False) -> Profiled:
     """Read and summarise the traces of one program, one for each rank.
+
+    Args:
+        paths: the files.
+        by_teho: whether `teho profile` recorded them.
 
     Raises:
         InputError: a file cannot be opened, or is not a trace.
         DamagedError: a file is truncated or damaged.
     """
     traces = sorted(map(read_trace, paths), key=lambda one: (one.rank or 0, one.path))
-    return judged(tuple(traces))
+    return judged(tuple(traces), by_teho=by_teho)
 
 
 def read_trace(path: Path) -> Trace:

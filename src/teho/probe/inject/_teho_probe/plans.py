@@ -86,10 +86,11 @@ class Plans:
         try:
             self._looked_s = now_s
             try:
-                stamp = os.stat(self._path).st_mtime_ns
+                found = os.stat(self._path)
             except OSError:
                 return
-            if stamp != self._stamp:
+            stamp = found.st_mtime_ns
+            if stamp != self._stamp and found.st_uid == os.getuid():
                 self._stamp = stamp
                 self._begin(read_file(self._path), is_request=True)
         finally:

@@ -28,6 +28,7 @@ from _thread import get_ident
 from time import monotonic
 
 from _teho_probe.lines import TYPE_CHECKING, error_text
+from _teho_probe.permit import read_file
 
 if TYPE_CHECKING:
     from typing import Any, Callable
@@ -92,6 +93,8 @@ class Profiling:
         """Whether the main thread has been asked to start or to stop."""
         self._is_inside = False
         """Whether the profiler is being started or stopped."""
+        self._has_claim = False
+        """Whether no other process of this node records for the same rank."""
         self._seen_s: float | None = None
         """When the framework was seen first."""
         self._began_s = 0.0
@@ -142,14 +145,21 @@ class Profiling:
         try:
             self._look(now_s)
         except Exception as error:
-            self._failed(error)
+            if self._phase == _RECORDING:  # only the recorded thread can stop the profiler
+                self._over, self._is_asked = "error", True
+            else:
+                self._failed(error)
         is_near = self._phase == _RECORDING or self._window_s is not None
         return _TICK_S if is_near else _WAITING_S
 
     def finish(self) -> None:
         """Stop at the end of the process, and write what was recorded."""
-        if self._phase in (_WARM, _RECORDING) and get_ident() == self._thread:
+        if self._phase not in (_WARM, _RECORDING):
+            return
+        if get_ident() == self._thread:
             self._call(lambda: self._stop("ended"))
+        else:  # only that thread could stop the profiler
+            self._end("ended")
 
     def forked(self) -> None:
         """Do not record a forked child of a process that is being recorded."""
@@ -227,7 +237,8 @@ class Profiling:
             return "window"
         if spent_s >= float(self._plan["most_s"]):
             return "time"
-        if _used_bytes() - self._memory_bytes > _MEMORY * int(self._plan["most_bytes"]):
+        used_bytes = _used_bytes() if self._memory_bytes else 0
+        if used_bytes - self._memory_bytes > _MEMORY * int(self._plan["most_bytes"]):
             return "memory"
         return ""
 
@@ -265,7 +276,8 @@ class Profiling:
         rank = _rank()
         ranks = self._plan["ranks"]
         chosen = ranks == "all" or (rank or 0) in ([0] if ranks == "one" else ranks)
-        if not chosen or not self._claim(rank):
+        self._has_claim = self._has_claim or (chosen and self._claim(rank))
+        if not self._has_claim:
             self._phase = _DONE
             return
         is_range = "range" in self._plan["with"]
@@ -294,6 +306,8 @@ class Profiling:
             os.makedirs(self._folder, 0o700)  # a short program has not written anything yet
         except FileExistsError:
             pass
+        if os.lstat(self._folder).st_uid != os.getuid():
+            return False  # /tmp belongs to all users
         try:
             os.close(os.open(os.path.join(self._folder, name), flags, 0o600))
         except FileExistsError:
@@ -466,9 +480,9 @@ def _is_helper() -> bool:
 
 
 def _used_bytes() -> int:
-    """Return the memory of this process."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    """Return the memory of this process; 0 if it cannot be read."""
+    pages = read_file("/proc/self/statm").split()[1:2]
+    return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
 
 
 _CALLBACKS: list[Any] = []
