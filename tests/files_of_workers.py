@@ -22,6 +22,7 @@ WAITING = (
     "twins/test_recorded_steps.py",
     "twins/test_submit_twins.py",
     "twins/test_whole_jobs.py",
+    "twins/test_accounted_jobs.py",
     "experiment/test_compare.py",
     "test_run.py",
     "profile/test_profile_steps.py",

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import csv
+import gc
 import getpass
 import io
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from sacct_rows import NOW, job, js1, rows, step
 
+from teho.cli import group
 from teho.units import GIB
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
@@ -70,6 +73,27 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     directory = tmp_path / "a site"
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
     return Site(directory)
+
+
+@pytest.fixture
+def teho(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Teho]:
+    """Run `teho` in this process, which is faster; the twins' tests start real processes."""
+
+    def call(
+        *arguments: str | os.PathLike[str], env: Mapping[str, str] = MappingProxyType({})
+    ) -> subprocess.CompletedProcess[str]:
+        words = [*map(str, arguments)]
+        with monkeypatch.context() as given:
+            for name, value in env.items():
+                given.setenv(name, value)
+            code = group._guarded(
+                lambda: group.teho.main(words, prog_name="teho", standalone_mode=False)
+            )
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(words, code, said.out, said.err)
+
+    yield call
+    gc.enable()  # the commands switch it off
 
 
 # Reports.
@@ -163,9 +187,9 @@ def test_slurm_s_zero_is_explained(teho: Teho, site: Site) -> None:
     ("comment", "words"),
     [
         (js1(r01g01=NODE)[:60], "The summary of Jobstats cannot be read: "),
-        ("JS1:Short", "There are no figures of Jobstats: the job was too short for Jobstats."),
-        ("JS1:None", "There are no figures of Jobstats: Jobstats found no data about the job."),
-        ("moved by the support", "There are no figures of Jobstats: "),
+        ("JS1:Short", "Jobstats has no figures of this job: the job was too short for Jobstats."),
+        ("JS1:None", "Jobstats has no figures of this job: Jobstats found no data about the job."),
+        ("moved by the support", "Jobstats has no figures of this job: "),
     ],
 )
 def test_a_comment_without_figures_says_so(
@@ -295,6 +319,24 @@ def test_without_a_scheduler_the_old_error_stays(
     listed = teho("jobs")
     assert listed.returncode == 2
     assert "neither Slurm's `sacct` nor Grid Engine's `qacct` is on PATH" in listed.stderr
+
+
+def test_the_beginning_of_several_ids_is_not_taken_for_a_job(
+    teho: Teho, site: Site, home: Path
+) -> None:
+    for name in ("20261120-101944-a-aaaa", "20261121-101944-b-bbbb"):
+        shutil.copytree(EXAMPLE, home / "runs" / name)
+    result = teho("report", "2026112")
+    assert "the ids of 2 runs begin with '2026112'" in result.stderr
+    assert not (site.directory / "asked").exists()
+
+
+def test_a_scheduler_that_is_only_installed_is_not_mentioned(teho: Teho, site: Site) -> None:
+    fatal = "sacct: fatal: Could not establish a configuration source"
+    site.stub("sacct", f"echo '{fatal}' >&2; exit 1")
+    site.stub("qacct", "echo 'Please set the environment variable SGE_ROOT.' >&2; exit 1")
+    assert "no run is recorded in" in teho("report", "4711").stderr
+    assert "the scheduler is not configured on this machine" in teho("jobs").stderr
 
 
 # Lists.

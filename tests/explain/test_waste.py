@@ -22,6 +22,8 @@ from teho.jobs.js1 import Js1, Js1Node, encode_js1
 from teho.model.accounted import AccountedJob, AccountedStep
 from teho.model.digest import Amounts, Digest
 from teho.model.job import JobState
+from teho.show.build.digest import digest_document
+from teho.show.text.document import render_text
 from teho.store.read import read_run
 from teho.units import GIB
 
@@ -355,6 +357,14 @@ def test_people_and_endings_add_up_to_the_whole() -> None:
             whole = sum(getattr(one.used, name) for one in of)
             assert whole == pytest.approx(getattr(total.used, name))
     assert total.people[0].user == "cleo"
+
+
+def test_a_run_before_the_job_was_queued_again_counts_as_use() -> None:
+    total = digest([job(1, state=JobState.PENDING, exit_code=None, cpu_s=1.0 * HOUR)])
+    assert (total.jobs, total.used.core_hours, total.waste) == (1, 10, ())
+    text = render_text(digest_document(total), width=80, color=False, detail="why")
+    assert "queued again" in text
+    assert "did not end" not in text
 
 
 def test_a_job_that_still_runs_is_not_judged() -> None:

@@ -10,6 +10,9 @@ from support import SOAK, lacks_framework
 from teho.feed.packing import pack
 
 pytestmark = needs_torch
+NO_ARGUMENT = (
+    "teho.errors.InputError: loader has no argument num_worker; expected an argument of DataLoader"
+)
 
 
 def test_each_sample_is_given_once_whatever_is_killed(tmp_path: Path) -> None:
@@ -28,7 +31,7 @@ def test_threads_and_processes_load_the_same(tmp_path: Path) -> None:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    lines = run_program("loaders", tmp_path, str(port)).splitlines()
+    lines = run_program("loaders", tmp_path, str(port), str(tmp_path)).splitlines()
     assert lines == [
         "<teho.feed loader: main (num_workers=0)>",
         "<teho.feed loader: 2 threads>",
@@ -36,6 +39,7 @@ def test_threads_and_processes_load_the_same(tmp_path: Path) -> None:
         lines[3],
         "loading uses random numbers, and each worker process has its own",
         "the dataset keeps _io.BufferedRandom open",
+        NO_ARGUMENT,
         "3 ranks",
     ]
     assert lines[3].startswith("teho.errors.TehoError: a worker process of the loader was killed")

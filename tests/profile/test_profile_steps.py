@@ -15,7 +15,7 @@ import pytest
 import teho
 from probe.probed import Probed
 from step_tasks import step_environment, wait
-from support import TEHO, lacks_framework, wait_for
+from support import SOAK, TEHO, lacks_framework, wait_for
 from teho.model.profiling import ProfilerUse
 from teho.observe.spool import spool_of
 from teho.profile.load import Loaded, load
@@ -68,6 +68,7 @@ import os, sys
 sys.path.insert(0, {str(LOOPS.parent)!r})
 import profile_loops
 profile_loops.torch.set_num_threads(1)
+import torch._dynamo
 for rank, name in enumerate(sys.argv[1:]):
     os.environ["RANK"] = str(rank)
     if os.fork() == 0:
@@ -75,7 +76,8 @@ for rank, name in enumerate(sys.argv[1:]):
         sys.exit()
     os.wait()
 """
-"""Runs each loop in a fork, because PyTorch takes seconds to import."""
+"""Runs each loop in a fork, because PyTorch takes seconds to import. An optimizer needs the other
+module too."""
 PER_STEP = {
     "accumulation": 4, "gan": 1, "evaluation": 1, "told": 1, "epochs": 1, "plain": 1,
 }  # fmt: skip
@@ -110,8 +112,9 @@ def test_the_trace_has_the_very_steps(
 def test_steps_of_trainers(
     name: str, package: str, teho: Call, torch_python: Path, home: Path
 ) -> None:
-    if reason := lacks_framework(package):
-        pytest.skip(reason)
+    reason = lacks_framework(package)
+    if reason or not SOAK:
+        pytest.skip(reason or "it takes long: TEHO_SOAK=1, or benchmarks/profile_steps.py")
     done = teho("profile", "--steps", "12:15", "--", torch_python, LOOPS, name, "20")
     assert done.returncode == 0, done.stderr
     (path,) = traces_of(home)
@@ -267,17 +270,11 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
 RANKS = (
     TRAINING
     + """
-from torch import distributed, multiprocessing
-def work(rank):
-    distributed.init_process_group("gloo", rank=rank, world_size=2)
-    train(12)
-    distributed.destroy_process_group()
-if __name__ == "__main__":
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="FREE")
-    if "SLURM_PROCID" in os.environ:
-        work(int(os.environ["SLURM_PROCID"]))
-    else:
-        multiprocessing.start_processes(work, nprocs=2, start_method="fork")
+from torch import distributed
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="FREE")
+distributed.init_process_group("gloo", rank=int(os.environ["SLURM_PROCID"]), world_size=2)
+train(12)
+distributed.destroy_process_group()
 """
 )
 
@@ -293,15 +290,8 @@ def ranks(tmp_path: Path) -> Path:
     return path
 
 
-def test_only_rank_0_is_recorded(teho: Call, torch_python: Path, ranks: Path, home: Path) -> None:
-    done = teho("profile", "--steps", "8:10", "--", torch_python, ranks)
-    assert done.returncode == 0, done.stderr
-    (trace,) = read_traces(traces_of(home)).traces
-    assert (trace.rank, trace.ranks, trace.step_count) == (0, 2, 2)
-
-
-def test_all_ranks_of_a_step(torch_python: Path, ranks: Path, home: Path) -> None:
-    command = [*TEHO, "profile", "--steps", "8:10", "--ranks", "all", "--", torch_python, ranks]
+def test_only_rank_0_of_a_step_is_recorded(torch_python: Path, ranks: Path, home: Path) -> None:
+    command = [*TEHO, "profile", "--steps", "8:10", "--", torch_python, ranks]
     tasks = [
         subprocess.Popen(
             command, env=step_environment(home, rank, nodes=1, per_node=2), text=True,
@@ -311,13 +301,8 @@ def test_all_ranks_of_a_step(torch_python: Path, ranks: Path, home: Path) -> Non
     ]  # fmt: skip
     codes, said = wait(tasks)
     assert codes == [0, 0], said
-    assert [path.name.split("-")[:3] for path in traces_of(home)] == [
-        ["n1", "trace", "rank0"], ["n1", "trace", "rank1"]
-    ]  # fmt: skip
-    traces = read_traces(traces_of(home)).traces
-    assert [(trace.rank, trace.ranks, trace.step_count) for trace in traces] == [
-        (0, 2, 2), (1, 2, 2)
-    ]  # fmt: skip
+    (trace,) = read_traces(traces_of(home)).traces
+    assert (trace.rank, trace.ranks, trace.step_count) == (0, 2, 2)
     (printed,) = [text for text in said if text]
     assert "No work of a GPU is in the trace." in printed
 

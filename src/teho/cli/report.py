@@ -16,7 +16,7 @@ from teho.cli.declare import flag, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.owner import owner_of
 from teho.cli.progress import hint_if_slow
-from teho.errors import InputError, RunNotFoundError, SchedulerError
+from teho.errors import InputError, RunNotFoundError, SchedulerError, UnconfiguredError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,10 +109,13 @@ def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) 
     """
     from teho.config.settings import load_settings
     from teho.jobs.ask import accounting_here, is_job_id, job_with_id
+    from teho.store.layout import runs_directory
 
     if not is_job_id(reference):
         raise not_found
     settings = load_settings()
+    if any(runs_directory(settings.home_directory).glob(f"{reference}*")):
+        raise not_found  # the ids of several runs begin with it
     try:
         backend = accounting_here(settings.home_directory)
     except InputError:
@@ -120,6 +123,8 @@ def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) 
     try:
         with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
             runs = job_with_id(backend, reference)
+    except UnconfiguredError:
+        raise not_found from None
     except SchedulerError as error:
         raise type(error)(
             f"Teho has no recording of job {reference}, and {error.found}",
@@ -140,7 +145,8 @@ def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) 
         from teho.show.accounted import report_on
         from teho.show.text.seff import render_seff
 
-        output.write("\n".join(render_seff(report_on(own, settings)) for own in by_id.values()))
+        reports = (report_on(own, settings, is_judged=False) for own in by_id.values())
+        output.write("\n".join(map(render_seff, reports)))
     elif len(by_id) == 1:
         from teho.show.accounted import report_on
 

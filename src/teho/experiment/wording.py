@@ -50,9 +50,9 @@ _CALL_REMARKS = {
 
 
 _FED = (
-    "Import it: `from teho.feed import resident`. A batch is then on the GPU already. For this "
-    "measurement, the order came from the program's own sampler. In memory, each sample keeps its "
-    "first random augmentation: make random changes with the arguments of `resident`."
+    "Import it: `from teho.feed import resident`. The batches are then on the GPU already. In "
+    "memory, each sample keeps its first random augmentation: make random changes with the "
+    "arguments of `resident`."
 )
 
 

@@ -14,7 +14,7 @@ from teho.feed.streams import is_stream
 from teho.feed.tree import flat
 from teho.units import format_bytes
 
-__all__ = ["Kept", "Room", "keep"]
+__all__ = ["Kept", "Room", "is_on", "keep"]
 
 _LEAST_SHARE = 0.1
 """If less of the data fits, a copy of this part would save too little."""
@@ -39,7 +39,7 @@ class Room:
 
         if self.device.type == "cpu":
             return self.host_bytes
-        module = torch.get_device_module(self.device)
+        module = getattr(torch, self.device.type)
         # Memory that PyTorch has reserved but does not use is free for it too.
         unused = module.memory_reserved(self.device) - module.memory_allocated(self.device)
         return int(self._share * (module.mem_get_info(self.device)[0] + unused))
@@ -48,6 +48,12 @@ class Room:
     def host_bytes(self) -> int:
         """Memory of the node, in bytes."""
         return int(self._share * free_host_bytes())
+
+
+def is_on(tensor: Any, device: Any) -> bool:
+    """Return whether a tensor is on a device; `cuda` is any GPU, and `cuda:1` only this one."""
+    there = tensor.device
+    return bool(there.type == device.type and device.index in {None, there.index})
 
 
 class Kept(NamedTuple):
@@ -87,7 +93,7 @@ def _kept_arrays(arrays: Arrays, room: Room) -> Kept:
     leaves = arrays.leaves
     if arrays.indices is not None:
         leaves = [leaf.index_select(0, arrays.indices) for leaf in leaves]
-    if all(leaf.device.type == device.type for leaf in leaves):
+    if all(is_on(leaf, device) for leaf in leaves):
         how = f"{format_bytes(size)} on {device}"
     elif size <= room.device_bytes:
         how = f"{format_bytes(size)} copied to {device}"

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from teho.feed.epochs import Epochs, Feed
-from teho.feed.kept import Kept
+from teho.feed.kept import Kept, is_on
 from teho.feed.loading import loader
 from teho.feed.tree import Rebuild, flat
 
@@ -46,7 +46,7 @@ class KeptBatches(Feed):
         where = arrays.leaves[0].device
         if self._rest is not None:
             parts = self._completed(list(self._epochs.rows(epoch, first)))
-        elif where.type != device.type:
+        elif not is_on(arrays.leaves[0], device):
             parts = _copied(arrays.leaves, device, self._epochs.rows(epoch, first))
         else:
             # The usual case: little else than PyTorch's own work is done for a batch.
@@ -83,7 +83,7 @@ def _copied(arrays: list[Any], device: Any, rows: Iterator[Any]) -> Iterator[lis
     """Yield batches on the device. A thread fills pinned buffers while the GPU computes."""
     import torch
 
-    module = torch.get_device_module(device)
+    module = getattr(torch, device.type)
     stream = module.Stream(device)
     waiting: deque[Future[tuple[list[Any], Any]]] = deque()
 

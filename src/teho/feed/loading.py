@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +15,9 @@ from teho.errors import InputError, TehoError
 from teho.feed.arrays import Arrays, arrays_of
 from teho.feed.epochs import Epochs, Feed
 from teho.feed.probing import measured
+from teho.feed.proved import proved_settings
 from teho.feed.room import cores
+from teho.feed.shards import Packed
 from teho.feed.streams import Stream, is_stream, streamed
 from teho.feed.tree import mapped
 
@@ -69,8 +72,9 @@ def loader(
         shuffle: a new order in each epoch.
         sampler: gives the order and divides the samples between ranks itself.
         batch_sampler: gives whole batches.
-        num_workers: number of threads or processes; 0: the main process loads. None: one for each
-            core of the job, divided by the ranks of the node; 0 for a dataset with `__iter__`.
+        num_workers: number of threads or processes; 0: the main process loads. None: as `teho tune`
+            has proved; otherwise one for each core of the job, divided by the ranks of the node;
+            0 for a dataset with `__iter__`.
         collate_fn: makes a batch from a list of samples.
         pin_memory: whether batches are in pinned memory. None: if there is a CUDA GPU.
         drop_last: leave out the last samples if they do not fill a batch on each rank.
@@ -80,13 +84,17 @@ def loader(
         world_size: number of ranks. None: the same.
         divided: for a dataset with `__iter__`: whether it divides its samples between ranks and
             workers itself.
-        options: other arguments of DataLoader, for worker processes.
+        options: other arguments of DataLoader, for worker processes. These stay for all epochs; if
+            you change the dataset between epochs, give `persistent_workers=False`.
 
     Raises:
         InputError: an argument is not possible, or the samples cannot be divided between the ranks.
     """
     import torch
 
+    known = inspect.signature(torch.utils.data.DataLoader.__init__).parameters
+    for name in options.keys() - known.keys():
+        raise InputError(f"loader has no argument {name}", "an argument of DataLoader")
     if batch_sampler is not None:
         source: Any = _Given(batch_sampler)
     elif sampler is not None:
@@ -97,13 +105,13 @@ def loader(
             place=(rank, world_size),
         )  # fmt: skip
     else:
-        if hasattr(dataset, "in_blocks"):
+        if isinstance(dataset, Packed):
             dataset = dataset.in_blocks()
         arrays = None if collate_fn else arrays_of(dataset)
         source = Epochs(
             arrays.samples if arrays else len(dataset), _size(batch_size), shuffle=shuffle,
             drop_last=drop_last, seed=seed, rank=rank, world_size=world_size,
-            order=getattr(dataset, "order", None),
+            order=dataset.order if isinstance(dataset, Packed) else None,
         )  # fmt: skip
     return Loader(dataset, source, num_workers, threads, pin_memory, collate_fn, options)
 
@@ -165,8 +173,9 @@ class Loader(Feed):
         """Yield the batches of an epoch, from a batch on."""
         if self._load is None:
             self._load = self._made(self.choice)
-        if self.choice.kind == "memory":
-            rows = self._source.rows(epoch, first, arrays_of(self.dataset).leaves[0].device)  # type: ignore[union-attr]
+        arrays = arrays_of(self.dataset) if self.choice.kind == "memory" else None
+        if arrays:
+            rows = self._source.rows(epoch, first, arrays.leaves[0].device)
         else:
             rows = self._source.lists(epoch, first)
         try:
@@ -184,6 +193,11 @@ class Loader(Feed):
             return Choice("main", 0, "num_workers=0")
         if isinstance(self._source, Stream):
             return Choice("processes", self._num_workers) if self._num_workers else Choice("main")
+        proved = proved_settings() if self._num_workers is self._threads is None else {}
+        if proved:
+            self._options = {**proved, **self._options}
+            workers = self._options.pop("num_workers", 0)
+            return Choice("processes" if workers else "main", workers, "proved by `teho tune`")
         workers = self._num_workers or cores()
         if self._threads is not None:
             return Choice("threads" if self._threads else "processes", workers)

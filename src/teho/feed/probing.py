@@ -22,6 +22,7 @@ from statistics import median
 from threading import Barrier
 from typing import Any, NamedTuple
 
+from teho.feed.shards import Packed
 from teho.feed.tree import equal, flat
 
 __all__ = ["Loading", "measured"]
@@ -61,7 +62,7 @@ def measured(dataset: Any, workers: int, context: Any) -> Loading | None:
         return None
     here, there = context.Pipe(duplex=False)
     # From the whole dataset, if it is not read in blocks.
-    step = 1 if hasattr(dataset, "in_blocks") else -(-len(dataset) // _ROWS)
+    step = 1 if isinstance(dataset, Packed) else -(-len(dataset) // _ROWS)
     rows = range(0, len(dataset), step)[:_ROWS]
     process = context.Process(target=_report, args=(dataset, rows, workers, there))
     process.daemon = True
@@ -154,7 +155,7 @@ def _load(
 def _why_no_threads(dataset: Any, before: dict[str, int], *, is_repeatable: bool) -> str:
     if not is_repeatable:
         return "loading uses random numbers, and each worker process has its own"
-    if getattr(dataset, "is_thread_safe", False):
+    if isinstance(dataset, Packed):
         return ""
     if _attributes(dataset) != before:
         return "loading changes the dataset"

@@ -71,10 +71,10 @@ def packed(
 
 
 class Packed:
-    """A packed dataset, with the methods of a dataset of PyTorch."""
+    """A packed dataset, with the methods of a dataset of PyTorch.
 
-    is_thread_safe = True
-    """Threads of one process may load samples at the same time."""
+    Threads of one process may load samples at the same time.
+    """
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ _QACCT_MEMORY = "line ru_maxrss: the largest memory of one process"
 
 
 class SourceOf(NamedTuple):
-    """Where a figure of the report is from."""
+    """A figure of the report and its source."""
 
     figure: str
     source: str
@@ -349,24 +349,24 @@ def _end(job: AccountedJob, began: datetime) -> End | None:
 
 def _sources(job: AccountedJob, jobstats: Js1 | Missing) -> Iterator[SourceOf]:
     is_slurm = job.source == "sacct"
-    yield SourceOf("state, times, allocated resources", f"`{job.source}`")
+    yield SourceOf("state, times, allocated resources", job.source)
     if job.cpu_s is not None:
-        yield SourceOf("CPU time", f"`{job.source}`, {_SACCT_CPU if is_slurm else _QACCT_CPU}")
+        yield SourceOf("CPU time", f"{job.source}, {_SACCT_CPU if is_slurm else _QACCT_CPU}")
     if job.memory_peak_bytes:
         words = _SACCT_MEMORY if is_slurm else _QACCT_MEMORY
-        yield SourceOf("memory", f"`{job.source}`, {words}")
+        yield SourceOf("memory", f"{job.source}, {words}")
     if not isinstance(jobstats, Missing):
         yield SourceOf(
             "CPU time, memory and GPUs of each node",
-            "Jobstats, in the column AdminComment of `sacct`: means of GPU busy, maxima of memory",
+            "Jobstats, in the column AdminComment of sacct: means of GPU busy, maxima of memory",
         )
     if any(step.gpu_peak_percent is not None for step in job.steps):
         yield SourceOf(
             "highest use of GPUs by one task",
-            "`sacct`, column TRESUsageInMax: gres/gpuutil and gres/gpumem",
+            "sacct, column TRESUsageInMax: gres/gpuutil and gres/gpumem",
         )
     if job.energy_j:
         yield SourceOf(
             "energy",
-            "`sacct`, column ConsumedEnergyRaw: whole nodes, with the work of other jobs",
+            "sacct, column ConsumedEnergyRaw: whole nodes, with the work of other jobs",
         )

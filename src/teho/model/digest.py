@@ -66,7 +66,7 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True):
     waste: tuple[str, ...] = ()
     """Kinds of waste, the most important one first."""
     look: str = ""
-    """What to look at, in some words; empty: nothing was found."""
+    """What to look at, in some words; empty: no waste and no failure."""
     recordings: tuple[str, ...] = ()
     """Ids of the recordings of this job, oldest first."""
     source: str = ""

@@ -19,17 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["report_on"]
 
 
-def report_on(runs: Sequence[AccountedJob], settings: Settings) -> Report:
+def report_on(
+    runs: Sequence[AccountedJob], settings: Settings, *, is_judged: bool = True
+) -> Report:
     """Judge the last run of a job, and lay out its report.
 
     Args:
         runs: all runs of the job, in their order; a job has several if it was queued again.
         settings: the user's settings, for example for the thresholds.
+        is_judged: whether the rules judge it; `seff` has no findings, and arrays have many tasks.
     """
     policy = policy_of(settings)
     last = as_run(runs[-1])
     findings: tuple[Finding, ...] = ()
     abstentions: tuple[Abstention, ...] = ()
-    if last.job.state.ended:  # before its end, the accounting does not have what it uses
+    # Before its end, the accounting does not have what a job uses.
+    if is_judged and last.job.state.ended:
         findings, abstentions = judge_all(last.run, last.summary, policy)
     return accounted_report(last, runs, findings=findings, abstentions=abstentions, policy=policy)

@@ -1,5 +1,6 @@
 """Threads, processes and the main process load the same batches, and their errors are shown."""
 
+import json
 import os
 import random
 import signal
@@ -7,6 +8,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from pathlib import Path
 
 import torch
 from torch import distributed
@@ -175,8 +177,21 @@ for sample_s, speed_up, number, kind in (
     assert loader(Squares(), 8, num_workers=number).choice.kind == kind
 loading.measured = lambda *_: None
 assert loader(Squares(), 8).choice[::2] == ("processes", "not measured")
+loading.measured = lambda *_: probing.Loading(1e-6, 0.5, "", True)
+for outcome, choice in (("gain", ("processes", 3)), ("no_gain", ("main", 0))):
+    settings = {"num_workers": 3, "prefetch_factor": 4, "threads": 1}
+    tuned = {"schema": "teho.tune/1", "outcome": outcome, "settings": settings}
+    Path(sys.argv[2], "program.py.tuned.json").write_text(json.dumps(tuned))
+    this, __file__ = __file__, f"{sys.argv[2]}/program.py"
+    feed = loader(Squares(), 8)
+    assert feed.choice[:2] == choice, feed
+    assert loader(Squares(), 8, num_workers=0).choice.kind == "main"
+    __file__ = this
 loading.measured = probing.measured
 assert loader(Squares(), 8, num_workers=2, worker_init_fn=print).choice.kind == "processes"
+
+text = error_of(lambda: loader(Squares(), 8, num_worker=2))
+print(text.strip().splitlines()[-1])
 
 # ---- ranks of torch.distributed ----
 

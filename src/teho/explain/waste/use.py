@@ -24,7 +24,7 @@ class JobUse(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time divided by wall time."""
     gpus: int
     gpu_means: tuple[float, ...]
-    """Mean use of each GPU in %; empty if that of one GPU is not known."""
+    """Mean use of each GPU in %; empty if it is not known for each GPU."""
     memory_most_bytes: int
     """Upper bound of the memory; 0: not known."""
     memory_least_bytes: int

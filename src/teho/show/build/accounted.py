@@ -240,7 +240,7 @@ def _tables(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[Table]:
         table(
             "sources", "Sources of the figures", found.sources,
             column("figure", "Figure", lambda one: one.figure),
-            column("source", "Source", lambda one: one.source.replace("`", "")),
+            column("source", "Source", lambda one: one.source),
         )
     )  # fmt: skip
 
@@ -335,7 +335,7 @@ def _notes(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[str]:
     if isinstance(found.jobstats, Missing) and found.jobstats.reason is Reason.FAILED:
         yield f"{found.jobstats.detail[:1].upper()}{found.jobstats.detail[1:]}."
     elif isinstance(found.jobstats, Missing) and job.admin_comment:
-        yield f"There are no figures of Jobstats: {found.jobstats.detail}."
+        yield f"Jobstats has no figures of this job: {found.jobstats.detail}."
     if len(runs) > 1:
         yield f"The job has {counted(len(runs), 'run')}: this report is about the last one."
     if found.memory.most > found.memory.least:

@@ -8,6 +8,7 @@ import msgspec
 
 from teho.model.digest import Amounts, Change, Digest, WasteOfKind
 from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
+from teho.model.job import JobState
 from teho.show.build.layout import column, document, listing, table
 from teho.show.cells import plain, quantity
 from teho.units import counted, format_count, format_duration
@@ -137,13 +138,23 @@ def _tables(found: Digest) -> Iterator[Table]:
     yield msgspec.structs.replace(
         table(
             "endings", "How the jobs ended", found.endings,
-            column("state", "State", lambda one: one.state.value.replace("_", " ")),
+            column("state", "State", lambda one: _state(one.state)),
             column("jobs", "Jobs", lambda one: one.jobs),
             column("gpu_hours", "GPU-hours", lambda one: one.used.gpu_hours or None, decimals=1),
             column("core_hours", "Core-hours", lambda one: one.used.core_hours or None, decimals=1),
         ),
         level="why",
     )  # fmt: skip
+
+
+_RUNS = frozenset({JobState.RUNNING, JobState.COMPLETING, JobState.SUSPENDED})
+
+
+def _state(state: JobState) -> str:
+    """Return a state in words; a run that has used something and waits was queued again."""
+    if state in {JobState.PENDING, JobState.HELD}:
+        return "queued again"
+    return str(state.value).replace("_", " ")
 
 
 def _people_table(found: Digest) -> Table:
@@ -186,7 +197,7 @@ def _unjudged(found: Digest) -> Iterator[str]:
             f"{format_count(_rounded(found.unjudged_core_hours))} core-hours: the accounting does "
             "not have the CPU time of these jobs."
         )
-    running = sum(one.jobs for one in found.endings if not one.state.ended)
+    running = sum(one.jobs for one in found.endings if one.state in _RUNS)
     if running:
         yield f"{counted(running, 'job')} did not end in this period."
     if found.short_jobs:

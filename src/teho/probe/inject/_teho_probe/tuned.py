@@ -48,9 +48,12 @@ def tune_loaders(loaders: Any, notes: Notes) -> None:
     @wraps(make)
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         given = dict(zip(names, args), **kwargs)
-        if _is_meant(wanted.get("made_at")):
+        is_meant = _is_meant(wanted.get("made_at"))
+        if is_meant:
             given = _changed(given, wanted, notes)
         make(self, **given)
+        if is_meant and wanted.get("feed"):
+            _take_order(self)
 
     loaders.__init__ = made
 
@@ -90,6 +93,43 @@ def _fed(dataset: Any, notes: Notes) -> Fed:
         return Fed(dataset, list(tensors), len(dataset))
     samples = _kept(dataset, notes).samples
     return Fed(dataset, torch.utils.data.default_collate(samples), len(samples))
+
+
+def _take_order(loader: Any) -> None:
+    """Let the device make the order, if the sampler is one that shuffles all or nothing."""
+    sampler, batches = loader.sampler, loader.batch_sampler
+    kind, is_whole = type(sampler).__name__, not getattr(sampler, "replacement", False)
+    if type(batches).__name__ != "BatchSampler" or not is_whole:
+        return
+    orders = {"RandomSampler": "randperm", "SequentialSampler": "arange"}
+    if kind in orders and len(sampler) == len(loader.dataset):
+        # The loader refuses to set this after its creation.
+        loader.__dict__["batch_sampler"] = _Order(batches, orders[kind])
+
+
+class _Order:
+    """A batch sampler that gives tensors of rows."""
+
+    def __init__(self, batches: Any, order: str) -> None:
+        self._batches = batches
+        self._order = order
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._batches, name)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Any:
+        torch, count = sys.modules["torch"], len(self._batches.sampler)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return iter(
+            getattr(torch, self._order)(count, device=device).split(self._batches.batch_size)[
+                : len(self)
+            ]
+        )
 
 
 def _as_it_is(batch: Any) -> Any:
@@ -149,9 +189,10 @@ class Fed(Kept):
     def __getitem__(self, place: Any) -> Any:
         return self._dataset[place]
 
-    def __getitems__(self, places: list[int]) -> Any:
-        torch = sys.modules["torch"]
-        rows = torch.tensor(places, device=self._device) % self._count
+    def __getitems__(self, places: Any) -> Any:
+        rows = sys.modules["torch"].as_tensor(places, device=self._device)
+        if self._count < len(self):
+            rows = rows % self._count
         return _each(self._arrays, lambda array: array.index_select(0, rows))
 
 
