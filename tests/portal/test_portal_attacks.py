@@ -14,6 +14,8 @@ import pytest
 from portal_process import PortalProcess, portal
 
 from made_runs import make_run
+from other_users import ALICE, as_user, root
+from teho.store.share import share
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
 pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
@@ -295,6 +297,41 @@ def write_bomb(path: Path) -> None:
     place = rows.column_names.index("device")
     # Without Arrow's own schema, the reader does not know that the texts are all the same.
     pq.write_table(rows.set_column(place, "device", long), path, store_schema=False)
+
+
+@root
+def test_a_run_that_another_user_shares_is_shown_only_while_it_is_sound(tmp_path: Path) -> None:
+    for above in (tmp_path, *tmp_path.parents):
+        if "pytest" in str(above):
+            above.chmod(0o711)
+    project, theirs = tmp_path / "project", tmp_path / "theirs"
+    project.mkdir()
+    project.chmod(0o1777)
+    run = theirs / "runs" / RUN
+    shutil.copytree(EXAMPLE, run)
+    for path in (theirs, *theirs.rglob("*")):
+        os.chown(path, ALICE, ALICE)
+    copy = as_user(ALICE, [0], lambda: share(run, project, "root"))
+    (tmp_path / "private.parquet").write_bytes(b"PAR1 of root")
+    with portal(tmp_path, env={"TEHO_SHARED": str(project)}) as one:
+        page = one.ask("/runs?of=group").text
+        assert "games" in page
+        address = f"run?id={RUN}&by=games"
+        assert "GPU 3 on g1 was never used." in one.ask(f"/{address}").text
+        assert one.ask(f"/file?id={RUN}&by=games&name=g1.parquet").body.startswith(b"PAR1")
+        assert one.ask(f"/run?id={RUN}").status == 404, "it is not an own run"
+        assert one.ask(f"/run?id={RUN}&by=root").status == 404
+
+        def replace() -> None:
+            (samples,) = (copy / "samples").iterdir()
+            samples.unlink()
+            samples.symlink_to(tmp_path / "private.parquet")
+
+        as_user(ALICE, [0], replace)
+        for hostile in (f"/{address}", f"/file?id={RUN}&by=games&name=g1.parquet"):
+            answer = one.ask(hostile)
+            assert answer.status == 404
+            assert b"PAR1 of root" not in answer.body
 
 
 def test_requests_have_a_largest_size(running: PortalProcess) -> None:

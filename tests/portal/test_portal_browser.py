@@ -145,6 +145,17 @@ def test_plots_are_drawn_under_the_policy(visit: Callable[..., Any]) -> None:
     assert page.locator(".uplot").first.bounding_box()["width"] > 300
 
 
+def test_a_figure_of_a_finding_leads_to_its_plot(visit: Callable[..., Any]) -> None:
+    page = visit(f"run?id={REAL}")
+    page.wait_for_selector("html.drawn", state="attached")
+    page.get_by_role("button", name="Show the plot of GPU busy, highest, GPU 3 on g1").click()
+    shown = page.locator("figure.shown")
+    assert shown.locator("h4").inner_text() == "GPU busy"
+    assert shown.locator("canvas").is_visible()
+    pressed = shown.locator(".legend button[aria-pressed=true]").all_inner_texts()
+    assert [text.split("\n")[0] for text in pressed] == ["GPU 3"]
+
+
 def test_keys(visit: Callable[..., Any]) -> None:
     page = visit("runs")
     page.keyboard.press("j")

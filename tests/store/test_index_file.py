@@ -214,6 +214,34 @@ def test_judges_do_not_disturb_each_other(home: Path, index: HomeIndex) -> None:
     assert set(index.verdicts("judge 1")) == set(index.verdicts("means 1")) == {run.id}
 
 
+def test_a_full_disk_is_not_an_empty_list(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from teho.config.settings import Settings
+    from teho.show.portal.recordings import Recordings
+
+    for number in range(50):
+        make_run(home, number)
+    recordings = Recordings(Settings(home=str(home)))
+    (pages,) = recordings._file.connection.execute("pragma page_count").fetchone()
+    recordings._file.connection.execute(f"pragma max_page_count = {pages}")
+    recordings.refresh()
+    with recordings.search() as found:
+        assert found.count(RunFilter()) == 50
+    recordings.close()
+
+
+def test_a_run_is_not_lost_if_the_index_was_locked(home: Path, index: HomeIndex) -> None:
+    make_run(home, 1)
+    age(home / "runs")
+    other = IndexFile.open()
+    other.connection.execute("begin immediate")
+    index._file.connection.execute("pragma busy_timeout = 10")
+    assert ids(index) == []
+    other.connection.rollback()
+    other.close()
+    assert index._file.problem == ""
+    assert ids(index) == ["0001"]
+
+
 def test_the_file_is_private(home: Path, index: HomeIndex, tmp_path: Path) -> None:
     (file,) = (tmp_path / "cache").rglob("*.sqlite")
     assert file.stat().st_mode & 0o777 == 0o600

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import grp
 import os
-import pickle
 import shutil
 import stat
 import struct
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute
 import pyarrow.parquet  # noqa: F401 - another user may not read the library of this Python
 import pytest
 
 from made_runs import make_run
+from other_users import ALICE, BOB, EVE, as_user, root
 from teho.errors import InputError, RecordingError
 from teho.store.index_file import IndexFile
 from teho.store.read import read_run, rows_of_node
@@ -25,34 +23,7 @@ from teho.store.search import Search
 from teho.store.share import copies, is_sound, share, shared_homes, unshare
 
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
-ALICE, BOB, EVE = 5, 9, 8  # users that each Debian has: games, news, mail
 GROUP, GROUP_NAME = 100, "users"
-root = pytest.mark.skipif(os.geteuid() != 0, reason="to become other users needs root")
-
-
-def as_user(user: int, groups: Sequence[int], work: Callable[[], Any]) -> Any:
-    """Do some work as another real user, in a process of its own."""
-    read_end, write_end = os.pipe()
-    if (child := os.fork()) == 0:
-        os.setgroups(list(groups))
-        os.setgid(user)
-        os.setuid(user)
-        os.umask(0o002)
-        try:
-            result = work()
-        except Exception as error:  # noqa: BLE001 - the parent raises it
-            result = error
-        with os.fdopen(write_end, "wb") as pipe:
-            pickle.dump(result, pipe)
-        os._exit(0)
-    os.close(write_end)
-    with os.fdopen(read_end, "rb") as pipe:
-        data = pipe.read()
-    os.waitpid(child, 0)
-    result = pickle.loads(data)
-    if isinstance(result, Exception):
-        raise result
-    return result
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import shlex
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,6 +72,10 @@ class IndexFile:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.failures = 0
+        """Number of writes that failed, also because another process was writing."""
+        self.problem = ""
+        """Why the file cannot be written, such as a full disk; empty if it can."""
 
     @classmethod
     def open(cls) -> IndexFile:
@@ -85,6 +89,11 @@ class IndexFile:
                     return cls._at(str(path))
                 except sqlite3.DatabaseError:
                     path.unlink(missing_ok=True)
+        return cls.in_memory()
+
+    @classmethod
+    def in_memory(cls) -> IndexFile:
+        """Make an index that ends with this process."""
         return cls._at(":memory:")
 
     @classmethod
@@ -115,15 +124,28 @@ class IndexFile:
             runs: the folder.
             check: says whether a recording may be read; None: all may be read.
         """
-        with contextlib.suppress(sqlite3.Error), self.connection:
-            self.connection.execute("insert or ignore into home (runs) values (?)", (str(runs),))
+        with self.writing() as connection:
+            connection.execute("insert or ignore into home (runs) values (?)", (str(runs),))
         found = self.rows("select id from home where runs = ?", str(runs))
+        if not found:
+            self.problem = self.problem or "another process is writing"
         return HomeIndex(self, found[0][0] if found else -1, runs, check)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Write several rows, or none if that fails: the recordings still have the data."""
+        try:
+            with self.connection as connection:
+                yield connection
+        except sqlite3.Error as error:
+            self.failures += 1
+            if "locked" not in str(error):
+                self.problem = str(error)
 
     def judge(self, name: str) -> int:
         """Return the number of what judges runs; different judges have different verdicts."""
-        with contextlib.suppress(sqlite3.Error), self.connection:
-            self.connection.execute("insert or ignore into judge (name) values (?)", (name,))
+        with self.writing() as connection:
+            connection.execute("insert or ignore into judge (name) values (?)", (name,))
         found = self.rows("select id from judge where name = ?", name)
         return int(found[0][0]) if found else -1
 
@@ -170,7 +192,9 @@ class HomeIndex:
     def update(self, fresh: Iterable[Indexed], gone: Iterable[str] = ()) -> None:
         """Save new descriptions, and delete the descriptions of deleted runs."""
         fresh, number = list(fresh), self.number
-        with contextlib.suppress(sqlite3.Error), self._file.connection as connection:
+        if number < 0:
+            return  # without a number, the runs of several folders would be mixed
+        with self._file.writing() as connection:
             marks = ", ".join("?" * (5 + len(COLUMNS)))
             connection.executemany(
                 f"insert or replace into run values ({marks})",  # noqa: S608 - only marks
@@ -215,6 +239,7 @@ class HomeIndex:
             changed_ns = self._runs.stat().st_mtime_ns
         except OSError:
             changed_ns = 0
+        failures = self._file.failures
         ((listed_ns,),) = self._rows("select listed_ns from home where id = ?") or [(None,)]
         new: list[str] = []
         if listed_ns is None or listed_ns != changed_ns:
@@ -229,10 +254,11 @@ class HomeIndex:
             self.update(parallel_map(partial(index_run, self._runs, self._check), part))
             if progress:
                 progress(first + len(part), len(wanted))
-        if new or listed_ns != changed_ns:
+        # After a failed write, the next refresh must list the folder again.
+        if (new or listed_ns != changed_ns) and failures == self._file.failures:
             # A run that appears in the tick of the listing would not change the time again.
             is_sure = changed_ns < began_ns - _SAME_TICK_NS
-            with contextlib.suppress(sqlite3.Error), self._file.connection as connection:
+            with self._file.writing() as connection:
                 connection.execute(
                     "update home set listed_ns = ? where id = ?",
                     (changed_ns if is_sure else None, self.number),
@@ -251,7 +277,9 @@ class HomeIndex:
         """Save the stamp and verdict of runs."""
         marks = ", ".join("?" * (4 + len(_VERDICT_COLUMNS)))
         number = self._file.judge(judge)
-        with contextlib.suppress(sqlite3.Error), self._file.connection as connection:
+        if number < 0 or self.number < 0:
+            return
+        with self._file.writing() as connection:
             connection.executemany(
                 f"insert or replace into verdict values ({marks})",  # noqa: S608 - only marks
                 [
@@ -264,7 +292,7 @@ class HomeIndex:
         """Delete the verdicts of earlier versions of a judge: their names begin like its name."""
         family = judge.partition(" ")[0]
         earlier = "select id from judge where name <> ? and substr(name, 1, ?) = ?"
-        with contextlib.suppress(sqlite3.Error), self._file.connection as connection:
+        with self._file.writing() as connection:
             connection.execute(
                 f"delete from verdict where home = ? and judge in ({earlier})",  # noqa: S608
                 (self.number, judge, len(family) + 1, f"{family} "),

@@ -49,6 +49,13 @@ class Recordings:
             now_s = time.monotonic()
             if now_s - self._refreshed_s >= _FRESH_S:
                 self._own.refresh(progress)
+                if self._file.problem:
+                    # A full disk must not look like an empty list.
+                    self._file.close()
+                    self._file = IndexFile.in_memory()
+                    self._own, self._group = self._file.home(self.runs), {}
+                    self._shared_s = float("-inf")
+                    self._own.refresh(progress)
                 self._refreshed_s = time.monotonic()
             if self.shared is not None and now_s - self._shared_s >= _SHARED_FRESH_S:
                 homes = {runs_directory(home) for home in shared_homes(self.shared)}

@@ -27,6 +27,40 @@
     keys[event.key]();
   });
 
+  /* ---- a figure of a finding leads to the plot of its signal ---- */
+  const plain = (node) => node.textContent.replaceAll("\u00a0", " ").trim();
+  const figures = [...document.querySelectorAll("main figure")].filter((one) => one.querySelector("h4"));
+  const plotOf = (label) => figures
+    .filter((one) => label.startsWith(plain(one.querySelector("h4"))))
+    .sort((one, other) => plain(other.querySelector("h4")).length - plain(one.querySelector("h4")).length)[0];
+  const showPlot = (place, label) => {
+    document.querySelectorAll("figure.shown").forEach((one) => one.classList.remove("shown"));
+    place.classList.add("shown");
+    place.scrollIntoView({ block: "center" });
+    const canvas = place.querySelector(".canvas");
+    const chart = globalThis.tehoReport?.charts.find((one) => canvas.contains(one.root));
+    /* Of several lines, only the one of the named GPU or node stays. */
+    if (!chart || chart.series.length < 3) return;
+    const words = ` ${label.split(/[\s,]+/).join(" ")} `;
+    const named = chart.series.findIndex((line, i) => i && words.includes(` ${line.label} `));
+    if (named < 1) return;
+    place.querySelectorAll(".legend button[aria-pressed]").forEach((button, i) => {
+      const isWanted = i + 1 === named;
+      if ((button.getAttribute("aria-pressed") === "true") !== isWanted) button.click();
+    });
+  };
+  for (const term of document.querySelectorAll(".lead .figures dt, .card .figures dt")) {
+    const place = plotOf(plain(term));
+    if (!place) continue;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "to-plot";
+    button.textContent = "show the plot";
+    button.setAttribute("aria-label", `Show the plot of ${plain(term)}`);
+    button.addEventListener("click", () => showPlot(place, plain(term)));
+    term.nextElementSibling.append(button);
+  }
+
   /* ---- values of the present moment ---- */
   const write = (place, facts) => {
     place.querySelectorAll("[data-fact]").forEach((node) => {
