@@ -48,7 +48,7 @@ from teho.model.finding import Severity
 from teho.model.software import Package
 from teho.model.survey import Answers
 
-CRITICAL, WARNING, REMARK = Severity
+CRITICAL, WARNING, REMARK, _ = Severity
 NO_PYTHON = changed(python=GONE)
 NARVAL, NIBI, PUHTI, ARC4, LUMI, GRAHAM = (
     load_cluster(name, {}) for name in ("narval", "nibi", "puhti", "arc4", "lumi", "graham")
