@@ -25,7 +25,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import msgspec
-from big_report import _generated
+from big_report import generated
 from common import CACHE, Figures, Row, environment, say, stub_environment
 from recorder import cpu_s, memory_bytes
 
@@ -346,7 +346,7 @@ def _in_browser(
 def _large_run(nodes: int, days: float, rounds: int) -> list[Row]:
     say(f"a run of {nodes} nodes")
     with stub_environment() as env, tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
-        env["TEHO_HOME"] = str(_generated(nodes, days, env))
+        env["TEHO_HOME"] = str(generated(nodes, days, env))
         run = next(path.name for path in Path(env["TEHO_HOME"], "runs").iterdir())
         folder = Path(name)
         named = f"run of {nodes} nodes with 8 GPUs, {days:g} days"
