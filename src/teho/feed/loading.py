@@ -24,8 +24,9 @@ from teho.units import counted
 
 __all__ = ["Loader", "loader"]
 
-_THREADS_FAST = 0.7
-"""If threads wait for Python's lock for more of the time, processes load faster."""
+_THREADS_FAST = 0.6
+"""Speed-up for each thread from which on threads are used: otherwise they wait for Python's lock.
+Processes would be faster, although they have to hand over each batch."""
 _HANDOVER_S = 0.0005
 """About the time in s in which the main process receives a batch from a worker process."""
 _AHEAD = 2
@@ -214,7 +215,9 @@ class Loader(Feed):
         if "worker_init_fn" in self._options:
             return Choice("processes", workers, "worker_init_fn")
         # A single thread would still share Python's lock with the training loop.
-        found = measured(self.dataset, max(2, workers), context)
+        # A single thread would still share Python's lock with the training loop.
+        threads = max(2, workers)
+        found = measured(self.dataset, threads, context)
         if found is None:
             return Choice("processes", workers, "not measured")
         batch_s = found.sample_s * (self._source.batch_size or float("inf"))
@@ -222,8 +225,7 @@ class Loader(Feed):
             return Choice("main", 0, "a batch loads faster than a worker could hand it over")
         if found.why_no_threads:
             return Choice("processes", workers, found.why_no_threads)
-        lost = 100 * (1 - found.threads_speed)
-        why = f"threads would wait for each other {lost:.0f} % of the time"
+        why = f"{threads} threads load {threads * found.threads_speed:.1f} times as fast as one"
         is_fast = found.threads_speed >= _THREADS_FAST
         return Choice("threads" if is_fast else "processes", workers, why)
 

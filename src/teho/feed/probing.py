@@ -11,7 +11,7 @@ import pickle
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -19,7 +19,6 @@ from math import ceil
 from operator import sub
 from pathlib import Path
 from statistics import median
-from threading import Barrier
 from typing import Any, NamedTuple
 
 from teho.feed.shards import Packed
@@ -43,7 +42,7 @@ class Loading(NamedTuple):
     sample_s: float
     """Time to load one sample, in s."""
     threads_speed: float
-    """Share of the time in which threads do not wait for each other; 0: they must not be used."""
+    """Speed-up of the threads over one thread, for each thread; 0: they must not be used."""
     why_no_threads: str
     """Why; empty if threads may load them."""
     is_repeatable: bool
@@ -106,7 +105,8 @@ def _measure(dataset: Any, rows: Sequence[int], workers: int) -> Loading:
     rows = rows[: len(samples)]
     # The kernel's times are exact to some milliseconds: load the samples more than once.
     times = max(1, min(_MOST_TIMES, ceil(_SECONDS / sum(map(sub, ticks_s[1:], ticks_s)))))
-    again, busy_s, blocked_s = _load(dataset, rows, times)
+    again, work_s = _load(dataset, rows, times)
+    work_s = min(work_s, _load(dataset, rows, times)[1])
     # By chance, two random changes can be equal.
     is_repeatable = (
         equal(first, samples[0])
@@ -115,41 +115,32 @@ def _measure(dataset: Any, rows: Sequence[int], workers: int) -> Loading:
     )
     if why := _why_no_threads(dataset, before, is_repeatable=is_repeatable):
         return Loading(sample_s, 0.0, why, is_repeatable)
-    # A thread that waits for Python's lock must not wake up in between: it would look busy.
-    sys.setswitchinterval(_PATIENCE_S)
     shares = [rows[first::workers] for first in range(workers)]
-    speeds = []
+    speed_up = 0.0
     for _ in range(_ROUNDS):
-        load = partial(_load, dataset, times=times, begin=Barrier(workers).wait)
+        began_s = time.perf_counter()
         with ThreadPoolExecutor(workers) as pool:
-            loads = list(pool.map(load, shares))
+            loads = list(pool.map(partial(_load, dataset, times=times), shares))
+        # The best round counts: with Python's lock, threads are never faster than one thread.
+        speed_up = max(speed_up, work_s / (time.perf_counter() - began_s))
         if not all(equal(samples[one::workers], own[0]) for one, own in enumerate(loads)):
             return Loading(sample_s, 0.0, "several threads loaded other values", is_repeatable)
-        # What one thread does not wait for, the threads wait for because of each other.
-        waited_s = max(0.0, sum(own[2] for own in loads) - blocked_s)
-        speeds.append(1 / (1 + waited_s / max(busy_s + blocked_s, 1e-9)))
-    # On a busy machine, the threads may by chance not wait for each other, or wait for long.
-    return Loading(sample_s, sorted(speeds)[1], "", is_repeatable)
+    return Loading(sample_s, speed_up / workers, "", is_repeatable)
 
 
-def _load(
-    dataset: Any, rows: Sequence[int], times: int, begin: Callable[[], object] = int
-) -> tuple[list[Any], float, float]:
-    """Load samples; return them, the CPU time, and the time in which this thread was blocked.
-
-    A thread that waits for a free core is not blocked: so other programs do not matter.
+def _load(dataset: Any, rows: Sequence[int], times: int) -> tuple[list[Any], float]:
+    """Load samples; return them, and the time in s without waiting for a free core.
 
     Raises:
         OSError: this kernel does not report these times.
     """
     schedule = Path("/proc/thread-self/schedstat")
     began_s, before = time.perf_counter(), schedule.read_text(encoding="ascii").split()
-    begin()
     for _ in range(times):
         samples = [dataset[row] for row in rows]
     elapsed_s, after = time.perf_counter() - began_s, schedule.read_text(encoding="ascii").split()
-    busy_s, queued_s = ((int(after[one]) - int(before[one])) / 1e9 for one in (0, 1))
-    return samples, busy_s, max(0.0, elapsed_s - busy_s - queued_s)
+    queued_s = (int(after[1]) - int(before[1])) / 1e9
+    return samples, elapsed_s - queued_s
 
 
 def _why_no_threads(dataset: Any, before: dict[str, int], *, is_repeatable: bool) -> str:
