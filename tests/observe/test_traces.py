@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,51 @@ def test_a_trace_that_cannot_be_stored_is_said_and_stays(run: Path, spool: Path)
     assert "trace-single-1-aa.json could not be copied into the recording" in problem
     assert (spool / "trace-single-1-aa.json").exists()
     assert traces.collect() == ""  # it is not tried again
+
+
+def mark(name: str, start_us: float, end_us: float, thread: int = 1) -> dict[str, object]:
+    return {"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": thread,
+            "ts": start_us, "dur": round(end_us - start_us, 3), "args": {}}  # fmt: skip
+
+
+def as_kineto(*events: dict[str, object]) -> bytes:
+    """Return the events as Kineto writes them: times with three decimals."""
+    text = json.dumps({"traceEvents": list(events)}, indent=2)
+    return re.sub(r'"(ts|dur)": ([\d.]+)', lambda m: f'"{m[1]}": {float(m[2]):.3f}', text).encode()
+
+
+def packed(run: Path, spool: Path, content: bytes) -> bytes:
+    (spool / "trace-single-1-aa.json").write_bytes(content)
+    assert Traces(str(spool), run, "g1", node_count=1).close() == ""
+    (path,) = newest_traces(run)
+    return gzip.decompress(path.read_bytes())
+
+
+def test_a_step_ends_with_its_optimizer(run: Path, spool: Path) -> None:
+    others = [mark("mine", 1, 900), mark("Optimizer.step#SGD.step", 94.5, 99, thread=2)]
+    content = as_kineto(
+        mark("ProfilerStep#5", 10.25, 95), mark("Optimizer.step#SGD.step", 90, 100.125),
+        mark("ProfilerStep#6", 95.5, 190), *others, mark("ProfilerStep#7", 190.5, 300),
+        mark("Optimizer.step#SGD.step", 290, 400),
+    )  # fmt: skip
+    expected = as_kineto(
+        mark("ProfilerStep#5", 10.25, 100.125), mark("Optimizer.step#SGD.step", 90, 100.125),
+        mark("ProfilerStep#6", 100.125, 190), *others, mark("ProfilerStep#7", 190.5, 300),
+        mark("Optimizer.step#SGD.step", 290, 400),
+    )  # fmt: skip
+    assert packed(run, spool, content) == expected
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        as_kineto(mark("ProfilerStep#5", 10, 95), mark("ProfilerStep#6", 95, 190)),
+        # An optimizer that ends after the next step is not moved.
+        as_kineto(mark("ProfilerStep#5", 10, 95), mark("ProfilerStep#6", 95, 190),
+                  mark("Optimizer.step#SGD.step", 90, 200)),
+    ],
+)  # fmt: skip
+def test_other_traces_stay_as_they_are(run: Path, spool: Path, content: bytes) -> None:
+    assert packed(run, spool, content) == content

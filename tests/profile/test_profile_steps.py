@@ -102,6 +102,17 @@ def test_the_trace_has_the_very_steps(
         assert loop_steps(loaded) == sorted([12, 13, 14] * per_step), name
         assert marked_steps(loaded) == [f"ProfilerStep#{n}" for n in (12, 13, 14)], name
         assert read_traces([ranks[rank]]).traces[0].step_count == 3
+        assert_nested(loaded)
+
+
+def assert_nested(loaded: Loaded) -> None:
+    """Viewers expect the marks of a thread to be inside each other; only the last one is cut."""
+    steps = [mark for mark in loaded.marks if mark.name.startswith("ProfilerStep")]
+    for one in loaded.marks:
+        for step in steps:
+            apart = one.end <= step.start or step.end <= one.start
+            inside = step.start <= one.start and one.end <= step.end
+            assert apart or inside or one.end > steps[-1].end, (one, step)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,12 @@ import os
 import shutil
 import time
 from functools import partial
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import IO
 
 from teho.observe.spool import clear_profiles
+from teho.observe.step_marks import moved_marks
 from teho.process.child import Child
 from teho.store.layout import TRACE_ENDINGS, plan_folder, replace_file, trace_folder
 
@@ -118,9 +121,28 @@ def _pack(source: Path, target: Path) -> None:
     temporary = target.with_name(f".{target.name}")
     try:
         with source.open("rb") as trace, gzip.open(temporary, "wb", _LEVEL) as packed:
-            shutil.copyfileobj(trace, packed, _CHUNK_BYTES)
+            _copy(trace, packed)
         temporary.chmod(0o600)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
     source.unlink()
+
+
+def _copy(trace: IO[bytes], packed: gzip.GzipFile) -> None:
+    """Copy a trace, with the marks of its steps moved."""
+    changes = []
+    if os.fstat(trace.fileno()).st_size:
+        with mmap(trace.fileno(), 0, access=ACCESS_READ) as whole:
+            changes = moved_marks(whole)
+    for change in changes:
+        _copy_bytes(trace, packed, change.start - trace.tell())
+        packed.write(change.text)
+        trace.seek(change.end)
+    shutil.copyfileobj(trace, packed, _CHUNK_BYTES)
+
+
+def _copy_bytes(trace: IO[bytes], packed: gzip.GzipFile, count: int) -> None:
+    while count > 0 and (data := trace.read(min(count, _CHUNK_BYTES))):
+        packed.write(data)
+        count -= len(data)

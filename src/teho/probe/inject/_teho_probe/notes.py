@@ -160,6 +160,11 @@ class Notes:
         """The identifier of the main thread."""
         return self._thread_id
 
+    @property
+    def is_profiling(self) -> bool:
+        """Whether the framework's profiler records now, or from the next step on."""
+        return self.plans is not None and bool(self.plans.is_active)
+
     def profiled(self, facts: Facts) -> None:
         """Note how a use of the framework's profiler ended."""
         self._profiled.append(facts)

@@ -247,9 +247,11 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
     turn: set[int] = set()
     optimizers: WeakSet[Any] = WeakSet()
     steps = 0
+    is_due = False
+    """Whether gradients are to be looked at."""
 
     def stepped(optimizer: Any, *_: Any) -> None:
-        nonlocal steps
+        nonlocal steps, is_due
         optimizers.add(optimizer)
         if turn and id(optimizer) not in turn:
             turn.add(id(optimizer))
@@ -267,7 +269,9 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
                     notes.fact("torch", exchanges_per_step=round(_exchanges.count / steps, 2))
             except Exception as error:
                 notes.failed("torch", error)
-        if steps in _STEPS_WITH_GRADIENTS:
+        is_due = is_due or steps in _STEPS_WITH_GRADIENTS
+        if is_due and not notes.is_profiling:  # the look would be in the trace of a step
+            is_due = False
             try:
                 # An optimizer may make its first step after an earlier look.
                 known = notes.libraries.get("torch", ())

@@ -43,6 +43,11 @@ class Plans:
         if text:
             self._begin(text)
 
+    @property
+    def is_active(self) -> bool:
+        """Whether a profiler is prepared, or records."""
+        return self._profiling is not None and bool(self._profiling.is_active)
+
     def stepped(self, count: int, now_s: float) -> None:
         """Note that the program has finished a step.
 

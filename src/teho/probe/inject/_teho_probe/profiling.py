@@ -113,6 +113,11 @@ class Profiling:
         """Whether this plan needs nothing more of the program."""
         return self._phase == _DONE
 
+    @property
+    def is_active(self) -> bool:
+        """Whether the profiler is prepared, or records."""
+        return self._phase in (_WARM, _RECORDING)
+
     def accept(self) -> None:
         """Note that this process has the plan, if it may record: a worker never makes steps."""
         if self._count or self._window_s is not None:
