@@ -26,7 +26,7 @@ GPU_JOB = (
 
 
 def packed(content: bytes) -> str:
-    return "JS1:" + base64.b64encode(gzip.compress(content)).decode()
+    return "JS1:" + base64.b64encode(gzip.compress(content, mtime=0)).decode()
 
 
 def unpacked(comment: str) -> bytes:

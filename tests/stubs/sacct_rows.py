@@ -83,7 +83,7 @@ def step(job_id: str, *, peak: str = "30000000K", **cells: str) -> dict[str, str
 def js1(**nodes: dict[str, object]) -> str:
     """Return a summary of Jobstats for AdminComment."""
     text = json.dumps({"nodes": nodes, "gpus": 1, "total_time": 7200}).encode()
-    return f"JS1:{base64.b64encode(gzip.compress(text)).decode()}"
+    return f"JS1:{base64.b64encode(gzip.compress(text, mtime=0)).decode()}"
 
 
 def _clock(seconds: float) -> str:

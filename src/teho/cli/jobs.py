@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_SORTS = ("start", "time", "cores", "gpus", "memory", "billing")
+_SORTS = ("start", "waste", "time", "cores", "gpus", "memory", "billing")
 _WIDE = 110
 """Columns of a terminal in which the amounts of each job fit in a line."""
 _SLURM = {"timeout": "timed_out", "oom": "out_of_memory", "node_fail": "node_failed"}
@@ -29,7 +29,7 @@ _SLURM = {"timeout": "timed_out", "oom": "out_of_memory", "node_fail": "node_fai
 @plain_command("""\
   teho jobs
   teho jobs --since 30d --state failed,timed_out
-  teho jobs --account project_2001234 --sort gpus
+  teho jobs --account project_2001234 --sort waste
   teho jobs --all --since 2026-11-01 --format csv -o jobs.csv
   teho jobs --since 90d -o jobs.parquet""")
 @job_options("7d")
@@ -46,8 +46,8 @@ def command(
     """List the jobs of a period: what each job used of what it requested.
 
     The figures are from the accounting of the scheduler (sacct or qacct), for all jobs, recorded by
-    Teho or not. The last column names what to look at, such as cores that were not used. JSON, CSV
-    and Parquet have all jobs and all figures.
+    Teho or not. The column State also names what to look at, such as cores that were not used. JSON,
+    CSV and Parquet have all jobs and all figures.
 
     Reads: the recordings in TEHO_HOME.
 

@@ -7,7 +7,8 @@ import msgspec
 __all__ = ["Judged", "ListedRun", "Outcome", "Totals"]
 
 Outcome = str
-"""`running`, `ok`, `failed`, `interrupted`, or `damaged` if the description cannot be read."""
+"""`running`, `ok`, `failed`, `interrupted`, `imported` from a log, or `damaged` if the description
+cannot be read."""
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

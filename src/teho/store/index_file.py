@@ -386,7 +386,9 @@ def indexed(directory: Path, run: Run, stamp: int, user: str | None = None) -> I
 
 
 def outcome_of(run: Run, directory: Path) -> str:
-    """Return whether a run goes on, ended well, failed, or was interrupted."""
+    """Return whether a run goes on, ended well, failed, was interrupted, or was imported."""
+    if run.imported:
+        return "imported"  # a log does not say how its program ended
     end = run.end
     if end is None:
         state = run_state(run, directory)

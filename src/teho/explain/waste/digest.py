@@ -150,7 +150,7 @@ class _Period:
         self._energy_j, self._energy_jobs = 0.0, 0
         self._kinds: dict[str, _Sum] = defaultdict(_Sum)
         self._worst: dict[str, list[tuple[float, str]]] = defaultdict(list)
-        self._groups: dict[tuple[str, str, str, int, int], _Group] = {}
+        self._groups: dict[tuple[str, str, str, int, int, float], _Group] = {}
         self._endings: dict[JobState, _Sum] = defaultdict(_Sum)
         self._people: dict[str, tuple[_Sum, _Sum]] = defaultdict(lambda: (_Sum(), _Sum()))
         self._unjudged_gpu_hours = self._unjudged_core_hours = 0.0
@@ -188,7 +188,9 @@ class _Period:
         self._kinds[kind.key].add(amounts, amounts.gib_hours)
         size = amounts.gpu_hours * _CORES_OF_A_GPU + amounts.core_hours + amounts.gib_hours
         self._worst[kind.key].append((size, job.id))
-        key = kind.key, job.user, _stem(job.name), use.gpus, use.cores
+        # Jobs that need different numbers of GPUs need different advice.
+        needed = waste.needed if kind.resource == "gpu" else 0.0
+        key = kind.key, job.user, _stem(job.name), use.gpus, use.cores, needed
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(kind)

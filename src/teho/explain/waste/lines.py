@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from teho.explain.policy import Policy
-from teho.explain.waste.kinds import Limits, Waste, limits_of, waste_of
+from teho.explain.waste.kinds import KINDS, Limits, Waste, limits_of, waste_of
 from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import JobUse, use_of
 from teho.model.accounted import AccountedJob
@@ -22,6 +22,9 @@ _ENDINGS = {
     JobState.NODE_FAILED: "its node failed",
     JobState.PREEMPTED: "preempted",
 }
+_PLACES = {kind.key: place for place, kind in enumerate(KINDS)}
+_CORES_OF_A_GPU = 12.0
+"""As in the digest: only for the order."""
 _RUNS = (JobState.RUNNING, JobState.COMPLETING, JobState.SUSPENDED)
 _WAITS = (JobState.PENDING, JobState.HELD)
 
@@ -93,7 +96,7 @@ def _look(use: JobUse, waste: Sequence[Waste]) -> str:
         how = f"signal {job.signal}" if job.signal else how
         return f"{how} after {format_duration(job.elapsed_s)}" if job.elapsed_s else how
     if job.state in _ENDINGS:
-        return _ENDINGS[job.state]
+        return "; ".join([_ENDINGS[job.state], *(one.words for one in waste[:1])])
     return waste[0].words if waste else ""
 
 
@@ -102,9 +105,19 @@ def sorted_lines(lines: Iterable[JobLine], by: str) -> list[JobLine]:
 
     Args:
         lines: in any order.
-        by: `start` (newest first), `time`, `cores`, `gpus`, `memory` or `billing` (largest first).
+        by: `start` (newest first), `waste` (GPUs that were never used first, then the other kinds of
+            waste, each with the most GPU-hours or core-hours first), `time`, `cores`, `gpus`,
+            `memory` or `billing` (largest first).
     """
     return sorted(lines, key=lambda line: (_group(line), -_value(line, by)))
+
+
+def _waste_rank(line: JobLine) -> float:
+    """Return a number that is larger for a more important kind of waste, and for a larger job."""
+    if not line.waste:
+        return 0.0
+    size = (line.gpu_hours or 0.0) + (line.core_hours or 0.0) / _CORES_OF_A_GPU
+    return len(KINDS) - _PLACES[line.waste[0]] + size / (1 + size)
 
 
 def _group(line: JobLine) -> int:
@@ -112,6 +125,8 @@ def _group(line: JobLine) -> int:
 
 
 def _value(line: JobLine, by: str) -> float:
+    if by == "waste":
+        return _waste_rank(line)
     moment = line.started_at or line.submitted_at or line.ended_at
     value = {
         "start": moment.timestamp() if moment else 0.0,

@@ -15,6 +15,7 @@ OUTCOMES = {
     "ok": "Ended well",
     "failed": "Failed",
     "interrupted": "Interrupted",
+    "imported": "Imported",
     "damaged": "Damaged",
 }
 
