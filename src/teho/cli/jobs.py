@@ -46,8 +46,8 @@ def command(
     """List the jobs of a period: what each job used of what it requested.
 
     The figures are from the accounting of the scheduler (sacct or qacct), for all jobs, recorded by
-    Teho or not. The column State also names what to look at, such as cores that were not used. JSON,
-    CSV and Parquet have all jobs and all figures.
+    Teho or not. The column State also names what to look at, such as cores that were not used.
+    JSON, CSV and Parquet have all jobs and all figures.
 
     Reads: the recordings in TEHO_HOME.
 

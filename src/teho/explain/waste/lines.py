@@ -105,8 +105,8 @@ def sorted_lines(lines: Iterable[JobLine], by: str) -> list[JobLine]:
 
     Args:
         lines: in any order.
-        by: `start` (newest first), `waste` (GPUs that were never used first, then the other kinds of
-            waste, each with the most GPU-hours or core-hours first), `time`, `cores`, `gpus`,
+        by: `start` (newest first), `waste` (GPUs that were never used first, then the other kinds
+            of waste, each with the most GPU-hours or core-hours first), `time`, `cores`, `gpus`,
             `memory` or `billing` (largest first).
     """
     return sorted(lines, key=lambda line: (_group(line), -_value(line, by)))
