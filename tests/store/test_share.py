@@ -257,5 +257,5 @@ def test_the_commands_share_list_and_unshare(
     assert teho("share").stdout.count(f"shared with {own_group()}") == 2
     assert "deleted 1 shared run" in teho("unshare", "20261101-09").stderr
     assert teho("share").stdout.count("shared with") == 1
-    assert "deleted 1 shared run" in teho("unshare", "--all").stderr
+    assert "deleted 1 shared run" in teho("unshare", "last").stderr
     assert "you share no runs" in teho("share").stderr

@@ -27,7 +27,8 @@ __all__ = ["command", "shared_folder"]
 def command(runs: tuple[str, ...], every: bool, group: str | None) -> None:
     """Copy RUNS into the folder TEHO_SHARED, so that the members of GROUP can read the copies.
 
-    The recordings themselves stay private. The output of the program (--keep-output) is not copied.
+    First set the variable TEHO_SHARED to a folder that all members of your project can enter. The
+    recordings themselves stay private. The output of the program (--keep-output) is not copied.
     Without RUNS, list what you share. `teho unshare` deletes the copies.
 
     Reads: the recordings in TEHO_HOME.

@@ -23,8 +23,8 @@ __all__ = ["command"]
 def command(runs: tuple[str, ...], every: bool, group: str | None) -> None:
     """Delete your copies of RUNS in the folder TEHO_SHARED. The recordings themselves stay.
 
-    RUNS are ids, or unique beginnings of ids; `teho share` lists them. People who have read a run
-    may have made copies of their own.
+    RUNS are ids, unique beginnings of ids, or last, which is the newest; `teho share` lists them.
+    People who have read a run may have made copies of their own.
 
     Reads: your copies in TEHO_SHARED.
 
@@ -48,6 +48,8 @@ def command(runs: tuple[str, ...], every: bool, group: str | None) -> None:
 
 
 def _named(reference: str, known: list[str], shared: str) -> str:
+    if reference == "last" and known:
+        return max(known)
     fitting = [run_id for run_id in known if run_id == reference] or [
         run_id for run_id in known if run_id.startswith(reference)
     ]
