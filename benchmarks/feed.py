@@ -160,7 +160,7 @@ def _small_files(folder: Path, env: Mapping[str, str]) -> list[Row]:
         Row(what=f"`teho pack`: {what}", unit="files/s", ours=Figures.of(*rates),
             verdict="yes" if min(rates) >= 5000 else "**no**", ours_text=f"{Figures.of(*rates)}"),
     ]  # fmt: skip
-    for peer in found.keys() - {"packed"}:
+    for peer in sorted(found.keys() - {"packed"}):
         most = 0.05 if peer == "DataLoader, 2 workers" else None
         pair = _beside(f"`packed`: {what}", found["packed"], peer, found[peer], most or 1.0)
         rows += pair if most else pair[:1]
