@@ -52,6 +52,8 @@ _HELD_S = 0.002
 """Another thread can run after 5 ms (sys.getswitchinterval), or when the running one waits or
 leaves Python. If a sample is later than this, Python code was running."""
 _GONE_WAIT_S = 1.0
+_PLAN_S = 1.0
+"""A shorter time between two looks of `Plans` means that it has a plan of `teho profile`."""
 _HANGS = sys.version_info < (3, 12)
 
 
@@ -187,7 +189,10 @@ class Sampler:
                 usual_s = every_s if self._is_outside else usual * _PERIOD_S
                 period_s = min(max(usual_s, over_s), max(every_s, _SLOWEST * _PERIOD_S))
                 if self._notes.plans is not None:
-                    period_s = min(period_s, self._notes.plans.tick(now_s))
+                    look_s = self._notes.plans.tick(now_s)
+                    # Samples may cost more than looks: without a plan, they set the period.
+                    if self._is_outside or look_s < _PLAN_S:
+                        period_s = min(period_s, look_s)
         except Exception as error:  # the report gets a line about it, now or at the end
             self._newest = ()
             self._notes.failed("sampling ended", error)
