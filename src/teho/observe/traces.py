@@ -26,7 +26,8 @@ __all__ = ["Traces"]
 _LONGEST_LOOK_S = 10.0
 """As for the leases of viewers: each look is an operation of a shared file system."""
 _LEVEL = 1
-"""Of gzip: level 6 takes five times as long, and the file is a third smaller."""
+"""Of gzip. For a trace of 25 MB, level 6 took twice the time, and the file was 30 % smaller
+(2026-11-26)."""
 _CHUNK_BYTES = 1 << 20
 _NICE = 19
 _LAST_S = 6.0

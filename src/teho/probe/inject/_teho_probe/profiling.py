@@ -23,12 +23,18 @@ handler of a signal.
 from __future__ import annotations
 
 import os
-import sys
 from _thread import get_ident
 from time import monotonic
 
 from _teho_probe.lines import TYPE_CHECKING, error_text
-from _teho_probe.permit import read_file
+from _teho_probe.surroundings import (
+    call_in_main_thread,
+    framework_of,
+    is_helper,
+    other_tool,
+    rank_of,
+    used_bytes,
+)
 
 if TYPE_CHECKING:
     from typing import Any, Callable
@@ -38,24 +44,11 @@ if TYPE_CHECKING:
 __all__ = ["Obstacle", "Profiling"]
 
 _WAITING, _WARM, _RECORDING, _DONE = range(4)
-_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-_LAUNCHERS = (
-    "torch.distributed.elastic.agent.server",
-    "accelerate.commands.launch",
-    "deepspeed.launcher.runner",
-)
-"""Modules of processes that only start the ranks."""
-_OTHER_TOOLS = (
-    ("NSYS_PROFILING_SESSION_ID", "Nsight Systems"),
-    ("NV_COMPUTE_PROFILER_PERFWORKS_DIR", "Nsight Compute"),
-    ("CUDA_INJECTION64_PATH", "the tool in CUDA_INJECTION64_PATH"),
-    ("ROCP_TOOL_LIBRARIES", "rocprofv3"),
-)
-"""Variables of tools that use the same interface of the driver. Only one tool can use it."""
 _TICK_S, _WAITING_S = 0.05, 0.5
 """Time between two looks of the probe's thread: while the profiler records, and before."""
 _EVENT_BYTES = 400
-"""Size of an event in a trace: 250 to 400 bytes with PyTorch 2.13, and more with shapes."""
+"""Size of an event in a trace, for an estimate. With PyTorch 2.13 on CPUs, it was 260 bytes, and
+410 with shapes (2026-11-26)."""
 _SPARE_BYTES = 256 * 1024**2
 """Space that must be free after the trace is written."""
 _MEMORY = 4
@@ -121,7 +114,9 @@ class Profiling:
     def accept(self) -> None:
         """Note that this process has the plan, if it may record: a worker never makes steps."""
         if self._count or self._window_s is not None:
-            self._notes.profiled({"profile": self._plan["id"], "rank": _rank(), "why": "accepted"})
+            self._notes.profiled(
+                {"profile": self._plan["id"], "rank": rank_of(), "why": "accepted"}
+            )
 
     def stepped(self, count: int) -> None:
         """Note that the program has finished a step, in the thread that made it.
@@ -226,14 +221,14 @@ class Profiling:
                 self._over = why
                 if self._thread == self._notes.main_thread:
                     self._is_asked = True
-                    _call_in_main_thread(lambda: self._call(self._limit_reached))
+                    call_in_main_thread(lambda: self._call(self._limit_reached))
         elif self._phase == _WAITING and self._window_s is not None and not self._is_asked:
-            if self._seen_s is None and _framework(self._notes) is not None:
+            if self._seen_s is None and framework_of(self._notes) is not None:
                 self._seen_s = now_s
             after_s = float(self._plan.get("after_s") or 0.0)
             if self._seen_s is not None and now_s >= self._seen_s + after_s:
                 self._is_asked = True
-                _call_in_main_thread(lambda: self._call(self._begin_window))
+                call_in_main_thread(lambda: self._call(self._begin_window))
 
     def _limit(self, now_s: float) -> str:
         """Return why the recording must end now; empty if it goes on."""
@@ -242,13 +237,13 @@ class Profiling:
             return "window"
         if spent_s >= float(self._plan["most_s"]):
             return "time"
-        used_bytes = _used_bytes() if self._memory_bytes else 0
-        if used_bytes - self._memory_bytes > _MEMORY * int(self._plan["most_bytes"]):
+        used = used_bytes() if self._memory_bytes else 0
+        if used - self._memory_bytes > _MEMORY * int(self._plan["most_bytes"]):
             return "memory"
         return ""
 
     def _begin_window(self) -> None:
-        if _is_helper():
+        if is_helper():
             self._phase = _DONE
         if self._phase == _WAITING:
             self._prepare()
@@ -278,7 +273,7 @@ class Profiling:
 
     def _prepare(self) -> None:
         """Choose this process or not, and prepare the profiler: its start can take seconds."""
-        rank = _rank()
+        rank = rank_of()
         ranks = self._plan["ranks"]
         chosen = ranks == "all" or (rank or 0) in ([0] if ranks == "one" else ranks)
         self._has_claim = self._has_claim or (chosen and self._claim(rank))
@@ -286,8 +281,8 @@ class Profiling:
             self._phase = _DONE
             return
         is_range = "range" in self._plan["with"]
-        make = _framework(self._notes, is_range=is_range)
-        tool = next((name for variable, name in _OTHER_TOOLS if variable in os.environ), "")
+        make = framework_of(self._notes, is_range=is_range)
+        tool = other_tool()
         if make is None:
             self._end("framework")
         elif tool and not is_range:
@@ -323,7 +318,7 @@ class Profiling:
         from atexit import register
 
         register(self.finish)  # before the exit handlers of libraries that were registered earlier
-        self._memory_bytes = _used_bytes()
+        self._memory_bytes = used_bytes()
         self._tracer.start()
         self._phase, self._began_s = _RECORDING, monotonic()
         if self._window_s is None:
@@ -369,7 +364,7 @@ class Profiling:
         free = space.f_bavail * space.f_frsize
         if free < expected + _SPARE_BYTES:
             raise Obstacle("disk:%d" % free)
-        rank = _rank()
+        rank = rank_of()
         who = "single" if rank is None else "rank%d" % rank
         name = "trace-%s-%d-%s" % (who, os.getpid(), self._plan["id"])
         path = os.path.join(self._folder, name)
@@ -415,93 +410,10 @@ class Profiling:
         tracer = self._tracer
         self._notes.profiled({
             "profile": self._plan["id"],
-            "rank": _rank(),
+            "rank": rank_of(),
             "framework": tracer.framework if tracer is not None else "",
             "steps": self._steps or None,
             "in_step": self._marked,
             "why": why,
             **facts,
         })  # fmt: skip
-
-
-def _framework(notes: Notes, *, is_range: bool = False) -> Callable[..., Any] | None:
-    """Return the class for the framework that the program uses; None: no known one is imported.
-
-    A program may import several. The one that computes has an optimizer or a compilation.
-
-    Args:
-        notes: of this process.
-        is_range: whether another tool records, and needs only marks.
-    """
-    if is_range:
-        from _teho_probe.profile_range import RangeTracer
-
-        return RangeTracer
-    libraries = notes.libraries
-    has_torch = "torch.autograd.profiler" in sys.modules
-    if has_torch and "optimizer" in libraries.get("torch", ()):
-        from _teho_probe.profile_torch import TorchTracer
-
-        return TorchTracer
-    # `platform`: its devices are initialised, which the profiler would do otherwise.
-    if "platform" in libraries.get("jax", ()) and "jax._src.profiler" in sys.modules:
-        from _teho_probe.profile_xla import JaxTracer
-
-        return JaxTracer
-    if has_torch:
-        from _teho_probe.profile_torch import TorchTracer
-
-        return TorchTracer
-    if "tensorflow.python.profiler.profiler_v2" in sys.modules and "tensorflow" in libraries:
-        from _teho_probe.profile_xla import TensorFlowTracer
-
-        return TensorFlowTracer
-    return None
-
-
-def _rank() -> int | None:
-    """Return the rank of this process; None if the program has no ranks."""
-    distributed = sys.modules.get("torch.distributed")
-    try:
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            return int(distributed.get_rank())
-    except Exception:
-        pass
-    for name in _RANKS:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return None
-
-
-def _is_helper() -> bool:
-    """Return whether this process works for others: it loads data, or it launched the ranks."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return False
-    if any(name in sys.modules for name in _LAUNCHERS):
-        return True
-    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
-    return parent is not None and parent() is not None
-
-
-def _used_bytes() -> int:
-    """Return the memory of this process; 0 if it cannot be read."""
-    pages = read_file("/proc/self/statm").split()[1:2]
-    return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
-
-
-_CALLBACKS: list[Any] = []
-"""They must exist until Python has called them."""
-
-
-def _call_in_main_thread(action: Callable[[], None]) -> None:
-    """Let Python call a function in the main thread, between two of its instructions."""
-    import ctypes
-
-    def call(_: Any) -> int:
-        action()
-        return 0
-
-    callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(call)
-    _CALLBACKS.append(callback)
-    ctypes.pythonapi.Py_AddPendingCall(callback, None)
