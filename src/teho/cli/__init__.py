@@ -29,7 +29,7 @@ COMMANDS = {
     "jobs": ("Understand", "List all jobs of a period, and what each of them used."),
     "digest": ("Understand", "Add up what the jobs of a period used and wasted."),
     "top": ("Understand", "Show all nodes and GPUs of a run while it is running."),
-    "profile": ("Understand", "Explain a trace of PyTorch's profiler: why the GPU was idle."),
+    "profile": ("Understand", "Record steps with PyTorch's profiler: why the GPU was idle."),
     "diff": ("Understand", "Compare two runs: times, findings and other differences."),
     "compare": ("Understand", "Run a program on cores and on GPUs, and say which is faster."),
     "scale": ("Understand", "Measure one program on more and more GPUs or cores."),
