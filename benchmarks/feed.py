@@ -176,10 +176,11 @@ def _jpeg(folder: Path, rounds: int, env: Mapping[str, str]) -> list[Row]:
         say("no Pillow: left out")
         return []
     found = _run("jpeg", rounds, env, folder)
-    ours = found.pop("loader")
+    ours = {name: found.pop(name) for name in ("loader", "loader, 2 threads")}
     rows = []
-    for peer, theirs in found.items():
-        rows += _beside("`loader`: JPEG images", ours, peer, theirs, 1.0)
+    for name, own in ours.items():
+        for peer, theirs in found.items():
+            rows += _beside(f"`{name}`: JPEG images", own, peer, theirs, 1.0)
     return rows
 
 

@@ -203,6 +203,7 @@ def jpeg(folder: Path) -> Makers:
     images = Jpegs(folder / "jpegs")
     found = {
         "loader": loader(images, 32, shuffle=True),
+        "loader, 2 threads": loader(images, 32, shuffle=True, num_workers=THREADS, threads=True),
         "DataLoader, 2 workers": workers(images, 32, WORKERS, shuffle=True),
         "DataLoader, 4 workers": workers(images, 32, 4, shuffle=True),
     }
