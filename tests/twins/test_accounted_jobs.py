@@ -250,7 +250,8 @@ def test_a_job_of_grid_engine_is_reported_from_qacct(arc4: GridEngineTwin, tmp_p
     (number,) = re.findall(r"Your job (\d+)", done.stdout)
     environment = {**arc4.environment, "TEHO_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     end_s = time.monotonic() + 60
-    while not (record := arc4.ask("qacct", "-j", number).stdout):
+    # Without the file of the accounting, qacct says so on stdout.
+    while "jobnumber" not in (record := arc4.ask("qacct", "-j", number).stdout):
         assert time.monotonic() < end_s
         time.sleep(0.5)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import time
 from collections.abc import Iterator
 
 from teho.unwind.code import LONGEST_CODE_BYTES, Code, head_bytes, mark_of, read_code
@@ -26,6 +27,9 @@ _POINTER = struct.Struct("<Q")
 _TAGS = 3
 """Low bits of a frame's pointer to its code that are not a part of the address (3.14)."""
 _TRIES = 20
+_FIRST_TRIES = 5
+_TURN_S = 0.01
+"""A thread that waits for its core usually gets it within this time."""
 _TIMES = 5
 """Looks in a row with the same new last frame, until it is accepted as the outermost one."""
 _ALWAYS_CHECKED = 3
@@ -66,10 +70,23 @@ class Unwinder:
             self._frame = _struct_of(self._layout)
             self._blocks = _Blocks(self._memory, self.thread, self._layout)
             self._root = self._candidate = self._times = 0
-            self.look()
+            self._try()
         except BaseException:
             self._memory.close()
             raise
+
+    def _try(self) -> None:
+        """Read the stack once, to see whether it can be read.
+
+        The kernel may have taken the core from the thread while it created a frame. Then it needs
+        its next turn on the core before its stack is consistent again.
+        """
+        for _ in range(_FIRST_TRIES - 1):
+            with contextlib.suppress(UnwindError):
+                self.look()
+                return
+            time.sleep(_TURN_S)
+        self.look()
 
     def close(self) -> None:
         """Close the process's memory."""
