@@ -24,14 +24,14 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks" / "blind")]
 
 import recordings  # noqa: E402 - the path above leads to it
 
-from explain.scenarios import SCENARIOS  # noqa: E402
-from teho.config.settings import Settings  # noqa: E402
-from teho.explain.judge import judge_all  # noqa: E402
-from teho.explain.policy import load_policy  # noqa: E402
-from teho.model.finding import Finding  # noqa: E402
-from teho.model.missing import Missing  # noqa: E402
-from teho.show.cells import plain, quantity  # noqa: E402
-from teho.show.loaded import LoadedRun  # noqa: E402
+from explain.scenarios import SCENARIOS  # noqa: E402 - as above
+from teho.config.settings import Settings  # noqa: E402 - as above
+from teho.explain.judge import judge_all  # noqa: E402 - as above
+from teho.explain.policy import load_policy  # noqa: E402 - as above
+from teho.model.finding import Finding  # noqa: E402 - as above
+from teho.model.missing import Missing  # noqa: E402 - as above
+from teho.show.cells import plain, quantity  # noqa: E402 - as above
+from teho.show.loaded import LoadedRun  # noqa: E402 - as above
 
 _GOLDEN = ("cli", "doctor", "launch", "show", "software/env", "stage")
 _TABLE = re.compile(r" {3,}|[─━│┃]")

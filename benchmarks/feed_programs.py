@@ -94,7 +94,7 @@ def scaled(images: torch.Tensor) -> torch.Tensor:
 def cnn(_: Path) -> Makers:
     import cnn as example  # of teho.bench
 
-    network = example._torch_network(torch)  # noqa: SLF001
+    network = example._torch_network(torch)  # noqa: SLF001 - the very network of the example
     optimizer = torch.optim.SGD(network.parameters(), lr=0.001)
 
     def trained(feed):

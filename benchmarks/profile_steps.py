@@ -147,7 +147,7 @@ def measure(name: str) -> None:
     steps(60)
     # Outside of the window.
     far = {**plan, "id": "far", "first": 10**9, "last": 10**9}
-    from _teho_probe.profiling import Profiling  # type: ignore[import-not-found]
+    from _teho_probe.profiling import Profiling  # type: ignore[import-not-found] # from the path of the probe
 
     waiting = Profiling(str(folder), notes, json.dumps(far))
     blocks: dict[str, list[float]] = {"waiting": [], "none": [], "again": []}

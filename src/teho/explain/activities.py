@@ -41,7 +41,7 @@ _BOOTSTRAP = re.compile(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstra
 """Function at the bottom of a child process; a forked one has its parent's stack below it."""
 _MANY_CHILDREN = 8
 _MORE_AT_START = 1.5
-"""Times the share of the rest of the run; with more, an activity belongs to the start."""
+"""Times the share of the rest of the run."""
 _PASSIVE = frozenset((State.PROCESS, State.LOCK, State.SLEEPING, State.WAITING))
 
 
@@ -279,12 +279,18 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
         if activity is None and doing_in(main.process, seen) in _AWAITED:
             awaited_s += seen.wall_s
     early: dict[str, list[Seen]] = {}
-    for seen in early_stacks(main.process):
+    start = early_stacks(main.process)
+    start_s = sum(seen.wall_s for seen in start)
+    rest_s = sum(seen.wall_s for seen in main.process.stacks) - start_s
+    for seen in start:
         activity = activity_of(seen, shown=shown)
         if activity is not None and (activity.repeated or not with_set_up):
             early.setdefault(activity.name, []).append(seen)
     for name, stacks in early.items():
-        if _is_mostly_early(main.process, stacks, found[name].wall_s):
+        # An activity that takes a larger share of the start than of the rest belongs to the start.
+        early_s = sum(seen.wall_s for seen in stacks)
+        later_s = found[name].wall_s - early_s
+        if rest_s <= 0 or early_s / start_s > _MORE_AT_START * later_s / rest_s:
             for seen in stacks:
                 found[name].add(seen, -1.0)
     others = [seen for one in main.workers or main.children for seen in _active(one)]
@@ -300,22 +306,6 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
         found[_TRACEBACKS].activity = found[ANOMALY_MODE].activity
     times = [one.time() for one in found.values() if one.wall_s > 0]
     return sorted(times, key=lambda one: -one.wall_s)
-
-
-def _is_mostly_early(process: WatchedProcess, early: Sequence[Seen], whole_s: float) -> bool:
-    """Return whether an activity took a larger share of the start than of the rest of the run.
-
-    Args:
-        process: the process.
-        early: the stacks of the activity from the start.
-        whole_s: time of the activity in the whole run.
-    """
-    start_s = sum(seen.wall_s for seen in early_stacks(process))
-    rest_s = sum(seen.wall_s for seen in process.stacks) - start_s
-    early_s = sum(seen.wall_s for seen in early)
-    if rest_s <= 0:
-        return True
-    return early_s / start_s > _MORE_AT_START * (whole_s - early_s) / rest_s
 
 
 def detects_anomalies(main: MainProcess) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from teho.explain.activities import ActivityTime, activity_times
+from collections.abc import Sequence
+
+from teho.explain.activities import activity_of
 from teho.explain.places import gpus_of
 from teho.explain.program_context import in_lines, is_on_gpu
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.where import LineTimes
 from teho.model.missing import Missing
 from teho.model.program import MainProcess
+from teho.model.watched import Frame, WatchedProcess
 
 RANK = 203
 SEVERITY = "critical, warning, remark"
@@ -27,21 +31,23 @@ THRESHOLDS = {
 }
 
 _ACTIVITY = "activations_recomputed"
+_HOOK = "unpack_hook"
+"""Function of `torch.utils.checkpoint` that computes activations again."""
 
 
 def judge(context: ProgramContext) -> Findings:
     """Compare the time of computing activations again with the memory that was not used."""
     for main in context.mains[:1]:
-        time = next((one for one in activity_times(main) if one.activity.name == _ACTIVITY), None)
-        if time is None or time.wall_s < context.limit("recomputed_min_s"):
+        wall_s, lines = _recomputed(main.process)
+        if wall_s < context.limit("recomputed_min_s"):
             continue
-        share = 100 * time.wall_s / main.process.wall_s
+        share = 100 * wall_s / main.process.wall_s
         if share < context.limit("lost_percent"):
             continue
         used = _used_percent(context, main)
         if used is not None and used < context.limit("used_percent"):
             yield context.lost(
-                f"{_sentence(time, share)}, although only {used:.0f} % of the memory was used.",
+                f"{_sentence(lines, share)}, although only {used:.0f} % of the memory was used.",
                 share_percent=share,
                 evidence=(
                     Evidence("computing activations again", share, "%"),
@@ -54,15 +60,15 @@ def judge(context: ProgramContext) -> Findings:
                 ),
                 judged_by=["used_percent"],
                 regain_percent=(0.7 * share, share),
-                lines=time.lines,
+                lines=lines,
             )
         elif share >= context.limit("recomputed_percent"):
             yield context.finding(
                 Severity.REMARK,
-                f"{_sentence(time, share)}.",
+                f"{_sentence(lines, share)}.",
                 evidence=(
                     Evidence("computing activations again", share, "%"),
-                    *in_lines(time.lines),
+                    *in_lines(lines),
                 ),
                 action=(
                     "If the memory is large enough, use `torch.utils.checkpoint` only for some "
@@ -73,8 +79,21 @@ def judge(context: ProgramContext) -> Findings:
             )
 
 
-def _sentence(time: ActivityTime, share: float) -> str:
-    frame = time.lines[0][0] if time.lines else None
+def _recomputed(process: WatchedProcess) -> tuple[float, Sequence[tuple[Frame, float]]]:
+    """Return the time of computing activations again in s, and the lines that led to it."""
+    wall_s, lines = 0.0, LineTimes()
+    for seen in process.stacks:
+        if not any(frame.function.endswith(_HOOK) for frame in seen.frames):
+            continue  # most stacks: their activity is not needed
+        activity = activity_of(seen)
+        if activity is not None and activity.name == _ACTIVITY:
+            wall_s += seen.wall_s
+            lines.add(seen)
+    return wall_s, lines.slowest()
+
+
+def _sentence(lines: Sequence[tuple[Frame, float]], share: float) -> str:
+    frame = lines[0][0] if lines else None
     place = f" at {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
     return (
         f"The backward pass{place} computed activations again (checkpointing) for {share:.0f} % "
