@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Piece", "pieces_of"]
+__all__ = ["Piece", "line_of_piece", "pieces_of"]
 
 _BEGIN = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 _DECODER = json.JSONDecoder()
@@ -38,6 +38,11 @@ def pieces_of(text: str) -> Iterator[Piece]:
             yield Piece(value)
         end = after
     yield from _lines(text[end:])
+
+
+def line_of_piece(piece: Piece) -> str:
+    """Return the line of a piece; empty if it is a value."""
+    return piece.line
 
 
 def _lines(text: str) -> Iterator[Piece]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from sys import intern
 from typing import NamedTuple, Union
@@ -144,6 +144,12 @@ class Log(msgspec.Struct, kw_only=True):
     other value of them."""
     is_whole: bool = False
     """Whether the file is about one job, so that a gap in it does not begin another run."""
+
+    def keep_unused(self, names: Iterable[str], used: Container[str]) -> None:
+        """Keep the names of the columns that are not used."""
+        for name in names:
+            if name not in used:
+                self.unused.setdefault(name)
 
     def time_above(self, line: str) -> float | None:
         """Return the time in a line such as the output of `date`; None if it is another line.

@@ -10,9 +10,10 @@ from typing import Any
 
 from teho.jobs.cells import Metrics, csv_cells, values_of, whole_of
 from teho.jobs.importer import LINES_BEFORE, Importer
-from teho.jobs.json_stream import pieces_of
+from teho.jobs.json_stream import Piece, line_of_piece, pieces_of
 from teho.jobs.log import Log, Sample, Source
 from teho.jobs.moments import moment_of
+from teho.jobs.rows import read_rows
 
 __all__ = ["IMPORTER"]
 
@@ -66,23 +67,21 @@ class AmdSmi(Importer):
     def read(self, source: Source) -> Log:
         """Read all answers; a line with a time is the time of the answers below it."""
         log = Log(tool=_TOOL)
-        since: float | None = None
-        names: list[str] = []
-        for piece in pieces_of(source.text):
+
+        def add(piece: Piece, names: list[str], since: float | None) -> bool:
             if piece.value is not None:
                 for entry in _entries(piece.value):
                     _add(_flat(entry), since, log)
-            elif head := _head(piece.line):
-                names = head
-            elif names and (row := _row(piece.line, names)):
+                return True
+            row = _row(piece.line, names) if names else None
+            if row:
                 _add(row, since, log)
-            elif (at_s := log.time_above(piece.line)) is not None:
-                since = at_s
-            else:
-                log.skipped_lines += 1
-        for name in names:
-            if name not in {*_METRICS, _GPU, _TIME, _TOTAL}:
-                log.unused.setdefault(name)
+            return bool(row)
+
+        names = read_rows(
+            pieces_of(source.text), log, line_of=line_of_piece, names_of=_head, add=add
+        )
+        log.keep_unused(names, {*_METRICS, _GPU, _TIME, _TOTAL})
         return log
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from teho.jobs.cells import Metrics, values_of, whole_of
 from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.log import Log, Sample, Source
+from teho.jobs.rows import read_rows
 
 __all__ = ["IMPORTER"]
 
@@ -59,24 +60,17 @@ class DcgmiDmon(Importer):
     def read(self, source: Source) -> Log:
         """Read the rows of whole GPUs; rows of other entities are counted as skipped."""
         log = Log(tool=_TOOL)
-        names: list[str] = []
-        since: float | None = None
-        for line in source.lines():
-            if found := _names(line):
-                names = found
-                continue
+
+        def add(line: str, names: list[str], since: float | None) -> bool:
             words = line.split()
             if not words or words[0] in {"ID", "Id"}:
-                continue
-            if names and (sample := _sample(names, words, since, log)):
-                log.samples.append(sample)
-            elif (at_s := log.time_above(line)) is not None:
-                since = at_s
-            else:
-                log.skipped_lines += 1
-        for name in names:
-            if name not in {*_METRICS, _TOTAL, _LIMIT}:
-                log.unused.setdefault(name)
+                return True  # the units
+            sample = _sample(names, words, since, log) if names else None
+            log.samples += [sample] if sample else []
+            return sample is not None
+
+        names = read_rows(source.lines(), log, names_of=_names, add=add)
+        log.keep_unused(names, {*_METRICS, _TOTAL, _LIMIT})
         return log
 
 

@@ -12,6 +12,7 @@ from teho.jobs.cells import Metrics, values_of
 from teho.jobs.importer import LINES_BEFORE, Importer
 from teho.jobs.log import Log, Sample, Source
 from teho.jobs.moments import moment_of
+from teho.jobs.rows import read_rows
 
 __all__ = ["IMPORTER"]
 
@@ -54,24 +55,17 @@ class NvidiaSmiDmon(Importer):
     def read(self, source: Source) -> Log:
         """Read all rows. The names and units are repeated every few rows."""
         log = Log(tool=_TOOL)
-        names: list[str] = []
-        since: float | None = None
-        for line in source.lines():
-            if found := _names(line):
-                names = found
-                log.has_dates = _DATE in names or _TIME not in names
-                continue
+
+        def add(line: str, names: list[str], since: float | None) -> bool:
             if not line.strip() or line.lstrip().startswith("#"):
-                continue
-            if names and (sample := _sample(names, _SPLIT.split(line.strip()), since, log)):
-                log.samples.append(sample)
-            elif (at_s := log.time_above(line)) is not None:
-                since = at_s
-            else:
-                log.skipped_lines += 1
-        for name in names:
-            if name not in {*_METRICS, _GPU, _DATE, _TIME}:
-                log.unused.setdefault(name)
+                return True  # the units
+            sample = _sample(names, _SPLIT.split(line.strip()), since, log) if names else None
+            log.samples += [sample] if sample else []
+            return sample is not None
+
+        names = read_rows(source.lines(), log, names_of=_names, add=add)
+        log.has_dates = _DATE in names or _TIME not in names
+        log.keep_unused(names, {*_METRICS, _GPU, _DATE, _TIME})
         return log
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from teho.jobs.cells import Metrics, csv_cells, values_of, whole_of
 from teho.jobs.importer import LINES_BEFORE, Importer
-from teho.jobs.json_stream import pieces_of
+from teho.jobs.json_stream import Piece, line_of_piece, pieces_of
 from teho.jobs.log import Log, Sample, Source
+from teho.jobs.rows import read_rows
 
 __all__ = ["IMPORTER"]
 
@@ -33,7 +34,7 @@ _METRICS: Metrics = {
 _NAMES = ("Card series", "Card Series", "Card model", "Card Model")
 _TOTAL, _LIMIT = "VRAM Total Memory (B)", "Max Graphics Package Power (W)"
 _UUID, _BUS, _CHIP = "Unique ID", "PCI Bus", "GFX Version"
-_FACTS = frozenset({*_NAMES, _TOTAL, _LIMIT, _UUID, _BUS, _CHIP})
+_USED = frozenset({*_METRICS, *_NAMES, _TOTAL, _LIMIT, _UUID, _BUS, _CHIP})
 _CARD = re.compile(r"card(\d+)")
 
 
@@ -53,22 +54,19 @@ class RocmSmi(Importer):
     def read(self, source: Source) -> Log:
         """Read all answers; a line with a time is the time of the answers below it."""
         log = Log(tool=_TOOL)
-        since: float | None = None
-        names: list[str] = []
-        for piece in pieces_of(source.text):
+
+        def add(piece: Piece, names: list[str], since: float | None) -> bool:
             if isinstance(piece.value, dict):
                 for card, values in piece.value.items():
                     if isinstance(values, dict):
                         _add(card, values, since, log)
-                continue
-            if head := _head(piece.line):
-                names = head
-            elif names and (row := _row(piece.line, names)):
+                return True
+            row = _row(piece.line, names) if names else None
+            if row:
                 _add(row.pop("device"), row, since, log)
-            elif (at_s := log.time_above(piece.line)) is not None:
-                since = at_s
-            else:
-                log.skipped_lines += 1
+            return row is not None
+
+        read_rows(pieces_of(source.text), log, line_of=line_of_piece, names_of=_head, add=add)
         return log
 
 
@@ -91,9 +89,7 @@ def _add(card: str, given: Mapping[str, Any], since: float | None, log: Log) -> 
         return
     text = {name: str(value) for name, value in given.items()}
     values = values_of(text, _METRICS, _TOOL)
-    for name in text:
-        if name not in _METRICS and name not in _FACTS:
-            log.unused.setdefault(name)
+    log.keep_unused(text, _USED)
     if not values:
         log.skipped_lines += values is None
         return
