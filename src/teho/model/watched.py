@@ -17,6 +17,7 @@ __all__ = [
     "Loader",
     "Progress",
     "Raised",
+    "Repeated",
     "Seen",
     "State",
     "Wait",
@@ -91,6 +92,37 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
             if frame.file == "<thread>":
                 return self.frames[place + 1 :]
         return self.frames
+
+
+class Repeated(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that gives the same result again in each iteration of a loop."""
+
+    calls: tuple[Frame, ...]
+    """The program's functions on the stack from the outermost one to the one with the call."""
+    loop: Frame
+    """The loop's first line, or that of a function that a library calls again and again."""
+    last: int
+    """Last line of the loop."""
+    is_same: bool
+    """Whether each iteration computes the same value. False: each one goes through the same values
+    in an inner loop."""
+    periods: int = 0
+    """Number of periods of writing in which both the call and other lines of the loop were seen. A
+    call that happens only once is in at most two of them."""
+
+    def has(self, seen: Seen) -> bool:
+        """Return whether a stack is in this call."""
+        rest = iter(reversed(seen.own_frames))
+        return all(any(frame == call for frame in rest) for call in self.calls)
+
+    def is_beside(self, seen: Seen) -> bool:
+        """Return whether a stack is in the loop, but not in this call."""
+        return not self.has(seen) and any(
+            frame.file == self.loop.file
+            and frame.function == self.loop.function
+            and self.loop.line <= frame.line <= self.last
+            for frame in seen.own_frames
+        )
 
 
 class Wait(msgspec.Struct, frozen=True, array_like=True):
@@ -236,6 +268,8 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
 
     raised: Union[Raised, None] = None
     """Exception that ended it; None also if unknown."""
+    repeated: tuple[Repeated, ...] = ()
+    """Calls on its stacks that give the same results in each iteration of a loop."""
 
     @property
     def wall_s(self) -> float:

@@ -22,9 +22,11 @@ from teho.explain.activities import (
 from teho.explain.compiles import compiled_again, compiles_again
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.program_context import in_lines
+from teho.explain.repeated import repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.wording import capital
 from teho.model.program import MainProcess
+from teho.model.watched import Frame
 
 RANK = 205
 SEVERITY = "critical, warning, remark, hint"
@@ -64,6 +66,11 @@ THRESHOLDS = {
         "times",
         "the rule fixed_costs_dominate uses the same threshold for one function of JAX",
     ),
+    "repeated_part": chosen(
+        0.7,
+        "of the activity",
+        "if most of the activity is work that a loop repeats, the rule work_repeated says more",
+    ),
     "explains_percent": chosen(
         50.0, "%", "above this limit, the activity is the main reason why the run takes long"
     ),
@@ -85,6 +92,12 @@ _OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
 def judge(context: ProgramContext) -> Findings:
     """Find activities that took much of the time of the process that ran longest."""
     for main in context.mains[:1]:
+        repeated = frozenset(
+            stack
+            for one in repeated_times(main)
+            if context.is_loss(one.wall_s, main)
+            for stack in one.stacks
+        )
         # In a short run, the set-up takes a larger share than it will in a longer one.
         is_long = main.process.wall_s >= context.limit("work_min_s")
         for time in activity_times(main, with_set_up=is_long):
@@ -96,8 +109,15 @@ def judge(context: ProgramContext) -> Findings:
             is_once = time.activity.name in _OF_JAX and not compiles_again(
                 main, most, partial(context.is_loss, main=main)
             )
-            if not is_once and not is_said and _counts(context, main, time):
+            is_repeated = _part_of(time, repeated) >= context.limit("repeated_part")
+            is_new = not (is_once or is_said or is_repeated)
+            if is_new and _counts(context, main, time):
                 yield from _found(context, main, time)
+
+
+def _part_of(time: ActivityTime, stacks: frozenset[tuple[Frame, ...]]) -> float:
+    """Return the part of an activity's time that is in some stacks, from 0 to 1."""
+    return sum(s for frames, s in time.stacks.items() if frames in stacks) / time.wall_s
 
 
 def _counts(context: ProgramContext, main: MainProcess, time: ActivityTime) -> bool:
