@@ -487,7 +487,7 @@ class TestRule:
         assert finding.regain_percent is None
         assert ("may be the purpose" in finding.sentence) is (severity is Severity.REMARK)
 
-    @pytest.mark.parametrize(("ended", "severity"), [(2, Severity.HINT), (3, Severity.REMARK)])
+    @pytest.mark.parametrize(("ended", "severity"), [(2, Severity.HINT), (3, Severity.WARNING)])
     def test_a_program_that_sleeps_waits_for_children_that_end(self, ended, severity):
         main = process(seen((own("time.sleep(3)"),), 90.0, State.SLEEPING), progress=())
         children = [
@@ -504,6 +504,27 @@ class TestRule:
         server = process(serving, pid=80, parent_pid=main.pid, progress=())
         (finding,) = judged(known_activity, watched(main, *children, server))
         assert finding.severity is severity
+
+    @pytest.mark.parametrize(
+        ("idle_s", "severity"), [(9.9, Severity.HINT), (10.1, Severity.WARNING)]
+    )
+    def test_a_program_that_sleeps_keeps_its_children_waiting(self, idle_s, severity):
+        main = process(seen((own("time.sleep(0.5)"),), 90.0, State.SLEEPING), progress=())
+        asked = (
+            of_python("multiprocessing/connection.py", "Connection._recv"),
+            own("line.recv()", 46, "helper"),
+            of_python("multiprocessing/process.py", "BaseProcess._bootstrap"),
+        )
+        child = process(
+            seen(asked, idle_s, State.PROCESS),
+            seen((own("fly(x)"), asked[-1]), 100.0 - idle_s),
+            pid=50,
+            parent_pid=main.pid,
+            progress=(),
+        )
+        (finding,) = judged(known_activity, watched(main, child))
+        assert finding.severity is severity
+        assert "at train.py:12" in finding.sentence
 
     @pytest.mark.parametrize(("ran_s", "severity"), [(9.9, Severity.HINT), (10.0, Severity.REMARK)])
     def test_a_program_that_only_waits_in_asyncio_may_follow_something(self, ran_s, severity):

@@ -56,9 +56,9 @@ class TestSerialProgram:
     def test_one_core_of_one_is_all_there_is(self):
         assert judged(serial_program, scenario(NodePart(cores=1, cores_used=0.99))) == []
 
-    def test_on_ones_own_machine_it_is_a_remark(self):
+    def test_on_ones_own_machine_it_is_a_hint(self):
         finding = found(serial_program, scenario(NodePart(cores_used=1.0, scheduler=None)))
-        assert finding.severity is Severity.REMARK
+        assert finding.severity is Severity.HINT
         assert finding.action == (
             "If parts of the work do not depend on each other, compute them at the same time: "
             "`multiprocessing.Pool(40)`."

@@ -395,7 +395,7 @@ def in_lines(lines: Sequence[tuple[Frame, float]]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             "and" if number else "slowest line",
-            f"{frame.file.rpartition('/')[2]}:{frame.line}  {frame.text or frame.function}",
+            f"{frame.file.rpartition('/')[2]}:{frame.line}  {frame.short_text}",
         )
         for number, (frame, _) in enumerate(lines[:_MOST_LINES])
     )

@@ -33,6 +33,9 @@ _LIBRARY = re.compile(
     r"|/torchinductor_[^/]+/|/[a-z0-9]{2}/c[a-z0-9]{51}\.py$|/\.triton/cache/"
 )
 
+_SHORT = 80
+"""Maximum number of characters of a line of code in a sentence."""
+
 
 class State(str, enum.Enum):
     """State of a thread at a moment, from the kernel and its interpreter."""
@@ -70,6 +73,12 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     line: int
     text: str
     """The active call, or its whole line; empty if its file cannot be read."""
+
+    @property
+    def short_text(self) -> str:
+        """The text as a sentence has it, or the name of the function if there is no text."""
+        text = self.text or self.function
+        return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

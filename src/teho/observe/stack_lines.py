@@ -27,6 +27,8 @@ _MOST_BYTES = 16 * 1024**2
 _LONGEST = 400
 """Maximum number of characters of a line of the program."""
 _MOST_STACKS = 50_000
+_MOST_LINES = 20
+"""Number of lines from which the text of an expression is taken."""
 _LONGEST_FILE = 1 << 22
 _REPEATED_SHARE = 0.005
 """A stack with less than this share of a process's samples is not searched for repeated work."""
@@ -151,6 +153,8 @@ class StackLines:
             self._asked.setdefault(self._process, set()).add((code.file, line))
         if begin is not None and end is not None:  # columns count bytes
             text = text[begin:end]
+        elif span := code.lines(offset):
+            text = _joined(pid, code.file, *span) or text
         words = text.decode("utf-8", "replace").strip()[:_LONGEST]
         place: list[Any] = [code.file, code.function, line, words]
         return place if words or begin is None else [*place, begin, end]
@@ -219,6 +223,15 @@ class StackLines:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(text.encode("utf-8", "surrogateescape"))
         self._asked = {}
+
+
+def _joined(pid: int, path: str, first: int, begin: int, last: int, end: int) -> bytes:
+    """Return an expression of several lines as one line."""
+    lines = [_line_of(pid, path, line) for line in range(first, min(last, first + _MOST_LINES) + 1)]
+    if last - first <= _MOST_LINES:
+        lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][begin:]
+    return b" ".join(line.strip() for line in lines)
 
 
 def _parsed(pid: int, path: str) -> SourceFile | None:

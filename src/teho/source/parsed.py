@@ -19,6 +19,8 @@ __all__ = [
     "root_name",
 ]
 
+_LONGEST_TEXT = 400
+"""Number of characters after which the stack sampler cuts a text."""
 _LONGEST_BYTES = 1 << 20
 """Larger files are generated, and parsing one takes a second."""
 _Def = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module]
@@ -187,7 +189,12 @@ class SourceFile:
             for node in ast.walk(self.function_at(line).node)
             if isinstance(node, ast.expr) and node.lineno == line
         ]
-        exact = [node for node in on_line if self._text(node) == text]
+        is_cut = len(text) >= _LONGEST_TEXT
+        exact = [
+            node
+            for node in on_line
+            if (found := self._text(node)) == text or (is_cut and found.startswith(text))
+        ]
         if exact:
             return exact[0]
         if text != self.lines[line - 1].decode("utf-8", "replace").strip():
@@ -198,10 +205,10 @@ class SourceFile:
         return outermost[0] if len(outermost) == 1 else None
 
     def _text(self, node: ast.expr) -> str:
-        if node.end_lineno != node.lineno:
-            return ""
-        line = self.lines[node.lineno - 1]
-        return line[node.col_offset : node.end_col_offset].decode("utf-8", "replace").strip()
+        lines = self.lines[node.lineno - 1 : node.end_lineno]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b" ".join(line.strip() for line in lines).decode("utf-8", "replace")
 
     def line_text(self, line: int) -> str:
         """Return the text of a line."""

@@ -24,6 +24,7 @@ from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.program_context import in_lines
 from teho.explain.repeated import repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.where import is_for_next_task
 from teho.explain.wording import capital
 from teho.model.program import MainProcess
 from teho.model.watched import Frame
@@ -56,6 +57,9 @@ THRESHOLDS = {
     "ended_children_min": chosen(
         3.0, "processes", "a program that waits for several short processes loses time after each"
     ),
+    "idle_children_percent": chosen(
+        10.0, "%", "child processes that wait for tasks for this time could work meanwhile"
+    ),
     "beside_waiting_percent": chosen(
         10.0,
         "%",
@@ -84,6 +88,9 @@ _OF_OTHER_RULES = frozenset(("activations_recomputed",))
 _SLEEPING = "sleeping"
 _ASYNCIO = "asyncio_waits"
 """Names in activities.toml."""
+_REGAIN_AWAITED = (0.1, 0.6)
+"""Part of a sleep that is saved if the program wakes up as soon as its child processes are ready:
+on average they are ready in the middle of a pause."""
 _MOST_OF_A_LIFE = 0.9
 """A child process that lived for this part of the time did not end while the program waited."""
 _OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
@@ -165,6 +172,9 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     # remark then promises no saving. So may be what a child process does that loads no data.
     is_training = bool(main.process.progress) and not (time.in_others and not time.in_loading)
     may_be_purpose = activity.may_be_purpose and not is_training
+    if activity.name == _SLEEPING and may_be_purpose and _is_awaited(context, main):
+        may_be_purpose = False
+        regain = (_REGAIN_AWAITED[0] * share, _REGAIN_AWAITED[1] * share)
     if is_work:
         may_be_purpose = not is_training or share < context.limit("work_warning_percent")
     mutes = not (is_work or may_be_purpose) and share >= context.limit("explains_percent")
@@ -182,7 +192,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         return
     finding = context.lost(
         sentence,
-        share_percent=share,
+        share_percent=sum(regain) / 2 if activity.name == _SLEEPING else share,
         evidence=evidence,
         action=activity.advice,
         judged_by=judged_by,
@@ -200,12 +210,26 @@ def _is_purpose(context: ProgramContext, main: MainProcess, activity: Activity) 
     if activity.kind is ActivityKind.WORK:
         return not activity.faster_way
     if activity.name == _SLEEPING:
-        ended = [one for one in main.children if one.wall_s < _MOST_OF_A_LIFE * main.process.wall_s]
-        return len(ended) < context.limit("ended_children_min")
+        return True
     if activity.name == _ASYNCIO:
         ran_percent = 100 * main.process.ran_s / main.process.wall_s
         return ran_percent < context.limit("beside_waiting_percent")
     return False
+
+
+def _is_awaited(context: ProgramContext, main: MainProcess) -> bool:
+    """Return whether a program that sleeps had child processes that were ready meanwhile.
+
+    Several of them ended, or they waited for their next tasks.
+    """
+    ended = [one for one in main.children if one.wall_s < _MOST_OF_A_LIFE * main.process.wall_s]
+    if len(ended) >= context.limit("ended_children_min"):
+        return True
+    whole_s = sum(one.seen_s for one in main.children)
+    idle_s = sum(
+        seen.wall_s for one in main.children for seen in one.stacks if is_for_next_task(seen)
+    )
+    return 100 * idle_s > context.limit("idle_children_percent") * whole_s > 0
 
 
 def _certainty(activity: Activity) -> Certainty | None:

@@ -17,7 +17,7 @@ from teho.explain.wording import span
 from teho.model.summary import NodeSummary
 
 RANK = 460
-SEVERITY = "critical, warning; only a remark outside a job"
+SEVERITY = "critical, warning; only a hint outside a job"
 CERTAINTY = Certainty.SURE
 _SOURCE = (
     "Jobstats, a job report tool, calls a job serial if the job keeps between 0.85 and 1.01 cores "
@@ -74,8 +74,8 @@ def judge(context: RuleContext) -> Findings:
 
 def _severity(context: RuleContext, unused_percent: float) -> Severity:
     if context.scheduler is None:
-        # Other users do not wait for the idle cores of the user's own machine.
-        return Severity.REMARK
+        # Nobody else waits for the idle cores, and not every program can use several.
+        return Severity.HINT
     critical = unused_percent >= context.limit("unused_critical_percent")
     return Severity.CRITICAL if critical else Severity.WARNING
 

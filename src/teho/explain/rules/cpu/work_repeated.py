@@ -16,7 +16,7 @@ from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramCon
 from teho.model.program import MainProcess
 from teho.model.watched import Frame
 
-RANK = 204
+RANK = 202
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "repeated_percent": chosen(
@@ -36,7 +36,6 @@ _REGAIN_SAME = (0.6, 0.95)
 _REGAIN_SET = (0.3, 0.9)
 """Part of the time that is saved if the work is done once. The number of iterations is not known:
 with two of them half of the time is saved."""
-_LONGEST = 60
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -64,7 +63,7 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
     )
     if repeated.is_same:
         sentence = (
-            f"`{_short(call.text)}` at {_place(call)} took {share:.0f} % of the time. Its result "
+            f"`{call.short_text}` at {_place(call)} took {share:.0f} % of the time. Its result "
             f"is the same in each {each}."
         )
         action = (
@@ -75,7 +74,7 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
         )
     else:
         sentence = (
-            f"`{_short(call.text)}` at {_place(call)} took {share:.0f} % of the time. It is "
+            f"`{call.short_text}` at {_place(call)} took {share:.0f} % of the time. It is "
             f"computed for the same values again in each {each}."
         )
         action = "Compute all results once before the loop, and keep them in memory or in a file"
@@ -84,7 +83,7 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
         share_percent=share,
         evidence=(
             Evidence("repeated work", share, "%"),
-            Evidence("loop", f"{_place(loop)}  {_short(loop.text)}"),
+            Evidence("loop", f"{_place(loop)}  {loop.short_text}"),
         ),
         action=f"{action}.",
         judged_by=["repeated_percent"],
@@ -99,7 +98,3 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
 
 def _place(frame: Frame) -> str:
     return f"{frame.file.rpartition('/')[2]}:{frame.line}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

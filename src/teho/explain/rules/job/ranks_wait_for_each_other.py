@@ -127,7 +127,7 @@ def _place(frame: Frame | None) -> str:
     if frame is None:
         return ""
     at = f"{frame.file.rpartition('/')[2]}:{frame.line}"
-    return f" in `{frame.text}` ({at})" if frame.text else f" at {at}"
+    return f" in `{frame.short_text}` ({at})" if frame.text else f" at {at}"
 
 
 def _instead(wait: Doing, name: str, frame: Frame | None) -> str:

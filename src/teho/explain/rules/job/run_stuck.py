@@ -280,7 +280,7 @@ def _place(halt: _Halt) -> str:
     if halt.frame is None:
         return f"`{halt.call}`" if halt.call else "code outside Python"
     name = halt.frame.file.rpartition("/")[2]
-    text = halt.frame.text or halt.frame.function
+    text = halt.frame.short_text
     return f"`{text}` ({name}:{halt.frame.line})"
 
 
