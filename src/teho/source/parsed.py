@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, Union
 
 __all__ = [
@@ -110,14 +112,17 @@ class Function:
         found |= {one.arg: value for one, value in named if value is not None}
         return found.get(name)
 
-    def walk(self) -> Iterator[ast.AST]:
-        """Yield the nodes of its body, without those of functions and classes in it."""
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """The nodes of its body, without those of functions and classes in it."""
         waiting: list[ast.AST] = list(self.body)
+        found: list[ast.AST] = []
         while waiting:
             node = waiting.pop()
-            yield node
+            found.append(node)
             if not isinstance(node, _SCOPES):
                 waiting.extend(ast.iter_child_nodes(node))
+        return tuple(found)
 
     def binds(self, name: str) -> bool:
         """Return whether a name is local here: a parameter, or one that gets a value."""
@@ -160,7 +165,9 @@ class SourceFile:
         if len(text) > _LONGEST_BYTES:
             raise ValueError("too long")
         self.lines = text.split(b"\n")
-        self.module = Function(ast.parse(text))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as `"\\s"`: they are about the user's program
+            self.module = Function(ast.parse(text))
         self._functions: list[tuple[int, int, Function]] = []
         _Reader(self, self.module).read()
         self._functions.sort(key=lambda one: one[0])

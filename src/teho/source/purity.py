@@ -19,6 +19,7 @@ __all__ = [
     "SET_UP",
     "Place",
     "Sources",
+    "is_cached",
     "is_imported",
     "known",
     "may_be_trained",
@@ -27,6 +28,8 @@ __all__ = [
 _FILE = Path(__file__).with_name("known_functions.toml")
 _DEEPEST = 6
 """Calls of the program's own functions that are followed from one call."""
+_DEEPEST_OBJECT = 3
+"""Functions and names that are followed from one object."""
 _CACHES = frozenset(("lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"))
 SET_UP = frozenset(("__init__", "__post_init__", "__attrs_post_init__", "setup", "build"))
 """Methods that run once for an object."""
@@ -58,6 +61,7 @@ class _Functions(msgspec.Struct, forbid_unknown_fields=True):
 
 class _Methods(msgspec.Struct, forbid_unknown_fields=True):
     readers: frozenset[str]
+    loaders: frozenset[str]
     outside: frozenset[str]
     pure: frozenset[str]
     views: frozenset[str]
@@ -114,12 +118,22 @@ class Sources:
         self._files: dict[str, SourceFile | None] = {}
         self._pure: dict[tuple[int, bool], bool] = {}
         self._constant: dict[tuple[int, str], bool] = {}
+        self._called: dict[int, Place | ast.ClassDef | str | None] = {}
+        self._changed: dict[tuple[str, int], tuple[tuple[ast.AST, ...], bool]] = {}
+        """Name and id of some nodes -> the nodes, which keep their id, and the result."""
+        self._parts: dict[int, tuple[ast.AST, ...]] = {}
 
     def file(self, path: str) -> SourceFile | None:
         """Return a parsed file; None if it cannot be read."""
         if path not in self._files:
             self._files[path] = self._read(path)
         return self._files[path]
+
+    def all_nodes(self, of: ast.AST, statements: Sequence[ast.AST]) -> tuple[ast.AST, ...]:
+        """Return all nodes of the statements of a loop or function, always the same tuple."""
+        if id(of) not in self._parts:
+            self._parts[id(of)] = tuple(inner for one in statements for inner in ast.walk(one))
+        return self._parts[id(of)]
 
     # What a call calls.
 
@@ -129,6 +143,11 @@ class Sources:
         A function of the program, a class of the program, the dotted name of a function of a
         library or of Python, or None if it is not known.
         """
+        if id(call) not in self._called:
+            self._called[id(call)] = self._find_called(call, at)
+        return self._called[id(call)]
+
+    def _find_called(self, call: ast.Call, at: Place) -> Place | ast.ClassDef | str | None:
         target = call.func
         if isinstance(target, ast.Name):
             return self._named(target.id, at)
@@ -287,7 +306,7 @@ class Sources:
         return all(
             self._is_pure_node(node, place, depth, makes=makes)
             and (makes or self._reads_only_constants(node, place))
-            for node in function.walk()
+            for node in function.nodes
         )
 
     def _is_pure_node(self, node: ast.AST, place: Place, depth: int, *, makes: bool) -> bool:
@@ -333,7 +352,7 @@ class Sources:
         (first, *others) = of.function.assigned[name]
         if others or first.value is None or first.loop or may_be_trained(first.value):
             return False
-        everything = list(ast.walk(of.function.node))
+        everything = self.all_nodes(of.function.node, [of.function.node])
         if any(
             isinstance(one, (ast.Global, ast.Nonlocal)) and name in one.names for one in everything
         ):
@@ -364,7 +383,7 @@ class Sources:
                 and name in {target.id for target in _targets(one) if isinstance(target, ast.Name)}
             ]
         for function in module.function.every():
-            nodes = list(function.walk())
+            nodes = function.nodes
             if function.name in SET_UP:
                 given += _values_of_self(nodes, name)
                 continue
@@ -400,8 +419,8 @@ class Sources:
                 return isinstance(root, ast.Call)
             return self.is_new(root.id, function, seen)
         if isinstance(value, ast.IfExp):
-            parts = (value.body, value.orelse)
-            return all(self._makes(one, function, seen) for one in parts)
+            branches = (value.body, value.orelse)
+            return all(self._makes(one, function, seen) for one in branches)
         if isinstance(value, ast.Call) and _is_view(value):
             parts = [*value.args]
             if isinstance(value.func, ast.Attribute) and not is_imported(
@@ -415,7 +434,9 @@ class Sources:
 
     # Whether an object is changed.
 
-    def is_changed_in(self, name: str, nodes: Sequence[ast.AST], at: Place, depth: int = 0) -> bool:
+    def is_changed_in(
+        self, name: str, nodes: tuple[ast.AST, ...], at: Place, depth: int = 0
+    ) -> bool:
         """Return whether the object of a name may be changed by some code.
 
         A name that gets another object is not meant, except with `+=`.
@@ -426,8 +447,15 @@ class Sources:
             at: the function that the code is in.
             depth: functions and further names that were followed.
         """
-        if depth > 3:
+        if depth > _DEEPEST_OBJECT:
             return False
+        key = name, id(nodes)
+        if key not in self._changed:
+            self._changed[key] = nodes, False  # a function that calls itself
+            self._changed[key] = nodes, self._may_change(name, nodes, at, depth)
+        return self._changed[key][1]
+
+    def _may_change(self, name: str, nodes: tuple[ast.AST, ...], at: Place, depth: int) -> bool:
         for node in nodes:
             if any(_begins(target, name) for target in _stored(node)):
                 return True
@@ -435,10 +463,12 @@ class Sources:
                 return True
             if isinstance(node, ast.Call) and self._call_changes(node, name, at, depth):
                 return True
-        others = self._other_names(name, nodes, at, depth)
+        others = self.other_names(name, nodes, at, depth)
         return any(self.is_changed_in(one, nodes, at, depth + 1) for one in others)
 
-    def _other_names(self, name: str, nodes: Sequence[ast.AST], at: Place, depth: int) -> set[str]:
+    def other_names(
+        self, name: str, nodes: tuple[ast.AST, ...], at: Place, depth: int = 0
+    ) -> set[str]:
         """Return the names that the code gives to the same object, or to its parts."""
         found: set[str] = set()
         for node in nodes:
@@ -485,12 +515,12 @@ class Sources:
         method = call.func
         called = self.called(call, at)
         if isinstance(called, Place):
-            if depth > 3:
+            if depth > _DEEPEST_OBJECT:
                 return False
             names = self._parameters(call, name, called, at, depth)
             returned = [
                 one.value
-                for one in called.function.walk()
+                for one in called.function.nodes
                 if isinstance(one, ast.Return) and one.value is not None
             ]
             return any(
@@ -528,7 +558,7 @@ class Sources:
         method, called = call.func, self.called(call, at)
         if isinstance(called, Place):
             names = self._parameters(call, name, called, at, depth)
-            body = list(called.function.walk()) if names else []
+            body = called.function.nodes
             return any(self.is_changed_in(one, body, called, depth + 1) for one in names)
         if any(word.arg == "out" and self.shares(word.value, name, at) for word in call.keywords):
             return True
@@ -581,7 +611,10 @@ class Sources:
         if not isinstance(node, ast.Call):
             return False
         called = self.called(node, at)
-        return isinstance(called, str) and _fits("loaders", called)
+        if isinstance(called, str):
+            return _fits("loaders", called)
+        method = node.func
+        return isinstance(method, ast.Attribute) and method.attr in known().methods.loaders
 
 
 def _is_pure_name(name: str, call: ast.Call) -> bool:
@@ -615,13 +648,19 @@ def _is_view(call: ast.Call) -> bool:
     return name in known().methods.views or name in known().names.views
 
 
+def is_cached(function: Function) -> bool:
+    """Return whether the body of a function runs only once for the same arguments."""
+    return any(name in _CACHES for name in _names_of_decorators(function))
+
+
+def _names_of_decorators(function: Function) -> list[str]:
+    decorators = getattr(function.node, "decorator_list", ())
+    targets = [one.func if isinstance(one, ast.Call) else one for one in decorators]
+    return [one.attr if isinstance(one, ast.Attribute) else root_name(one) for one in targets]
+
+
 def _has_harmless_decorators(function: Function) -> bool:
-    for decorator in getattr(function.node, "decorator_list", ()):
-        target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        name = target.attr if isinstance(target, ast.Attribute) else root_name(target)
-        if name in _CACHES or name not in known().names.decorators:
-            return False
-    return True
+    return all(name in known().names.decorators for name in _names_of_decorators(function))
 
 
 def _stored(node: ast.AST) -> Iterator[ast.expr]:

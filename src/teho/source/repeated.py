@@ -16,7 +16,15 @@ from typing import NamedTuple
 
 from teho.model.watched import Frame, Repeated, is_library
 from teho.source.parsed import COMPREHENSIONS, Assigned, Function, Loop, SourceFile, root_name
-from teho.source.purity import SET_UP, Place, Sources, is_imported, known, may_be_trained
+from teho.source.purity import (
+    SET_UP,
+    Place,
+    Sources,
+    is_cached,
+    is_imported,
+    known,
+    may_be_trained,
+)
 
 __all__ = ["find_repeated"]
 
@@ -46,7 +54,7 @@ _ITERATORS = frozenset(("enumerate", "zip", "range", "reversed", "map", "filter"
 _OF_COLLECTIONS = frozenset(
     (
         *("items", "keys", "values", "iterrows", "itertuples", "groupby", "unique", "tolist"),
-        *("split", "splitlines", "namelist", "infolist", "index", "columns"),
+        *("split", "splitlines", "namelist", "infolist", "index", "columns", "argv"),
     )
 )
 
@@ -128,6 +136,8 @@ def find_repeated(frames: Sequence[Frame], sources: Sources) -> list[Repeated]:
         if not _may_be_repeated(level, sources):
             continue
         for at in range(number + 1):
+            if any(is_cached(inner.function) for inner in levels[at + 1 : number + 1]):
+                continue
             loops = levels[at].loops()
             if levels[at].is_called_again:
                 loops.insert(0, levels[at].as_loop())
@@ -189,7 +199,7 @@ def _gets_next(inner: Frame, sources: Sources) -> bool:
     if file is None or inner.line < 1:
         return False
     function = file.function_at(inner.line)
-    return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in function.walk())
+    return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in function.nodes)
 
 
 def _may_be_repeated(level: _Level, sources: Sources) -> bool:
@@ -197,10 +207,11 @@ def _may_be_repeated(level: _Level, sources: Sources) -> bool:
     node = level.node
     if level.gets_next or not isinstance(node, (ast.Call, ast.BinOp)):
         return False
-    is_call = isinstance(node, ast.Call)
-    if is_call and (root_name(node.func) in _ITERATORS or not sources.is_pure(node, level.place)):
-        return False
-    for one in level.function.walk():
+    if isinstance(node, ast.Call):
+        is_iterator = root_name(node.func) in _ITERATORS
+        if is_iterator or not sources.is_pure(node, level.place):
+            return False
+    for one in level.function.nodes:
         if isinstance(one, ast.Expr) and one.value is node:
             # `scaler.fit(x)`: the result is in the object, which is new in each iteration.
             method = node.func if isinstance(node, ast.Call) else None
@@ -239,9 +250,11 @@ class _Inputs:
         """Names that a comprehension binds."""
         self._is_function = loop.node is levels[at].function.node
         """Whether the loop is around the calls of its function."""
-        is_for = isinstance(loop.node, (ast.For, ast.AsyncFor))
-        self._loop_nodes = loop.node.body if is_for else [loop.node]
-        self._body = [inner for one in self._loop_nodes for inner in ast.walk(one)]
+        node = loop.node
+        self._loop_nodes: Sequence[ast.AST] = [node]
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            self._loop_nodes = node.body
+        self._body = sources.all_nodes(loop.node, self._loop_nodes)
 
     def of_call(self, number: int) -> _Value:
         """Return how the inputs of a level's expression differ between iterations."""
@@ -398,7 +411,7 @@ class _Inputs:
             return self._before(number, name)
         if number == self._at and not self._is_function:
             return self._of_name_beside(number, name, given)
-        nodes = list(function.walk())
+        nodes = function.nodes
         changed = self._if_changed(name, nodes, level.place)
         values = [self._of_assigned(number, one) for one in given]
         if name in function.params:
@@ -416,12 +429,18 @@ class _Inputs:
             return max(self._before(number, name), changed)
         return max(*(self._of_assigned(number, one) for one in inside), changed)
 
-    def _if_changed(self, name: str, nodes: Sequence[ast.AST], place: Place) -> _Value:
+    def _if_changed(self, name: str, nodes: tuple[ast.AST, ...], place: Place) -> _Value:
         """Return how much some code may change the object of a name."""
-        if self._identities or not self._sources.is_changed_in(name, nodes, place):
+        if self._identities:
             return _Value.SAME
-        others = [node for node in nodes if not _shuffles(node, name)]
-        is_only_shuffled = not self._sources.is_changed_in(name, others, place)
+        every = place.function.nodes
+        names = {name, *self._sources.other_names(name, every, place)}
+        if not any(self._sources.is_changed_in(one, nodes, place) for one in names):
+            return _Value.SAME
+        others = tuple(node for node in nodes if not _shuffles(node, name))
+        if len(others) == len(nodes):
+            return _Value.VARIES
+        is_only_shuffled = not any(self._sources.is_changed_in(one, others, place) for one in names)
         return _Value.SHUFFLED if is_only_shuffled else _Value.VARIES
 
     def _is_in_loop(self, one: Assigned) -> bool:
@@ -603,7 +622,7 @@ def _shuffles(node: ast.AST, name: str) -> bool:
 def _returns_list(function: Function) -> bool:
     """Return whether a function returns a list, a tuple or a dictionary that it made."""
     returned = [
-        node.value for node in function.walk() if isinstance(node, ast.Return) and node.value
+        node.value for node in function.nodes if isinstance(node, ast.Return) and node.value
     ]
     values = [
         given.value
