@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from teho.explain.activities import stacks_of_others
@@ -23,8 +23,8 @@ class RepeatedTime(NamedTuple):
     repeated: Repeated
     wall_s: float
     """Time of the main thread in the call, or waiting for processes that were in it."""
-    stacks: frozenset[tuple[Frame, ...]]
-    """The stacks that were in the call."""
+    stacks: Mapping[tuple[Frame, ...], float]
+    """Time of each stack that was in the call, in s."""
     in_loading: bool
     """Whether most of it was in loading data."""
 
@@ -43,18 +43,20 @@ def repeated_times(main: MainProcess) -> list[RepeatedTime]:
     loading: defaultdict[tuple[Frame, Frame, bool], float] = defaultdict(float)
     sums: dict[tuple[Frame, Frame, bool], Repeated] = {}
     times: defaultdict[tuple[Frame, Frame, bool], dict[int, float]] = defaultdict(dict)
-    stacks: defaultdict[tuple[Frame, Frame, bool], set[tuple[Frame, ...]]] = defaultdict(set)
+    stacks: defaultdict[tuple[Frame, Frame, bool], dict[tuple[Frame, ...], float]] = defaultdict(
+        dict
+    )
     for repeated, seen, wall_s in _in_calls(main):
         key = repeated.calls[-1], repeated.loop, repeated.is_same
         sums[key] = repeated
         times[key][id(seen)] = wall_s  # several stacks may lead to the same call
-        stacks[key].add(seen.frames)
+        stacks[key][seen.frames] = stacks[key].get(seen.frames, 0.0) + wall_s
         loading[key] += wall_s if main.workers or doing_of(seen) is Doing.LOADING else 0.0
     found = [
         RepeatedTime(
             sums[key],
             sum(each.values()),
-            frozenset(stacks[key]),
+            stacks[key],
             in_loading=2 * loading[key] > sum(each.values()),
         )
         for key, each in times.items()

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from teho.model.watched import Frame, State, is_library
-from teho.source.parsed import SourceFile, parsed
+from teho.source.parsed import SourceFile, one_line, parsed
 from teho.source.purity import Sources
 from teho.source.repeated import find_repeated
 from teho.unwind.code import Code
@@ -153,9 +153,10 @@ class StackLines:
             self._asked.setdefault(self._process, set()).add((code.file, line))
         if begin is not None and end is not None:  # columns count bytes
             text = text[begin:end]
-        elif span := code.lines(offset):
-            text = _joined(pid, code.file, *span) or text
-        words = text.decode("utf-8", "replace").strip()[:_LONGEST]
+        words = text.decode("utf-8", "replace").strip()
+        if span := code.lines(offset):
+            words = _joined(pid, code.file, *span) or words
+        words = words[:_LONGEST]
         place: list[Any] = [code.file, code.function, line, words]
         return place if words or begin is None else [*place, begin, end]
 
@@ -225,13 +226,13 @@ class StackLines:
         self._asked = {}
 
 
-def _joined(pid: int, path: str, first: int, begin: int, last: int, end: int) -> bytes:
+def _joined(pid: int, path: str, first: int, begin: int, last: int, end: int) -> str:
     """Return an expression of several lines as one line."""
     lines = [_line_of(pid, path, line) for line in range(first, min(last, first + _MOST_LINES) + 1)]
     if last - first <= _MOST_LINES:
         lines[-1] = lines[-1][:end]
     lines[0] = lines[0][begin:]
-    return b" ".join(line.strip() for line in lines)
+    return one_line(lines)
 
 
 def _parsed(pid: int, path: str) -> SourceFile | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from bisect import bisect_right
 from collections import defaultdict
@@ -17,10 +18,12 @@ __all__ = [
     "Loop",
     "SourceFile",
     "dotted_name",
+    "one_line",
     "parsed",
     "root_name",
 ]
 
+_AT_BRACKETS = re.compile(r"(?<=[(\[{]) |,? (?=[)\]}])")
 _LONGEST_TEXT = 400
 """Number of characters after which the stack sampler cuts a text."""
 _LONGEST_BYTES = 1 << 20
@@ -215,7 +218,7 @@ class SourceFile:
         lines = self.lines[node.lineno - 1 : node.end_lineno]
         lines[-1] = lines[-1][: node.end_col_offset]
         lines[0] = lines[0][node.col_offset :]
-        return b" ".join(line.strip() for line in lines).decode("utf-8", "replace")
+        return one_line(lines)
 
     def line_text(self, line: int) -> str:
         """Return the text of a line."""
@@ -228,6 +231,12 @@ def parsed(text: bytes) -> SourceFile | None:
         return SourceFile(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
+
+
+def one_line(lines: Sequence[bytes]) -> str:
+    """Return an expression of several lines as one line: `f( a, b, )` becomes `f(a, b)`."""
+    text = b" ".join(line.strip() for line in lines).decode("utf-8", "replace").strip()
+    return _AT_BRACKETS.sub("", text) if len(lines) > 1 else text
 
 
 def dotted_name(node: ast.AST) -> str:

@@ -32,6 +32,8 @@ THRESHOLDS = {
 MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
 MUTES_BECAUSE = "if most of the time goes to repeated work, this finding says how to avoid it"
 SAME_LOSS_AS = ("known_activity",)
+_MOST = 0.5
+"""Part of a call that is in a call that was named before, from which it is not named too."""
 _REGAIN_SAME = (0.6, 0.95)
 _REGAIN_SET = (0.3, 0.9)
 """Part of the time that is saved if the work is done once. The number of iterations is not known:
@@ -46,8 +48,9 @@ def judge(context: ProgramContext) -> Findings:
             share = 100 * time.wall_s / context.work_s(main)
             is_loss = share >= context.limit("repeated_percent")
             is_seen = time.wall_s >= context.limit("repeated_min_s")
-            if is_loss and is_seen and not time.stacks <= covered:
-                covered |= time.stacks
+            inner_s = sum(s for stack, s in time.stacks.items() if stack in covered)
+            if is_loss and is_seen and inner_s < _MOST * time.wall_s:
+                covered.update(time.stacks)
                 yield _found(context, main, time)
 
 
