@@ -165,6 +165,12 @@ class StackLines:
 
         The files of the program are known from reading the text of its lines.
         """
+        try:
+            self._find_repeated()
+        except Exception as error:  # noqa: BLE001 - the source may be anything
+            self._append({"not_searched": f"{type(error).__name__}: {error}"})
+
+    def _find_repeated(self) -> None:
         until_s = time.monotonic() + _REPEATED_S
         stacks = [*self._stacks]
         for (process, pid), times in self._times.items():
@@ -243,7 +249,7 @@ def _parsed(pid: int, path: str) -> SourceFile | None:
 def _beside_own(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """Return the program's functions of a stack, and the library functions that they call."""
     is_own = [not is_library(frame.file) for frame in frames]
-    outer = [*is_own[1:], False]
+    outer = [*is_own, False][1:]
     return tuple(
         frame for frame, own, caller in zip(frames, is_own, outer, strict=True) if own or caller
     )

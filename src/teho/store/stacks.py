@@ -89,6 +89,8 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
             problems.append(
                 f"{path}: the stack sampler failed before the end of the run: {line['gave_up']}"
             )
+        elif "not_searched" in line:
+            problems.append(f"{path}: the search for repeated work failed: {line['not_searched']}")
         elif "process" in line:
             process = found[f"{node}-{line['process']}" if node else line["process"]]
             if "failed" in line:
