@@ -10,7 +10,7 @@ from explain.scenario_parts import NodePart, figures, found, judged, scenario
 from teho.explain.program import program_of
 from teho.explain.rules.cpu import known_activity, work_repeated
 from teho.model.finding import Certainty, Severity
-from teho.model.watched import Frame, Repeated
+from teho.model.watched import ColumnFilter, Frame, Repeated
 
 LOOP = own("for clip in clips", 10)
 CALL = own("bank(RATE, 64)", 12)
@@ -80,3 +80,20 @@ def test_the_call_and_its_loop_are_recognised_on_a_stack():
     assert repeated.is_beside(seen(REST, 1.0))
     after = Frame(LOOP.file, LOOP.function, 21, "save()")
     assert not repeated.is_beside(seen((after,), 1.0))
+
+
+@pytest.mark.parametrize(("in_query_s", "names_it"), [(30.0, True), (29.9, False)])
+def test_a_query_that_cannot_use_an_index(in_query_s, names_it):
+    line = own("con.execute(sql, (day,))", 43)
+    filtered = ColumnFilter(frame=line, text="substr(taken_at, 1, 10)")
+    run, summary = scenario(NodePart())
+    other = own("con.execute('SELECT 1 FROM t WHERE a = 3')", 50)
+    main = process(
+        seen((line,), in_query_s), seen((other,), 60.0 - in_query_s), seen(REST, 40.0),
+        node=summary.nodes[0].name, progress=(),
+    )  # fmt: skip
+    main = msgspec.structs.replace(main, column_filters=(filtered,))
+    given = run, msgspec.structs.replace(summary, program=program_of([main]))
+    finding = found(known_activity, given)
+    assert ("`substr(taken_at, 1, 10)`" in finding.sentence) is names_it
+    assert (finding.regain_percent is not None) is names_it

@@ -12,6 +12,7 @@ import msgspec
 from teho.model.profiling import ProfilerUse
 
 __all__ = [
+    "ColumnFilter",
     "Frame",
     "GivenBatch",
     "Loader",
@@ -132,6 +133,15 @@ class Repeated(msgspec.Struct, frozen=True, kw_only=True):
             and self.loop.line <= frame.line <= self.last
             for frame in seen.own_frames
         )
+
+
+class ColumnFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """A query of a database whose condition calls a function on a column."""
+
+    frame: Frame
+    """The line that makes the query."""
+    text: str
+    """The call in the condition, such as `substr(taken_at, 1, 10)`."""
 
 
 class Wait(msgspec.Struct, frozen=True, array_like=True):
@@ -279,6 +289,8 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Exception that ended it; None also if unknown."""
     repeated: tuple[Repeated, ...] = ()
     """Calls on its stacks that give the same results in each iteration of a loop."""
+    column_filters: tuple[ColumnFilter, ...] = ()
+    """Queries of a database that cannot use an index."""
 
     @property
     def wall_s(self) -> float:

@@ -16,6 +16,7 @@ import msgspec
 from teho.model.watched import Frame, State, is_library
 from teho.source.parsed import SourceFile, one_line, parsed
 from teho.source.purity import Sources
+from teho.source.queries import find_column_filter
 from teho.source.repeated import find_repeated
 from teho.unwind.code import Code
 from teho.unwind.stack import Key, Place
@@ -160,22 +161,23 @@ class StackLines:
         place: list[Any] = [code.file, code.function, line, words]
         return place if words or begin is None else [*place, begin, end]
 
-    def find_repeated(self) -> None:
-        """Add the calls that give the same results in each iteration of a loop.
+    def search_sources(self) -> None:
+        """Add the calls that give the same results in each iteration of a loop, and slow queries.
 
         The files of the program are known from reading the text of its lines.
         """
         try:
-            self._find_repeated()
+            self._search_sources()
         except Exception as error:  # noqa: BLE001 - the source may be anything
             self._append({"not_searched": f"{type(error).__name__}: {error}"})
 
-    def _find_repeated(self) -> None:
+    def _search_sources(self) -> None:
         until_s = time.monotonic() + _REPEATED_S
         stacks = [*self._stacks]
         for (process, pid), times in self._times.items():
             sources = Sources(partial(_parsed, pid))
             found: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
+            filters: dict[int, str] = {}
             searched: set[tuple[Frame, ...]] = set()
             least_ms = _REPEATED_SHARE * times.total()
             for stack, time_ms in times.most_common():
@@ -190,8 +192,12 @@ class StackLines:
                     line = msgspec.to_builtins(one)
                     line["calls"] = [numbers[frame] for frame in one.calls]
                     found[one.calls, one.loop] = line
+                if query := find_column_filter(frames, sources):
+                    filters[numbers[query.frame]] = query.text
             if found:
                 self._append({"process": process, "repeated": list(found.values())})
+            if filters:
+                self._append({"process": process, "column_filters": list(filters.items())})
 
     def flush(self, cost_s: float) -> None:
         """Write all new lines. If this fails, the next call tries again.

@@ -119,7 +119,7 @@ class StackSampler:
             if self._timer.wait(control, until_s):
                 for process in self._processes.values():
                     self._add_lines(process)
-                self._lines.find_repeated()
+                self._lines.search_sources()
                 self._write()
                 return
             if due is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from teho.model.watched import Frame, Repeated, Seen, State
+from teho.model.watched import ColumnFilter, Frame, Repeated, Seen, State
 from teho.store.slices import Slice, changed, entries
 from teho.store.stack_corrections import corrected
 
@@ -26,6 +26,7 @@ class OutsideStacks:
         self.columns: dict[Frame, tuple[int, ...]] = {}
         """For frames without a text: where they are in their line, in bytes."""
         self.repeated: list[Repeated] = []
+        self.column_filters: list[ColumnFilter] = []
         self.failure = ""
         """Why the stacks could not be read; empty if they were read."""
 
@@ -90,7 +91,9 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
                 f"{path}: the stack sampler failed before the end of the run: {line['gave_up']}"
             )
         elif "not_searched" in line:
-            problems.append(f"{path}: the search for repeated work failed: {line['not_searched']}")
+            problems.append(
+                f"{path}: the search of the program's source failed: {line['not_searched']}"
+            )
         elif "process" in line:
             process = found[f"{node}-{line['process']}" if node else line["process"]]
             if "failed" in line:
@@ -101,6 +104,11 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
                         {**one, "calls": [frames[number] for number in one["calls"]]}, Repeated
                     )
                     for one in line["repeated"]
+                )
+            elif "column_filters" in line:
+                process.column_filters += (
+                    ColumnFilter(frame=frames[number], text=text)
+                    for number, text in line["column_filters"]
                 )
             elif "seen" in line:
                 process.slices.append(_slice(line, stacks))

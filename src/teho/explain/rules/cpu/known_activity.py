@@ -22,6 +22,7 @@ from teho.explain.activities import (
 from teho.explain.compiles import compiled_again, compiles_again
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.program_context import in_lines
+from teho.explain.queries import column_filter
 from teho.explain.repeated import repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.where import is_for_next_task
@@ -88,6 +89,13 @@ _OF_OTHER_RULES = frozenset(("activations_recomputed",))
 _SLEEPING = "sleeping"
 _ASYNCIO = "asyncio_waits"
 """Names in activities.toml."""
+_DATABASES = frozenset(("database", "rows_queried"))
+"""Names in activities.toml."""
+_COMPARE_COLUMN = (
+    "Compare the column itself, because a query cannot use an index for the result of a function. "
+    "For the values of one day, for example: `taken_at >= ? AND taken_at < ?`. If the column has "
+    "no index, create one."
+)
 _REGAIN_AWAITED = (0.1, 0.6)
 """Part of a sleep that is saved if the program wakes up as soon as its child processes are ready:
 on average they are ready in the middle of a pause."""
@@ -162,6 +170,11 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         again = compiled_again(main, context.limit("compiles_max"))
     least, most = activity.regain
     sentence = f"{capital(activity.what)} took {share:.0f} % of the time{_where(time)}."
+    action = activity.advice
+    query = column_filter(main, time.stacks) if activity.name in _DATABASES else None
+    if query is not None:
+        sentence += f" The condition of the query calls a function on a column: `{query}`."
+        action = _COMPARE_COLUMN
     evidence = (
         Evidence(activity.what, share, "%"),
         Evidence(activity.what, time.wall_s, "s"),
@@ -171,7 +184,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     # Without the steps of a training, reading or sleeping may be what the program is for: the
     # remark then promises no saving. So may be what a child process does that loads no data.
     is_training = bool(main.process.progress) and not (time.in_others and not time.in_loading)
-    may_be_purpose = activity.may_be_purpose and not is_training
+    may_be_purpose = activity.may_be_purpose and not is_training and query is None
     if activity.name == _SLEEPING and may_be_purpose and _is_awaited(context, main):
         may_be_purpose = False
         regain = (_REGAIN_AWAITED[0] * share, _REGAIN_AWAITED[1] * share)
@@ -184,7 +197,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
             Severity.HINT if is_hint else Severity.REMARK,
             sentence if is_hint else f"{sentence} This may be the purpose of the program.",
             evidence=(*evidence, *in_lines(time.lines)),
-            action=activity.advice,
+            action=action,
             judged_by=judged_by,
             mutes=mutes,
             certainty=Certainty.POSSIBLE,
@@ -194,7 +207,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         sentence,
         share_percent=sum(regain) / 2 if activity.name == _SLEEPING else share,
         evidence=evidence,
-        action=activity.advice,
+        action=action,
         judged_by=judged_by,
         regain_percent=regain,
         lines=time.lines,
