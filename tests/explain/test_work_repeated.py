@@ -87,7 +87,7 @@ def test_a_query_that_cannot_use_an_index(in_query_s, names_it):
     line = own("con.execute(sql, (day,))", 43)
     filtered = ColumnFilter(frame=line, text="substr(taken_at, 1, 10)")
     run, summary = scenario(NodePart())
-    other = own("con.commit()", 50)
+    other = own("con.execute(other, (day,))", 50)
     main = process(
         seen((line,), in_query_s), seen((other,), 60.0 - in_query_s), seen(REST, 40.0),
         node=summary.nodes[0].name, progress=(),
