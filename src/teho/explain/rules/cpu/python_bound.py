@@ -37,8 +37,9 @@ def judge(context: ProgramContext) -> Findings:
             share_percent=share,
             evidence=(Evidence("Python", share, "%"),),
             action=(
-                "In the lines below, use NumPy or PyTorch on whole arrays instead of single "
-                "values. Or compile the lines with `numba.njit`, `torch.compile` or `jax.jit`."
+                "In the slowest lines, use NumPy or PyTorch on whole arrays instead of single "
+                "values. Or compile the functions of these lines with `numba.njit`, "
+                "`torch.compile` or `jax.jit`."
             ),
             regain_percent=(0.0, share),
             lines=lines.slowest(),

@@ -13,8 +13,8 @@ THRESHOLDS = {
     "without_core_percent": Threshold(
         10.0,
         "%",
-        "the same threshold as lost_percent: Teho warns if the program waits for data for a "
-        "tenth of the time",
+        "Teho also warns if the program waits for data for a tenth of the time (threshold "
+        "lost_percent)",
     ),
     "mostly_waiting_percent": MOST_OF_THE_TIME,
 }
@@ -46,7 +46,7 @@ def judge(context: ProgramContext) -> Findings:
             advice = "Use at most one worker per core"
         yield context.lost(
             f"The data loader has {workers} workers on {cores} core{'s' if cores > 1 else ''}: "
-            "they take turns with each other and with the program.",
+            "they compete for the cores with each other and with the program.",
             share_percent=100 * lost_s / wall_s,
             evidence=(
                 Evidence("waiting for data", waiting.share_percent, "%"),

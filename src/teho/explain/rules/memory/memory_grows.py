@@ -18,8 +18,8 @@ THRESHOLDS = {
     "elapsed_min_s": Threshold(
         60.0,
         "s",
-        "the same threshold as job_too_short: in the first minute, a program still loads "
-        "libraries and data",
+        "as in the rule job_too_short: in the first minute, a program still loads libraries and "
+        "data",
     ),
     "warm_up_percent": chosen(
         20.0,

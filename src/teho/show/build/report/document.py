@@ -204,7 +204,7 @@ _STATE_WORDS = {
 
 def _use(summary: Summary) -> str | None:
     """Return in one clause what the run used; None without samples."""
-    time = f"in {format_duration(summary.elapsed_s)}"
+    time = f"(run time {format_duration(summary.elapsed_s)})"
     several = len(summary.gpus) > 1
     who = f"The {len(summary.gpus)} GPUs" if several else "The GPU"
     busy = mean_of(summary.gpus, "gpu_busy_percent")
@@ -213,7 +213,7 @@ def _use(summary: Summary) -> str | None:
     active = mean_of(summary.gpus, "gpu_sm_active_percent")
     if isinstance(active, float):  # MIG instances have only this metric
         its = "their" if several else "its"
-        return f"{who} had work for {active:.0f} % of {its} multiprocessors {time}"
+        return f"{who} used {active:.0f} % of {its} multiprocessors (computing units) {time}"
     nodes = [node for node in summary.nodes if not isinstance(node.cpu_cores_used, Missing)]
     if not nodes:
         return None
