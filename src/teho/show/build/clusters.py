@@ -196,7 +196,7 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
     found = [
         Item(
             lead=f"{item.place}, {item.fact}",
-            text=f"catalogue {item.catalogue}, here {item.live}",
+            text=f"Teho's file {item.catalogue}, here {item.live}",
             details=(f"Source: {item.source}",) if item.source else (),
         )
         for item in items
@@ -210,7 +210,7 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
         title=f"teho clusters discover · {known.title}",
         verdict=f"{known.title}: {count} between Teho's file about this cluster and {asked}"
         if items
-        else f"{known.title}: everything that {asked} reports agrees with the catalogue.",
+        else f"{known.title}: everything that {asked} reports agrees with Teho's file.",
         verdict_severity="warning" if items else "good",
         lists=(listing("differences", "Differences", found, "first"),),
         commands=(hint,) if items else (),

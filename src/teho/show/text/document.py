@@ -114,7 +114,7 @@ def _left_out(names: Sequence[str], width: int) -> list[Text]:
     for count in range(len(names), 0, -1):
         more = f" and {counted(len(names) - count, 'more part')}" if count < len(names) else ""
         said = f"{', '.join(names[:count])}{more}."
-        lines = flow(words(said), width, Text("With --why: ", "dim"), hang=2)
+        lines = flow(words(said), width, Text("Add --why to see: ", "dim"), hang=2)
         if len(lines) < _LAST_LINES:
             break
     return lines

@@ -72,8 +72,8 @@ def judge(context: RuleContext) -> Findings:
         all_cores,
         _LEVELS,
         name=the_gpus,
-        sentence="{places} had almost no work for {figures} of the time. During this time, all cores "
-        "of the job were busy.",
+        sentence="{places} had almost no work for {figures} of the time. All cores of the job "
+        "were busy during this time.",
         label="time in which the GPUs were idle and the cores were busy",
         further=lambda nodes: per_place(
             "cores of the job", "", [(node, float(node.cores)) for node in nodes]

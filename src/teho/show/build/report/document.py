@@ -169,16 +169,16 @@ def _verdict(
         return f"{used}, but the run was too short to judge.", "unknown"
     absent = absent_hosts(run)
     if state is not RunState.RUNNING and absent:
-        return f"{used}; {listed(absent)} left no recording.", "unknown"
+        return f"{used}. {listed(absent)} left no recording.", "unknown"
     if run.end and failed(run.end):
-        return f"{used}; the program failed: {ending(run.end)}.", "critical"
+        return f"{used}. The program failed: {ending(run.end)}.", "critical"
     is_good = good_use(summary, policy.thresholds[GOOD_USE])
     if state is not RunState.FINISHED:
-        return f"{used}; {_STATE_WORDS[state]}.", "good" if is_good else "unknown"
+        return f"{used}. {_STATE_WORDS[state]}.", "good" if is_good else "unknown"
     # A remark on lost time is no problem for sure, but "no problems found" would not be true.
     remark = next((finding for finding in findings if _may_be_loss(finding)), None)
     if is_good and not remark:
-        return f"{used}; no problems found.", "good"
+        return f"{used}. No problems found.", "good"
     if remark:
         return f"{used}. {remark.sentence}", "unknown"
     loss = hints[0].sentence.rstrip(".") if hints else main_loss(summary)
@@ -196,9 +196,9 @@ def _may_be_loss(finding: Finding) -> bool:
 
 _CERTAINTY_WORDS = {Certainty.POSSIBLE: " This finding is possible, but not certain."}
 _STATE_WORDS = {
-    RunState.RUNNING: "the program is still running",
-    RunState.INTERRUPTED: "the recording was cut off",
-    RunState.FINISHED: "finished",
+    RunState.RUNNING: "The program is still running",
+    RunState.INTERRUPTED: "The recording was cut off",
+    RunState.FINISHED: "Finished",
 }
 
 
