@@ -97,11 +97,11 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
                 column("gpus", "GPUs", lambda one: whole_size(one)[1], decimals=0),
                 column("gpu_types", "GPU types", _gpu_types),
                 column("verified", "Verified", lambda one: one.verified_on.isoformat()),
-                note="The column CPU cores shows the number of cores in nodes without GPUs.",
+                note="CPU cores is the number of cores in nodes without GPUs.",
             ),
         ),
         lists=(listing("sites", "Sites", sites, "why"),),
-        commands=("To see one cluster, with the source of every fact: `teho clusters show NAME`",),
+        commands=("`teho clusters show NAME` shows one cluster, with the source of every fact.",),
     )
 
 

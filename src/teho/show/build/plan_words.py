@@ -43,7 +43,7 @@ def asked_words(request: Request) -> Iterator[str]:
         f"{_gib(request.local_disk_gib)} of local disk" if request.local_disk_gib else "",
         format_duration(request.time_s)
         if request.time_s
-        else f"{format_duration(DEFAULT_TIME_S)} because no `--time` was given (less if a "
+        else f"{format_duration(DEFAULT_TIME_S)}, the default without `--time` (less if a "
         "partition allows less)",
         request.launcher if request.launcher != "plain" else "",
     ]

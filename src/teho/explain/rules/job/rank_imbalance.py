@@ -167,7 +167,8 @@ def _uneven(
             *per_place("time in which the GPU differed much from the others", "%", far),
             *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
             *(Evidence(f"{gpu.name} is probably used by rank", str(rank))
-              for gpu in odd[:MOST_NAMED] if (rank := rank_at(context.run, gpu.node.name, gpu.gpu.position)) is not None),
+              for gpu in odd[:MOST_NAMED]
+              if (rank := rank_at(context.run, gpu.node.name, gpu.gpu.position)) is not None),
         ),
         judged_by=["time_percent", signal.limit, "working_percent"],
         action=(
