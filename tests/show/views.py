@@ -244,7 +244,9 @@ def one_gpu():
     return base(
         tables=(gpus, *node_tables()),
         abstentions=(
-            Abstention(kind="gpu_throttled", lacked="this GPU does not report why its clock is slow"),
+            Abstention(
+                kind="gpu_throttled", lacked="this GPU does not report why its clock is slow"
+            ),
         ),
         plots=plots(["r01g07 GPU 0"]),
     )
@@ -285,7 +287,10 @@ def eight_gpus():
                 Evidence("I/O wait", 1.2, "%"),
                 Evidence("energy lost", NO_COUNTER, "J"),
             ),
-            thresholds=(half, Threshold(90.0, "%", "SageMaker's profiler rules: a CPU is busy above 90 %")),
+            thresholds=(
+                half,
+                Threshold(90.0, "%", "SageMaker's profiler rules: a CPU is busy above 90 %"),
+            ),
             action="Use more loader workers: `DataLoader(..., num_workers=10)`, or let Teho find "
             "the number with `teho tune -- python3 train.py --epochs 1 "
             "--data /scratch/project_2001659/imagenet --workers 16 --prefetch 4`.",
@@ -294,8 +299,13 @@ def eight_gpus():
             kind="memory_asked",
             severity=Severity.REMARK,
             sentence="Only a third of the requested memory was used.",
-            evidence=(Evidence("memory peak", 21.5 * GIB, "bytes"), Evidence("memory requested", "64G")),
-            thresholds=(Threshold(70.0, "%", "Jobstats reports a job that used less of its memory"),),
+            evidence=(
+                Evidence("memory peak", 21.5 * GIB, "bytes"),
+                Evidence("memory requested", "64G"),
+            ),
+            thresholds=(
+                Threshold(70.0, "%", "Jobstats reports a job that used less of its memory"),
+            ),
             action="Request less memory: `#SBATCH --mem=27G`.",
         ),
         Finding(
@@ -313,8 +323,7 @@ def eight_gpus():
         name="imagenet, first try",
         command="torchrun --nproc-per-node 8 train.py",
         state="interrupted",
-        verdict="Seven of eight GPUs were busy only a third of the time. "
-        "One GPU was never used.",
+        verdict="Seven of eight GPUs were busy only a third of the time. One GPU was never used.",
         verdict_severity="critical",
         facts=facts(
             cluster=("cluster", "g1102.gpu.example.org", ""),
@@ -327,7 +336,9 @@ def eight_gpus():
         tables=(gpus, *node_tables("g1102")),
         findings=findings,
         abstentions=(
-            Abstention(kind="gpu_throttled", lacked="the GPUs do not report why their clocks are slow"),
+            Abstention(
+                kind="gpu_throttled", lacked="the GPUs do not report why their clocks are slow"
+            ),
             Abstention(kind="io_wait", lacked="the run has no second node to compare with"),
         ),
         notes=(

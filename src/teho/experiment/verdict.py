@@ -219,8 +219,8 @@ def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
         other = "" if count == _size(smaller) else f" as {smaller.words}"
         return _priced(
             ratio,
-            f". For the same price, you get {cores}, which would be {most}{ratio:.3g} times "
-            f"as fast{other}",
+            f". For the same price, you get {cores}, which would be {most}{ratio:.3g} times as "
+            f"fast{other}",
         )
     if larger.kind == smaller.kind:
         needed = _needed_for(_size(larger) / _size(smaller))

@@ -145,8 +145,8 @@ def _share(case: Case) -> Iterator[Advice]:
         return Advice(
             kind=kind,
             sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}. On this cluster, the "
-            f"share of {counted(gpus, 'GPU')} is {fair}. So other GPUs of the node may "
-            f"stay unused{_dearer(case, fair_shape)}",
+            f"share of {counted(gpus, 'GPU')} is {fair}. So other GPUs of the node may stay "
+            f"unused{_dearer(case, fair_shape)}",
             source=share.source,
         )
 

@@ -73,8 +73,8 @@ _ADVICE = {
         "Launch fewer and larger kernels: use a larger batch, or "
         '`torch.compile(model, mode="reduce-overhead")`.'
     ),
-    "data": "Load data in advance: `DataLoader(..., num_workers=N)`, with one worker for each free "
-    "core.",
+    "data": "Load data in advance: `DataLoader(..., num_workers=N)`, with one worker for each "
+    "free core.",
     "sync": "Read results less often: for example, call `.item()` or `.cpu()` every 100 steps.",
     "collective": "Exchange gradients on the GPU: `init_process_group('nccl')`.",
 }

@@ -19,9 +19,8 @@ THRESHOLDS = {
     "threads_per_core": Threshold(
         1.25,
         "threads",
-        "as in the rule too_many_threads: with "
-        "more threads than this, the threads "
-        "compete for the cores",
+        "as in the rule too_many_threads: with more threads than this, the threads compete for "
+        "the cores",
     ),
 }
 MUTES = (

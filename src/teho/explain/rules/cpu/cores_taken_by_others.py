@@ -98,8 +98,8 @@ def _action(context: RuleContext) -> str:
         )
     if scheduler_or_none(context.scheduler).reports_cores:
         return (
-            f"{look} If you have no old processes there, report the other processes to "
-            "the cluster's support."
+            f"{look} If you have no old processes there, report the other processes to the "
+            "cluster's support."
         )
     return (
         "If this is a login node, run the program in a job. Look for your old processes: "

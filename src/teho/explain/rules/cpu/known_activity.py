@@ -44,14 +44,14 @@ THRESHOLDS = {
     "known_min_s": chosen(
         0.5,
         "s",
-        "Teho looks about 20 times per second at what the program does, so this time has "
-        "about 10 samples",
+        "Teho looks about 20 times per second at what the program does, so this time has about "
+        "10 samples",
     ),
     "known_percent": chosen(
         20.0,
         "%",
-        "if an overhead takes less than 2 s, it counts only above this share: the program "
-        "may need it once",
+        "if an overhead takes less than 2 s, it counts only above this share: the program may "
+        "need it once",
     ),
     "ended_children_min": chosen(
         3.0,

@@ -18,8 +18,8 @@ THRESHOLDS = {
     "second_core": chosen(
         0.25,
         "cores",
-        "if a matrix product could use a second core, this core would be busy for most of "
-        "the product's time",
+        "if a matrix product could use a second core, this core would be busy for most of the "
+        "product's time",
     ),
 }
 MUTES = ("serial_program", "cores_unused")

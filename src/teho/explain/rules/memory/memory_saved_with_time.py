@@ -25,8 +25,8 @@ THRESHOLDS = {
     "recomputed_min_s": chosen(
         1.0,
         "s",
-        "Teho looks about 20 times per second at what the program does, so this time has "
-        "about 20 samples",
+        "Teho looks about 20 times per second at what the program does, so this time has about "
+        "20 samples",
     ),
     "recomputed_percent": chosen(
         30.0, "%", "computing all activations again takes about a quarter of the time of a step"

@@ -33,8 +33,8 @@ _MEANINGS = {
     "as a share of the largest possible number.",
     "tensor": "A pipe is a part of the GPU for one kind of arithmetic. The columns Tensor, FP64, "
     "FP32, FP16 and Integer show for what share of the time each pipe was active.",
-    "dram": "The column Memory shows how fast the GPU read and wrote its memory, as a share of the "
-    "highest speed.",
+    "dram": "The column Memory shows how fast the GPU read and wrote its memory, as a share of "
+    "the highest speed.",
 }
 
 

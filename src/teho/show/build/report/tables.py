@@ -178,8 +178,7 @@ def _task_table(run: Run, state: RunState) -> Table:
         [rows[rank] for rank in sorted(rows)],
         *[column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
         note="The column After shows when the task ended: the time since the start of the run. "
-        "The columns CPU time and Largest process include the processes that the task "
-        "started.",
+        "The columns CPU time and Largest process include the processes that the task started.",
     )
 
 
