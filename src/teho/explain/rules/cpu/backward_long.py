@@ -61,8 +61,8 @@ def judge(context: ProgramContext) -> Findings:
         f"The backward pass took {share:.0f} % of the time. It took {backward_s / forward_s:.0f} "
         "times as long as the forward pass. Twice as long is usual.",
         evidence=(
-            Evidence("backward", backward_s, "s"),
-            Evidence("forward", forward_s, "s"),
+            Evidence("time in the backward pass", backward_s, "s"),
+            Evidence("time in the forward pass", forward_s, "s"),
         ),
         action=(
             "If the model has an `Embedding` with many rows, each step computes a gradient for "

@@ -46,9 +46,9 @@ def judge(context: ProgramContext) -> Findings:
             "goes to calls of the framework, not to computing.",
             share_percent=computing,
             evidence=(
-                Evidence("batch", float(batch), "samples"),
+                Evidence("batch size", float(batch), "samples"),
                 Evidence("usual time of a step", step_s, "s"),
-                Evidence("computing", computing, "%"),
+                Evidence("time spent on computing", computing, "%"),
             ),
             action=(
                 "Use larger batches, for example `batch_size=32`: `teho tune --allow batch-size` "

@@ -80,7 +80,7 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> L
             *per_place("cores used by others", "cores", [(one.node, one.others) for one in taken]),
             *per_place("cores used by the program", "cores", [(at.node, at.used) for at in taken]),
             *per_place("CPU busy", "%", [(one.node, one.busy_percent) for one in taken]),
-            *gauges(nodes, "load_1min", label="load"),
+            *gauges(nodes, "load_1min", label="load average"),
         ),
         action=_action(context),
         subjects=nodes,

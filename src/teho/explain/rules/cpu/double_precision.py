@@ -32,7 +32,7 @@ def judge(context: ProgramContext) -> Findings:
             "numbers. On most GPUs, they need far more than twice the time.",
             evidence=(
                 evidence,
-                Evidence("computing", computing, "%"),
+                Evidence("time spent on computing", computing, "%"),
                 *in_lines(main.lines(*_COMPUTING)),
             ),
             action=f"If 32 bits are enough, {action}.",

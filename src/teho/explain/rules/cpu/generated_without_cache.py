@@ -48,7 +48,10 @@ def judge(context: ProgramContext) -> Findings:
         if noted.get("generated_with_cache") or not context.is_loss(generating_s, main):
             continue
         share = 100 * generating_s / main.process.wall_s
-        evidence = (Evidence("generating", share, "%"), Evidence("generating", generating_s, "s"))
+        evidence = (
+            Evidence("share of the run spent on generating text", share, "%"),
+            Evidence("time spent on generating text", generating_s, "s"),
+        )
         regain = (share / 2, 0.95 * share)
         if without:
             yield context.lost(

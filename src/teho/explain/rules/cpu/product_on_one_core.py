@@ -55,7 +55,7 @@ def judge(context: ProgramContext) -> Findings:
         f"Matrix products took {share:.0f} % of the time, but used only one of {node.cores} cores.",
         share_percent=share,
         evidence=(
-            Evidence("matrix products", share, "%"),
+            Evidence("time spent on matrix products", share, "%"),
             Evidence("cores used, mean", used, "cores"),
             Evidence("threads that NumPy's linear algebra library may use", float(threads)),
         ),

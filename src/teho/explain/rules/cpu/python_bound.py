@@ -35,7 +35,7 @@ def judge(context: ProgramContext) -> Findings:
         yield context.lost(
             f"Python code took {share:.0f} % of the time, on one core.",
             share_percent=share,
-            evidence=(Evidence("Python", share, "%"),),
+            evidence=(Evidence("time in Python code", share, "%"),),
             action=(
                 "In the slowest lines, use NumPy or PyTorch on whole arrays instead of single "
                 "values. Or compile the functions of these lines with `numba.njit`, "

@@ -57,7 +57,7 @@ def judge(context: ProgramContext) -> Findings:
             f"Batches of {counted(batch, 'sample')} leave {format_bytes(total - used)} of the "
             f"GPU's {format_bytes(total)} free, and the GPU has too little work.",
             evidence=(
-                Evidence("batch", float(batch), "samples"),
+                Evidence("batch size", float(batch), "samples"),
                 Evidence("GPU memory used, highest", used, "bytes"),
                 Evidence("GPU memory used, highest share", 100 * used / total, "%"),
                 Evidence(label, percent, "%"),

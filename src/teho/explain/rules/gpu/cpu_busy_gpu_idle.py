@@ -100,7 +100,9 @@ def _busiest_core(nodes: list[NodeSummary]) -> tuple[Evidence, ...]:
     first = nodes[0]
     if not first.core_mean_percent:
         return ()
-    return (Evidence(f"busiest core, mean, {first.name}", max(first.core_mean_percent), "%"),)
+    return (
+        Evidence(f"mean use of the busiest core, {first.name}", max(first.core_mean_percent), "%"),
+    )
 
 
 def _more_cores(context: RuleContext, node: NodeSummary) -> str:

@@ -97,7 +97,7 @@ def _finding(
         "of the time.",
         evidence=(
             *per_place("used share of the highest PCIe rate, in the busier direction", "%", shares),
-            *per_place("time with work", "%", active),
+            *per_place("time in which the GPU had work", "%", active),
         ),
         judged_by=[*judged_by, "link_percent", "active_percent"],
         action=(

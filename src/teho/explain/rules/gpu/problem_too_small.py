@@ -44,7 +44,7 @@ def judge(context: ProgramContext) -> Findings:
             f"A step takes only {step_ms:.2g} ms, and the GPU is busy {gpu.busy_percent:.0f} % of "
             f"the time{gpu.during}: the problem is too small for a GPU.",
             evidence=(
-                Evidence("step, mean", step_ms / 1000, "s"),
+                Evidence("mean time of a step", step_ms / 1000, "s"),
                 Evidence("model's parameters", float(size), "bytes"),
                 gpu.evidence,
                 *in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.PYTHON, Doing.DEVICE)),

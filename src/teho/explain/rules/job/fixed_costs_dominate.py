@@ -74,8 +74,8 @@ def judge(context: ProgramContext) -> Findings:
             _sentence(main, share, large),
             share_percent=share,
             evidence=(
-                Evidence("importing", main.seconds(Doing.IMPORTING), "s"),
-                Evidence("compiling", main.seconds(Doing.COMPILING), "s"),
+                Evidence("time spent on importing", main.seconds(Doing.IMPORTING), "s"),
+                Evidence("time spent on compiling", main.seconds(Doing.COMPILING), "s"),
                 *([again] if again else []),
             ),
             judged_by=judged_by,

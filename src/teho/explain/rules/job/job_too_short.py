@@ -74,7 +74,7 @@ def judge(context: RuleContext) -> Findings:
         Severity.REMARK,
         f"{what}. {enough}",
         doubts=_ABOUT_GPUS if has_gpus else (),
-        evidence=(Evidence("wall time", elapsed_s, "s"), Evidence("samples", float(samples))),
+        evidence=(Evidence("run time", elapsed_s, "s"), Evidence("samples", float(samples))),
         action=_of_log(context)
         if is_log
         else _longer(context)

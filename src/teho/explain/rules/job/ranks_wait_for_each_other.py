@@ -189,7 +189,9 @@ def _all(
 def _evidence(shares: Sequence[tuple[MainProcess, float]]) -> tuple[Evidence, ...]:
     ordered = sorted(shares, key=lambda pair: pair[1])
     shown = ordered if len(ordered) <= MOST_NAMED else [ordered[0], ordered[-1]]
-    return tuple(Evidence(f"communicating, {_name(main)}", share, "%") for main, share in shown)
+    return tuple(
+        Evidence(f"time spent on communication, {_name(main)}", share, "%") for main, share in shown
+    )
 
 
 def _name(main: MainProcess) -> str:

@@ -106,7 +106,7 @@ def _finding(
         sentence,
         evidence=(
             Evidence("ended", ending(known.end)),
-            Evidence("after", known.after_s, "s"),
+            Evidence("ended after", known.after_s, "s"),
             *([Evidence("exception", known.exception)] if known.exception else []),
             *([Evidence("in your code at", known.place)] if known.place else []),
             *further,
