@@ -227,7 +227,9 @@ def test_a_job_that_waits_or_runs_is_not_judged(teho: Teho, site: Site) -> None:
                "TotalCPU": "00:00:00", "NodeList": "None assigned"}  # fmt: skip
     site.has(job("1", State="PENDING", Reason="Priority", **nothing), name="1")
     waits = teho("report", "1").stdout
-    assert waits.startswith("i Job 1 pending (Priority). What it uses is known after its end.")
+    assert waits.startswith(
+        "i Job 1 pending (Priority). Its use of CPU, memory and GPUs is known after its end."
+    )
     site.has(job("2", State="RUNNING", End="Unknown", TotalCPU="00:00:00"), name="2")
     runs = teho("report", "2").stdout
     assert runs.startswith("i Job 2 running on r01g01 for 2 h of 4 h.")

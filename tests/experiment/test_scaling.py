@@ -196,7 +196,7 @@ def test_two_sizes_are_judged_and_not_fitted() -> None:
     assert (scaled.pays_to, scaled.fits) == (2, ())
     assert [*scaled.notes] == [
         (
-            "No scaling law was fitted: a fit needs 3 different numbers of GPUs, but only 2 were "
+            "No scaling law was fitted: this needs 3 different numbers of GPUs, but only 2 were "
             "measured."
         )
     ]

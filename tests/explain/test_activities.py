@@ -485,7 +485,9 @@ class TestRule:
         assert finding.severity is severity
         assert finding.certainty is Certainty.POSSIBLE
         assert finding.regain_percent is None
-        assert ("may be the purpose" in finding.sentence) is (severity is Severity.REMARK)
+        assert ("may be what the program is for" in finding.sentence) is (
+            severity is Severity.REMARK
+        )
 
     @pytest.mark.parametrize(("ended", "severity"), [(2, Severity.HINT), (3, Severity.REMARK)])
     def test_a_program_that_sleeps_waits_for_children_that_end(self, ended, severity):

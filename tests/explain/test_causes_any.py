@@ -73,7 +73,10 @@ class TestEvaluationLong:
             seen((own("model(x)", 50, "validate"), below), 50.0 - listed_s),
         )
         (finding,) = judged(evaluation_long, watched(process(*stacks)))
-        named = "Most of it was converting between Python lists and arrays (train.py:54)."
+        named = (
+            "Most of this time was spent on converting between Python lists and arrays "
+            "(train.py:54)."
+        )
         assert (named in finding.sentence) is is_named
         assert finding.action.startswith("Keep the numbers in one array") is is_named
 
@@ -120,7 +123,8 @@ class TestRanks:
         beside = process(pid=12, parent_pid=5, wall_s=20.0, progress=())  # too short for a rank
         finding = found(ranks_wait_for_each_other, watched(waits, works, beside))
         assert finding.sentence == (
-            "Process 11 made the other ranks wait up to 48 % of the time: process 11 has more work."
+            "Process 11 made the other ranks wait for up to 48 % of the time: process 11 has "
+            "more work."
         )
         assert "`parts[rank::world_size]`" in finding.action
 
@@ -147,7 +151,7 @@ class TestRanks:
         made = self.slept(own("time.sleep(1.5)", 65), 20.0)
         finding = found(ranks_wait_for_each_other, made)
         assert finding.sentence == (
-            "Rank 1 made the other ranks wait up to 25 % of the time: rank 1 sleeps in "
+            "Rank 1 made the other ranks wait for up to 25 % of the time: rank 1 sleeps in "
             "`time.sleep(1.5)` (train.py:65)."
         )
         assert "`dist.barrier()`" in finding.action
@@ -361,7 +365,7 @@ class TestBackwardLong:
     def test_sentence(self):
         assert found(backward_long, self.made(60.0, 2.0)).sentence == (
             "The backward pass took 60 % of the time. It took 30 times as long as the forward "
-            "pass; twice as long is usual."
+            "pass. Twice as long is usual."
         )
 
     @pytest.mark.parametrize(
@@ -424,8 +428,8 @@ class TestGeneratedWithoutCache:
 
     def test_sentence(self):
         assert found(generated_without_cache, self.made(36.0)).sentence == (
-            "Generating text took 36 % of the time, and Teho did not see the cache of keys "
-            "and values in use."
+            "Generating text took 36 % of the time. Teho did not see that `generate` used its "
+            "cache of keys and values."
         )
 
 

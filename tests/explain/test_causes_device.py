@@ -161,7 +161,7 @@ class TestDuringTheSteps:
 
     def test_a_low_use_of_the_whole_run_is_then_the_start(self):
         action = found(gpu_low_use, self.made(40)).action
-        assert "The GPU is busy while the program makes steps." in action
+        assert "The GPU is busy while the program makes steps, but not at the start" in action
         assert "num_workers" not in action
 
 

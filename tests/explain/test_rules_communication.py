@@ -79,8 +79,8 @@ def count_of(made):
 def test_says_how_long_and_how_much():
     finding = found(communication_bound, scenarios.waiting_for_the_network())
     assert finding.sentence == (
-        "For 100 % of the time, all 8 GPUs were little used while each node exchanged "
-        "1,001 MiB/s with the other nodes."
+        "For 100 % of the time, all 8 GPUs had little work. During this time, each node "
+        "exchanged 1,001 MiB/s with the other nodes."
     )
     assert finding.severity is Severity.WARNING
     evidence = figures(finding)
@@ -181,7 +181,7 @@ class TestDataLoading:
         ]
         findings, _ = judge_all(*scenario(*parts), load_policy())
         (finding,) = (one for one in findings if one.kind == "communication_bound")
-        assert "all 2 GPUs were little used while each node" in finding.sentence
+        assert "all 2 GPUs had little work. During this time, each node" in finding.sentence
 
 
 class TestOneNode:

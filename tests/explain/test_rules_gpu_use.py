@@ -125,7 +125,7 @@ class TestUsedOnlyAtFirst:
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
             "idle time of the GPU at the end, GPU 0 on r01g01": pytest.approx(40.0),
-            "GPU busy before, GPU 0 on r01g01": 94.0,
+            "GPU busy before the idle time, GPU 0 on r01g01": 94.0,
             "last used after, GPU 0 on r01g01": 2160.0,
         }
         assert "`sbatch --dependency=afterok:$SLURM_JOB_ID rest.sh`" in finding.action

@@ -36,8 +36,8 @@ class TestRankImbalance:
         finding = found(rank_imbalance, scenarios.one_gpu_differs())
         assert finding.severity is Severity.WARNING
         assert finding.sentence == (
-            "GPU 5 on r01g02 drew 211 W, but the other 31 GPUs drew 560 W to 595 W: the load is "
-            "uneven."
+            "GPU 5 on r01g02 drew 211 W, but the other 31 GPUs drew 560 W to 595 W: the work is "
+            "not equally divided."
         )
         evidence = figures(finding)
         label = "time in which the GPU differed much from the others, GPU 5 on r01g02"
@@ -45,7 +45,7 @@ class TestRankImbalance:
         assert evidence["GPU power, median of the other GPUs"] == 575
         # Its busy share is the highest of all: that alone would have hidden it.
         assert evidence["GPU busy, mean, GPU 5 on r01g02"] == 99
-        assert evidence["rank that probably uses GPU 5 on r01g02"] == "13"
+        assert evidence["GPU 5 on r01g02 is probably used by rank"] == "13"
         assert "`py-spy top --pid PID` on r01g02" in finding.action
 
     @pytest.mark.parametrize(("low", "count"), [(399.0, 1), (400.0, 0), (401.0, 0)])
@@ -167,7 +167,7 @@ class TestTaskImbalance:
     def test_one_that_ends_late(self):
         finding = found(task_imbalance, ended(3000.0, 3600.0, 3000.0, 2990.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 ended 10 min later than the median of the 4 tasks."
+            "Rank 1 on r01g01 ended 10 min later than the median task (of 4 tasks)."
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
@@ -179,7 +179,7 @@ class TestTaskImbalance:
     def test_one_that_ends_early(self):
         finding = found(task_imbalance, ended(3600.0, 1800.0, 3600.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 ended 30 min earlier than the median of the 3 tasks."
+            "Rank 1 on r01g01 ended 30 min earlier than the median task (of 3 tasks)."
         )
 
     @pytest.mark.parametrize(("late_s", "count"), [(360.0, 0), (361.0, 1)])
@@ -206,7 +206,7 @@ class TestTaskImbalance:
             assert verdict[0].severity is Severity.REMARK
             assert verdict[0].sentence.startswith("Rank 3 on r01g01 used ")
             assert verdict[0].sentence.endswith(
-                "of CPU time; half of the 4 tasks used at most 50 min."
+                "of CPU time, but half of the 4 tasks used at most 50 min."
             )
 
     @pytest.mark.parametrize(("more_s", "count"), [(59.0, 0), (60.0, 1)])

@@ -86,12 +86,12 @@ def test_low_use_of_all():
         (
             serial_program,
             {"cores_used": 1.0},
-            f"The program used one core of 40 on each of {ALL}.",
+            f"The program used only one of 40 cores on each of {ALL}.",
         ),
         (
             too_many_threads,
             {"signals": {"job_runnable_threads": 80.0}},
-            f"On each of {ALL}, on average 80 runnable threads competed for 40 cores.",
+            f"On each of {ALL}, on average 80 threads competed for 40 cores.",
         ),
         (
             memory_near_limit,

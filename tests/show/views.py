@@ -279,8 +279,8 @@ def eight_gpus():
         Finding(
             kind="cpu_starves_gpu",
             severity=Severity.WARNING,
-            sentence="The GPUs waited for the CPU: they were idle for 41 min 12 s while the cores "
-            "were busy.",
+            sentence="The GPUs waited for the CPU: they were idle for 41 min 12 s while the "
+            "cores were busy.",
             evidence=(
                 Evidence("CPU busy", 97.3, "%"),
                 Evidence("GPU busy, mean", 32.9, "%"),

@@ -89,12 +89,14 @@ def test_the_verdicts() -> None:
         return stage_document(changed).verdict
 
     assert verdict(PLANNED) == (
-        "120,000 files, 6.00 GiB, will be packed into ada@roihu:/scratch/ada/images.tar."
+        "120,000 files (6.00 GiB) will be packed into ada@roihu:/scratch/ada/images.tar."
     )
     assert verdict(FILES, state="planned") == (
-        "120,000 files and 2 links, 6.00 GiB, will be copied to ada@roihu:/scratch/ada/images."
+        "120,000 files and 2 links (6.00 GiB) will be copied to ada@roihu:/scratch/ada/images."
     )
-    assert verdict(FILES, checksum_count=0).endswith("in 1 min 10 s. All sizes agree.")
+    assert verdict(FILES, checksum_count=0).endswith(
+        "The copy took 1 min 10 s. All sizes are the same on both sides."
+    )
     nothing = {"state": "planned", "copy_count": 0, "copy_link_count": 0}
     assert verdict(FILES, **nothing, file_count=1, host="") == (
         "Nothing to copy: 1 file, 6.00 GiB, is in /scratch/ada/images already."
