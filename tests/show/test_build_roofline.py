@@ -30,8 +30,8 @@ def test_memory_bound():
     """12 FLOP/byte: 42.7 % of 66.9 TFLOP/s over 71 % of 3.35 TB/s."""
     roofline = roofline_of(**NO_TENSOR, gpu_fp32_percent=42.7, gpu_dram_percent=71.0)
     assert roofline.sentence == (
-        "limited by memory, which was read and written at 71 % of 3.35 TB/s; the arithmetic "
-        "intensity was 12.0 FLOP/byte"
+        "memory-bound (memory limits the speed): the memory was read and written at 71 % of "
+        "3.35 TB/s; the arithmetic intensity was 12.0 FLOP/byte"
     )
 
 
@@ -40,8 +40,9 @@ def test_compute_bound():
         **NO_TENSOR | {"gpu_tensor_percent": 65.0}, gpu_fp32_percent=0.0, gpu_dram_percent=30.0
     )
     assert roofline.sentence == (
-        "limited by arithmetic: the busiest pipe (tensor cores) was active for 65 % of the busy "
-        "time, at most 322 to 643 TFLOP/s; the arithmetic intensity was 320 to 640 FLOP/byte"
+        "compute-bound (arithmetic limits the speed): the busiest pipe (tensor cores) was active "
+        "for 65 % of the busy time, at most 322 to 643 TFLOP/s; the arithmetic intensity was 320 "
+        "to 640 FLOP/byte"
     )
     assert any("precision" in note for note in roofline.notes)
 
@@ -114,10 +115,12 @@ def test_in_text_it_is_a_sentence_and_what_to_know():
     view = view_of(gpu(100.0, **NO_TENSOR, gpu_fp32_percent=42.7, gpu_dram_percent=71.0))
     text = render_text(view, width=80, color=False, detail="why")
     assert (
-        "\nRoofline  NVIDIA H100 80GB HBM3 · limited by memory, which was read and written\n     "
-        "     at 71 % of 3.35 TB/s; the arithmetic intensity was 12.0 FLOP/byte\n  The speed of "
-        "arithmetic is an upper limit: the real speed may be lower. A pipe\n    is a part of the "
-        "GPU for one kind of arithmetic. Teho knows for what share\n    of the time a pipe was "
-        "active, and multiplies this share by the pipe's\n    highest speed. The real speed is "
-        "lower if the pipe was not full, or if the\n    GPU's clock was slower.\n"
+        "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound (memory limits the speed): the\n"
+        "          memory was read and written at 71 % of 3.35 TB/s; the arithmetic\n"
+        "          intensity was 12.0 FLOP/byte\n"
+        "  The speed of arithmetic is an upper limit: the real speed may be lower. A pipe\n"
+        "    is a part of the GPU for one kind of arithmetic. Teho knows for what share\n"
+        "    of the time a pipe was active, and multiplies this share by the pipe's\n"
+        "    highest speed. The real speed is lower if the pipe was not full, or if the\n"
+        "    GPU's clock was slower.\n"
     ) in text

@@ -110,10 +110,15 @@ def _sentence(roofline: Roofline) -> str:
     per_byte = between(mean.least_flop_per_byte, mean.most_flop_per_byte, "FLOP/byte")
     intensity = f"the arithmetic intensity was {per_byte}"
     if roofline.bound == "memory":
-        return f"limited by memory, which was read and written at {memory}; {intensity}"
+        return (
+            "memory-bound (memory limits the speed): the memory was read and written at "
+            f"{memory}; {intensity}"
+        )
     if roofline.bound == "arithmetic":
         flops = between(mean.least_flop_per_s, mean.most_flop_per_s, "FLOP/s")
-        return f"limited by arithmetic: {busiest}, at most {flops}; {intensity}"
+        return (
+            f"compute-bound (arithmetic limits the speed): {busiest}, at most {flops}; {intensity}"
+        )
     return (
         "neither memory nor arithmetic was at its limit: the memory was read and written at "
         f"{memory}, and {busiest}; {intensity}"
