@@ -465,7 +465,7 @@ def test_the_digest_names_the_waste_and_what_to_change(teho: Teho, full: Site) -
     text = " ".join(result.stdout.split())
     assert text.startswith("! 6 jobs used 4 GPU-hours, ")
     assert "Wasted: 3.84 GPU-hours, 78 core-hours." in text
-    assert "1 job named a|b\\nc: only one of several cores was used." in text
+    assert "1 job named a|b\\nc: only one core was used, but several were requested." in text
     assert "`--cpus-per-task=1`" in text
     assert "By user" in text
     assert "--duplicates" in full.asked
