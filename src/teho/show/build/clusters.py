@@ -122,7 +122,7 @@ def _size_words(cluster: Cluster) -> str | None:
     if not cores and not gpus:
         return None
     each = cores_per_gpu(cluster)
-    ratio = f", {each:,} cores for each GPU" if each else ""
+    ratio = f": {each:,} cores for each GPU" if each else ""
     return f"{_count(cores)} cores in nodes without GPUs, {_count(gpus)} GPUs{ratio}"
 
 
@@ -144,7 +144,9 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
     """
     when = f" on {cluster.retired_on.isoformat()}" if cluster.retired_on else ""
     status = "takes jobs" if cluster.status == "active" else f"retired{when}"
-    successor = f" → `teho clusters show {cluster.successor}`" if cluster.successor else ""
+    successor = (
+        f". Its successor: `teho clusters show {cluster.successor}`" if cluster.successor else ""
+    )
     verdict = (
         f"{cluster.title}, {scheduler_or_none(cluster.scheduler).title}, {cluster.site}: {status}"
     )
@@ -281,7 +283,7 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     elif isinstance(first, Term):
         between = " + " if key == "sum" else ", "
         terms = between.join(_term(term) for term in value)
-        yield _labelled("" if key == "sum" else _spoken(key), terms)
+        yield _labelled("" if key == "sum" else f"the {_spoken(key)} of", terms)
     elif isinstance(first, tuple):
         yield from (_labelled(f"GPU {number}", _range(cores)) for number, cores in enumerate(value))
     elif isinstance(value, tuple):
@@ -326,7 +328,7 @@ def _term(term: Term) -> str:
     text = f"{term.gpu_type} {text}" if term.gpu_type else text
     if term.per != 1:
         text += f" / {term.per:g}"
-        text = f"⌈{text}⌉" if term.up else text
+        text += " (rounded up)" * term.up
     return text if term.times == 1 else f"{text} × {term.times:g}"
 
 
