@@ -547,7 +547,9 @@ class TestRule:
         finding = found(debug_mode, watched(main))
         assert finding.regain_percent == (32.0, 40.0)
         other = process(seen(frames, 40.0))
-        assert found(known_activity, watched(other)).sentence.startswith("Warnings and tracebacks")
+        assert found(known_activity, watched(other)).sentence.startswith(
+            "Building the text of warnings and tracebacks"
+        )
 
     def test_sentence_and_advice(self):
         finding = found(known_activity, self.made("archive_opened", 55.0))

@@ -156,7 +156,7 @@ class TestRanks:
         )
         assert "`dist.barrier()`" in finding.action
         assert finding.action.endswith("Or check more often than every 1.5 s.")
-        assert figures(finding)["sleeping, rank 1"] == 20.0
+        assert figures(finding)["sleeping (rank 1)"] == 20.0
         assert figures(finding)["slowest line"] == "train.py:65  time.sleep(1.5)"
         assert finding.regain_percent == (7.5, 25.0)
 
@@ -310,8 +310,9 @@ class TestStepsSlowDown:
         stacks = [one for part in parts for one in part]
         made = watched(process(*stacks, wall_s=400.0, progress=(), parts=parts))
         finding = found(steps_slow_down, made)
-        assert "train.py:60 took 10 % of the time in the first quarter and 70 % in the last" in (
-            finding.sentence
+        assert (
+            "took 10 % of the time in the first quarter of the run and 70 % in the last quarter"
+            in (finding.sentence)
         )
 
     @pytest.mark.parametrize(
@@ -520,5 +521,5 @@ class TestGoodUse:
     def test_says_where_the_time_went(self):
         run = watched(process(seen((own("wait()"),), 60.0, State.NETWORK)))[1]
         assert main_loss(run) == (
-            "60 % of the time went to waiting for the network, most of it at train.py:12"
+            "60 % of the time was spent on waiting for the network, most of it at train.py:12"
         )

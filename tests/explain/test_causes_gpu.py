@@ -235,7 +235,7 @@ class TestSmallBatches:
             "little work."
         )
         assert figures(finding) == {
-            "batch": 32.0,
+            "batch size": 32.0,
             "GPU memory used, highest": 6 * GIB,
             "GPU memory used, highest share": 18.75,
             "SM activity while busy": pytest.approx(60.0),

@@ -288,7 +288,7 @@ class TestSuppression:
         findings, _ = judge_all(*made, load_policy())
         assert [finding.sentence for finding in findings] == [
             "GPU 0 on r01g01 was never used.",
-            "GPU 1 on r01g01 was busy 40 % of the time.",
+            "GPU 1 on r01g01 was busy only 40 % of the time.",
         ]
 
     def test_only_the_same_node_is_muted(self):

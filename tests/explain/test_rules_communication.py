@@ -85,7 +85,7 @@ def test_says_how_long_and_how_much():
     assert finding.severity is Severity.WARNING
     evidence = figures(finding)
     assert evidence["data that each node exchanged in each direction during this time"] == 1.05e9
-    assert evidence["GPU power, mean, each of 8"] == 215
+    assert evidence["GPU power, mean (each of 8)"] == 215
     assert "`NET/Socket`" in finding.action
 
 

@@ -32,8 +32,8 @@ class TestSerialProgram:
         assert finding.sentence == "The program used only one of 40 cores on r01c01."
         assert finding.severity is Severity.CRITICAL
         assert figures(finding) == {
-            "cores used, mean, r01c01": pytest.approx(0.97),
-            "cores of the job, r01c01": 40.0,
+            "cores used, mean (r01c01)": pytest.approx(0.97),
+            "cores of the job (r01c01)": 40.0,
         }
         assert "`--cpus-per-task=1`" in finding.action
         assert "`multiprocessing.Pool(40)`" in finding.action
@@ -98,7 +98,9 @@ class TestCoresUnused:
             NodePart("a", cores_used=0.3, ranks=range(tasks)), step=step(tasks, "a"), tasks=[]
         )
         verdict = judged(cores_unused, made)
-        found_cores = [figures(finding)["cores used at the busiest time, a"] for finding in verdict]
+        found_cores = [
+            figures(finding)["cores used at the busiest time (a)"] for finding in verdict
+        ]
         assert found_cores == ([needed] if needed else [])
 
     @pytest.mark.parametrize(
@@ -216,7 +218,7 @@ class TestTooManyThreads:
     def test_says_how_many_each_process_may_have(self):
         finding = found(too_many_threads, scenarios.oversubscribed())
         assert finding.sentence == ("On r01c01, on average 64 threads competed for 8 cores.")
-        assert figures(finding)["runnable threads per core, r01c01"] == 8.0
+        assert figures(finding)["runnable threads per core (r01c01)"] == 8.0
         assert finding.regain_percent == (0.0, 87.5)
         assert "slowest line" not in figures(finding)  # no program was looked into
         assert "`export OMP_NUM_THREADS=1`" in finding.action

@@ -35,7 +35,7 @@ def test_a_busy_login_node():
     finding = found(cores_taken_by_others, made(0.14, 100.0, scheduler=None))
     assert finding.sentence == "On average, other processes used 1.86 of the 2 cores on login1."
     assert finding.severity is Severity.WARNING
-    assert figures(finding)["load average, login1"] == 7.0
+    assert figures(finding)["load average (login1)"] == 7.0
     assert finding.action.startswith("If this is a login node, run the program in a job.")
     assert "`ps -u $USER`" in finding.action
 

@@ -66,7 +66,7 @@ class TestMultiprocessors:
         assert finding.sentence == (
             "GPU 0 on r01g01 used only 30 % of its multiprocessors (computing units) while busy."
         )
-        assert figures(finding)["GPU busy, mean, GPU 0 on r01g01"] == 99.0
+        assert figures(finding)["GPU busy, mean (GPU 0 on r01g01)"] == 99.0
 
     def test_pauses_are_not_held_against_it(self):
         """The naive way takes the mean of the whole run, 54 %, and calls it low."""
@@ -285,7 +285,7 @@ class TestMemoryBound:
     def test_is_a_remark_with_the_rate(self):
         finding = found(gpu_memory_bound, one(gpu_dram_percent=70.0))
         assert finding.severity is Severity.REMARK
-        assert figures(finding)["memory traffic, GPU 0 on r01g01"] == pytest.approx(0.7 * 3.35e12)
+        assert figures(finding)["memory traffic (GPU 0 on r01g01)"] == pytest.approx(0.7 * 3.35e12)
 
     def test_an_unknown_gpu_has_a_share_and_no_rate(self):
         labels = figures(found(gpu_memory_bound, one(UNKNOWN, gpu_dram_percent=70.0)))
@@ -336,8 +336,9 @@ class TestPcie:
 
     def test_the_busier_way_counts(self):
         made = self.copying(0.01, gpu_pcie_send_bytes_per_s=0.3 * self.LINK)
-        assert "moved 4.73 GB/s over PCIe, 30 % of the rate of the link" in (
-            found(gpu_pcie_bound, made).sentence
+        assert (
+            "copied 4.73 GB/s over PCIe (the connection to the CPU), which is 30 % of the highest"
+            in (found(gpu_pcie_bound, made).sentence)
         )
 
     def test_explains_low_activity(self):
@@ -373,7 +374,7 @@ class TestPowerCap:
         finding = found(gpu_power_capped, scenario(part))
         assert finding.severity is Severity.REMARK
         assert finding.sentence == "GPU 0 on r01g01 ran at its power limit in 80 % of the samples."
-        assert figures(finding)["power limit, GPU 0 on r01g01"] == 300.0
+        assert figures(finding)["power limit (GPU 0 on r01g01)"] == 300.0
 
     def test_is_apart_from_heat(self):
         assert kinds_of(one(gpu_power_throttle_percent=80.0)) == ["gpu_power_capped"]
@@ -408,7 +409,7 @@ class TestHeldIdle:
         assert finding.sentence == (
             "The program used memory of GPU 0 on r01g01, but computed nothing on this GPU."
         )
-        used = figures(finding)["memory used by the program on the GPU, GPU 0 on r01g01"]
+        used = figures(finding)["memory used by the program on the GPU (GPU 0 on r01g01)"]
         assert used == 30 * GIB
         assert kinds_of(made) == ["gpu_held_idle"]
 
@@ -428,7 +429,7 @@ class TestHeldIdle:
         assert len(judged(rule, made)) == count
         if count:
             assert kinds_of(made) == [kind_of(rule)]
-            assert figures(found(rule, made))["SM activity, highest, GPU 0 on r01g01"] == 0
+            assert figures(found(rule, made))["SM activity, highest (GPU 0 on r01g01)"] == 0
 
     def test_nobody_on_it_is_never_used(self):
         assert judged(gpu_held_idle, scenario(NodePart(gpus=[untouched_gpu()]))) == []
@@ -461,5 +462,5 @@ class TestTogether:
     def test_what_one_gpu_lacks_does_not_silence_the_others(self):
         gpus = [gpu(gpu_sm_active_percent=40.0), gpu(gpu_sm_active_percent=NO_GPM)]
         finding = found(gpu_sm_low, scenario(NodePart(gpus=gpus)))
-        missing = figures(finding)["not judged: SM activity, GPU 1 on r01g01"]
+        missing = figures(finding)["not judged: SM activity (GPU 1 on r01g01)"]
         assert missing == NO_GPM

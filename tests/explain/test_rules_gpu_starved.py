@@ -33,7 +33,7 @@ class TestIoWait:
             "program waited for storage (disk or file server)."
         )
         assert finding.severity is Severity.WARNING
-        assert figures(finding)["I/O wait, mean, r01g01"] == 9.0
+        assert figures(finding)["I/O wait, mean (r01g01)"] == 9.0
         assert '`cp data.tar "$TMPDIR"`' in finding.action
         assert "DataLoader(num_workers=9," in finding.action
 
@@ -89,7 +89,7 @@ class TestIoWait:
         made = scenario(NodePart(signals=signals, gpus=[gpu(0.0), unseen]))
         # Of the bins in which both were seen, all are idle.
         assert figures(found(io_wait_gpu_idle, made))[
-            "time in which the GPUs were idle and cores waited for storage, r01g01"
+            "time in which the GPUs were idle and cores waited for storage (r01g01)"
         ] == 100.0  # fmt: skip
         made = scenario(NodePart(signals=signals, gpus=[gpu(0.0), gpu(UNSUPPORTED)]))
         assert isinstance(judged(io_wait_gpu_idle, made), Abstention)
@@ -118,7 +118,7 @@ class TestCpuBusy:
             "The GPU on r01g01 had almost no work for 100 % of the time. During this time, the "
             "program worked on only one of 10 cores."
         )
-        assert figures(finding)["mean use of the busiest core, r01g01"] == 100.0
+        assert figures(finding)["mean use of the busiest core (r01g01)"] == 100.0
         assert "DataLoader(num_workers=9," in finding.action
 
     @pytest.mark.parametrize(("cpu", "count"), [(89.99, 0), (90.0, 0), (90.01, 1)])

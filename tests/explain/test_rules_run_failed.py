@@ -191,7 +191,7 @@ class TestTasks:
         assert figures(finding) == {
             "ended": "by SIGKILL",
             "ended first": "rank 5 on b",
-            "after": 720.0,
+            "ended after": 720.0,
             "tasks that failed": 1.0,
             "tasks that succeeded": 7.0,
             "tasks of the step": 8.0,

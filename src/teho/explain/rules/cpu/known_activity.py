@@ -140,8 +140,8 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     least, most = activity.regain
     sentence = f"{capital(activity.what)} took {share:.0f} % of the time{_where(time)}."
     evidence = (
-        Evidence(activity.what, share, "%"),
-        Evidence(activity.what, time.wall_s, "s"),
+        Evidence("share of the run time", share, "%"),
+        Evidence("time spent on it", time.wall_s, "s"),
         *([again] if again else []),
     )
     regain = (least * share, most * share)

@@ -101,7 +101,7 @@ def _busiest_core(nodes: list[NodeSummary]) -> tuple[Evidence, ...]:
     if not first.core_mean_percent:
         return ()
     return (
-        Evidence(f"mean use of the busiest core, {first.name}", max(first.core_mean_percent), "%"),
+        Evidence(f"mean use of the busiest core ({first.name})", max(first.core_mean_percent), "%"),
     )
 
 

@@ -50,8 +50,10 @@ def judge(context: ProgramContext) -> Findings:
             share_percent=100 * lost_s / wall_s,
             evidence=(
                 Evidence("waiting for data", waiting.share_percent, "%"),
-                Evidence("waiting for a core", 100 * without_core_s / wall_s, "%"),
-                Evidence("workers waiting for a core", crowded, "%"),
+                Evidence(
+                    "time that the program waited for a core", 100 * without_core_s / wall_s, "%"
+                ),
+                Evidence("time that workers waited for a core", crowded, "%"),
                 Evidence("workers", float(workers)),
                 Evidence("cores", float(cores), "cores"),
             ),

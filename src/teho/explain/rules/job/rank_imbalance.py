@@ -57,7 +57,7 @@ class _Signal(NamedTuple):
         return METRICS_BY_NAME[self.metric].unit
 
 
-_POWER = _Signal("gpu_power_w", "power_percent", "drew {}", "drew {}")
+_POWER = _Signal("gpu_power_w", "power_percent", "used {}", "used {}")
 _MEMORY = _Signal(
     "gpu_memory_busy_percent", "busy_points",
     "used its memory {} of the time", "used their memory {} of the time",

@@ -79,7 +79,7 @@ def _uneven(
             share_percent=lost,
             evidence=(
                 *_evidence(shares),
-                Evidence(f"{wait.value}, {name}", busiest.percent(wait), "%"),
+                Evidence(f"{wait.value} ({name})", busiest.percent(wait), "%"),
             ),
             action=_instead(wait, name, frame),
             # A part of the wait may be for work that has to be done.
@@ -190,7 +190,8 @@ def _evidence(shares: Sequence[tuple[MainProcess, float]]) -> tuple[Evidence, ..
     ordered = sorted(shares, key=lambda pair: pair[1])
     shown = ordered if len(ordered) <= MOST_NAMED else [ordered[0], ordered[-1]]
     return tuple(
-        Evidence(f"time spent on communication, {_name(main)}", share, "%") for main, share in shown
+        Evidence(f"time spent on communication ({_name(main)})", share, "%")
+        for main, share in shown
     )
 
 
