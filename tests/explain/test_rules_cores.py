@@ -217,8 +217,8 @@ class TestCoresUnused:
 class TestTooManyThreads:
     def test_says_how_many_each_process_may_have(self):
         finding = found(too_many_threads, scenarios.oversubscribed())
-        assert finding.sentence == ("On r01c01, on average 64 threads competed for 8 cores.")
-        assert figures(finding)["runnable threads per core (r01c01)"] == 8.0
+        assert finding.sentence == "On average, 64 threads competed for 8 cores on r01c01."
+        assert figures(finding)["threads ready to run per core (r01c01)"] == 8.0
         assert finding.regain_percent == (0.0, 87.5)
         assert "slowest line" not in figures(finding)  # no program was looked into
         assert "`export OMP_NUM_THREADS=1`" in finding.action
@@ -261,7 +261,7 @@ class TestTooManyThreads:
         given = Allocation(scheduler=scheduler, cores_asked=40)
         part = NodePart(cores=1, signals={"job_runnable_threads": 3.0}, allocation=given)
         finding = found(too_many_threads, scenario(part, environment=environment))
-        assert finding.sentence == ("On r01g01, on average 3 threads competed for 1 core.")
+        assert finding.sentence == "On average, 3 threads competed for 1 core on r01g01."
 
     def test_a_node_without_known_cores_is_left_out(self):
         assert judged(too_many_threads, scenario(NodePart(cores=0))) == []

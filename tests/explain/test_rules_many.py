@@ -91,7 +91,7 @@ def test_low_use_of_all():
         (
             too_many_threads,
             {"signals": {"job_runnable_threads": 80.0}},
-            f"On each of {ALL}, on average 80 threads competed for 40 cores.",
+            f"On average, 80 threads competed for 40 cores on each of {ALL}.",
         ),
         (
             memory_near_limit,

@@ -231,7 +231,7 @@ def test_what_changes_meanwhile_is_named(teho: Call, tmp_path: Path) -> None:
     assert said.returncode == 1
     assert {one["path"]: one["why"] for one in result(said.stdout)["differences"]} == {
         "data/run.sh": "the file here changed while it was copied",
-        "data/sub/f3": "the file is missing at the destination",
+        "data/sub/f3": "missing at the destination",
     }
 
 

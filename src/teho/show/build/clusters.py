@@ -187,7 +187,7 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
             listing("conflicts", "Conflicts between sources", cluster.conflicts, "why"),
             listing("notes", "Notes", cluster.notes, "why"),
             listing("sources", "Sources", sources, "why"),
-            listing("file", "File", [str(path)], "why"),
+            listing("file", "Teho's file about this cluster", [str(path)], "why"),
         ),
     )
 

@@ -175,7 +175,7 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     ]
     yield _Block(commands, "", keep=True)
     if isinstance(document, Report):
-        run = " · ".join(map(plain, filter(None, (document.run_id, document.command))))
+        run = " · ".join(map(plain, filter(None, (f"Run {document.run_id}", document.command))))
         lines = [Text(run, "dim")]
         if is_full:
             lines = flow(words(run), width, Text(), style="dim", hang=2)

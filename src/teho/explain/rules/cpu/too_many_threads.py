@@ -74,13 +74,15 @@ def judge(context: RuleContext) -> Findings:
         return
     yield context.finding(
         Severity.WARNING,
-        f"On {each_of(nodes)}, on average {span([one.threads for one in crowded], '')} threads "
-        f"competed for {counted([one.cores for one in crowded], 'core')}.",
+        f"On average, {span([one.threads for one in crowded], '')} threads competed for "
+        f"{counted([one.cores for one in crowded], 'core')} on {each_of(nodes)}.",
         evidence=(
             *per_place(
-                "runnable threads, mean", "threads", [(one.node, one.threads) for one in crowded]
+                "threads ready to run, mean",
+                "threads",
+                [(one.node, one.threads) for one in crowded],
             ),
-            *per_place("runnable threads per core", "", per_core),
+            *per_place("threads ready to run per core", "", per_core),
             *(in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING)) if main else ()),
         ),
         action=_action(mains, each),
