@@ -234,7 +234,7 @@ def test_a_missing_node_is_told_and_no_sum_is_claimed():
     view = view_of(made)
     facts = facts_of(view)
     assert view.troubles == ("r01g04 left no recording.",)
-    assert view.verdict.endswith("; r01g04 left no recording.")
+    assert view.verdict.endswith(". r01g04 left no recording.")
     assert view.verdict_severity == "unknown"
     assert (facts["nodes"].value, facts["nodes"].note) == (4, "3 recorded")
     for key in ("gpu_energy_j", "cores_used"):
@@ -280,7 +280,7 @@ def test_clocks_that_differ_are_told_from_a_second_on():
             "samples of r01g03 are corrected."
         ),
         (
-            "The clock of r01g04 could not be compared with the clock of r01g01: the "
+            "The clock of r01g04 could not be compared with the clock of r01g01. So the "
             "times of the samples are not corrected."
         ),
     )

@@ -82,9 +82,9 @@ GPUs   speed  95 % interval  needed  bill  enough
 
 Fitted law
   Universal Scalability Law: contention (work that does not run in parallel)
-    5.0 % (95 % confidence: 2.0 to 8.5), coherency (exchange of data) 0.013
-    (95 % confidence: 0 to 0.018). The law differs from the measurements by at
-    most 0.6 %.
+    5.0 % (95 % confidence: 2.0 to 8.5), coherency (exchange of data) 0.013 (95
+    % confidence: 0 to 0.018). The law differs from the measurements by at most
+    0.6 %.
 
 Not measured
   ✗ 4 GPUs: 2 of 3 runs: it ended with [x]

@@ -213,7 +213,7 @@ def _use(summary: Summary) -> str | None:
     active = mean_of(summary.gpus, "gpu_sm_active_percent")
     if isinstance(active, float):  # MIG instances have only this metric
         its = "their" if several else "its"
-        return f"{who} used {active:.0f} % of {its} multiprocessors (computing units) {time}"
+        return f"{who} used {active:.0f} % of {its} multiprocessors {time}"
     nodes = [node for node in summary.nodes if not isinstance(node.cpu_cores_used, Missing)]
     if not nodes:
         return None
