@@ -247,8 +247,13 @@ class TestLowUse:
         finding = found(gpu_low_use, scenarios.low_use())
         assert "DataLoader(num_workers=9," in finding.action  # 40 cores ÷ 4 GPUs - 1
 
-    def test_four_gpus_are_all_among_the_evidence(self):
-        assert len(figures(found(gpu_low_use, scenarios.low_use()))) == 8
+    def test_four_gpus_are_all_among_the_evidence_and_equal_figures_once(self):
+        different = scenario(NodePart(gpus=[gpu(float(busy)) for busy in (11, 12, 13, 14)]))
+        assert len(figures(found(gpu_low_use, different))) == 8
+        assert figures(found(gpu_low_use, scenarios.low_use())) == {
+            "GPU busy, mean (each of 4)": 20.0,
+            "GPU busy, highest (each of 4)": 20.0,
+        }
 
     def test_a_run_of_no_length_is_not_judged(self):
         made = scenario(NodePart(gpus=[gpu(20.0)]), elapsed_s=0.0)

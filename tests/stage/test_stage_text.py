@@ -99,7 +99,7 @@ def test_the_verdicts() -> None:
     )
     nothing = {"state": "planned", "copy_count": 0, "copy_link_count": 0}
     assert verdict(FILES, **nothing, file_count=1, host="") == (
-        "Nothing to copy: 1 file, 6.00 GiB, is in /scratch/ada/images already."
+        "Nothing to copy: 1 file (6.00 GiB) is already in /scratch/ada/images."
     )
     mine = (Problem("a", "b"),)
     assert verdict(FILES, **nothing, conflicts=mine) == (
