@@ -485,7 +485,9 @@ class TestRule:
         assert finding.severity is severity
         assert finding.certainty is Certainty.POSSIBLE
         assert finding.regain_percent is None
-        assert ("may be the purpose" in finding.sentence) is (severity is Severity.REMARK)
+        assert ("may be what the program is for" in finding.sentence) is (
+            severity is Severity.REMARK
+        )
 
     @pytest.mark.parametrize(("ended", "severity"), [(2, Severity.HINT), (3, Severity.WARNING)])
     def test_a_program_that_sleeps_waits_for_children_that_end(self, ended, severity):
@@ -566,7 +568,9 @@ class TestRule:
         finding = found(debug_mode, watched(main))
         assert finding.regain_percent == (32.0, 40.0)
         other = process(seen(frames, 40.0))
-        assert found(known_activity, watched(other)).sentence.startswith("Warnings and tracebacks")
+        assert found(known_activity, watched(other)).sentence.startswith(
+            "Building the text of warnings and tracebacks"
+        )
 
     def test_sentence_and_advice(self):
         finding = found(known_activity, self.made("archive_opened", 55.0))

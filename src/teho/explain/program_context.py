@@ -365,7 +365,7 @@ def mostly(found: tuple[ActivityTime, float] | None) -> tuple[str, str]:
     frame = time.lines[0][0] if time.lines else None
     place = f" ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
     advice = time.activity.advice.partition(". ")[0].rstrip(".")
-    return f" Most of it was {time.activity.what}{place}.", advice
+    return f" Most of this time was spent on {time.activity.what}{place}.", advice
 
 
 def slow_loading(waiting: Waiting) -> tuple[str, str]:

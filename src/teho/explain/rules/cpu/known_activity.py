@@ -48,15 +48,19 @@ THRESHOLDS = {
     "known_min_s": chosen(
         0.5,
         "s",
-        "Teho reads the stacks about 20 times per second: this time has about 10 samples",
+        "Teho looks about 20 times per second at what the program does, so this time has about "
+        "10 samples",
     ),
     "known_percent": chosen(
         20.0,
         "%",
-        "an overhead of less than 2 s counts only from this share: it may be needed once",
+        "if an overhead takes less than 2 s, it counts only above this share: the program may "
+        "need it once",
     ),
     "ended_children_min": chosen(
-        3.0, "processes", "a program that waits for several short processes loses time after each"
+        3.0,
+        "processes",
+        "a program that waits for several short processes loses time after each process",
     ),
     "idle_children_percent": chosen(
         10.0, "%", "child processes that wait for tasks for this time could work meanwhile"
@@ -176,8 +180,8 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         sentence += f" The condition of the query calls a function on a column: `{query}`."
         action = _COMPARE_COLUMN
     evidence = (
-        Evidence(activity.what, share, "%"),
-        Evidence(activity.what, time.wall_s, "s"),
+        Evidence("share of the run time", share, "%"),
+        Evidence("time spent on it", time.wall_s, "s"),
         *([again] if again else []),
     )
     regain = (least * share, most * share)
@@ -195,7 +199,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         is_hint = not is_training and _is_purpose(context, main, activity)
         yield context.finding(
             Severity.HINT if is_hint else Severity.REMARK,
-            sentence if is_hint else f"{sentence} This may be the purpose of the program.",
+            sentence if is_hint else f"{sentence} This may be what the program is for.",
             evidence=(*evidence, *in_lines(time.lines)),
             action=action,
             judged_by=judged_by,

@@ -32,7 +32,7 @@ THRESHOLDS = {
     "gpu_used_percent": Threshold(
         1.0,
         "%",
-        "the same threshold as gpu_never_used: a program that uses a GPU may need only one thread",
+        "as in the rule gpu_never_used: a program that uses a GPU may need only one thread",
     ),
 }
 MUTES = ("cores_unused",)
@@ -61,7 +61,7 @@ def judge(context: RuleContext) -> Findings:
     threads = context.run.environment.get("OMP_NUM_THREADS")
     yield context.finding(
         _severity(context, 100 * (1 - sum(used) / sum(cores))),
-        f"The program used one core of {span(cores, '')} on {each_of(nodes)}.",
+        f"The program used only one of {span(cores, '')} cores on {each_of(nodes)}.",
         evidence=(
             *per_column(found, ("cores used, mean", "cores"), ("cores of the job", "cores")),
             *([Evidence("OMP_NUM_THREADS", threads)] if threads else []),
