@@ -106,7 +106,7 @@ def test_the_verdicts() -> None:
         "Nothing to copy. 1 file of yours at the destination will not be changed."
     )
     assert verdict(FILES, state="different", conflicts=mine) == (
-        "1 file of ada@roihu:/scratch/ada/images differs."
+        "1 file in ada@roihu:/scratch/ada/images differs from the source."
     )
 
 
