@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from teho.model.run import Node, Run
 
-__all__ = ["labels_of", "run_labels"]
+__all__ = ["info_labels", "labels_of", "run_labels"]
 
 
 def run_labels(run: Run, owner: str) -> dict[str, str]:
@@ -21,6 +21,16 @@ def run_labels(run: Run, owner: str) -> dict[str, str]:
         "partition": (first.partition or "") if first else "",
         "account": (first.account or "") if first else "",
     }
+
+
+def info_labels(run: Run, owner: str) -> dict[str, str]:
+    """Return the labels of the series with the run and the job of a node or GPU.
+
+    The job is `jobid`: Prometheus itself sets a label `job` if it asks `teho serve-metrics`.
+    """
+    own = {name: text for name, text in run_labels(run, owner).items() if text}
+    job = own.pop("job", "")
+    return {**own, **({"jobid": job} if job else {})}
 
 
 def labels_of(node: Node, kind: str) -> Iterator[tuple[str, dict[str, str]]]:

@@ -13,12 +13,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teho.jobs.export.labels import labels_of, run_labels
+from teho.jobs.export.labels import info_labels, labels_of
+from teho.jobs.exporters import JOB_INFO, own_name
 from teho.model.metric import METRICS, Metric
 from teho.model.run import Node, Run
 from teho.store.read import rows_of_node
 
-__all__ = ["Recorded", "metric_name", "openmetrics"]
+__all__ = ["Recorded", "escaped", "head_of", "openmetrics"]
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
@@ -29,11 +30,6 @@ class Recorded(NamedTuple):
     run: Run
     directory: Path
     owner: str
-
-
-def metric_name(metric: Metric) -> str:
-    """Return the name of a metric in the store, such as `teho_gpu_power_w`."""
-    return f"teho_{metric.name}"
 
 
 def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
@@ -48,12 +44,16 @@ def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator
     """
     ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
     for metric in METRICS:
-        name = metric_name(metric)
-        head = f"# TYPE {name} {metric.kind}\n# HELP {name} {_escaped(metric.meaning)}\n"
-        yield from _below(head, _of_metric(metric, ordered, problems))
+        yield from _below(head_of(metric), _of_metric(metric, ordered, problems))
     head = "# TYPE teho_job info\n# HELP teho_job The run that used a node and its GPUs.\n"
     yield from _below(head, _jobs(ordered, problems))
     yield "# EOF\n"
+
+
+def head_of(metric: Metric) -> str:
+    """Return the lines above the samples of a metric."""
+    name = own_name(metric).removesuffix("_total")
+    return f"# TYPE {name} {metric.kind}\n# HELP {name} {escaped(metric.meaning)}\n"
 
 
 def _below(head: str, parts: Iterator[str]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _below(head: str, parts: Iterator[str]) -> Iterator[str]:
 def _of_metric(
     metric: Metric, recordings: Sequence[Recorded], problems: list[str]
 ) -> Iterator[str]:
-    name = metric_name(metric) + ("_total" if metric.kind == "counter" else "")
+    name = own_name(metric)
     for place in _places(recordings, metric.scope, [metric.name, "time"], problems):
         values = place.rows[metric.name]
         if not metric.per_core:
@@ -86,11 +86,11 @@ def _jobs(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
     """Yield the info of a run at each time at which its node or GPU has a row."""
     for kind in ("node", "gpu"):
         for place in _places(recordings, kind, ["time"], problems):
-            about = run_labels(place.recorded.run, place.recorded.owner)
-            labels = {**place.labels, **{name: text for name, text in about.items() if text}}
+            about = info_labels(place.recorded.run, place.recorded.owner)
+            labels = {**place.labels, **about}
             times = place.rows["time"]
             ones = pa.chunked_array([pa.repeat(1, len(times))])
-            yield _lines("teho_job_info", labels, ones, times)
+            yield _lines(JOB_INFO, labels, ones, times)
 
 
 class _Place(NamedTuple):
@@ -132,7 +132,7 @@ def _lines(
     milliseconds = times.cast(pa.int64())
     seconds = pc.divide(milliseconds, 1000)
     rest = pc.subtract(milliseconds, pc.multiply(seconds, 1000)).cast(pa.string())
-    inner = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+    inner = ",".join(f'{label}="{escaped(text)}"' for label, text in labels.items())
     lines = pc.binary_join_element_wise(
         f"{name}{{{inner}}} ",
         values.cast(pa.string()),
@@ -152,5 +152,6 @@ def _lines(
     return text
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return the text of a label or of a HELP line."""
     return text.translate(_ESCAPES)

@@ -15,6 +15,7 @@ from teho.model.document import Fact, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.job import JobState
 from teho.model.missing import Missing, Reason
+from teho.model.summary import Stat
 from teho.show.build.jobs import state_sentence, wall_time
 from teho.show.build.layout import column, is_known, table
 from teho.show.build.report.document import build_report
@@ -55,7 +56,7 @@ def accounted_report(
         found.summary,
         findings=findings,
         abstentions=abstentions,
-        plots=False,
+        plots=bool(found.store),
         policy=policy,
     )
     verdict, severity = _verdict(found, report)
@@ -68,8 +69,8 @@ def accounted_report(
         tables=(*filter(_has_figures, report.tables), *_tables(found, runs)),
         troubles=(),
         notes=(*_notes(found, runs), *report.notes),
-        heat_map=None,
-        commands=(_next(found.job),),
+        heat_map=report.heat_map if found.store else None,
+        commands=() if found.store else (_next(found.job),),
     )
 
 
@@ -87,7 +88,8 @@ def _next(job: AccountedJob) -> str:
 
 def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
     """Return the most important finding; without one, the state of the job and what is unknown."""
-    if any(finding.severity is not Severity.REMARK for finding in report.findings):
+    is_judged = any(finding.severity is not Severity.REMARK for finding in report.findings)
+    if is_judged or found.store:
         return report.verdict, report.verdict_severity
     job = found.job
     sentence = f"Job {job.id} {state_sentence([job])}"
@@ -125,7 +127,7 @@ def _facts(found: JobRun, facts: Iterable[Fact]) -> Iterator[Fact]:
     changed = {fact.key: fact for fact in _changed(found)}
     yield Fact("source", "Figures from", joined(_programs(found)))
     for fact in facts:
-        if fact.key == "gpu_energy_j":
+        if fact.key == "gpu_energy_j" and not found.store:
             continue  # no accounting has it
         if job.started_at is None and fact.key in _OF_STARTED:
             changed.pop(fact.key, None)
@@ -158,7 +160,7 @@ def _programs(found: JobRun) -> list[str]:
     names = [found.job.source]
     if not isinstance(found.jobstats, Missing):
         names.append("Jobstats")
-    return names
+    return [*names, found.store] if found.store else names
 
 
 def _changed(found: JobRun) -> Iterator[Fact]:
@@ -175,11 +177,15 @@ def _changed(found: JobRun) -> Iterator[Fact]:
         yield Fact("cores_used", "Cores used", used, note=_of_cores(job))
     else:
         yield Fact("cores_used", "Cores used", summary.cpu_s, note=_of_cores(job))
-    if isinstance(found.jobstats, Missing):
+    if isinstance(found.jobstats, Missing) and not _has_sampled_memory(found):
         yield from _memory(found)
     yield Fact("state_words", "State", _state_words(job), aside=True)
     if job.nodes:
         yield Fact("node_count", "Nodes", job.nodes, aside=True)
+
+
+def _has_sampled_memory(found: JobRun) -> bool:
+    return any(isinstance(node.stats.get("job_memory_bytes"), Stat) for node in found.summary.nodes)
 
 
 def _of_cores(job: AccountedJob) -> str:
@@ -328,10 +334,9 @@ def _step_state(step: AccountedStep) -> str:
 
 def _notes(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[str]:
     job = found.job
-    yield (
-        f"Teho did not record this job. Its figures are from {joined(_programs(found))}, which "
-        "have totals and peaks, but no values over time."
-    )
+    without = "" if found.store else ", which have totals and peaks, but no values over time"
+    yield f"Teho did not record this job. Its figures are from {joined(_programs(found))}{without}."
+    yield from found.notes
     if isinstance(found.jobstats, Missing) and found.jobstats.reason is Reason.FAILED:
         yield f"{found.jobstats.detail[:1].upper()}{found.jobstats.detail[1:]}."
     elif isinstance(found.jobstats, Missing) and job.admin_comment:
