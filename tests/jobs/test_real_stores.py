@@ -21,7 +21,7 @@ from metric_store import BEGIN_S, SHAPES, One, Truth, shape
 
 from jobs.imports import LOGS, loaded, only, run_of
 from jobs.test_export import log, recorded, values_of
-from jobs.test_monitoring import figures, job, reference, signals_of
+from jobs.test_monitoring import content, job, reference
 from support import wait_for
 from teho.config.settings import Settings, load_settings
 from teho.jobs.export.dashboards import dashboards
@@ -148,8 +148,8 @@ def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_the_report_is_that_of_the_same_values(real: Running, exporter: str) -> None:
     truth = TRUTHS[exporter]
     report = report_on([job(truth)], Settings(), store=real.store)
-    signals = signals_of(shape(exporter, truth))
-    assert figures(report) == figures(reference(truth, signals, job(truth)))
+    expected = reference(exporter, truth, job(truth))
+    assert content(report, real.store.host) == expected
     assert report.heat_map is not None
 
 

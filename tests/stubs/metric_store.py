@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["BEGIN_S", "SHAPES", "MetricStore", "One", "Truth", "served", "shape"]
+__all__ = ["BEGIN_S", "SHAPES", "MetricStore", "One", "Truth", "served", "shape", "uuid"]
 
 BEGIN_S = 1_795_000_000
 _MATCHER = re.compile(r'(\w+)(=~|=)"((?:[^"\\]|\\.)*)"')
