@@ -165,6 +165,36 @@ def test_jobs_of_the_same_number_on_another_cluster_are_left_out() -> None:
     assert {one.node for one in log.samples} == {"g1", "g2"}
 
 
+@pytest.mark.parametrize(("cluster", "is_used"), [("puhti", True), ("lumi", False)])
+def test_nodes_of_the_same_name_on_another_cluster_are_left_out(
+    cluster: str, is_used: bool
+) -> None:
+    truth = Truth()
+    series = shape("jobstats", truth)
+    other = [
+        One({**one.labels, "cluster": "mahti"}, [(at, 1.0) for at, _ in one.values])
+        for one in series
+        if one.labels["__name__"] in {"nvidia_gpu_duty_cycle", "cgroup_memory_rss_bytes"}
+    ]
+    own = [One({**one.labels, "cluster": "puhti"}, one.values) for one in series]
+    with served(MetricStore(other + own)) as store:
+        found = ask_store(Store(store.address), job(truth, cluster=cluster))
+    assert bool(found.log.samples) is is_used
+    assert any("on 2 clusters: mahti, puhti" in note for note in found.notes) is not is_used
+    if is_used:
+        first = next(one for one in found.log.samples if one.device == uuid("g1", 0))
+        assert first.values["gpu_busy_percent"] == truth.gpu("g1", 0)["gpu_busy_percent"][0]
+
+
+def test_a_job_that_runs_has_its_figures_until_now() -> None:
+    truth = Truth()
+    runs = job(truth, state=JobState.RUNNING, ended_at=None, exit_code=None, elapsed_s=900.0)
+    with served(MetricStore(shape("jobstats", truth))) as store:
+        report = report_on([runs], Settings(), store=Store(store.address))
+    assert report.state == "running"
+    assert "gpu_never_used" in {one.kind for one in report.findings}
+
+
 def test_a_gpu_counts_only_while_the_job_has_it() -> None:
     truth = Truth(hosts=("g1",))
     series = shape("jobstats", truth)

@@ -107,7 +107,7 @@ def store_of(settings: Settings, address: str = "") -> Store | None:
 
     Args:
         settings: the user's settings.
-        address: empty: that of the settings.
+        address: empty: from the settings.
 
     Raises:
         InputError: the address or the file of the token cannot be used.

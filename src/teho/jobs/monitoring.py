@@ -118,7 +118,7 @@ def ask_store(store: Store, job: AccountedJob) -> Monitored:
             found.extend(own)
             titles.append(exporter.title)
     log = Log(tool=f"the store {store.host}", is_whole=True)
-    read_series(found, log)
+    read_series(_of_cluster(found, job, asked.notes), log)
     _only_one_name(log)
     lacking = sorted(set(hosts) - {sample.node for sample in log.samples})
     if log.samples and lacking:
@@ -130,6 +130,21 @@ def ask_store(store: Store, job: AccountedJob) -> Monitored:
             "changes are not in this report."
         )
     return Monitored(log, tuple(titles), (*asked.notes, *log.notes))
+
+
+def _of_cluster(found: list[Series], job: AccountedJob, notes: list[str]) -> list[Series]:
+    """Return the series of the job's cluster, if the store has several clusters."""
+    names = {series.labels.get("cluster", "") for series in found} - {""}
+    if len(names) < 2:
+        return found
+    own = [series for series in found if series.labels.get("cluster") == job.cluster]
+    if not own:
+        notes.append(
+            f"The store has series of nodes with these names on {counted(len(names), 'cluster')}: "
+            f"{', '.join(sorted(names))}. Teho did not use them: the accounting "
+            f"{f'names the cluster {job.cluster}' if job.cluster else 'does not name the cluster'}."
+        )
+    return own
 
 
 def _only_one_name(log: Log) -> None:
@@ -317,7 +332,7 @@ def _decoded(content: bytes, store: Store) -> _Answer:
 
 
 def _number(text: str) -> float | None:
-    """Return a value; None if it is no number: such a sample is left out."""
+    """Return a value; None if it is not a number: such a sample is left out."""
     try:
         return float(text)
     except ValueError:

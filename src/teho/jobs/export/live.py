@@ -23,7 +23,7 @@ _STALE_S = 60.0
 
 
 def live_text(home: Path, owner: str) -> str:
-    """Return the newest values of all running recordings; `# EOF` only if nothing is running.
+    """Return the newest values of all running recordings; only `# EOF` if no run is recorded.
 
     If two runs are recorded on one node, a series that both have gets the values of the newer run.
 

@@ -31,7 +31,7 @@ class _Server(ThreadingHTTPServer):
         self.token = token
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that has gone is no problem of the server."""
+        """Ignore clients that have gone."""
 
 
 class _Handler(BaseHTTPRequestHandler):
