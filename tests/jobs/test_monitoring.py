@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from teho.model.accounted import AccountedJob
 from teho.model.document import Report
 from teho.model.job import JobState
 from teho.model.metric import METRICS_BY_NAME
+from teho.model.missing import Missing
 from teho.show.accounted import report_on
 from teho.show.json.report import render_json
 from teho.store.read import read_run
@@ -317,10 +319,10 @@ def test_numbers_that_are_none_are_missing() -> None:
             one.values[5] = (one.values[5][0], math.nan)
             one.values[6] = (one.values[6][0], math.inf)
     with served(MetricStore(series)) as store:
-        report = report_on(
-            [job(truth, node_list="g1", nodes=1, gpus=2)], Settings(), store=Store(store.address)
-        )
-    assert report.findings
+        log = ask_store(Store(store.address), job(truth, node_list="g1", gpus=2)).log
+    power = [one.values["gpu_power_w"] for one in log.samples if one.device == uuid("g1", 0)]
+    assert [number for number, one in enumerate(power) if isinstance(one, Missing)] == [5, 6]
+    assert power[7] == truth.gpu("g1", 0)["gpu_power_w"][7]
 
 
 def test_clocks_that_differ_are_named() -> None:
@@ -332,6 +334,7 @@ def test_clocks_that_differ_are_named() -> None:
     assert any("the clocks differ" in note for note in report.notes)
     facts = {fact.key: fact.value for fact in report.facts}
     assert facts["elapsed_s"] == 900
+    assert facts["cores_used"] == pytest.approx(59 * 15.0 * (4 + 5) / 900, rel=1e-3)
     assert facts["gpu_busy_percent"] == pytest.approx(
         sum(sum(truth.gpu(h, i)["gpu_busy_percent"]) for h in truth.hosts for i in (0, 1)) / 240,
         abs=0.5,
@@ -355,12 +358,18 @@ def test_another_version_of_an_exporter() -> None:
 
 def test_a_large_job_has_values_at_regular_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitoring, "_ROWS_MOST", 100)
-    with served(MetricStore([])) as store:
-        store.answers = [
-            (200, b'{"status":"success","data":{"resultType":"matrix","result":[]}}', {})
-        ] * 20
-        found = ask_store(Store(store.address), job(Truth()))
-    assert not found.log.samples
+    truth = Truth()
+    with served(MetricStore(shape("jobstats", truth))) as store:
+        found = ask_store(Store(store.address), job(truth))
+    assert {path for path, _, _ in store.asked} == {"/api/v1/query_range"}
+    times = sorted({one.at_s for one in found.log.samples if one.at_s is not None})
+    assert {later - earlier for earlier, later in pairwise(times)} == {60}
+    assert any("one value of each series every 1 min" in note for note in found.notes)
+    of_gpu = [one for one in found.log.samples if one.device == uuid("g1", 0)]
+    busy = dict(zip(truth.times, truth.gpu("g1", 0)["gpu_busy_percent"], strict=True))
+    inside = [one for one in of_gpu if one.at_s in busy]
+    assert len(inside) > 10
+    assert all(one.values["gpu_busy_percent"] == busy[one.at_s or 0] for one in inside)
 
 
 def test_a_long_job_is_asked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 __all__ = ["BEGIN_S", "SHAPES", "MetricStore", "One", "Truth", "served", "shape", "uuid"]
 
 BEGIN_S = 1_795_000_000
+_RANGE = ("start", "end", "step")
 _MATCHER = re.compile(r'(\w+)(=~|=)"((?:[^"\\]|\\.)*)"')
 
 
@@ -58,15 +59,41 @@ class MetricStore:
         return found
 
     def find(self, query: str, end_s: float) -> list[dict[str, Any]]:
+        """Return all samples of some time before a moment."""
         selector, _, seconds = query.rpartition("[")
         begin_s = end_s - int(seconds.removesuffix("s]"))
+        return [
+            _result(one, inside)
+            for one in self._matching(selector)
+            if (inside := [pair for pair in one.values if begin_s <= pair[0] <= end_s])
+        ]
+
+    def pick(self, query: str, begin_s: float, end_s: float, step_s: float) -> list[dict[str, Any]]:
+        """Return the last sample before each moment, as Prometheus does for up to 5 min."""
+        moments = [begin_s + n * step_s for n in range(int((end_s - begin_s) / step_s) + 1)]
+        return [
+            _result(one, inside)
+            for one in self._matching(query)
+            if (
+                inside := [
+                    (at, before[-1])
+                    for at in moments
+                    if (before := [v for t, v in one.values if at - 300 < t <= at])
+                ]
+            )
+        ]
+
+    def _matching(self, selector: str) -> list[One]:
         matchers = _MATCHER.findall(selector)
         return [
-            {"metric": one.labels, "values": [[at, str(value)] for at, value in inside]}
+            one
             for one in self.series
             if all(_fits(one.labels.get(name, ""), kind, text) for name, kind, text in matchers)
-            and (inside := [pair for pair in one.values if begin_s <= pair[0] <= end_s])
         ]
+
+
+def _result(one: One, values: list[tuple[float, float]]) -> dict[str, Any]:
+    return {"metric": one.labels, "values": [[at, str(value)] for at, value in values]}
 
 
 def read_json_lines(body: bytes) -> list[One]:
@@ -163,7 +190,10 @@ def served(store: MetricStore) -> Iterator[MetricStore]:
                 return
             words = dict(urllib.parse.parse_qsl(body.decode()))
             store.asked.append((self.path, words, headers))
-            result = store.find(words["query"], float(words["time"]))
+            if self.path.endswith("query_range"):
+                result = store.pick(words["query"], *(float(words[k]) for k in _RANGE))
+            else:
+                result = store.find(words["query"], float(words["time"]))
             data = {"resultType": "matrix", "result": result}
             self._answer(200, json.dumps({"status": "success", "data": data}).encode(), {})
 

@@ -172,11 +172,10 @@ def _changed(found: JobRun) -> Iterator[Fact]:
         note = ", ".join(filter(None, ["" if job.elapsed_s else "less than 1 s", limit]))
         yield Fact("elapsed_s", "Time", job.elapsed_s, "s", note)
     yield Fact("ended", "State", state_sentence([job]))
-    if job.cpu_s is not None and job.elapsed_s:
-        used = job.cpu_s / job.elapsed_s
-        yield Fact("cores_used", "Cores used", used, note=_of_cores(job))
-    else:
-        yield Fact("cores_used", "Cores used", summary.cpu_s, note=_of_cores(job))
+    cpu_s = summary.cpu_s if job.cpu_s is None else job.cpu_s
+    if not isinstance(cpu_s, Missing):
+        cpu_s /= job.elapsed_s or summary.elapsed_s or 1.0
+    yield Fact("cores_used", "Cores used", cpu_s, note=_of_cores(job))
     if isinstance(found.jobstats, Missing) and not _has_sampled_memory(found):
         yield from _memory(found)
     yield Fact("state_words", "State", _state_words(job), aside=True)
