@@ -297,3 +297,5 @@ def test_serve_metrics_has_the_values_of_a_running_run(tmp_path: Path, home: Pat
         for process in (run, server):
             process.terminate()
             process.wait(30)
+        if server.stdout:
+            server.stdout.close()

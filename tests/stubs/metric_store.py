@@ -443,4 +443,6 @@ def _teho(truth: Truth) -> list[One]:
         for index in range(truth.gpus):
             own = {**labels(host, index), **about}
             found.append(_same("teho_job_info", 1.0, truth, own))
+            own = {**labels(host, index), "model": "NVIDIA A100"}
+            found.append(_same("teho_gpu_memory_total_bytes", GPU_BYTES, truth, own))
     return found

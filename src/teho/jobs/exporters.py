@@ -18,6 +18,7 @@ __all__ = [
     "JOB_INFO",
     "MEMORY_LIMIT",
     "OF_THE_MEMORY",
+    "OWN_MEMORY",
     "Exporter",
     "Known",
     "exporters",
@@ -28,6 +29,8 @@ __all__ = [
 GPU_MEMORY, MEMORY_LIMIT, CORES = "gpu_memory_total_bytes", "memory_limit_bytes", "cores"
 """Signals that are facts of a GPU or job, not metrics."""
 OF_THE_MEMORY = "% of the memory"
+OWN_MEMORY = "teho_gpu_memory_total_bytes"
+"""Metric with the size of a GPU's memory, and with its model as a label."""
 JOB_INFO = "teho_job_info"
 """Metric with the run and the job of a node or GPU."""
 _FILE = Path(__file__).with_name("exporters.toml")
@@ -116,7 +119,10 @@ def exporters() -> dict[str, Exporter]:
         for metric in METRICS
         if not metric.per_core
     )
-    return {**found, _OWN: msgspec.structs.replace(found[_OWN], metrics=own)}
+    return {
+        **found,
+        _OWN: msgspec.structs.replace(found[_OWN], metrics=(*found[_OWN].metrics, *own)),
+    }
 
 
 def _own_unit(metric: Metric) -> str:

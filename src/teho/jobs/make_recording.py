@@ -233,7 +233,8 @@ def _write(nodes: Sequence[NodeRounds], facts: _Facts, wish: ImportWish, home: P
     """Write one recording; if this fails, the recording is deleted."""
     periods = [node.period_s for node in nodes if node.period_s]
     period_s = min(periods, default=1.0)
-    is_counted = any(len(node.rounds) > 1 for node in nodes) and _has_counters(nodes)
+    several = any(len(node.rounds) > 1 for node in nodes)
+    is_counted = wish.began_s is None and several and _has_counters(nodes)
     first_s = min(node.rounds[0].at_s for node in nodes)
     last_s = max(node.rounds[-1].at_s for node in nodes)
     # A sample describes the time before it. With counters, the first sample is their zero.

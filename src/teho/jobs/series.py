@@ -92,6 +92,8 @@ def read_series(every: Sequence[Series], log: Log) -> None:
     found: dict[tuple[str, str, float], dict[str, Value]] = {}
     cpu_times: dict[str, list[Series]] = {}
     for one in placed:
+        if one.key:
+            _describe(one, log, totals.get((one.host, one.key)))
         if one.signal == _CPU_TIME:
             grown = _increase(one.series, one.known.metric.factor)
             cpu_times.setdefault(one.host, []).append(grown)
@@ -232,8 +234,6 @@ def _take(
             log.unused.setdefault(f"{metric.name} without the size of the memory")
             return
         factor *= total
-    if one.key:
-        _describe(one, log, total)
     for at_s, value in series.values:
         values = found.setdefault((one.host, one.key or NODE, at_s), {})
         if not math.isfinite(value):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from teho.model.run import Node, Run
 
-__all__ = ["info_labels", "labels_of", "run_labels"]
+__all__ = ["info_labels", "labels_of", "memory_labels", "run_labels"]
 
 
 def run_labels(run: Run, owner: str) -> dict[str, str]:
@@ -31,6 +31,18 @@ def info_labels(run: Run, owner: str) -> dict[str, str]:
     own = {name: text for name, text in run_labels(run, owner).items() if text}
     job = own.pop("job", "")
     return {**own, **({"jobid": job} if job else {})}
+
+
+def memory_labels(node: Node, id_: str) -> tuple[dict[str, str], int] | None:
+    """Return the labels for the size of a GPU's memory, with the model, and the size in bytes."""
+    for device in node.devices:
+        if device.id == id_ and device.memory_bytes:
+            labels = next(own for name, own in labels_of(node, "gpu") if name == id_)
+            return {
+                **labels,
+                **({"model": device.name} if device.name else {}),
+            }, device.memory_bytes
+    return None
 
 
 def labels_of(node: Node, kind: str) -> Iterator[tuple[str, dict[str, str]]]:

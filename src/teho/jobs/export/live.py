@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from teho.jobs.export.labels import info_labels, labels_of
-from teho.jobs.export.openmetrics import escaped, head_of
-from teho.jobs.exporters import JOB_INFO, own_name
+from teho.jobs.export.labels import info_labels, labels_of, memory_labels
+from teho.jobs.export.openmetrics import FACT_HEADS, escaped, head_of
+from teho.jobs.exporters import JOB_INFO, OWN_MEMORY, own_name
 from teho.model.metric import METRICS
 from teho.model.run import Node, Run, RunState
 from teho.store.index import newest_runs
@@ -43,9 +43,9 @@ def live_text(home: Path, owner: str) -> str:
         name = own_name(metric)
         if name in lines:
             parts += [head_of(metric), *_lines(name, lines[name])]
-    if JOB_INFO in lines:
-        head = "# TYPE teho_job info\n# HELP teho_job The run that uses a node and its GPUs.\n"
-        parts += [head, *_lines(JOB_INFO, lines[JOB_INFO])]
+    for name, head in FACT_HEADS.items():
+        if name in lines:
+            parts += [head, *_lines(name, lines[name])]
     return "".join([*parts, "# EOF\n"])
 
 
@@ -84,6 +84,8 @@ def _values(
             if row is None:
                 continue
             yield JOB_INFO, {**labels, **about}, "1"
+            if size := memory_labels(node, id_):
+                yield OWN_MEMORY, size[0], str(size[1])
             for metric in METRICS:
                 if metric.scope != kind or metric.name not in row:
                     continue

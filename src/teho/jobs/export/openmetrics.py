@@ -13,14 +13,19 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teho.jobs.export.labels import info_labels, labels_of
-from teho.jobs.exporters import JOB_INFO, own_name
+from teho.jobs.export.labels import info_labels, labels_of, memory_labels
+from teho.jobs.exporters import JOB_INFO, OWN_MEMORY, own_name
 from teho.model.metric import METRICS, Metric
 from teho.model.run import Node, Run
 from teho.store.read import rows_of_node
 
-__all__ = ["Recorded", "escaped", "head_of", "openmetrics"]
+__all__ = ["FACT_HEADS", "Recorded", "escaped", "head_of", "openmetrics"]
 
+FACT_HEADS = {
+    OWN_MEMORY: f"# TYPE {OWN_MEMORY} gauge\n# HELP {OWN_MEMORY} Size of the memory of a GPU.\n",
+    JOB_INFO: "# TYPE teho_job info\n# HELP teho_job The run that uses a node and its GPUs.\n",
+}
+"""Metric that is not sampled -> the lines above its samples."""
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -45,8 +50,8 @@ def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator
     ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
     for metric in METRICS:
         yield from _below(head_of(metric), _of_metric(metric, ordered, problems))
-    head = "# TYPE teho_job info\n# HELP teho_job The run that used a node and its GPUs.\n"
-    yield from _below(head, _jobs(ordered, problems))
+    yield from _below(FACT_HEADS[OWN_MEMORY], _sizes(ordered, problems))
+    yield from _below(FACT_HEADS[JOB_INFO], _jobs(ordered, problems))
     yield "# EOF\n"
 
 
@@ -88,9 +93,19 @@ def _jobs(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
         for place in _places(recordings, kind, ["time"], problems):
             about = info_labels(place.recorded.run, place.recorded.owner)
             labels = {**place.labels, **about}
-            times = place.rows["time"]
-            ones = pa.chunked_array([pa.repeat(1, len(times))])
-            yield _lines(JOB_INFO, labels, ones, times)
+            yield _same(JOB_INFO, labels, 1, place.rows["time"])
+
+
+def _sizes(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
+    """Yield the size of each GPU's memory at each time at which it has a row."""
+    for place in _places(recordings, "gpu", ["time"], problems):
+        if size := memory_labels(place.node, place.id):
+            yield _same(OWN_MEMORY, *size, place.rows["time"])
+
+
+def _same(name: str, labels: dict[str, str], value: int, times: pa.ChunkedArray) -> str:
+    """Return lines with the same value at each time."""
+    return _lines(name, labels, pa.chunked_array([pa.repeat(value, len(times))]), times)
 
 
 class _Place(NamedTuple):
@@ -98,6 +113,7 @@ class _Place(NamedTuple):
 
     recorded: Recorded
     node: Node
+    id: str
     labels: dict[str, str]
     rows: pa.Table
 
@@ -113,7 +129,7 @@ def _places(
                 continue
             for id_, labels in labels_of(node, kind):
                 if id_ in found.places:
-                    yield _Place(recorded, node, labels, found.of(id_))
+                    yield _Place(recorded, node, id_, labels, found.of(id_))
 
 
 def _lines(

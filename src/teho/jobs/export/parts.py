@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teho.jobs.export.labels import info_labels, labels_of
+from teho.jobs.export.labels import info_labels, labels_of, memory_labels
 from teho.jobs.export.openmetrics import Recorded
-from teho.jobs.exporters import JOB_INFO, own_name
+from teho.jobs.exporters import JOB_INFO, OWN_MEMORY, own_name
 from teho.model.metric import METRICS, Metric, metrics_of
 from teho.model.run import Node
 from teho.store.read import NodeRows, rows_of_node
@@ -128,8 +128,12 @@ def _series(
                 continue
             values = own[metric.name].combine_chunks().filter(inside)
             yield from _of_metric(metric, node, labels, values, times)
-        ones = pa.repeat(1.0, len(times))
-        yield StoredSeries(JOB_INFO, {**labels, **about}, ones, times, is_counter=False)
+        facts = [(JOB_INFO, {**labels, **about}, 1)]
+        if size := memory_labels(node, id_):
+            facts.append((OWN_MEMORY, *size))
+        for name, own_labels, value in facts:
+            same = pa.repeat(float(value), len(times))
+            yield StoredSeries(name, own_labels, same, times, is_counter=False)
 
 
 def _of_metric(
