@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from teho.jobs.export.labels import info_labels, labels_of, memory_labels
 from teho.jobs.export.openmetrics import Recorded
 from teho.jobs.exporters import JOB_INFO, OWN_MEMORY, own_name
-from teho.model.metric import METRICS, Metric, metrics_of
+from teho.model.metric import METRICS, Metric, Scope, metrics_of
 from teho.model.run import Node
 from teho.store.read import NodeRows, rows_of_node
 
@@ -21,7 +21,7 @@ __all__ = ["Part", "StoredSeries", "parts_of"]
 _VALUES = 250_000
 """Values of a part, about: Prometheus and VictoriaMetrics accept at most 32 MiB in one request, and
 a value needs 18 bytes in remote write, 30 as JSON and 150 in OTLP."""
-_KINDS = ("node", "gpu")
+_KINDS: tuple[Scope, ...] = ("node", "gpu")
 
 
 class StoredSeries(NamedTuple):
@@ -65,7 +65,7 @@ def parts_of(
         first_until: node -> `until_ms` of its first part, if this part was made before.
     """
     for node in recorded.run.nodes:
-        tables = {}
+        tables: dict[str, NodeRows] = {}
         for kind in _KINDS:
             columns = ["time", *(metric.name for metric in metrics_of(kind))]
             rows = rows_of_node(recorded.directory, node.name, kind, columns, problems)
@@ -100,13 +100,13 @@ def _parts_of_node(
 
 
 def _value_count(table: pa.Table) -> int:
-    count = table.num_rows  # the info about the job
+    count: int = table.num_rows  # the info about the job
     for name in table.column_names:
         column = table[name]
-        is_list = pa.types.is_list(column.type)
-        count += pc.sum(pc.list_value_length(column)).as_py() or 0 if is_list else (
-            len(column) - column.null_count
-        )  # fmt: skip
+        if pa.types.is_list(column.type):
+            count += pc.sum(pc.list_value_length(column)).as_py() or 0
+        else:
+            count += len(column) - column.null_count
     return count
 
 
