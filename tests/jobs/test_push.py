@@ -15,11 +15,11 @@ from jobs.test_export import log, recorded, values_of
 from support import TEHO, wait_for
 from teho.config.settings import load_settings
 from teho.errors import StoreBusyError, StoreError
-from teho.jobs.export import parts
 from teho.jobs.export import push as push_module
 from teho.jobs.export.dashboards import dashboard_json, dashboards
 from teho.jobs.export.formats import FORMATS
 from teho.jobs.export.openmetrics import openmetrics
+from teho.jobs.export.parts import parts_of
 from teho.jobs.export.push import Pushed, push
 from teho.jobs.http import Store
 
@@ -119,7 +119,8 @@ def test_a_store_that_refuses_and_then_accepts(tmp_path: Path) -> None:
 def test_a_second_call_continues_after_the_last_part(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "_VALUES", 200)
+    few = {name: one._replace(values=200) for name, one in FORMATS.items()}
+    monkeypatch.setattr(push_module, "FORMATS", few)
     directory = only(log(tmp_path))
     with served(MetricStore([])) as store:
         real = store.take
@@ -176,23 +177,19 @@ def test_a_store_that_takes_no_old_values_names_the_way(tmp_path: Path) -> None:
             sent(store, only(log(tmp_path, 30)))
 
 
-def test_a_run_that_goes_on_gets_its_new_values(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    directory = only(log(tmp_path))
-    whole = list(parts.parts_of(recorded(directory), {}, []))
-    monkeypatch.setattr(parts, "_VALUES", 300)
-    several = list(parts.parts_of(recorded(directory), {}, []))
+def test_a_run_that_goes_on_gets_its_new_values(tmp_path: Path) -> None:
+    one = recorded(only(log(tmp_path)))
+    (whole,) = parts_of(one, {}, [], 10**6)
+    several = list(parts_of(one, {}, [], 300))
     assert len(several) > 2
-    assert sum(part.value_count for part in several) == whole[0].value_count
-    later = list(parts.parts_of(recorded(directory), {several[0].node: several[0].until_ms}, []))
+    assert sum(part.value_count for part in several) == whole.value_count
+    later = list(parts_of(one, {several[0].node: several[0].until_ms}, [], 300))
     assert [part.until_ms for part in later] == [part.until_ms for part in several[1:]]
     # A part whose answer was lost is made again with the same values.
-    monkeypatch.setattr(parts, "_VALUES", 10**6)
     again = {several[0].node: several[0].until_ms}
-    (first, rest) = parts.parts_of(recorded(directory), {}, [], again)
+    (first, rest) = parts_of(one, {}, [], 10**6, again)
     assert first.value_count == several[0].value_count
-    assert first.value_count + rest.value_count == whole[0].value_count
+    assert first.value_count + rest.value_count == whole.value_count
 
 
 def test_runs_at_the_same_time_on_one_node_are_named(tmp_path: Path) -> None:

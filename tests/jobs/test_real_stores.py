@@ -87,7 +87,7 @@ def compare(real: Running, form: str, tmp_path: Path) -> None:
     assert found == expected
     assert sum(len(one["values"]) for one in answer) == len(expected)
     # After a lost answer, the store says that it has the part; nothing is sent again.
-    (part,) = parts_of(recorded(directory), {}, [])
+    (part,) = parts_of(recorded(directory), {}, [], 10**6)
     assert done.values == part.value_count
     assert _has(real.store, FORMATS[form], part)
     later = part._replace(

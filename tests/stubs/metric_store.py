@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import re
 import struct
@@ -108,7 +109,7 @@ def read_json_lines(body: bytes) -> list[One]:
 def read_otlp(body: bytes) -> list[One]:
     """Read OTLP as JSON; the kind of a metric is the label `kind`."""
     found = []
-    for resource in json.loads(body)["resourceMetrics"]:
+    for resource in json.loads(gzip.decompress(body))["resourceMetrics"]:
         for metric in resource["scopeMetrics"][0]["metrics"]:
             kind = "sum" if "sum" in metric else "gauge"
             for point in metric[kind]["dataPoints"]:

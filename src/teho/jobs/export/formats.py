@@ -5,6 +5,7 @@ Arrow and copies of whole columns make the bytes: a recording of many nodes has 
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -30,6 +31,9 @@ class Format(NamedTuple):
     encode: Callable[[Sequence[StoredSeries]], bytes]
     check: Callable[[bytes], None]
     """Raises an error if the answer says that values are lost."""
+    values: int
+    """Number of values in one request, about. Prometheus and VictoriaMetrics accept 32 MiB, a
+    collector of OpenTelemetry 20 MiB."""
     can_be_asked: bool
     """Whether the address also answers queries."""
     flush: str = ""
@@ -142,10 +146,11 @@ def _otlp(series: Sequence[StoredSeries]) -> bytes:
         _otlp_metric(name, list(own)) for name, own in groupby(named, key=attrgetter("name"))
     )
     resource = json.dumps({"attributes": _attributes({"service.name": "teho"})}).encode()
-    return (
+    text = (
         b'{"resourceMetrics":[{"resource":%b,"scopeMetrics":[{"scope":{"name":"teho"},'
         b'"metrics":[%b]}]}]}' % (resource, metrics)
     )
+    return gzip.compress(text, compresslevel=1)
 
 
 def _otlp_metric(name: str, series: Sequence[StoredSeries]) -> bytes:
@@ -208,6 +213,7 @@ FORMATS: Mapping[str, Format] = {
         },
         _remote_write,
         _check_nothing,
+        250_000,  # of 18 bytes
         can_be_asked=True,
     ),
     "victoriametrics": Format(
@@ -215,14 +221,16 @@ FORMATS: Mapping[str, Format] = {
         {"Content-Type": "application/json"},
         _json_lines,
         _check_nothing,
+        250_000,  # of 23 bytes
         can_be_asked=True,
         flush="/internal/force_flush",
     ),
     "otlp": Format(
         "/v1/metrics",
-        {"Content-Type": "application/json"},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
         _otlp,
         _check_otlp,
+        60_000,  # of 264 bytes before they are packed
         can_be_asked=False,
     ),
 }

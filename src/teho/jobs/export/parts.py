@@ -18,9 +18,6 @@ from teho.store.read import NodeRows, rows_of_node
 
 __all__ = ["Part", "StoredSeries", "parts_of"]
 
-_VALUES = 250_000
-"""Values of a part, about: Prometheus and VictoriaMetrics accept at most 32 MiB in one request, and
-a value needs 18 bytes in remote write, 30 as JSON and 150 in OTLP."""
 _KINDS: tuple[Scope, ...] = ("node", "gpu")
 
 
@@ -54,6 +51,7 @@ def parts_of(
     recorded: Recorded,
     since: Mapping[str, int],
     problems: list[str],
+    each: int,
     first_until: Mapping[str, int] | None = None,
 ) -> Iterator[Part]:
     """Yield the parts of a recording, in the order of time for each node.
@@ -62,6 +60,7 @@ def parts_of(
         recorded: the recording; it may be running.
         since: node -> `until_ms` of the last part that is in the store.
         problems: gets a sentence for each file that cannot be read completely.
+        each: number of values of a part, about.
         first_until: node -> `until_ms` of its first part, if this part was made before.
     """
     for node in recorded.run.nodes:
@@ -72,29 +71,34 @@ def parts_of(
             if rows is not None:
                 tables[kind] = rows
         span = (since.get(node.name, -1), (first_until or {}).get(node.name, -1))
-        yield from _parts_of_node(recorded, node, tables, *span)
+        yield from _parts_of_node(recorded, node, tables, each, *span)
 
 
 def _parts_of_node(
-    recorded: Recorded, node: Node, tables: Mapping[str, NodeRows], since_ms: int, first_ms: int
+    recorded: Recorded,
+    node: Node,
+    tables: Mapping[str, NodeRows],
+    each: int,
+    since_ms: int,
+    first_ms: int,
 ) -> Iterator[Part]:
     if not tables:
         return
-    times = pa.chunked_array([rows.table["time"].chunk(0) for rows in tables.values()])
+    times = pa.chunked_array([own.table["time"].chunk(0) for own in tables.values()])
     moments = pc.unique(times.cast(pa.int64()).combine_chunks())
     moments = moments.take(pc.sort_indices(moments))
     moments = moments.filter(pc.greater(moments, since_ms))
-    values = sum(_value_count(rows.table) for rows in tables.values())
-    each = max(1, _VALUES * len(pc.unique(times)) // max(values, 1))
+    values = sum(_value_count(own.table) for own in tables.values())
+    rows = max(1, each * len(pc.unique(times)) // max(values, 1))
     again = pc.sum(pc.less_equal(moments, first_ms)).as_py() or 0
-    begins = [*([0] if again else []), *range(again, len(moments), each), len(moments)]
+    begins = [*([0] if again else []), *range(again, len(moments), rows), len(moments)]
     for begin, end in pairwise(begins):
         own = moments.slice(begin, end - begin)
         first_ms, last_ms = own[0].as_py(), own[len(own) - 1].as_py()
         series = [
             one
-            for kind, rows in tables.items()
-            for one in _series(recorded, node, kind, rows, first_ms, last_ms)
+            for kind, table in tables.items()
+            for one in _series(recorded, node, kind, table, first_ms, last_ms)
         ]
         yield Part(node.name, last_ms, series)
 

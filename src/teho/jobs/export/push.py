@@ -92,7 +92,7 @@ def push(
         before = values
         lost = progress.unclear
         again = {lost.node: lost.until_ms} if lost and lost.run == recorded.run.id else {}
-        for part in parts_of(recorded, done, problems, again):
+        for part in parts_of(recorded, done, problems, format_.values, again):
             place = _Unclear(recorded.run.id, part.node, part.until_ms)
             if place != lost or not _has(store, format_, part):
                 # If this process is killed before the answer, the next one asks the store.
