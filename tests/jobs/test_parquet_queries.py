@@ -13,7 +13,7 @@ import pytest
 
 from jobs.imports import LOGS, loaded, only, run_of
 from jobs.test_export import log
-from support import FRAMEWORKS, lacks_framework
+from support import FRAMEWORKS, SOAK, lacks_framework
 from teho.jobs.export.parquet import export_parquet
 
 PAGE = (Path(__file__).parents[2] / "docs" / "parquet.md").read_text()
@@ -66,13 +66,16 @@ def test_duckdb_answers_each_question(folder: Path) -> None:
     assert {row["hour_utc"] for row in found["9"]} == {"0", "10"}
 
 
+# The JVM needs more time to start than all other tests of this file together.
+@pytest.mark.skipif(not SOAK, reason="Spark runs only in `make soak`")
 @pytest.mark.skipif(
     bool(lacks_framework("pyspark")) or not shutil.which("java"),
     reason=lacks_framework("pyspark") or "no java for Spark",
 )
 def test_spark_answers_the_question_of_the_page(folder: Path) -> None:
     ((program,),) = [re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)]
-    local = 'builder.master("local[1]").config("spark.ui.enabled", "false")'
+    options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+    local = f'builder.master("local[1]").config(map={options})'
     program = program.replace("builder", local)
     done = subprocess.run(
         [FRAMEWORKS / "bin" / "python", "-c", program],
