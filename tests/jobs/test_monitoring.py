@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
@@ -494,6 +495,24 @@ def test_files_that_have_no_token(text: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(text)
     with pytest.raises(InputError, match="is not one word"):
         store_at("https://metrics.example.org", tmp_path / "token")
+
+
+def test_a_site_can_add_an_exporter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
+    (text,) = re.findall(r"```toml\n(\[our-exporter\].*?)```", page, re.DOTALL)
+    (tmp_path / "own.toml").write_text(text)
+    monkeypatch.setenv("TEHO_MONITORING_EXPORTERS", str(tmp_path / "own.toml"))
+    labels = {"__name__": "our_gpu_load", "instance": "g1:1", "uuid": "GPU-1", "jobid": "4711"}
+    series = One(labels, [(BEGIN_S + 15 * n, 0.5) for n in range(60)])
+    with served(MetricStore([series])) as store:
+        found = ask_store(Store(store.address), job(Truth()))
+    assert found.exporters == ("our exporter",)
+    assert {one.values["gpu_busy_percent"] for one in found.log.samples} == {50.0}
+    for right, wrong in (("ratio", "ration"), ("gpu_busy_percent", "gpu_busy_percents")):
+        (tmp_path / wrong).write_text(text.replace(right, wrong))
+        monkeypatch.setenv("TEHO_MONITORING_EXPORTERS", str(tmp_path / wrong))
+        with pytest.raises(InputError, match=f"'{wrong}' is not known, did you mean '{right}'"):
+            exporters()
 
 
 def test_every_signal_and_unit_is_known() -> None:

@@ -59,6 +59,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     monitoring_token_file: str = ""
     """A file with a token for this store, or with `NAME:PASSWORD`. Variable:
     TEHO_MONITORING_TOKEN_FILE."""
+    monitoring_exporters: str = ""
+    """A TOML file with further exporters of this store; see
+    [Stores](../stores.md#another-exporter). Variable: TEHO_MONITORING_EXPORTERS."""
 
     @property
     def home_directory(self) -> Path:

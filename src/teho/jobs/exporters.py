@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from teho.config.toml import read_toml, to_noun
-from teho.model.metric import METRICS, Metric
+from teho.config.settings import expanded, load_settings
+from teho.config.toml import did_you_mean, read_toml, to_noun
+from teho.errors import InputError
+from teho.model.metric import METRICS, METRICS_BY_NAME, Metric
 
 __all__ = [
     "CORES",
@@ -41,6 +43,7 @@ _FACTORS = {
     "cores": 1.0, OF_THE_MEMORY: 0.01,
 }  # fmt: skip
 """Unit of an exporter -> factor to the unit of Teho's metric."""
+_SIGNALS = frozenset({GPU_MEMORY, MEMORY_LIMIT, CORES, *METRICS_BY_NAME})
 
 
 class _Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,19 +113,38 @@ def own_name(metric: Metric) -> str:
     return f"teho_{metric.name}{'_total' if metric.kind == 'counter' else ''}"
 
 
-@cache
 def exporters() -> dict[str, Exporter]:
-    """Return the exporters in their order."""
-    found = to_noun({"exporters": read_toml(_FILE)}, _Table, _FILE).exporters
+    """Return the exporters in their order; first those of the user's own file.
+
+    Raises:
+        InputError: this file cannot be used.
+    """
+    return _exporters(load_settings().monitoring_exporters)
+
+
+@cache
+def _exporters(path: str) -> dict[str, Exporter]:
+    found = _read(_FILE)
     own = tuple(
         _Named(own_name(metric), _own_unit(metric), metric.name)
         for metric in METRICS
         if not metric.per_core
     )
-    return {
-        **found,
-        _OWN: msgspec.structs.replace(found[_OWN], metrics=(*found[_OWN].metrics, *own)),
-    }
+    found[_OWN] = msgspec.structs.replace(found[_OWN], metrics=(*found[_OWN].metrics, *own))
+    return {**_read(expanded(path)), **found} if path else found
+
+
+def _read(path: Path) -> dict[str, Exporter]:
+    found = to_noun({"exporters": read_toml(path)}, _Table, path).exporters
+    for name, exporter in found.items():
+        for metric in exporter.metrics:
+            for value, known in ((metric.unit, _FACTORS), (metric.signal, _SIGNALS)):
+                if value not in known:
+                    raise InputError(
+                        f"{path}: {name}, {metric.name}: {value!r} is not known"
+                        f"{did_you_mean(value, known)}"
+                    )
+    return found
 
 
 def _own_unit(metric: Metric) -> str:
@@ -130,9 +152,9 @@ def _own_unit(metric: Metric) -> str:
 
 
 @cache
-def _by_name() -> Mapping[str, list[Known]]:
+def _by_name(path: str) -> Mapping[str, list[Known]]:
     found: dict[str, list[Known]] = {}
-    for exporter in exporters().values():
+    for exporter in _exporters(path).values():
         for place, metric in enumerate(exporter.metrics):
             found.setdefault(metric.name, []).append(Known(exporter, metric, place))
     return found
@@ -140,7 +162,8 @@ def _by_name() -> Mapping[str, list[Known]]:
 
 def known_as(labels: Mapping[str, str]) -> Known | None:
     """Return what the series with these labels is; None if Teho does not know it."""
-    for known in _by_name().get(labels.get("__name__", ""), ()):
+    by_name = _by_name(load_settings().monitoring_exporters)
+    for known in by_name.get(labels.get("__name__", ""), ()):
         if all(labels.get(name) == value for name, value in known.metric.labels.items()):
             return known
     return None

@@ -38,6 +38,8 @@ _ROWS_MOST = 400_000
 _SAMPLING_S = 15.0
 """Shortest usual time between two samples, to estimate the rows before they are known."""
 _ROWS_PER_ANSWER = 60_000
+_HOSTS_PER_QUERY = 200
+"""VictoriaMetrics accepts queries of 16 KiB."""
 _LEAST_STEP_S = 60.0
 _TRIES = 4
 _PAUSE_S = 0.5
@@ -257,17 +259,16 @@ class _Asked:
     def _fetch_on_hosts(
         self, names: Collection[str], exporter: Exporter, span: _Range
     ) -> list[Series]:
-        every = "|".join(one.replace(".", "[.]") for one in self._hosts)
-        found: dict[frozenset[tuple[str, str]], Series] = {}
         for label in exporter.host:
-            # A selector anchors its pattern at both ends.
-            matcher = f'{label}=~"({every})([.:].*)?"'
-            for series in self._fetch(names, [matcher], span):
-                if self._is_here(series, exporter):
-                    found[frozenset(series.labels.items())] = series
-            if found:
-                break
-        return list(found.values())
+            found: list[Series] = []
+            for begin in range(0, len(self._hosts), _HOSTS_PER_QUERY):
+                some = self._hosts[begin : begin + _HOSTS_PER_QUERY]
+                every = "|".join(one.replace(".", "[.]") for one in some)
+                # A selector anchors its pattern at both ends.
+                found += self._fetch(names, [f'{label}=~"({every})([.:].*)?"'], span)
+            if own := [series for series in found if self._is_here(series, exporter)]:
+                return own
+        return []
 
     def _fetch(self, names: Collection[str], matchers: Sequence[str], span: _Range) -> list[Series]:
         """Return the series with these names, in the order of the store."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import pairwise
@@ -36,22 +36,16 @@ class Pushed(NamedTuple):
     """Runs of which values were sent."""
 
 
-class _Unclear(msgspec.Struct, frozen=True):
-    """A part that a store may have."""
-
-    run: str
-    node: str
-    until_ms: int
-
-
 class _Progress(msgspec.Struct):
-    """What a store has: a file for each store and format, written by `teho export`."""
+    """What a store has of a run: a small file, written by `teho export`."""
 
     store: str
-    until_ms: dict[str, dict[str, int]] = {}
-    """Run -> node -> time of the last values that the store has accepted, in ms since 1970."""
-    unclear: _Unclear | None = None
-    """The part that was sent without an answer, if the export ended then."""
+    until_ms: dict[str, int] = {}
+    """Node -> time of the last values that the store has accepted, in ms since 1970."""
+    unclear: tuple[str, int] | None = None
+    """Node and last time of the part that was sent without an answer, if the export ended then."""
+    is_complete: bool = False
+    """Whether the run has ended, and the store has all its values."""
 
 
 def push(
@@ -61,8 +55,6 @@ def push(
     home: Path,
     wait_s: float,
     problems: list[str],
-    *,
-    on_part: Callable[[int], None] = lambda _: None,
 ) -> Pushed:
     """Send all values that the store does not have.
 
@@ -73,7 +65,6 @@ def push(
         home: the directory of all recordings; the progress is stored there.
         wait_s: how long to try if the store does not answer.
         problems: gets a sentence for each file that cannot be read, and for runs that overlap.
-        on_part: gets the number of values so far.
 
     Raises:
         StoreError: the store refuses, or does not answer within `wait_s`. What it has accepted is
@@ -82,18 +73,18 @@ def push(
     """
     format_ = FORMATS[form]
     name = sha256(f"{form} {store.address}".encode()).hexdigest()[:16]
-    path = home / _FOLDER / f"{name}.json"
-    progress = _read(path, store)
     ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
     problems.extend(_overlaps(ordered))
     values = runs = 0
     for recorded in ordered:
-        done = progress.until_ms.setdefault(recorded.run.id, {})
-        before = values
-        lost = progress.unclear
-        again = {lost.node: lost.until_ms} if lost and lost.run == recorded.run.id else {}
-        for part in parts_of(recorded, done, problems, format_.values, again):
-            place = _Unclear(recorded.run.id, part.node, part.until_ms)
+        path = home / _FOLDER / name / f"{recorded.run.id}.json"
+        progress = _read(path, store)
+        if progress.is_complete:
+            continue
+        lost, before, wrong = progress.unclear, values, len(problems)
+        again = dict([lost] if lost else [])
+        for part in parts_of(recorded, progress.until_ms, problems, format_.values, again):
+            place = (part.node, part.until_ms)
             if place != lost or not _has(store, format_, part):
                 # If this process is killed before the answer, the next one asks the store.
                 progress.unclear = place
@@ -101,9 +92,10 @@ def push(
                 _send(store, format_, part, wait_s)
                 values += part.value_count
             progress.unclear = None
-            done[part.node] = part.until_ms
+            progress.until_ms[part.node] = part.until_ms
             _write(path, progress)
-            on_part(values)
+        progress.is_complete = recorded.run.end is not None and len(problems) == wrong
+        _write(path, progress)
         runs += values > before
     return Pushed(values, runs)
 
