@@ -22,10 +22,12 @@ from metric_store import MetricStore, Truth, served, shape
 from sacct_rows import NOW, job, js1, rows, step
 
 from teho.cli import group
+from teho.clusters import catalogue
 from teho.units import GIB
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+CLUSTERS = Path(catalogue.__file__).parent / "files"
 SINCE = ("--since", "2026-11-01")
 NODE: dict[str, object] = {
     "cpus": 10,
@@ -152,6 +154,19 @@ def test_the_monitoring_of_the_site_completes_the_report(
     assert "it does not accept this token" in refused.stderr
     assert "Figures from sacct" in refused.stdout
     assert "s3cret" not in result.stdout + page + refused.stdout + refused.stderr
+
+
+def test_the_file_of_the_cluster_names_the_monitoring(teho: Teho, site: Site, home: Path) -> None:
+    truth = Truth(hosts=("r01g01",), begin_s=NOW - 7200, count=60)
+    site.has(job("4711", gpus=2, JobIDRaw="4711"), name="4711")
+    folder = home.parent / "config" / "teho" / "clusters"
+    folder.mkdir(parents=True)
+    with served(MetricStore(shape("slurm-job-exporter", truth))) as store:
+        shipped = (CLUSTERS / "narval.toml").read_text()
+        (folder / "narval.toml").write_text(f'monitoring = "{store.address}"\n{shipped}')
+        result = teho("report", "4711", env={"CC_CLUSTER": "narval"})
+    # The samples end 15 min after the start of this job of 2 h.
+    assert "The store has samples of only 12 % of this time." in " ".join(result.stdout.split())
 
 
 def test_json_has_the_schema_of_every_report(teho: Teho, site: Site) -> None:

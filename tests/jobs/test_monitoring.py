@@ -326,13 +326,16 @@ def test_numbers_that_are_none_are_missing() -> None:
     assert power[7] == truth.gpu("g1", 0)["gpu_power_w"][7]
 
 
-def test_clocks_that_differ_are_named() -> None:
+@pytest.mark.parametrize("ahead_s", [-240, 240])
+def test_clocks_that_differ_are_named(ahead_s: int) -> None:
     truth = Truth()
-    late = job(truth, started_at=datetime.fromtimestamp(BEGIN_S + 240, timezone.utc),
-               ended_at=datetime.fromtimestamp(BEGIN_S + 240 + 900, timezone.utc))  # fmt: skip
+    late = job(truth, started_at=datetime.fromtimestamp(BEGIN_S - ahead_s, timezone.utc),
+               ended_at=datetime.fromtimestamp(BEGIN_S - ahead_s + 900, timezone.utc))  # fmt: skip
     with served(MetricStore(shape("jobstats", truth))) as store:
         report = report_on([late], Settings(), store=Store(store.address))
-    assert any("the clocks differ" in note for note in report.notes)
+    about = "The clocks of the nodes and of the scheduler differ by 3 min 45 s"
+    about = about if ahead_s < 0 else "differ by 4 min"
+    assert any(about in note for note in report.notes)
     facts = {fact.key: fact.value for fact in report.facts}
     assert facts["elapsed_s"] == 900
     assert facts["cores_used"] == pytest.approx(59 * 15.0 * (4 + 5) / 900, rel=1e-3)

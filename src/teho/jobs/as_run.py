@@ -58,6 +58,8 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     """Summary of Jobstats in the comment of the job, or why there is none."""
     store: str = ""
     """Store with samples of the job; empty: there is none, or it has none."""
+    covered_percent: float = 0.0
+    """Share of the time of all nodes for which the store has samples."""
     notes: tuple[str, ...] = ()
     """Sentences about these samples."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from itertools import count, pairwise
 from pathlib import Path
@@ -24,67 +26,106 @@ from teho.units import format_duration
 __all__ = ["joined", "record"]
 
 _SKEW_PERIODS = 2
-"""Samples that begin this many sampling periods before the job show that the clocks differ."""
+"""Number of sampling periods. A smaller difference of the clocks changes no figure."""
 
 
-def record(monitored: Monitored, found: JobRun, store: Store, home: Path) -> tuple[JobRun, Path]:
+def record(
+    monitored: Monitored, found: JobRun, store: Store, home: Path
+) -> tuple[JobRun, Path] | None:
     """Write the samples of a job as a recording; return the job with their nodes and GPUs.
 
     Args:
-        monitored: what the store knows; it has samples.
+        monitored: what the store knows.
         found: the job in the accounting.
         store: the store.
         home: an empty directory for the recording.
 
     Returns:
-        The job, without new figures, and the directory of the recording.
+        The job, without new figures, and the directory of the recording. None: the store has no
+        samples of the time of the job.
     """
     log, notes = monitored.log, list(monitored.notes)
-    start_s = found.run.started_at.timestamp()
-    elapsed_s = found.job.elapsed_s if found.job.state.ended else None
-    first_s = log.samples[0].at_s or start_s
     period_s = _period_s(log.samples)
-    if first_s < start_s - _SKEW_PERIODS * period_s:
+    start_s = found.run.started_at.timestamp()
+    ahead_s = _ahead_s(log.samples, found, period_s)
+    if ahead_s:
+        difference = format_duration(abs(ahead_s))
         notes.append(
-            f"The first sample is {format_duration(start_s - first_s)} older than the start of "
-            "the job in the accounting: the clocks differ. This report begins with that sample."
+            f"The clocks of the nodes and of the scheduler differ by {difference}: Teho moved the "
+            "start and the end of the job to the samples."
         )
-        start_s = first_s
-    if elapsed_s is not None:
-        # The exporter can be a little late to see the end.
-        end_s = start_s + elapsed_s + period_s
-        log.samples = [one for one in log.samples if start_s - period_s <= (one.at_s or 0) <= end_s]
+        start_s += ahead_s
+    end_s = math.inf if found.run.end is None else start_s + found.run.end.elapsed_s + period_s
+    log.samples = [one for one in log.samples if start_s - period_s <= (one.at_s or 0.0) <= end_s]
+    if not log.samples:
+        return None
+    covered = _covered_percent(log.samples, found, period_s)
     source = Source(Path(store.host), "", start_s)
     (directory,) = make_recordings([(source, log)], ImportWish(began_s=start_s), home)
     recorded = read_run(directory)
-    used = ", ".join(monitored.exporters)
-    every = format_duration(recorded.period_s)
+    own = SourceOf(
+        "figures over time",
+        f"{store.host}: {', '.join(monitored.exporters)}; one sample every "
+        f"{format_duration(recorded.period_s)}",
+    )
+    end = found.run.end and msgspec.structs.replace(found.run.end, cpu_s=found.job.cpu_s)
     run = msgspec.structs.replace(
         found.run,
         started_at=recorded.started_at,
         period_s=recorded.period_s,
         nodes=tuple(_nodes(found.run, recorded, store)),
+        end=end,
     )
-    if run.end is not None:
-        run = msgspec.structs.replace(
-            run, end=msgspec.structs.replace(run.end, cpu_s=found.job.cpu_s)
-        )
-    own = SourceOf("figures over time", f"{store.host}: {used}; one sample every {every}")
-    told = msgspec.structs.replace(
-        found, run=run, store=store.host, notes=tuple(notes), sources=(*found.sources, own)
+    with_samples = msgspec.structs.replace(
+        found,
+        run=run,
+        store=store.host,
+        covered_percent=covered,
+        notes=tuple(notes),
+        sources=(*found.sources, own),
     )
-    return told, directory
+    return with_samples, directory
 
 
 def _period_s(samples: Sequence[Sample]) -> float:
     """Return the usual time between two samples of one node or GPU, at least 1 s."""
-    first = samples[0]
-    times_s = [
-        sample.at_s or 0.0
-        for sample in samples
-        if (sample.node, sample.device) == (first.node, first.device)
-    ]
+    of_places: dict[tuple[str, str], list[float]] = {}
+    for sample in samples:
+        of_places.setdefault((sample.node, sample.device), []).append(sample.at_s or 0.0)
+    times_s = max(of_places.values(), key=len, default=[])
     return max(median([later - earlier for earlier, later in pairwise(times_s)] or [1.0]), 1.0)
+
+
+def _ahead_s(samples: Sequence[Sample], found: JobRun, period_s: float) -> float:
+    """Return how much the clocks of the nodes are ahead of the scheduler's; 0: nearly equal.
+
+    Samples name the job, so samples before its start or after its end show that the clocks differ.
+    """
+    if not samples:
+        return 0.0
+    times_s = [sample.at_s or 0.0 for sample in samples]
+    early_s = min(times_s) - found.run.started_at.timestamp()
+    if early_s < -_SKEW_PERIODS * period_s:
+        return early_s
+    if found.run.end is None:
+        return 0.0
+    late_s = max(times_s) - found.run.end.at.timestamp()
+    return min(late_s, early_s) if late_s > _SKEW_PERIODS * period_s else 0.0
+
+
+def _covered_percent(samples: Sequence[Sample], found: JobRun, period_s: float) -> float:
+    """Return for how much of the time of all nodes the store has samples."""
+    of_nodes: dict[str, set[float]] = {}
+    for sample in samples:
+        of_nodes.setdefault(sample.node, set()).add(sample.at_s or 0.0)
+    end = found.run.end
+    whole_s = end.elapsed_s if end else time.time() - found.run.started_at.timestamp()
+    covered_s = sum(
+        period_s + sum(min(b - a, 2 * period_s) for a, b in pairwise(sorted(times_s)))
+        for times_s in of_nodes.values()
+    )
+    nodes = max(len(found.run.nodes), len(of_nodes))
+    return min(100.0, 100 * covered_s / max(nodes * whole_s, 1e-9))
 
 
 def _nodes(accounted: Run, recorded: Run, store: Store) -> Iterator[Node]:

@@ -65,10 +65,11 @@ def _with_samples(found: JobRun, store: Store) -> JobRun:
     from teho.jobs.monitoring import ask_store
 
     monitored = ask_store(store, found.job)
-    if not monitored.log.samples:
-        nothing = f"The store {store.host} has no samples of this job."
-        return msgspec.structs.replace(found, notes=(nothing, *monitored.notes))
     with TemporaryDirectory(prefix="teho-") as folder:
-        told, directory = record(monitored, found, store, Path(folder))
-        summary = joined(found, summarise(told.run, directory, []))
-    return msgspec.structs.replace(told, summary=summary)
+        recorded = record(monitored, found, store, Path(folder))
+        if recorded is None:
+            nothing = f"The store {store.host} has no samples of this job."
+            return msgspec.structs.replace(found, notes=(nothing, *monitored.notes))
+        with_samples, directory = recorded
+        summary = joined(found, summarise(with_samples.run, directory, []))
+    return msgspec.structs.replace(with_samples, summary=summary)

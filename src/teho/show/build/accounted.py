@@ -24,6 +24,8 @@ from teho.units import counted, format_bytes, format_duration
 
 __all__ = ["accounted_report"]
 
+_COVERED_PERCENT = 90.0
+"""Teho's own choice: if the store has samples of less of the time, the verdict says so."""
 _ZERO_GPU = "Slurm also prints 0 if it cannot measure the GPUs: AMD GPUs, GH200, MIG"
 _AT_MOST = "at most: the sum of the peaks of all tasks"
 _AT_LEAST = "at least: some steps have no sample"
@@ -89,6 +91,9 @@ def _next(job: AccountedJob) -> str:
 def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
     """Return the most important finding; without one, the state of the job and what is unknown."""
     is_judged = any(finding.severity is not Severity.REMARK for finding in report.findings)
+    if found.store and not is_judged and found.covered_percent < _COVERED_PERCENT:
+        only = f"only {found.covered_percent:.0f} % of this time"
+        return f"{report.verdict} The store has samples of {only}.", "unknown"
     if is_judged or found.store:
         return report.verdict, report.verdict_severity
     job = found.job
@@ -335,6 +340,11 @@ def _notes(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[str]:
     job = found.job
     without = "" if found.store else ", which have totals and peaks, but no values over time"
     yield f"Teho did not record this job. Its figures are from {joined(_programs(found))}{without}."
+    if found.store and found.covered_percent < _COVERED_PERCENT:
+        yield (
+            f"The store has samples of {found.covered_percent:.0f} % of the time. All figures over "
+            "time are about this part."
+        )
     yield from found.notes
     if isinstance(found.jobstats, Missing) and found.jobstats.reason is Reason.FAILED:
         yield f"{found.jobstats.detail[:1].upper()}{found.jobstats.detail[1:]}."
