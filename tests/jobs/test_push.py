@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import urllib.request
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from metric_store import MetricStore, served
 
 from jobs.imports import LOGS, only
 from jobs.test_export import log, recorded, values_of
-from support import TEHO, wait_for
+from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
 from teho.config.settings import load_settings
 from teho.errors import StoreBusyError, StoreError
 from teho.jobs.export import push as push_module
@@ -73,6 +74,37 @@ def test_counters_are_sums_in_otlp(tmp_path: Path) -> None:
     kinds = {dict(labels)["__name__"]: dict(labels)["kind"] for labels in store.values()}
     assert kinds["teho_gpu_ecc_corrected"] == "sum"
     assert kinds["teho_gpu_power_w"] == "gauge"
+
+
+_DECODE = """
+import gzip, json, sys
+from google.protobuf import json_format
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as service
+text = gzip.decompress(sys.stdin.buffer.read())
+request = json_format.Parse(text, service.ExportMetricsServiceRequest())
+(scope,) = request.resource_metrics[0].scope_metrics
+points = [(m.name, p) for m in scope.metrics for p in getattr(m, m.WhichOneof("data")).data_points]
+print(json.dumps([[name, p.time_unix_nano, p.as_double] for name, p in points]))
+"""
+
+
+@pytest.mark.skipif(
+    bool(lacks_framework("opentelemetry/proto")), reason=lacks_framework("opentelemetry/proto")
+)
+def test_the_definition_of_otlp_reads_the_same_values(tmp_path: Path) -> None:
+    with served(MetricStore([])) as store:
+        sent(store, only(log(tmp_path, 60)), form="otlp")
+    ((_, _, body),) = store.written
+    python = FRAMEWORKS / "bin" / "python"
+    done = subprocess.run([python, "-c", _DECODE], input=body, capture_output=True, check=True)
+    found = [(name, at / 1e9, value) for name, at, value in json.loads(done.stdout)]
+    expected = [
+        (dict(labels)["__name__"], at, value)
+        for labels, pairs in store.values().items()
+        for at, value in pairs
+    ]
+    assert sorted(found) == sorted(expected)
+    assert len(found) > 500
 
 
 def test_values_that_otlp_rejects_are_named(tmp_path: Path) -> None:
@@ -233,8 +265,6 @@ def test_command(tmp_path: Path, teho: Callable[..., subprocess.CompletedProcess
 def test_dashboards_are_files_that_grafana_imports(
     tmp_path: Path, teho: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    import json
-
     assert teho("export", "--to", "grafana", "-o", tmp_path / "d").returncode == 0
     for name, own in dashboards().items():
         text = (tmp_path / "d" / f"teho-{name}.json").read_text()
