@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from metric_store import MetricStore, served
 
-from jobs.imports import LOGS, only
+from jobs.imports import LOGS, only, rows, run_of
 from jobs.test_export import log, recorded, values_of
 from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
 from teho.config.settings import load_settings
@@ -222,6 +222,27 @@ def test_a_run_that_goes_on_gets_its_new_values(tmp_path: Path) -> None:
     (first, rest) = parts_of(one, {}, [], 10**6, again)
     assert first.value_count == several[0].value_count
     assert first.value_count + rest.value_count == whole.value_count
+
+
+def test_a_run_that_is_still_recorded_is_continued(home: Path) -> None:
+    words = [*TEHO, "run", "--every", "0.1s", "--probe", "off", "--", "sleep", "60"]
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with served(MetricStore([])) as store:
+        try:
+            wait_for(lambda: list((home / "runs").glob("*/run.json")), 60)
+            (directory,) = (home / "runs").iterdir()
+            wait_for(lambda: sent(store, directory, form="victoriametrics").values, 60)
+            first = sum(len(one) for one in store.values().values())
+        finally:
+            run.terminate()
+            run.wait(30)
+        assert sent(store, directory, form="victoriametrics").values > 0
+        (node,) = run_of(directory).nodes
+        expected = [row["elapsed_s"] for row in rows(directory, "node")]
+        found = store.values()[("__name__", "teho_load_1min"), ("node", node.name)]
+        assert len(found) == len(expected) == len(dict(found))
+        assert first < sum(len(one) for one in store.values().values())
+        assert sent(store, directory, form="victoriametrics").values == 0
 
 
 def test_runs_at_the_same_time_on_one_node_are_named(tmp_path: Path) -> None:

@@ -145,6 +145,7 @@ def _dashboards(path: Path | None) -> None:
 def _send(
     recordings: list[Recorded], form: str, address: str | None, wait: str, problems: list[str]
 ) -> None:
+    from teho.cli.progress import hint_if_slow
     from teho.config.settings import load_settings
     from teho.jobs.export.push import push
     from teho.jobs.http import store_of
@@ -158,7 +159,8 @@ def _send(
             "monitoring"
         )  # fmt: skip
     wait_s = parse_duration(wait, "--wait")
-    done = push(recordings, store, form, settings.home_directory, wait_s, problems)
+    with hint_if_slow(f"sending to {store.host}…"):
+        done = push(recordings, store, form, settings.home_directory, wait_s, problems)
     rest = len(recordings) - done.runs
     has = f"; {store.host} already had all values of {counted(rest, 'run')}" if rest else ""
     say(f"sent {done.values:,} values of {counted(done.runs, 'run')} to {store.host}{has}")

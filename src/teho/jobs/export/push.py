@@ -81,9 +81,9 @@ def push(
         progress = _read(path, store)
         if progress.is_complete:
             continue
-        lost, before, wrong = progress.unclear, values, len(problems)
+        lost, before, wrong = progress.unclear, values, list[str]()
         again = dict([lost] if lost else [])
-        for part in parts_of(recorded, progress.until_ms, problems, format_.values, again):
+        for part in parts_of(recorded, progress.until_ms, wrong, format_.values, again):
             place = (part.node, part.until_ms)
             if place != lost or not _has(store, format_, part):
                 # If this process is killed before the answer, the next one asks the store.
@@ -94,8 +94,11 @@ def push(
             progress.unclear = None
             progress.until_ms[part.node] = part.until_ms
             _write(path, progress)
-        progress.is_complete = recorded.run.end is not None and len(problems) == wrong
-        _write(path, progress)
+        if recorded.run.end is not None:
+            # The end of a file of a running run cannot be read: that is not a problem.
+            problems.extend(wrong)
+            progress.is_complete = not wrong
+            _write(path, progress)
         runs += values > before
     return Pushed(values, runs)
 
