@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teho.errors import StoreError
+from teho.jobs.export.openmetrics import concatenated
 from teho.jobs.export.parts import StoredSeries
 
 __all__ = ["FORMATS", "Format"]
@@ -66,13 +67,15 @@ _VALUE_AT, _TIME_AT = 3, 12
 
 
 def _remote_write(series: Sequence[StoredSeries]) -> bytes:
-    times: dict[int, tuple[pa.Array, list[bytes]]] = {}
-    message = b"".join(_field(1, _time_series(one, times)) for one in series)
+    # Most series of a device have the same times.
+    times = {id(one.times_ms): one.times_ms for one in series}
+    digits = {key: list(_varints(own)) for key, own in times.items()}
+    message = b"".join(_field(1, _time_series(one, digits[id(one.times_ms)])) for one in series)
     compressed: bytes = pa.compress(message, codec="snappy", asbytes=True)
     return compressed
 
 
-def _time_series(one: StoredSeries, times: dict[int, tuple[pa.Array, list[bytes]]]) -> bytes:
+def _time_series(one: StoredSeries, times: Sequence[bytes]) -> bytes:
     # Receivers demand labels in the order of their names.
     labels = sorted({"__name__": one.name, **one.labels}.items())
     head = b"".join(
@@ -83,11 +86,7 @@ def _time_series(one: StoredSeries, times: dict[int, tuple[pa.Array, list[bytes]
     values = _bytes_of(one.values)
     for number in range(8):
         samples[_VALUE_AT + number :: step] = values[number::8]
-    # Most series of a device have the same times.
-    known = times.get(id(one.times_ms))
-    if known is None:
-        known = times[id(one.times_ms)] = one.times_ms, list(_varints(one.times_ms))
-    for number, digits in enumerate(known[1]):
+    for number, digits in enumerate(times):
         samples[_TIME_AT + number :: step] = digits
     return head + bytes(samples)
 
@@ -116,22 +115,23 @@ def _texts(array: pa.Array) -> pa.Array:
 
 
 def _json_lines(series: Sequence[StoredSeries]) -> bytes:
+    # Most series of a device have the same times.
+    times = {id(one.times_ms): one.times_ms for one in series}
+    texts = {key: _joined(_texts(own)) for key, own in times.items()}
     return b"".join(
         b'{"metric":%b,"values":[%b],"timestamps":[%b]}\n'
         % (
             json.dumps({"__name__": one.name, **one.labels}).encode(),
-            _joined(_texts(one.values), ","),
-            _joined(_texts(one.times_ms), ","),
+            _joined(_texts(one.values)),
+            texts[id(one.times_ms)],
         )
         for one in series
     )
 
 
-def _joined(texts: pa.Array, separator: str) -> bytes:
-    """Return texts with a separator between them."""
-    joined = pc.binary_join(pa.array([texts.to_pylist()], pa.list_(pa.string())), separator)
-    text: str = joined[0].as_py()
-    return text.encode()
+def _joined(*parts: pa.Array | str) -> bytes:
+    """Return the texts that the parts of each element make, with a comma between two texts."""
+    return concatenated(pc.binary_join_element_wise(*parts, ",", "")).removesuffix(b",")
 
 
 # OTLP over HTTP as JSON (opentelemetry.io/docs/specs/otlp). The unit is in the name of a metric: a
@@ -166,15 +166,13 @@ def _otlp_metric(name: str, series: Sequence[StoredSeries]) -> bytes:
 
 def _points(one: StoredSeries) -> bytes:
     # Times are texts: JSON has no integers of 64 bits.
-    points = pc.binary_join_element_wise(
+    return _joined(
         '{"timeUnixNano":"',
         _texts(one.times_ms),
         '000000","asDouble":',
         _texts(one.values),
         f',"attributes":{json.dumps(_attributes(one.labels))}}}',
-        "",
     )
-    return _joined(points, ",")
 
 
 def _attributes(labels: Mapping[str, str]) -> list[dict[str, object]]:

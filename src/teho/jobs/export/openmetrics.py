@@ -19,7 +19,7 @@ from teho.model.metric import METRICS, Metric
 from teho.model.run import Node, Run
 from teho.store.read import rows_of_node
 
-__all__ = ["FACT_HEADS", "Recorded", "escaped", "head_of", "openmetrics"]
+__all__ = ["FACT_HEADS", "Recorded", "concatenated", "escaped", "head_of", "openmetrics"]
 
 FACT_HEADS = {
     OWN_MEMORY: f"# TYPE {OWN_MEMORY} gauge\n# HELP {OWN_MEMORY} Size of the memory of a GPU.\n",
@@ -159,13 +159,18 @@ def _lines(
         "\n",
         "",
     )
-    if isinstance(lines, pa.ChunkedArray):
-        lines = lines.combine_chunks()
-    # The strings follow each other in memory. The last offset is the end of the last string.
-    _, offsets, characters = lines.buffers()
-    size = memoryview(offsets).cast("i")[lines.offset + len(lines)]
-    text: str = characters.slice(0, size).to_pybytes().decode()
-    return text
+    lines = lines.combine_chunks() if isinstance(lines, pa.ChunkedArray) else lines
+    return concatenated(lines).decode()
+
+
+def concatenated(texts: pa.Array) -> bytes:
+    """Return all texts of an array without nulls, one after the other."""
+    # They follow each other in memory. An offset is the beginning of a text.
+    _, offsets, characters = texts.buffers()
+    begins = memoryview(offsets).cast("i")
+    first, last = begins[texts.offset], begins[texts.offset + len(texts)]
+    content: bytes = characters.slice(first, last - first).to_pybytes()
+    return content
 
 
 def escaped(text: str) -> str:
