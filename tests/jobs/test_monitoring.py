@@ -226,6 +226,28 @@ def test_gpus_without_a_job_count_only_if_the_job_has_the_whole_node(
     assert ("does not say which of them this job had" in " ".join(found.notes)) is not is_used
 
 
+@pytest.mark.parametrize("named", [1, 2])
+def test_gpus_that_name_another_job_do_not_count(named: int) -> None:
+    truth = Truth(gpus=2)
+    series = shape("dcgm-exporter", truth._replace(job="9999"))
+    for one in series:
+        if int(one.labels["gpu"]) >= named:
+            del one.labels["hpc_job"]
+    with served(MetricStore(series)) as store:
+        found = ask_store(Store(store.address), job(truth))
+    assert not found.log.samples
+
+
+def test_a_job_without_gpus_has_no_gpus_of_its_nodes() -> None:
+    truth = Truth()
+    series = shape("dcgm-exporter", truth) + shape("omnistat", truth)
+    for one in series:
+        one.labels.pop("hpc_job", None)
+    with served(MetricStore(series)) as store:
+        found = ask_store(Store(store.address), job(truth, gpus=0))
+    assert (found.log.samples, found.notes) == ([], ())
+
+
 def test_tasks_of_an_array_have_their_own_number() -> None:
     truth = Truth(job="4713")
     task = job(truth, id="4700_3", number="4700", raw_id="4713")

@@ -167,7 +167,7 @@ class _Asked:
     def __init__(self, store: Store, job: AccountedJob, hosts: Sequence[str], span: _Range) -> None:
         self._store = store
         self._job = job
-        self._ids = {job.raw_id or job.id}
+        self._id = job.raw_id or job.id
         self._hosts = hosts
         self._span = span
         self.notes: list[str] = []
@@ -182,18 +182,18 @@ class _Asked:
 
     def _labelled(self, exporter: Exporter) -> list[Series]:
         """Return the series that name the job, or else all GPUs of nodes that only this job has."""
-        wide = self._wide()
-        named = [f"{exporter.job}={_quoted(one)}" for one in self._ids]
-        found = [
-            series
-            for matcher in named
-            for series in self._fetch(exporter.names, [matcher], wide)
-            if self._is_here(series, exporter)
-        ]
+        found: list[Series] = []
+        if exporter.job:
+            matcher = f"{exporter.job}={_quoted(self._id)}"
+            every = self._fetch(exporter.names, [matcher], self._wide())
+            found = [series for series in every if self._is_here(series, exporter)]
         if found or not exporter.has_whole_nodes or self._has_gpus or not self._hosts:
             return found
         every = self._fetch_on_hosts(exporter.names, exporter, self._span)
-        return self._whole_nodes(every, exporter)
+        # On a node where the exporter names other jobs, an unnamed GPU has no job.
+        with_jobs = {host_of(one, exporter.host) for one in every if one.labels.get(exporter.job)}
+        unnamed = [one for one in every if host_of(one, exporter.host) not in with_jobs]
+        return self._whole_nodes(unnamed, exporter)
 
     def _owned(self, exporter: Exporter) -> list[Series]:
         """Return the series of the nodes or GPUs that another series gives to the job."""
@@ -202,19 +202,16 @@ class _Asked:
             return []
         wide = self._wide()
         if owner.job:
-            matchers = [f"{owner.job}={_quoted(one)}" for one in self._ids]
-            owners = [
-                series for one in matchers for series in self._fetch([owner.metric], [one], wide)
-            ]
+            owners = self._fetch([owner.metric], [f"{owner.job}={_quoted(self._id)}"], wide)
         else:
             owners = self._fetch_on_hosts([owner.metric], exporter, wide)
         times: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for series in owners:
             if not self._is_here(series, exporter):
                 continue
-            ids = None if owner.job else self._ids
             place = (host_of(series, exporter.host), key_of(series, exporter.gpu))
-            times.setdefault(place, []).extend(_spans(series, ids))
+            spans = _spans(series, "" if owner.job else self._id)
+            times.setdefault(place, []).extend(spans)
         if not times:
             return []
         every = self._fetch_on_hosts(exporter.names, exporter, wide)
@@ -233,14 +230,14 @@ class _Asked:
         for series in every:
             if key := key_of(series, exporter.gpu):
                 gpus.setdefault(host_of(series, exporter.host), set()).add(key)
-        if not gpus:
-            return list(every)
-        each = (self._job.gpus or 0) / max(len(self._hosts), 1)
+        if not self._job.gpus:
+            return [one for one in every if not key_of(one, exporter.gpu)]
+        each = self._job.gpus / max(len(self._hosts), 1)
         shared = sorted(host for host, keys in gpus.items() if len(keys) > each)
         if shared:
             self.notes.append(
                 f"{exporter.title} has {counted(len(gpus[shared[0]]), 'GPU')} of {shared[0]}, and "
-                f"does not say which of them this job had ({self._job.gpus or 0} in all). Teho did "
+                f"does not say which of them this job had ({self._job.gpus} in all). Teho did "
                 "not use their values."
             )
         return [one for one in every if host_of(one, exporter.host) not in shared]
@@ -345,16 +342,16 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _spans(series: Series, ids: Collection[str] | None) -> Iterator[tuple[float, float]]:
+def _spans(series: Series, job_id: str) -> Iterator[tuple[float, float]]:
     """Yield the times in which a series gives its node or GPU to the job.
 
     Args:
         series: has the number of the job as its value, or only exists during the job.
-        ids: numbers of the job; None: the series itself is of the job.
+        job_id: the number of the job; empty: the series itself is of the job.
     """
     begin_s = last_s = None
     for at_s, value in series.values:
-        is_own = math.isfinite(value) and (ids is None or f"{value:.0f}" in ids)
+        is_own = math.isfinite(value) and (not job_id or f"{value:.0f}" == job_id)
         if begin_s is not None and last_s is not None and (not is_own or at_s - last_s > _HOLE_S):
             yield begin_s, last_s
             begin_s = None
