@@ -155,7 +155,13 @@ def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) 
 
         problems: list[str] = []
         with hint_if_slow("waiting for the site's monitoring…"):
-            report = report_on(runs, settings, store=_store(settings), problems=problems)
+            report = report_on(
+                runs,
+                settings,
+                store=_store(settings),
+                plots=output.form in {"html", "json"},
+                problems=problems,
+            )
         output.show(report)
         if problems:
             sys.stdout.flush()

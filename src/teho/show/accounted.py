@@ -31,6 +31,7 @@ def report_on(
     *,
     is_judged: bool = True,
     store: Store | None = None,
+    plots: bool = True,
     problems: list[str] | None = None,
 ) -> Report:
     """Judge the last run of a job, and lay out its report.
@@ -40,6 +41,7 @@ def report_on(
         settings: the user's settings, for example for the thresholds.
         is_judged: whether the rules judge it; `seff` has no findings, and arrays have many tasks.
         store: the site's monitoring; None: it is not asked.
+        plots: whether to include every metric over time; text does not need them.
         problems: gets a sentence if the store cannot be asked.
     """
     policy = policy_of(settings)
@@ -55,7 +57,14 @@ def report_on(
     # Before its end, the accounting does not have what a job uses.
     if is_judged and (last.job.state.ended or last.store):
         findings, abstentions = judge_all(last.run, last.summary, policy)
-    return accounted_report(last, runs, findings=findings, abstentions=abstentions, policy=policy)
+    return accounted_report(
+        last,
+        runs,
+        findings=findings,
+        abstentions=abstentions,
+        policy=policy,
+        plots=plots and bool(last.store),
+    )
 
 
 def _with_samples(found: JobRun, store: Store) -> JobRun:

@@ -42,6 +42,7 @@ def accounted_report(
     findings: Sequence[Finding],
     abstentions: Sequence[Abstention],
     policy: Policy,
+    plots: bool,
 ) -> Report:
     """Lay out the report on a job.
 
@@ -51,6 +52,7 @@ def accounted_report(
         findings: findings of the rules, most important first.
         abstentions: rules that could not judge.
         policy: the thresholds.
+        plots: whether to include every metric over time.
     """
     report = build_report(
         found.run,
@@ -58,7 +60,7 @@ def accounted_report(
         found.summary,
         findings=findings,
         abstentions=abstentions,
-        plots=bool(found.store),
+        plots=plots,
         policy=policy,
     )
     verdict, severity = _verdict(found, report)
@@ -71,7 +73,6 @@ def accounted_report(
         tables=(*filter(_has_figures, report.tables), *_tables(found, runs)),
         troubles=(),
         notes=(*_notes(found, runs), *report.notes),
-        heat_map=report.heat_map if found.store else None,
         commands=() if found.store else (_next(found.job),),
     )
 
