@@ -8,6 +8,7 @@ import getpass
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,7 @@ from teho.units import GIB
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+STORES = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
 CLUSTERS = Path(catalogue.__file__).parent / "files"
 SINCE = ("--since", "2026-11-01")
 NODE: dict[str, object] = {
@@ -139,6 +141,7 @@ def test_the_monitoring_of_the_site_completes_the_report(
         env = {"TEHO_MONITORING": store.address, **token}
         result = teho("report", "4711_3", "--why", env=env)
         page = teho("report", "4711_3", "--format", "html", env=env).stdout
+        short = teho("report", "4711_3", env=env).stdout
         store.answers = [(401, b"", {})]
         refused = teho("report", "4711_3", env=env)
     assert result.returncode == 0, result.stderr
@@ -150,6 +153,9 @@ def test_the_monitoring_of_the_site_completes_the_report(
     ):  # fmt: skip
         assert words in text, words
     assert "heat" in page
+    (shown,) = re.findall(r"```text\n(✗.*?)```", STORES, re.DOTALL)
+    short = short.replace(store.address.removeprefix("http://"), "metrics.example.org")
+    assert " ".join(shown.split()) in " ".join(short.split())
     assert refused.returncode == 2
     assert "it does not accept this token" in refused.stderr
     assert "Figures from sacct" in refused.stdout
