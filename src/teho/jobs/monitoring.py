@@ -43,6 +43,8 @@ _HOSTS_PER_QUERY = 200
 _LEAST_STEP_S = 60.0
 _TRIES = 4
 _PAUSE_S = 0.5
+_PATIENCE_S = 10.0
+"""A store that hangs for longer is not asked again: a user waits for the report."""
 _HOST = re.compile(r"[\w.-]+", re.ASCII)
 
 
@@ -298,12 +300,13 @@ class _Asked:
     def _ask(self, path: str, words: Mapping[str, object]) -> list[_Result]:
         body = urlencode(words).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        end_s = time.monotonic() + _PATIENCE_S
         for number in range(_TRIES):
             try:
                 content = request(self._store, path, body, headers)
                 break
             except StoreBusyError:
-                if number == _TRIES - 1:
+                if number == _TRIES - 1 or time.monotonic() > end_s:
                     raise
                 time.sleep(_PAUSE_S * 2**number)
         answer = _decoded(content, self._store)
