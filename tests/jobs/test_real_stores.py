@@ -16,10 +16,13 @@ from jobs.imports import LOGS, loaded, only, run_of
 from jobs.test_export import log, recorded, values_of
 from jobs.test_monitoring import content, job, reference
 from teho.config.settings import Settings, load_settings
+from teho.errors import StoreBusyError
+from teho.jobs.export import push as push_module
 from teho.jobs.export.dashboards import dashboards
 from teho.jobs.export.formats import FORMATS
 from teho.jobs.export.parts import parts_of
 from teho.jobs.export.push import _has, push
+from teho.jobs.http import request
 from teho.show.accounted import report_on
 
 TRUTHS = {
@@ -94,6 +97,42 @@ def compare(real: Running, form: str, tmp_path: Path) -> None:
         series=[one._replace(labels={**one.labels, "node": "other"}) for one in part.series]
     )
     assert not _has(real.store, FORMATS[form], later)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_that_is_down_for_a_while_loses_and_doubles_nothing(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if why := lacks(kind):
+        pytest.skip(why)
+    directory = only(log(tmp_path, 200), host="g1")
+    every = [recorded(directory)]
+    home, form = load_settings().home_directory, "remote-write"
+    few = {name: one._replace(values=400) for name, one in FORMATS.items()}
+    monkeypatch.setattr(push_module, "FORMATS", few)
+    calls = []
+    with running(kind, tmp_path, ()) as store:
+
+        def stop_at_third(*words: Any, **options: Any) -> bytes:
+            calls.append(words)
+            if len(calls) == 3:
+                store.stop()
+            return request(*words, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(push_module, "request", stop_at_third)
+            with pytest.raises(StoreBusyError, match="Connection refused"):
+                push(every, store.store, form, home, 0.0, [])
+        port = int(store.store.host.partition(":")[2])
+    with running(kind, tmp_path, (), port) as again:
+        done = push(every, again.store, form, home, 0.0, [])
+        again.flush()
+        expected = values_of(directory)
+        last_s = max(at for *_, at in expected)
+        answer = again.asked('{node="g1",__name__!="teho_job_info"}[1h]', last_s + 1)
+    assert sum(len(one["values"]) for one in answer) == len(expected)
+    (whole,) = parts_of(every[0], {}, [], 10**6)
+    assert 0 < done.values < whole.value_count
 
 
 def test_the_job_of_an_exported_recording_has_its_report(real: Running) -> None:

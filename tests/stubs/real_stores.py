@@ -10,7 +10,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +39,8 @@ class Running(NamedTuple):
 
     kind: str
     store: Store
+    stop: Callable[[], object]
+    """Ends the store as a site does, and waits for its end."""
 
     def asked(self, query: str, at_s: float) -> Any:
         body = urllib.parse.urlencode({"query": query, "time": at_s}).encode()
@@ -80,11 +82,13 @@ def _lines_of(series: Sequence[One]) -> bytes:
 
 
 @contextmanager
-def running(kind: str, folder: Path, series: Sequence[One]) -> Iterator[Running]:
-    """Run a store that has these series."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+def running(kind: str, folder: Path, series: Sequence[One], port: int = 0) -> Iterator[Running]:
+    """Run a store that has these series, and those that an earlier store had in this folder."""
+    if not port:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+    address = f"127.0.0.1:{port}"
     if kind == "prometheus":
         (folder / "text").write_text(_openmetrics_of(series))
         words = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "text", "data"]
@@ -106,7 +110,12 @@ def running(kind: str, folder: Path, series: Sequence[One]) -> Iterator[Running]
     server = subprocess.Popen(
         words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    started = Running(kind, Store(f"http://{address}"))
+
+    def stop() -> None:
+        server.send_signal(signal.SIGTERM)
+        server.wait(30)
+
+    started = Running(kind, Store(f"http://{address}"), stop)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def is_ready() -> bool:
@@ -127,5 +136,4 @@ def running(kind: str, folder: Path, series: Sequence[One]) -> Iterator[Running]
             started.flush()
         yield started
     finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(30)
+        stop()
