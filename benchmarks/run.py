@@ -32,6 +32,7 @@ NAMES = (
     "disk",
     "big_report",
     "logs",
+    "stores",
     "portal",
 )
 

@@ -252,7 +252,7 @@ def test_another_portal_on_the_same_socket_says_so(
 ) -> None:
     other = teho("portal", "--socket", running.path, env=environment(tmp_path))
     assert other.returncode == 2
-    assert "another portal uses" in other.stderr
+    assert "another process uses" in other.stderr
     assert running.ask("/").status == 200
 
 
