@@ -116,6 +116,8 @@ class Repeated(msgspec.Struct, frozen=True, kw_only=True):
     is_same: bool
     """Whether each iteration computes the same value. False: each one goes through the same values
     in an inner loop."""
+    has_cache: bool = False
+    """Whether the called function keeps its results, such as with `functools.lru_cache`."""
     periods: int = 0
     """Number of periods of writing in which both the call and other lines of the loop were seen. A
     call that happens only once is in at most two of them."""

@@ -97,16 +97,22 @@ def not_judged(abstentions: Iterable[Abstention]) -> list[str]:
             kinds.setdefault(lack.why, {})[abstention.kind] = None
             lacking.setdefault(lack.why, {}).setdefault(lack.where, {})[lack.what] = None
     return [
-        f"{'Rules' if len(kinds[why]) > 1 else 'Rule'} {', '.join(kinds[why])}. "
-        f"{_lacking(places)}Reason: {why}."
+        f"Reason: {why}. {_lacking(places)}{'Rules' if len(kinds[why]) > 1 else 'Rule'} that "
+        f"could not be judged: {', '.join(kinds[why])}."
         for why, places in lacking.items()
     ]
 
 
+_QUALIFIED = re.compile(r", (highest|mean|lowest)$")
+
+
 def _lacking(whats: Mapping[str, Iterable[str]]) -> str:
-    """Return the missing signals and places: `Missing: SM activity (GPUs 0–3 on r01g01). `."""
-    what = "; ".join(f"{', '.join(what)} ({where})" for where, what in whats.items() if where)
-    return f"Missing: {what}. " if what else ""
+    """Return the missing signals: `Missing for GPUs 0–3 on r01g01: SM activity. `."""
+    return "".join(
+        f"Missing for {where}: {'; '.join(_QUALIFIED.sub(' (\\1)', one) for one in what)}. "
+        for where, what in whats.items()
+        if where
+    )
 
 
 def plain(text: str) -> str:

@@ -660,7 +660,8 @@ def _names_of_decorators(function: Function) -> list[str]:
 
 
 def _has_harmless_decorators(function: Function) -> bool:
-    return all(name in known().names.decorators for name in _names_of_decorators(function))
+    harmless = known().names.decorators | _CACHES
+    return all(name in harmless for name in _names_of_decorators(function))
 
 
 def _stored(node: ast.AST) -> Iterator[ast.expr]:

@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from teho.model.watched import Frame, Repeated, is_library
 from teho.source.parsed import COMPREHENSIONS, Assigned, Function, Loop, SourceFile, root_name
 from teho.source.purity import (
@@ -135,6 +137,8 @@ def find_repeated(frames: Sequence[Frame], sources: Sources) -> list[Repeated]:
             break
         if not _may_be_repeated(level, sources):
             continue
+        called = levels[number + 1] if number + 1 < len(levels) else None
+        has_cache = called is not None and not called.caller and is_cached(called.function)
         for at in range(number + 1):
             if any(is_cached(inner.function) for inner in levels[at + 1 : number + 1]):
                 continue
@@ -143,8 +147,11 @@ def find_repeated(frames: Sequence[Frame], sources: Sources) -> list[Repeated]:
                 loops.insert(0, levels[at].as_loop())
             for loop in loops:
                 value = _Inputs(levels, at, loop, sources).of_call(number)
-                if value <= _Value.REPEATS and value not in found:
-                    found[value] = _repeated(levels, number, at, loop, value)
+                # The cache of a function has the one result after the first iteration.
+                is_kept = has_cache and value is _Value.SAME
+                if value <= _Value.REPEATS and value not in found and not is_kept:
+                    one = _repeated(levels, number, at, loop, value)
+                    found[value] = msgspec.structs.replace(one, has_cache=has_cache)
         if _Value.SAME in found:
             break
     return [found[value] for value in sorted(found)]

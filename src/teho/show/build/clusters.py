@@ -198,7 +198,7 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
     found = [
         Item(
             lead=f"{item.place}, {item.fact}",
-            text=f"Teho's file {item.catalogue}, here {item.live}",
+            text=f"{item.catalogue} in Teho's file, {item.live} on this cluster",
             details=(f"Source: {item.source}",) if item.source else (),
         )
         for item in items

@@ -182,4 +182,4 @@ def _lacking(title: str, signals: _Signals, *, to_come: bool) -> Listing:
         if is_to_come(why) is to_come
     ]
     what = "not measured yet" if to_come else "not available"
-    return listing("lacking", f"Signals of {title}, {what}", items)
+    return listing("lacking", f"{title[:1].upper()}{title[1:]}: signals that are {what}", items)

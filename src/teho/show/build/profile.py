@@ -115,7 +115,7 @@ def _facts(profiled: Profiled, shown: Trace) -> Iterator[Fact]:
     if launches:
         bound = sum(device.launch_bound for device in profiled.devices)
         yield Fact(
-            "launch_bound", "Launch-bound kernels", 100 * bound / launches, "%",
+            "launch_bound", "Kernels that started late", 100 * bound / launches, "%",
             f"{bound:,} of {launches:,}",
         )  # fmt: skip
     yield from _tensor_fact(shown)

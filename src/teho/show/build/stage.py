@@ -151,5 +151,5 @@ def _problems(
     )
     return [
         listing(key, title, [*items[:_MOST], rest]),
-        listing(f"{key}_rest", f"{title}, continued", items[_MOST:], "why"),
+        listing(f"{key}_rest", f"{title}: the other items", items[_MOST:], "why"),
     ]

@@ -113,7 +113,7 @@ def _left_out(names: Sequence[str], width: int) -> list[Text]:
     """Return the names of parts in the last lines of a screen; if too many, only the first."""
     for count in range(len(names), 0, -1):
         more = f" and {counted(len(names) - count, 'more part')}" if count < len(names) else ""
-        said = f"{', '.join(names[:count])}{more}."
+        said = f"{'; '.join(names[:count])}{more}."
         lines = flow(words(said), width, Text("Add --why to see: ", "dim"), hang=2)
         if len(lines) < _LAST_LINES:
             break

@@ -118,10 +118,9 @@ def _action(mains: Sequence[MainProcess], each: int) -> str:
             )
     return (
         "Limit the threads of each process before the program starts: `export "
-        f"OMP_NUM_THREADS={each}`. If the program itself sets a number of threads "
-        f"(`num_threads`, `n_jobs`, `torch.set_num_threads`), set this number to {each}, because "
-        "the program then ignores `OMP_NUM_THREADS`. If that is not enough, use fewer worker "
-        "processes."
+        f"OMP_NUM_THREADS={each}`. A program that sets a number of threads itself (`num_threads`, "
+        "`n_jobs`, `torch.set_num_threads`) ignores `OMP_NUM_THREADS`: set the number in the "
+        f"program to {each}. If that is not enough, use fewer worker processes."
     )
 
 

@@ -81,6 +81,9 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
             f"computed for the same values again in each {each}."
         )
         action = "Compute all results once before the loop, and keep them in memory or in a file"
+    if repeated.has_cache:
+        sentence += " The cache of the function is too small to keep the results."
+        action = "Give the cache room for all results: `@lru_cache(maxsize=None)`"
     finding = context.lost(
         sentence,
         share_percent=share,

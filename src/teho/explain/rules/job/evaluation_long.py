@@ -47,7 +47,7 @@ def judge(context: ProgramContext) -> Findings:
         most, faster = mostly(main_activity(stacks_in(main.process, Section.EVALUATION)))
         sentence = f"Evaluation took {share:.0f} % of the time after the set-up.{most}"
         evidence = (
-            Evidence("share of the time spent on evaluation", share, "%"),
+            Evidence("evaluation, share of the time after the set-up", share, "%"),
             Evidence("time spent on evaluation", evaluated_s, "s"),
         )
         action = EVALUATE_LESS

@@ -65,8 +65,8 @@ def judge(context: RuleContext) -> Findings:
         elapsed_s >= context.limit("gpu_min_s") and samples >= context.limit("samples_min")
     )
     enough = (
-        "In such a short run, findings about GPUs are possible, but not certain. Teho does not "
-        "judge the use of cores and memory."
+        "For such a short run, findings about GPUs may be wrong, and Teho does not judge the use "
+        "of cores and memory."
         if has_gpus
         else "This is not enough to judge how well the program used its resources."
     )

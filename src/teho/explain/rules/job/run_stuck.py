@@ -296,15 +296,16 @@ _ACTIONS = {
         "rank has ended, its error is in the log."
     ),
     Doing.LOADING: (
-        "Look in the log for an error of a loader worker. If another thread held a lock when a "
-        "worker was forked, this worker waits for the lock forever. Use "
+        "Look in the log for an error of a loader worker. If a thread holds a lock while a worker "
+        "is forked, the worker waits for this lock forever. Use "
         '`DataLoader(..., multiprocessing_context="spawn")`, or import and use libraries with '
         "threads only in the workers."
     ),
     Doing.LOCK: (
         "Two threads that take two locks in different orders wait for each other forever. Always "
-        "take locks in the same order. If another thread held a lock when a process was forked, "
-        "this process also waits for the lock forever: start processes with `spawn`."
+        "take locks in the same order. There is a second possible cause: a process was forked "
+        "while one of its threads held a lock. Then the new process waits for this lock forever. "
+        "To avoid this, start processes with `spawn`."
     ),
     Doing.PROCESS: (
         "This line waits for another process. Check whether that process still runs, and look for "
