@@ -40,7 +40,7 @@ def test_only_repeated_work_is_found(path: Path) -> None:
     found = find_repeated(frames[::-1], Sources({str(path): file}.get))
     (verdict,) = re.findall(r"^verdict: (\w+)", said, re.MULTILINE)
     if verdict == "none" or path.stem in MISSED:
-        # A function with a cache computes again only if the cache is too small: the periods show it.
+        # A function with a cache computes again if its cache is too small: the periods show it.
         assert [one for one in found if not one.has_cache] == []
         return
     assert [one for one in found if one.is_same is (verdict == "same")]

@@ -109,10 +109,15 @@ _QUALIFIED = re.compile(r", (highest|mean|lowest)$")
 def _lacking(whats: Mapping[str, Iterable[str]]) -> str:
     """Return the missing signals: `Missing for GPUs 0–3 on r01g01: SM activity. `."""
     return "".join(
-        f"Missing for {where}: {'; '.join(_QUALIFIED.sub(' (\\1)', one) for one in what)}. "
+        f"Missing for {where}: {'; '.join(map(_qualified, what))}. "
         for where, what in whats.items()
         if where
     )
+
+
+def _qualified(label: str) -> str:
+    """Return `memory used (highest)`, which is one item in a list."""
+    return _QUALIFIED.sub(r" (\1)", label)
 
 
 def plain(text: str) -> str:
