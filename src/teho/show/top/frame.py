@@ -41,10 +41,14 @@ class Frame(NamedTuple):
     """Seconds from the start of the program until the scheduler ends the job."""
     notes: tuple[str, ...] = ()
     """How the values came, if they are old or incomplete."""
+    replayed_s: float | None = None
+    """Moment of a replay, in seconds after the start of the program; None: it is no replay."""
 
     @property
     def elapsed_s(self) -> float:
         """Time since the start of the program, by the newest sample."""
+        if self.replayed_s is not None:
+            return self.replayed_s
         return max((node.elapsed_s for node in self.nodes if node.elapsed_s), default=0.0)
 
     def node(self, name: str) -> NodeNow | None:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from teho.explain.now import busy_percent, fullest_percent, known, total_power_w
 from teho.model.live import GpuNow, NodeNow
-from teho.show.cells import plain
+from teho.show.cells import plain, quantity
 from teho.show.top.rows import DIM, Row, View, cell, cut, percent
 from teho.units import format_bytes, format_duration
 
@@ -93,10 +93,10 @@ def _node_line(node: NodeNow, name: int, cells: int) -> Text:
     cores = known(node.values, "cpu_busy_percent")
     memory = known(node.values, "job_memory_bytes")
     limit = node.node.allocation.memory_limit_bytes
-    share = "" if memory is None or not limit else f"{100 * memory / limit:.0f} %"
+    share = "" if memory is None or not limit else quantity(100 * memory / limit, "%")
     if node.gpus:
         power_w = total_power_w(node)
-        power = "–" if power_w is None else f"{power_w:,.0f} W"
+        power = "–" if power_w is None else quantity(power_w, "W")
         line.append(f"  {percent(fullest_percent(node)):>7}  {power:>9}")
     line.append(f"  {percent(cores):>6}")
     line.append(f"  {'–' if memory is None else format_bytes(memory):>9}  {share:>5}")

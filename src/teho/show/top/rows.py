@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from teho.model.live import NodeNow
+from teho.show.cells import quantity
 
 __all__ = ["DIM", "Row", "View", "age", "bar", "cell", "cut", "percent"]
 
@@ -53,7 +54,7 @@ def cell(share: float) -> tuple[str, str]:
 
 def percent(value: float | None) -> str:
     """Return a share as text; a dash if it is missing."""
-    return "–" if value is None else f"{value:.0f} %"
+    return "–" if value is None else quantity(value, "%")
 
 
 def bar(share: float | None, width: int) -> Text:

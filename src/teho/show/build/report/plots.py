@@ -70,7 +70,7 @@ def plots_of(summary: Summary) -> Iterable[Plot]:
             yield Plot(
                 key=metric.name,
                 title=_plot_title(metric),
-                unit=_plot_unit(metric),
+                unit=metric.shown_unit,
                 meaning=metric.meaning,
                 group=_group(metric),
                 elapsed_s=middles,
@@ -91,12 +91,6 @@ def _plot_title(metric: Metric) -> str:
     }
     title = rates.get(metric.name, metric.label)
     return title[0].upper() + title[1:]
-
-
-def _plot_unit(metric: Metric) -> str:
-    if metric.kind == "gauge":
-        return metric.unit
-    return {"J": "W", "s": "cores", "": "per s"}.get(metric.unit, f"{metric.unit}/s")
 
 
 def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> Iterable[PlotSeries]:
