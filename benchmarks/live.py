@@ -1,10 +1,11 @@
 """The live view: `teho top` with 64 nodes, and a recorder that is watched.
 
-One process plays the recorders of 64 nodes with 8 GPUs each. `teho top` runs in a terminal of 120
-columns and 40 lines. The host memory in each sample is the time at which the sample was taken, so
-the age of a value on the screen is the difference to the time of the screenshot. The screen shows
-the nodes that fit. The traffic is the number of bytes that `teho top` writes to the terminal.
-nvitop shows one node with eight GPUs in a terminal of the same size.
+One process plays the recorders of 64 nodes with 8 GPUs each. Each node has recorded one minute of
+rows when `teho top` starts. `teho top` runs in a terminal of 120 columns and 40 lines. The host
+memory in each sample is the time at which the sample was taken, so the age of a value on the screen
+is the difference to the time of the screenshot. The screen shows the nodes that fit. The traffic is
+the number of bytes that `teho top` writes to the terminal. nvitop shows one node with eight GPUs in
+a terminal of the same size.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ def recorders(home: Path, nodes: int, gpus: int, seconds: float) -> Iterator[flo
         yield float((run / "began").read_text())
 
 
-def ages_on_screen(env: Mapping[str, str], began_s: float, seconds: float) -> list[float]:
+def ages_on_screen(
+    env: Mapping[str, str], began_s: float, warm_s: float, seconds: float
+) -> list[float]:
     """Return the ages [s] of the values on a screen of `teho top`, four times per second."""
     tmux = ["tmux", "-L", f"teho-bench-{os.getpid()}"]
     size = ["-x", str(_COLUMNS), "-y", str(_LINES)]
@@ -95,7 +98,7 @@ def ages_on_screen(env: Mapping[str, str], began_s: float, seconds: float) -> li
     )
     ages: list[float] = []
     try:
-        time.sleep(15)  # the recorders find the lease within 10 s
+        time.sleep(warm_s)
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
             screen = subprocess.run(
@@ -113,15 +116,17 @@ def ages_on_screen(env: Mapping[str, str], began_s: float, seconds: float) -> li
 
 
 def measure(*, quick: bool) -> list[Row]:
-    seconds = 20.0 if quick else 60.0
+    nodes = 2 if quick else _NODES
+    # The recorders find the lease within 20 s.
+    warm_s, seconds = (1.0, 0.5) if quick else (25.0, 60.0)
     rows: list[Row] = []
-    say(f"{_NODES} nodes with {_GPUS} GPUs each")
+    say(f"{nodes} nodes with {_GPUS} GPUs each")
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "TEHO_HOME": folder}
-        with recorders(Path(folder), _NODES, _GPUS, 3 * seconds + 120) as began_s:
-            rows += _viewer(env, seconds)
+        with recorders(Path(folder), nodes, _GPUS, 3 * seconds + 6 * warm_s) as began_s:
+            rows += _viewer(env, nodes, warm_s, seconds)
             if shutil.which("tmux"):
-                ages = sorted(ages_on_screen(env, began_s, seconds))
+                ages = sorted(ages_on_screen(env, began_s, warm_s, seconds))
                 if ages:
                     rows.append(
                         Row(
@@ -131,17 +136,17 @@ def measure(*, quick: bool) -> list[Row]:
                             budget=2,
                         )
                     )
-    rows += _watched_recorder(seconds)
+    rows += _watched_recorder(warm_s, seconds)
     return rows
 
 
-def _viewer(env: Mapping[str, str], seconds: float) -> list[Row]:
-    ours = _in_terminal([str(SCRIPTS / "teho"), "top"], env, seconds)
+def _viewer(env: Mapping[str, str], nodes: int, warm_s: float, seconds: float) -> list[Row]:
+    ours = _in_terminal([str(SCRIPTS / "teho"), "top"], env, warm_s, seconds)
     theirs = None
     if installed("nvitop"):
         say("nvitop")
         with stub_environment() as stub:
-            theirs = _in_terminal([str(SCRIPTS / "nvitop")], stub, seconds)
+            theirs = _in_terminal([str(SCRIPTS / "nvitop")], stub, warm_s, seconds)
     rows = []
     for key, what, unit, budget in (
         ("first_s", "time until the first frame", "s", 1),
@@ -151,7 +156,7 @@ def _viewer(env: Mapping[str, str], seconds: float) -> list[Row]:
     ):
         rows.append(
             Row(
-                what=f"`teho top`, {_NODES} nodes: {what}",
+                what=f"`teho top`, {nodes} nodes: {what}",
                 unit=unit,
                 ours=ours[key],
                 peer="nvitop, one node" if theirs else "",
@@ -162,10 +167,12 @@ def _viewer(env: Mapping[str, str], seconds: float) -> list[Row]:
     return rows
 
 
-def _in_terminal(argv: Sequence[str], env: Mapping[str, str], seconds: float) -> dict[str, Figures]:
+def _in_terminal(
+    argv: Sequence[str], env: Mapping[str, str], warm_s: float, seconds: float
+) -> dict[str, Figures]:
     terminal = Terminal(argv, env)
     try:
-        time.sleep(15)  # until all recorders are connected
+        time.sleep(warm_s)
         used_s, written, began_s = cpu_s(terminal.pid), terminal.written, time.monotonic()
         time.sleep(seconds)
         span_s = time.monotonic() - began_s
@@ -183,20 +190,20 @@ def _in_terminal(argv: Sequence[str], env: Mapping[str, str], seconds: float) ->
     }
 
 
-def _watched_recorder(seconds: float) -> list[Row]:
+def _watched_recorder(warm_s: float, seconds: float) -> list[Row]:
     """Measure the recorder of one node with eight stub GPUs, without and with a viewer."""
     say("a recorder without and with a viewer")
     teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--", "sleep", "86400"]
     percent: dict[str, float] = {}
     with stub_environment() as env, running(teho, env):
         pid = recorder_pid(Path(env["TEHO_HOME"]))
-        time.sleep(12)
+        time.sleep(min(warm_s, 12))
         for name in ("alone", "watched"):
             with contextlib.ExitStack() as stack:
                 if name == "watched":
                     viewer = Terminal([str(SCRIPTS / "teho"), "top"], env)
                     stack.callback(viewer.end)
-                    time.sleep(15)
+                    time.sleep(min(warm_s, 12))
                 used_s, began_s = cpu_s(pid), time.monotonic()
                 time.sleep(seconds)
                 percent[name] = 100 * (cpu_s(pid) - used_s) / (time.monotonic() - began_s)

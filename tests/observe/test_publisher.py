@@ -18,6 +18,7 @@ from teho.model.live import Lease, LiveSample
 from teho.model.run import Node
 from teho.observe import publisher as publisher_module
 from teho.observe.publisher import Publisher
+from teho.observe.run_changes import RunChanges, announce
 from teho.observe.viewer import Viewer
 from teho.store.layout import lease_folder, now_file, replace_file
 
@@ -172,23 +173,35 @@ def test_a_lease_that_is_not_renewed_expires(run: Path) -> None:
     # The file of a viewer that was killed is still there.
     assert not publisher.watching(500.0)
     lease(run, number=2)
+    announce(run)
     assert publisher.watching(505.0)
     publisher.close()
 
 
-@pytest.mark.parametrize(("node_count", "looks"), [(1, 100), (5, 20), (10, 10), (1000, 10)])
-def test_many_nodes_look_for_leases_less_often(
-    run: Path, node_count: int, looks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted = []
-    real = os.listdir
-    monkeypatch.setattr(
-        publisher_module.os, "listdir", lambda path: (counted.append(path), real(path))[1]
-    )
-    publisher = Publisher(run, HERE, node_count)
+@pytest.mark.parametrize(("node_count", "looks"), [(1, 100), (5, 13), (11, 5), (1000, 5)])
+def test_many_nodes_look_for_leases_less_often(run: Path, node_count: int, looks: int) -> None:
+    changes = RunChanges(run, node_count)
     for second in range(100):
+        os.utime(run, (second, second))
+        changes.count(float(second))
+    assert changes.count(99.0) == looks
+
+
+def test_a_folder_that_does_not_change_is_listed_now_and_then(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = []
+    monkeypatch.setattr(
+        publisher_module, "_leases", lambda folder: iter(listed.append(folder) or ())
+    )
+    publisher = Publisher(run, HERE, 1)
+    for second in range(18):
         publisher.watching(float(second))
-    assert len(counted) == looks
+    assert len(listed) == 3
+    os.utime(run, (1, 1))
+    publisher.watching(18.0)
+    publisher.watching(19.0)
+    assert len(listed) == 4
 
 
 def test_the_lease_of_another_user_is_ignored(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

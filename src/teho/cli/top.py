@@ -178,7 +178,7 @@ def _documents(source: Source, *, once: bool) -> Iterator[Report]:
     end_s = time.monotonic() + _FIRST_S
     while True:
         while (left_s := end_s - time.monotonic()) > 0:
-            source.poll()
+            source.poll(reads_all=True)
             time.sleep(min(0.05, left_s))
         frame = source.frame()
         yield top_document(frame.report, frame.nodes, frame.notes)

@@ -18,15 +18,16 @@ from pathlib import Path
 import msgspec
 
 from teho.model.live import Hello, Lease, LiveSample
+from teho.observe.run_changes import RunChanges
 from teho.store.layout import lease_folder, now_file, replace_file
 
 __all__ = ["Publisher"]
 
-_LONGEST_LOOK_S = 10.0
-"""Each node looks for leases at least once in this time. Few nodes look more often: all together
-look about once per second, because each look is an operation of a shared file system."""
+_RENEWED_S = 5.0
+"""The recorder reads known leases again after this time, or after the period of a large job."""
 _EXPIRES_S = 20.0
-"""A lease that was not renewed for this long has expired: its viewer was killed."""
+"""A lease that was not renewed for this long has expired: its viewer was killed. In a large job it
+is longer, because the recorder reads the leases less often."""
 _CONNECT_S = 2.0
 _FILES_PER_S = 20.0
 """Most files that all nodes together replace in a second: each replacement needs some operations of
@@ -41,19 +42,26 @@ class Publisher:
         run: the run's directory.
         node: this node's name.
         node_count: number of nodes of the recording.
+        changes: of the run; None: only this object looks for them.
     """
 
-    def __init__(self, run: Path, node: str, node_count: int) -> None:
+    def __init__(
+        self, run: Path, node: str, node_count: int, changes: RunChanges | None = None
+    ) -> None:
         self._run = run
         self._node = node
-        self._look_s = min(float(max(node_count, 1)), _LONGEST_LOOK_S)
+        self._changes = changes or RunChanges(run, node_count)
+        self._seen = 0
+        self._look_s = max(_RENEWED_S, self._changes.period_s)
+        self._expires_s = max(_EXPIRES_S, 2 * self._look_s)
         self._file_period_s = node_count / _FILES_PER_S
         self._viewers: dict[str, _Viewer] = {}
         self._looked_s = self._filed_s = float("-inf")
 
     def watching(self, now_s: float) -> bool:
         """Return whether a viewer watches the run. Reads the leases if it is time."""
-        if now_s - self._looked_s >= self._look_s:
+        seen, self._seen = self._seen, self._changes.count(now_s)
+        if seen != self._seen or (self._viewers and now_s - self._looked_s >= self._look_s):
             self.look(now_s)
         return any(viewer.is_valid(now_s) for viewer in self._viewers.values())
 
@@ -66,7 +74,7 @@ class Publisher:
         self._looked_s = now_s
         known, self._viewers = self._viewers, {}
         for name, lease in _leases(lease_folder(self._run)):
-            viewer = self._viewers[name] = known.pop(name) if name in known else _Viewer()
+            viewer = self._viewers[name] = known.pop(name, None) or _Viewer(self._expires_s)
             viewer.renew(lease, now_s)
             if viewer.is_valid(now_s):
                 viewer.connect(lease, self._node)
@@ -100,7 +108,8 @@ class Publisher:
 class _Viewer:
     """One viewer, and the connection to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, expires_s: float) -> None:
+        self._expires_s = expires_s
         self._number: int | None = None
         self._renewed_s = float("-inf")
         self._socket: socket.socket | None = None
@@ -113,7 +122,7 @@ class _Viewer:
             self._number, self._renewed_s = lease.number, now_s
 
     def is_valid(self, now_s: float) -> bool:
-        return now_s - self._renewed_s < _EXPIRES_S
+        return now_s - self._renewed_s < self._expires_s
 
     def connect(self, lease: Lease, node: str) -> None:
         """Connect in a thread, unless there is a connection: a firewall may not answer at all."""

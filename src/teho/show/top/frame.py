@@ -59,8 +59,13 @@ class Frame(NamedTuple):
 class Source(Protocol):
     """Where the frames come from: a run that goes on, or a recording."""
 
-    def poll(self) -> None:
-        """Take what has come, without waiting."""
+    def poll(self, *, reads_all: bool = False) -> None:
+        """Take what has come, without waiting.
+
+        Args:
+            reads_all: whether all nodes are read that are not read yet; if not, a call reads as
+                many as it can in a part of a second.
+        """
 
     def frame(self) -> Frame:
         """Return the present state."""

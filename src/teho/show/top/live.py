@@ -23,6 +23,8 @@ __all__ = ["LiveSource"]
 
 _REPORT_S = 10.0
 """The recording has new rows after this time."""
+_REPORT_SHARE = 0.02
+"""Largest share of a core for reports: the report of many nodes takes seconds."""
 
 
 class LiveSource:
@@ -43,6 +45,7 @@ class LiveSource:
         self._state = loaded.state
         self._reported_s = time.monotonic()
         self._reporting: threading.Thread | None = None
+        self._pause_s = _REPORT_S
         self._problem = ""
         """Why the report is not renewed."""
         self._viewer = Viewer(directory, loaded.run.nodes)
@@ -52,14 +55,14 @@ class LiveSource:
         )
         self._curves_of: tuple[str, str] | None = None
 
-    def poll(self) -> None:
+    def poll(self, *, reads_all: bool = False) -> None:
         """Take the samples that have come; begin a new report if it is time."""
         self._viewer.add(self._run.nodes)
-        self._viewer.poll(0.0)
+        self._viewer.poll(0.0, reads_all=reads_all)
         if self._curves_of is not None:
             self._keep(*self._curves_of)
         is_over = self._state is not RunState.RUNNING
-        is_due = time.monotonic() - self._reported_s >= _REPORT_S
+        is_due = time.monotonic() - self._reported_s >= self._pause_s
         if is_due and not is_over and not (self._reporting and self._reporting.is_alive()):
             self._reported_s = time.monotonic()
             self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
@@ -97,6 +100,7 @@ class LiveSource:
         self._viewer.close()
 
     def _renew(self) -> None:
+        began_s = time.thread_time()
         try:
             loaded = LoadedRun(self._directory, self._settings)
             report = loaded.view_with(plots=False)
@@ -106,6 +110,7 @@ class LiveSource:
         self._problem = ""
         self._run, self._state, self._report = loaded.run, loaded.state, report
         self._watched = loaded.processes
+        self._pause_s = max(_REPORT_S, (time.thread_time() - began_s) / _REPORT_SHARE)
 
     def _load(self, node: str, device: str) -> None:
         """Read what the recording has of a GPU."""

@@ -65,9 +65,9 @@ class ReplaySource:
         # Without a known end, the last row of all nodes is the end.
         return at_s if self._unread and not self._run.end else min(self._last_s, at_s)
 
-    def poll(self) -> None:
+    def poll(self, *, reads_all: bool = False) -> None:
         """Read some nodes. The time goes on by itself."""
-        until_s = time.monotonic() + _LONGEST_S
+        until_s = float("inf") if reads_all else time.monotonic() + _LONGEST_S
         while self._unread and time.monotonic() < until_s:
             node = self._unread.popleft()
             kinds = {kind: _COLUMNS[kind] for kind in ("node", *(["gpu"] if node.devices else []))}
