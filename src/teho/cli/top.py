@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -46,7 +47,7 @@ _SPEED = 60.0
 @option("--format",
         "Set the output: text prints the values once, json prints one document per line until the "
         "run ends.",
-        into="form", unset="a screen, or text if the output is not a terminal",
+        into="form", unset="a screen, or text if there is no terminal that can move its cursor",
         type=click.Choice(["text", "json"]))  # fmt: skip
 @flag("--replay", "Show a finished run as it looked while it ran.")
 @option("--speed FACTOR", "Show this many seconds of the run in each second of --replay.",
@@ -79,7 +80,7 @@ def command(
     settings = load_settings()
     from teho.store.index import find_run
 
-    is_screen = form is None and not once and sys.stdout.isatty() and sys.stdin.isatty()
+    is_screen = form is None and not once and _has_cursor()
     if replay and not is_screen:
         raise InputError("--replay needs a terminal for input and output")
     if is_screen:
@@ -110,6 +111,12 @@ def command(
     finally:
         if job is not None:
             job.close()
+
+
+def _has_cursor() -> bool:
+    """Return whether the input and the output are a terminal that can move its cursor."""
+    is_terminal = sys.stdout.isatty() and sys.stdin.isatty()
+    return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _open(directory: Path, settings: Settings, speed: float | None) -> Source:

@@ -28,7 +28,7 @@ from teho.show.top.job import JobLines
 from teho.show.top.node import node_view
 from teho.show.top.orders import NODE_ORDERS, PROCESS_ORDERS, Order
 from teho.show.top.process import process_view
-from teho.show.top.rows import Row, View
+from teho.show.top.rows import WARNING, Row, View
 
 __all__ = ["TopApp"]
 
@@ -282,9 +282,9 @@ class TopApp(App[None]):
             keys += [("s", f"sort: {order}"), ("/", "filter")]
         line = Text("  ")
         if self._is_frozen:
-            line.append("FROZEN   ", "bold yellow")
+            line.append("FROZEN   ", WARNING)
         if self._has_rows and self._patterns[self._level]:
-            line.append(f"ONLY {self._patterns[self._level]}   ", "bold yellow")
+            line.append(f"ONLY {self._patterns[self._level]}   ", WARNING)
         for key, what in keys:
             line.append(key, "bold").append(f" {what}   ", "dim")
         return line

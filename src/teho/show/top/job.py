@@ -10,7 +10,7 @@ from rich.text import Text
 from teho.explain.now import busy_percent, fullest_percent, known, total_power_w
 from teho.model.live import GpuNow, NodeNow
 from teho.show.cells import plain, quantity
-from teho.show.top.rows import DIM, Row, View, cell, cut, percent
+from teho.show.top.rows import DIM, WARNING, Row, View, cell, cut, percent
 from teho.units import format_bytes, format_duration
 
 __all__ = ["JobLines"]
@@ -80,7 +80,7 @@ def _cells(nodes: Sequence[NodeNow]) -> int:
 def _node_line(node: NodeNow, name: int, cells: int) -> Text:
     line = Text(f"{plain(node.node.name)[:name]:<{name}}")
     if node.is_silent:
-        return line.append(f"  {_age_in_line(node)}", "bold yellow")
+        return line.append(f"  {_age_in_line(node)}", WARNING)
     line.append("  ")
     begin = line.cell_len
     if node.gpus:

@@ -14,7 +14,7 @@ from teho.show.cells import plain, quantity
 from teho.show.top.frame import Frame
 from teho.show.top.orders import PROCESS_ORDERS
 from teho.show.top.processes import process_rows
-from teho.show.top.rows import DIM, Row, View, age, bar, cell, percent
+from teho.show.top.rows import DIM, WARNING, Row, View, age, bar, cell, percent
 from teho.units import format_bytes
 
 __all__ = ["node_view"]
@@ -55,7 +55,7 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
             Row(
                 Text(
                     "The newest sample of this node is missing or too old, so no values are shown.",
-                    "yellow",
+                    WARNING,
                 )
             )
         )

@@ -15,7 +15,7 @@ from teho.config.settings import Settings
 from teho.explain.now import NewestValues
 from teho.explain.step import offset_s
 from teho.model.document import Fact, Report
-from teho.model.run import Run
+from teho.model.run import Node, Run
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.loaded import LoadedRun
@@ -68,13 +68,17 @@ class ReplaySource:
     def poll(self, *, reads_all: bool = False) -> None:
         """Read some nodes. The time goes on by itself."""
         until_s = float("inf") if reads_all else time.monotonic() + _LONGEST_S
-        while self._unread and time.monotonic() < until_s:
-            node = self._unread.popleft()
-            kinds = {kind: _COLUMNS[kind] for kind in ("node", *(["gpu"] if node.devices else []))}
-            read = self._nodes[node.name] = NodeMoments(self._directory, node.name, kinds)
-            self._last_s = max(self._last_s, read.last_s + self._offsets_s[node.name])
+        while self._unread:
+            self._read(self._unread.popleft())
             if not self._unread:
                 self._reporting.start()
+            if time.monotonic() > until_s:
+                break
+
+    def _read(self, node: Node) -> None:
+        kinds = {kind: _COLUMNS[kind] for kind in ("node", *(["gpu"] if node.devices else []))}
+        read = self._nodes[node.name] = NodeMoments(self._directory, node.name, kinds)
+        self._last_s = max(self._last_s, read.last_s + self._offsets_s[node.name])
 
     def frame(self) -> Frame:
         """Return the state at the present moment of the replay."""

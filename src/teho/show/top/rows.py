@@ -9,7 +9,7 @@ from rich.text import Text
 from teho.model.live import NodeNow
 from teho.show.cells import quantity
 
-__all__ = ["DIM", "Row", "View", "age", "bar", "cell", "cut", "percent"]
+__all__ = ["DIM", "WARNING", "Row", "View", "age", "bar", "cell", "cut", "percent"]
 
 _COLORS = tuple(f"color({number})" for number in (88, 124, 130, 94, 100, 64, 28, 29, 30, 24))
 """From an idle GPU to a busy GPU. The digit in the cell says the same without colour. Colours of
@@ -17,6 +17,8 @@ the table of 256 need half as many bytes as any colour, and white can be read on
 _ON_COLOR = "color(231)"
 _CELLS = tuple((str(place), f"bold {_ON_COLOR} on {color}") for place, color in enumerate(_COLORS))
 DIM = "dim"
+WARNING = "bold color(130)"
+"""Can be read on white and on black."""
 
 
 class Row(NamedTuple):
