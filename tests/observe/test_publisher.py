@@ -164,6 +164,18 @@ def test_many_nodes_write_their_files_less_often(run: Path) -> None:
     assert len(set(written)) == 2  # 1,000 nodes replace 20 files per second: one each in 50 s
 
 
+@pytest.mark.parametrize(("node_count", "sent"), [(400, 20), (1250, 6)])
+def test_a_very_large_job_sends_fewer_samples(run: Path, node_count: int, sent: int) -> None:
+    lease(run)
+    turns = []
+    for name in ("n1", "n2", "n3"):
+        publisher = Publisher(run, name, node_count)
+        turns.append([second for second in range(100, 120) if publisher.watching(float(second))])
+    assert all(len(one) in {sent, sent + 1} for one in turns)
+    # Not all nodes send at the same time.
+    assert node_count == 400 or any(one != turns[0] for one in turns)
+
+
 def test_a_lease_that_is_not_renewed_expires(run: Path) -> None:
     lease(run)
     publisher = Publisher(run, HERE, 1)

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from teho.model.live import Hello, Lease, LiveSample
-from teho.observe.run_changes import RunChanges
+from teho.observe.run_changes import RunChanges, share_of
 from teho.store.layout import lease_folder, now_file, replace_file
 
 __all__ = ["Publisher"]
@@ -29,6 +29,8 @@ _EXPIRES_S = 20.0
 """A lease that was not renewed for this long has expired: its viewer was killed. In a large job it
 is longer, because the recorder reads the leases less often."""
 _CONNECT_S = 2.0
+_SAMPLES_PER_S = 400.0
+"""Most samples that all nodes together send in a second, because the viewer has to read them."""
 _FILES_PER_S = 20.0
 """Most files that all nodes together replace in a second: each replacement needs some operations of
 the file system's metadata server."""
@@ -54,16 +56,25 @@ class Publisher:
         self._seen = 0
         self._look_s = max(_RENEWED_S, self._changes.period_s)
         self._expires_s = max(_EXPIRES_S, 2 * self._look_s)
+        self._period_s = node_count / _SAMPLES_PER_S
+        self._phase_s = share_of(node) * self._period_s
+        self._turn = -1
         self._file_period_s = node_count / _FILES_PER_S
         self._viewers: dict[str, _Viewer] = {}
         self._looked_s = self._filed_s = float("-inf")
 
     def watching(self, now_s: float) -> bool:
-        """Return whether a viewer watches the run. Reads the leases if it is time."""
+        """Return whether a viewer waits for this sample. Reads the leases if it is time.
+
+        In a very large job, not every sample is sent.
+        """
         seen, self._seen = self._seen, self._changes.count(now_s)
         if seen != self._seen or (self._viewers and now_s - self._looked_s >= self._look_s):
             self.look(now_s)
-        return any(viewer.is_valid(now_s) for viewer in self._viewers.values())
+        if not any(viewer.is_valid(now_s) for viewer in self._viewers.values()):
+            return False
+        turn, self._turn = self._turn, int((now_s + self._phase_s) / self._period_s)
+        return turn != self._turn or self._period_s <= 1.0
 
     def look(self, now_s: float) -> None:
         """Read the leases, and connect to new viewers.

@@ -28,7 +28,7 @@ from teho.observe.plan import RecordingPlan
 from teho.observe.process_list import ProcessList
 from teho.observe.publisher import Publisher
 from teho.observe.recorder_end import RecorderEnd
-from teho.observe.run_changes import RunChanges
+from teho.observe.run_changes import RunChanges, share_of
 from teho.observe.sampler import SignalSampler
 from teho.observe.spool import Spool
 from teho.observe.stack_sampling import StackSampling
@@ -48,6 +48,7 @@ _ARRIVAL_S = 2.0
 """How long to wait for the other tasks of this node before the first sample."""
 _TOUCH_S = 40.0
 """Readers take a run for interrupted if its recorders change no file for 90 s."""
+_MANY_NODES = 100
 _FLUSH_SAMPLES = 10
 """Runs with a short sampling period are often short, so they flush sooner."""
 _ORPHAN_WAIT_S = 0.5
@@ -211,6 +212,9 @@ class Recorder:
         next_s = self._elapsed() + self._plan.period_s
         flush_s = min(_FLUSH_S, _FLUSH_SAMPLES * self._plan.period_s)
         flushed_s = -flush_s
+        if self._plan.node_count >= _MANY_NODES:
+            # The nodes of a large job do not create their files all at once.
+            flushed_s += share_of(self._plan.node) * flush_s
         has_new_peers = False
         while True:
             self._wait(next_s - self._elapsed())

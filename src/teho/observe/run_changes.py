@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from zlib import crc32
 
-__all__ = ["RunChanges", "announce"]
+__all__ = ["RunChanges", "announce", "share_of"]
 
 _LONGEST_S = 20.0
 """Each node asks at least once in this time. Few nodes ask more often: all together ask about twice
@@ -19,6 +20,11 @@ per second."""
 _SURE_LOOKS = 6
 """A file system with a coarse clock may give two changes the same time, so each change is reported
 again after this number of questions."""
+
+
+def share_of(node: str) -> float:
+    """Return a number from 0 to 1 that differs between nodes, so that they do not act at once."""
+    return crc32(node.encode()) / 2**32
 
 
 def announce(run: Path) -> None:
