@@ -106,4 +106,4 @@ def test_top_of_a_running_job_of_grid_engine_says_what_can_be_seen(teho, program
         "a running job. Next: `qstat -j 4711` prints what this job has used; start `teho run` in "
         "the script of the next job\n"
     )
-    assert "4712" in teho("top", "4712", env=path).stderr  # no such job, and no such run
+    assert "no run is recorded" in teho("top", "4712", env=path).stderr  # no such job

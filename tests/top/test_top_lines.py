@@ -75,7 +75,7 @@ def test_a_node_lists_ranks_and_gpus_of_its_processes() -> None:
         "    PID  RANK     CPU     MEMORY    GPU    GPU MEM  THREADS  COMMAND",
         "     12     1    90 %   1.00 GiB    0,1   30.0 GiB        1  python train.py",
         "     11     0    80 %   2.00 GiB      2          –        1  python train.py",
-        "     13     –     1 %   3.00 GiB                          1  cp big /scratch",
+        "     13     –   1.0 %   3.00 GiB                          1  cp big /scratch",
     ]
     filtered = text_of(node_view(with_processes(SHOWN), "n1", 100, "cpu", "TRAIN"))
     assert "python train.py" in filtered
