@@ -98,7 +98,9 @@ def command(
 
         directory, job = find_or_record(run, settings.home_directory)
     try:
-        source = _open(directory, settings, speed or _SPEED if replay else None)
+        source = _open(
+            directory, settings, speed or _SPEED if replay else None, is_screen=is_screen
+        )
         try:
             if is_screen:
                 from teho.show.top.app import TopApp
@@ -119,13 +121,14 @@ def _has_cursor() -> bool:
     return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _open(directory: Path, settings: Settings, speed: float | None) -> Source:
+def _open(directory: Path, settings: Settings, speed: float | None, *, is_screen: bool) -> Source:
     """Open a recording.
 
     Args:
         directory: the recording.
         settings: the user's settings.
         speed: of a replay; None: the run as it is now.
+        is_screen: whether the frames are shown one after the other.
     """
     if speed is not None:
         from teho.show.top.replay import ReplaySource
@@ -133,7 +136,7 @@ def _open(directory: Path, settings: Settings, speed: float | None) -> Source:
         return ReplaySource(directory, settings, speed)
     from teho.show.top.live import LiveSource
 
-    return LiveSource(directory, settings)
+    return LiveSource(directory, settings, waits=not is_screen)
 
 
 def _end(number: int, _: object) -> None:

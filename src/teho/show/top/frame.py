@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from teho.model.document import Report
+from teho.model.document import Fact, Report
 from teho.model.live import NodeNow
 from teho.model.watched import WatchedProcess
+from teho.show.loaded import LoadedRun
 
-__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source"]
+__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source", "unjudged"]
 
 CURVES = {
     "gpu_busy_percent": 100.0,
@@ -78,3 +80,27 @@ class Source(Protocol):
 
     def close(self) -> None:
         """End watching."""
+
+
+def unjudged(loaded: LoadedRun, why: str) -> Report:
+    """Return a report without figures, for the head of the screen.
+
+    Args:
+        loaded: the run.
+        why: a sentence in place of the verdict.
+    """
+    run = loaded.run
+    jobs = [node.allocation.job_id for node in run.nodes if node.allocation.job_id]
+    return Report(
+        title=run.name or run.id,
+        run_id=run.id,
+        name=run.name,
+        command=shlex.join(run.command),
+        state=loaded.state.value,
+        verdict=why,
+        verdict_severity="unknown",
+        facts=tuple(Fact("job_id", "Job", job) for job in jobs[:1]),
+        tables=(),
+        findings=(),
+        abstentions=(),
+    )

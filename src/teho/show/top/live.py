@@ -16,7 +16,7 @@ from teho.model.run import Run, RunState
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
 from teho.show.loaded import LoadedRun
-from teho.show.top.frame import CURVES, KEPT, Curve, Frame
+from teho.show.top.frame import CURVES, KEPT, Curve, Frame, unjudged
 from teho.store.read import rows_of_node
 
 __all__ = ["LiveSource"]
@@ -33,21 +33,26 @@ class LiveSource:
     Args:
         directory: the recording.
         settings: the user's settings.
+        waits: whether the first frame waits for the report. The report of many nodes takes seconds.
     """
 
-    def __init__(self, directory: Path, settings: Settings) -> None:
+    def __init__(self, directory: Path, settings: Settings, *, waits: bool = True) -> None:
         self._directory = directory
         self._settings = settings
         loaded = LoadedRun(directory, settings)
-        self._report: Report = loaded.view_with(plots=False)
-        self._watched = loaded.processes
+        self._report: Report = unjudged(loaded, "Teho is making the report of the run so far.")
+        self._watched: tuple[WatchedProcess, ...] = ()
         self._run: Run = loaded.run
         self._state = loaded.state
-        self._reported_s = time.monotonic()
-        self._reporting: threading.Thread | None = None
         self._pause_s = _REPORT_S
         self._problem = ""
         """Why the report is not renewed."""
+        self._reported_s = time.monotonic()
+        self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
+        if waits:
+            self._renew()
+        else:
+            self._reporting.start()
         self._viewer = Viewer(directory, loaded.run.nodes)
         self._values = NewestValues()
         self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
@@ -63,7 +68,7 @@ class LiveSource:
             self._keep(*self._curves_of)
         is_over = self._state is not RunState.RUNNING
         is_due = time.monotonic() - self._reported_s >= self._pause_s
-        if is_due and not is_over and not (self._reporting and self._reporting.is_alive()):
+        if is_due and not is_over and not self._reporting.is_alive():
             self._reported_s = time.monotonic()
             self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
             self._reporting.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 import time
 from collections import deque
@@ -14,12 +13,12 @@ import msgspec
 from teho.config.settings import Settings
 from teho.explain.now import NewestValues
 from teho.explain.step import offset_s
-from teho.model.document import Fact, Report
+from teho.model.document import Report
 from teho.model.run import Node, Run
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.loaded import LoadedRun
-from teho.show.top.frame import CURVES, KEPT, Curve, Frame
+from teho.show.top.frame import CURVES, KEPT, Curve, Frame, unjudged
 from teho.store.moments import NodeMoments
 
 __all__ = ["ReplaySource"]
@@ -47,7 +46,10 @@ class ReplaySource:
         self._run: Run = self._loaded.run
         self._directory = directory
         self._speed = speed
-        self._so_far = _so_far(self._loaded)
+        self._so_far = unjudged(
+            self._loaded,
+            "The replay shows the values of the recording. The verdict follows at the end.",
+        )
         self._whole: Report | None = None
         self._reporting = threading.Thread(target=self._report, name="report", daemon=True)
         self._unread = deque(self._run.nodes)
@@ -120,22 +122,3 @@ class ReplaySource:
 
     def _report(self) -> None:
         self._whole = self._loaded.view_with(plots=False)
-
-
-def _so_far(loaded: LoadedRun) -> Report:
-    """Return the head of the screen before the end of the replay."""
-    run = loaded.run
-    jobs = [node.allocation.job_id for node in run.nodes if node.allocation.job_id]
-    return Report(
-        title=run.name or run.id,
-        run_id=run.id,
-        name=run.name,
-        command=shlex.join(run.command),
-        state=loaded.state.value,
-        verdict="The replay shows the values of the recording. The verdict follows at the end.",
-        verdict_severity="unknown",
-        facts=tuple(Fact("job_id", "Job", job) for job in jobs[:1]),
-        tables=(),
-        findings=(),
-        abstentions=(),
-    )
