@@ -128,6 +128,29 @@ def test_without_more_threads_the_sample_is_a_file(
     publisher.close()
 
 
+def test_the_lease_of_a_connected_viewer_is_not_read_again(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    viewer, publisher = Viewer(run, [node()]), Publisher(run, HERE, 1000)
+    assert publisher.watching(0.0) or publisher.watching(5.0)
+    publish_until_received(publisher, viewer, "connection")
+    read = []
+    monkeypatch.setattr(publisher_module, "_leases", lambda folder: iter(read.append(folder) or ()))
+    # A lease that is not renewed expires after 40 s.
+    assert [publisher.watching(at_s) for at_s in (20.0, 40.0, 60.0, 80.0)] == [True] * 4
+    assert read == []
+    viewer.close()
+
+    def is_closed() -> bool:
+        publisher.publish(sample(1e6), 80.0)
+        return not any(one.is_connected for one in publisher._viewers.values())
+
+    wait_for(is_closed)
+    assert not publisher.watching(81.0)
+    assert len(read) == 1
+    publisher.close()
+
+
 def test_two_viewers_get_each_sample(run: Path) -> None:
     viewers, publisher = [Viewer(run, [node()]) for _ in range(2)], Publisher(run, HERE, 1)
     publisher.look(time.monotonic())
@@ -236,7 +259,12 @@ def test_an_address_that_is_no_address_does_no_harm(run: Path) -> None:
     lease(run, addresses=("nonsense", "127.0.0.1:x", ":", "127.0.0.1:99999"))
     publisher = Publisher(run, HERE, 1)
     publisher.look(0.0)
-    publisher.publish(sample(1.0), 0.0)
+
+    def is_filed() -> bool:
+        publisher.publish(sample(1.0), 0.0)
+        return now_file(run, HERE).exists()
+
+    wait_for(is_filed)  # while it tries to connect, it writes no file
     assert msgspec.json.decode(now_file(run, HERE).read_bytes())["elapsed_s"] == 1.0
     publisher.close()
 

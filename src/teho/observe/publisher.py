@@ -69,7 +69,9 @@ class Publisher:
         In a very large job, not every sample is sent.
         """
         seen, self._seen = self._seen, self._changes.count(now_s)
-        if seen != self._seen or (self._viewers and now_s - self._looked_s >= self._look_s):
+        # A connection shows that its viewer is alive, so its lease is not read again.
+        is_unsure = not all(viewer.is_connected for viewer in self._viewers.values())
+        if seen != self._seen or (is_unsure and now_s - self._looked_s >= self._look_s):
             self.look(now_s)
         if not any(viewer.is_valid(now_s) for viewer in self._viewers.values()):
             return False
@@ -99,7 +101,7 @@ class Publisher:
         line = msgspec.json.encode(sample) + b"\n"
         valid = [viewer for viewer in self._viewers.values() if viewer.is_valid(now_s)]
         # Not all(): each viewer gets the line.
-        reached = [viewer.send(line) for viewer in valid]
+        reached = [viewer.send(line, now_s) for viewer in valid]
         if not all(reached) and now_s - self._filed_s >= self._file_period_s:
             self._filed_s = now_s
             path = now_file(self._run, self._node)
@@ -125,6 +127,8 @@ class _Viewer:
         self._renewed_s = float("-inf")
         self._socket: socket.socket | None = None
         self._rest = b""
+        self._sent_s = float("inf")
+        """When the connection last took some bytes."""
         self._connecting: threading.Thread | None = None
 
     def renew(self, lease: Lease, now_s: float) -> None:
@@ -133,11 +137,19 @@ class _Viewer:
             self._number, self._renewed_s = lease.number, now_s
 
     def is_valid(self, now_s: float) -> bool:
-        return now_s - self._renewed_s < self._expires_s
+        return self.is_connected or now_s - self._renewed_s < self._expires_s
+
+    @property
+    def is_connected(self) -> bool:
+        return self._socket is not None
+
+    @property
+    def is_connecting(self) -> bool:
+        return self._connecting is not None and self._connecting.is_alive()
 
     def connect(self, lease: Lease, node: str) -> None:
         """Connect in a thread, unless there is a connection: a firewall may not answer at all."""
-        if self._socket is None and not (self._connecting and self._connecting.is_alive()):
+        if lease.addresses and not self.is_connected and not self.is_connecting:
             self._connecting = threading.Thread(
                 target=self._try, args=(lease, node), name="viewer", daemon=True
             )
@@ -155,16 +167,23 @@ class _Viewer:
                 self._rest, self._socket = b"", connection
                 return
 
-    def send(self, line: bytes) -> bool:
-        """Send a line, or drop it if the one before is not sent yet; return whether connected."""
+    def send(self, line: bytes, now_s: float) -> bool:
+        """Send a line, or drop it if the one before is not sent yet.
+
+        Returns:
+            Whether there is a connection, or there will soon be one.
+        """
         if self._socket is None:
-            return False
+            return self.is_connecting
         try:
             if self._rest:
                 self._rest = self._rest[self._socket.send(self._rest) :]
             if not self._rest:
                 self._rest = line[self._socket.send(line) :]
+            self._sent_s = now_s
         except BlockingIOError:
+            if now_s - self._sent_s > self._expires_s:
+                self.close()  # its machine is gone
             return True
         except OSError:
             self.close()

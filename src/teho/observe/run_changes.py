@@ -17,6 +17,7 @@ __all__ = ["RunChanges", "announce", "share_of"]
 _LONGEST_S = 20.0
 """Each node asks at least once in this time. Few nodes ask more often: all together ask about twice
 per second."""
+_JITTER_S = 0.1
 _SURE_LOOKS = 6
 """A file system with a coarse clock may give two changes the same time, so each change is reported
 again after this number of questions."""
@@ -58,7 +59,8 @@ class RunChanges:
         Args:
             now_s: monotonic time.
         """
-        if now_s - self._asked_s >= self.period_s:
+        # A sample comes a little earlier or later than a period after the sample before.
+        if now_s - self._asked_s >= self.period_s - _JITTER_S:
             self._asked_s = now_s
             with contextlib.suppress(OSError):
                 time_ns = self._run.stat().st_mtime_ns
