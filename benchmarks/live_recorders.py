@@ -86,10 +86,12 @@ def sample(node: Node, elapsed_s: float, memory_gib: float) -> LiveSample:
     """Return a sample with a value for every metric."""
     host: dict[str, Any] = {metric.name: round(3 * elapsed_s) for metric in metrics_of("node")}
     host |= {"cpu_busy_percent": 75.0, "job_memory_bytes": round(memory_gib * GIB)}
+    host |= {"cpu_iowait_percent": 1.0, "oom_kills": 0}
     rows = [{"kind": "node", "device": "node", **host, "core_busy_percent": [75] * len(node.cores)}]
     for device in node.devices:
         row: dict[str, Any] = {metric.name: 50 for metric in metrics_of("gpu")}
         row |= {"gpu_busy_percent": random.gauss(85, 5), "gpu_power_w": random.gauss(600, 20)}
+        row |= {"gpu_memory_used_bytes": 40 * GIB}
         rows.append({"kind": "gpu", "device": device.id, **row})
     processes = [
         ProcessNow(pid=1000 + number, parent=1, command="python train.py --epochs 90",

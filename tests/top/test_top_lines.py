@@ -130,8 +130,8 @@ def test_a_line_is_made_again_only_if_it_has_changed() -> None:
 
 def test_a_process_shows_the_lines_of_the_last_minute() -> None:
     text = text_of(process_view(SHOWN, "n1", 4711, WATCHED, 100))
-    assert "75 %  ━━━━━━━━━━  computing in native code" in text
-    assert "25 %  ━━━━━━━━━━  train.py:30  open(path)" in text
+    assert "75 %  ━━━━━━━━──  computing in native code" in text
+    assert "25 %  ━━────────  train.py:30  open(path)" in text
     assert "has ended" in text_of(process_view(SHOWN, "n1", 1, None, 100))
     assert "did not record" in text_of(process_view(SHOWN, "n1", 4712, None, 100))
 

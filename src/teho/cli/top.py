@@ -208,4 +208,6 @@ def _print(documents: Iterator[Report], form: str) -> None:
             click.echo(msgspec.json.format(render_json(document), indent=-1))
             sys.stdout.flush()
         else:
-            Output("text", None, "default").show(document)
+            # The findings would fill the screen, and the verdict names the first of them.
+            values = msgspec.structs.replace(document, findings=(), lists=())
+            Output("text", None, "why").show(values)

@@ -144,8 +144,10 @@ class Block:
         for first in range(0, len(values) + 1, self._bins + 1):
             of_device = values[first : first + self._bins]
             # Most devices have a value in each bin, and a sum is much faster.
-            has_gaps = math.isnan(sum(of_device))
-            yield [None if math.isnan(one) else one for one in of_device] if has_gaps else of_device
+            if math.isnan(sum(of_device)):
+                yield [None if math.isnan(one) else one for one in of_device]
+            else:
+                yield [*of_device]
 
     def _gauge(self, name: str) -> _Draft | None:
         """Return a gauge's figures, and its running sums at the edges."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 import msgspec
@@ -69,7 +69,7 @@ class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     elapsed_s: float
     """Seconds after the start of the program."""
-    rows: list[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, Any]]
     """A row for each device with the columns of a recording, without those that all rows share:
     `kind`, `device` and the metrics. A metric without a value is not there."""
     processes: list[ProcessNow] = []

@@ -87,7 +87,9 @@ class Publisher:
         self._looked_s = now_s
         known, self._viewers = self._viewers, {}
         for name, lease in _leases(lease_folder(self._run)):
-            viewer = self._viewers[name] = known.pop(name, None) or _Viewer(self._expires_s)
+            viewer = self._viewers[name] = (
+                known.pop(name) if name in known else _Viewer(self._expires_s)
+            )
             viewer.renew(lease, now_s)
             if viewer.is_valid(now_s):
                 viewer.connect(lease, self._node)
@@ -106,8 +108,11 @@ class Publisher:
             self._filed_s = now_s
             path = now_file(self._run, self._node)
             with contextlib.suppress(OSError):
-                path.parent.mkdir(mode=0o700, exist_ok=True)
-                replace_file(path, line)
+                try:
+                    replace_file(path, line)
+                except FileNotFoundError:
+                    path.parent.mkdir(mode=0o700, exist_ok=True)
+                    replace_file(path, line)
 
     def close(self) -> None:
         """Close all connections, and delete the file: the recording has its sample now."""

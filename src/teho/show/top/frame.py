@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from teho.model.document import Fact, Report
 from teho.model.live import NodeNow
 from teho.model.watched import WatchedProcess
 from teho.show.loaded import LoadedRun
 
-__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source", "unjudged"]
+__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source", "report_of", "unjudged"]
 
+_BELOW = re.compile(r" (\d+ (?:more finding|remark)s?) below\.$")
 CURVES = {
     "gpu_busy_percent": 100.0,
     "gpu_sm_active_percent": 100.0,
@@ -80,6 +84,13 @@ class Source(Protocol):
 
     def close(self) -> None:
         """End watching."""
+
+
+def report_of(loaded: LoadedRun) -> Report:
+    """Return the report on a run. A frame shows only its first finding."""
+    report = loaded.view_with(plots=False)
+    verdict = _BELOW.sub(rf" \1: `teho report {loaded.run.id}`.", report.verdict)
+    return msgspec.structs.replace(report, verdict=verdict)
 
 
 def unjudged(loaded: LoadedRun, why: str) -> Report:

@@ -37,7 +37,7 @@ def head(frame: Frame, width: int, height: int = 3) -> list[Text]:
     sentence = flow(words(plain(report.verdict)), width, Text(f"{mark} ", style), hang=2)
     shown = sentence[: max(1, height - 1)]
     if len(shown) < len(sentence):
-        shown[-1] = shown[-1].append(" " + sentence[len(shown)].plain)
+        shown[-1].append(f" {sentence[len(shown)].plain.strip()}")
     facts = [Text(" · ".join(_facts(frame)))] if height > 1 else []
     return [cut(line, width) for line in (*shown, *facts)]
 

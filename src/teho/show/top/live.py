@@ -16,7 +16,7 @@ from teho.model.run import Run, RunState
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
 from teho.show.loaded import LoadedRun
-from teho.show.top.frame import CURVES, KEPT, Curve, Frame, unjudged
+from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
 from teho.store.read import rows_of_node
 
 __all__ = ["LiveSource"]
@@ -108,7 +108,7 @@ class LiveSource:
         began_s = time.thread_time()
         try:
             loaded = LoadedRun(self._directory, self._settings)
-            report = loaded.view_with(plots=False)
+            report = report_of(loaded)
         except RecordingError as error:  # somebody has deleted or moved the recording
             self._problem = error.found
             return

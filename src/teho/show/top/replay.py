@@ -18,7 +18,7 @@ from teho.model.run import Node, Run
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.loaded import LoadedRun
-from teho.show.top.frame import CURVES, KEPT, Curve, Frame, unjudged
+from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
 from teho.store.moments import NodeMoments
 
 __all__ = ["ReplaySource"]
@@ -121,4 +121,4 @@ class ReplaySource:
         """Do nothing."""
 
     def _report(self) -> None:
-        self._whole = self._loaded.view_with(plots=False)
+        self._whole = report_of(self._loaded)

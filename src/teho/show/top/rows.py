@@ -66,7 +66,8 @@ def bar(share: float | None, width: int) -> Text:
     filled = round(max(0.0, min(1.0, share)) * width)
     place = min(9, max(0, int(share * 10)))
     text = Text("━" * filled, _COLORS[place])
-    text.append("━" * (width - filled), "color(240)")
+    # Not the same sign: without colour, the whole bar would look full.
+    text.append("─" * (width - filled), "color(240)")
     return text
 
 
