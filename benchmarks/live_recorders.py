@@ -1,8 +1,8 @@
-"""Plays the recorders of many nodes: `live_recorders.py RUN NODES GPUS SECONDS`.
+"""Plays the recorders of many nodes: `live_recorders.py RUN NODES GPUS SECONDS RECORDED`.
 
-It writes a run with these nodes into the folder RUN, with one minute of rows, prints `ready`, and
-then publishes a sample of each node per second, as a recorder does. The host memory of each sample
-is the time of the sample: 1 GiB for each second of the monotonic clock since the start.
+It writes a run with these nodes into the folder RUN, with RECORDED seconds of rows, and prints
+`ready`. Then it publishes a sample of each node per second, as a recorder does. The host memory of
+each sample is the time of the sample: 1 GiB for each second of the monotonic clock since the start.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from teho.store.journal import Journal
 from teho.store.layout import NODES, lease_folder, node_file, replace_file, run_file
 
 GIB = 1 << 30
-_RECORDED_S = 60
 
 
-def describe(run: Path, nodes: int, gpus: int) -> list[Node]:
-    """Write a run that began a minute ago, and return its nodes."""
+def describe(run: Path, nodes: int, gpus: int, recorded_s: int) -> list[Node]:
+    """Write a run that began some seconds ago, and return its nodes."""
     for folder in (run / NODES, run / "live", run / "samples", lease_folder(run)):
         folder.mkdir(parents=True, exist_ok=True)
-    started_at = datetime.now(timezone.utc) - timedelta(seconds=_RECORDED_S)
+    started_at = datetime.now(timezone.utc) - timedelta(seconds=recorded_s)
     made = [
         Node(
             name=f"127.0.{number // 250}.{number % 250 + 1}",
@@ -58,13 +57,13 @@ def describe(run: Path, nodes: int, gpus: int) -> list[Node]:
     ]
     for node in made:
         journal = Journal(run, node.name)
-        for second in range(1, _RECORDED_S + 1):
+        for second in range(1, recorded_s + 1):
             common = {"elapsed_s": float(second), "span_s": 1.0, "node": node.name,
                       "time": started_at + timedelta(seconds=second)}  # fmt: skip
             journal.append([common | row for row in sample(node, float(second), 0.0).rows])
         journal.flush()
     # Writing the rows took some seconds.
-    started_at = datetime.now(timezone.utc) - timedelta(seconds=_RECORDED_S)
+    started_at = datetime.now(timezone.utc) - timedelta(seconds=recorded_s)
     made = [msgspec.structs.replace(node, started_at=started_at) for node in made]
     description = Run(
         format=FORMAT_VERSION,
@@ -101,8 +100,8 @@ def sample(node: Node, elapsed_s: float, memory_gib: float) -> LiveSample:
     return LiveSample(node=node.name, elapsed_s=elapsed_s, rows=rows, processes=processes)
 
 
-def main(run: Path, nodes: int, gpus: int, seconds: float) -> None:
-    made = describe(run, nodes, gpus)
+def main(run: Path, nodes: int, gpus: int, seconds: float, recorded_s: int) -> None:
+    made = describe(run, nodes, gpus, recorded_s)
     publishers = [Publisher(run, node.name, nodes) for node in made]
     began_s = time.monotonic()
     (run / "began").write_text(repr(began_s))
@@ -116,11 +115,12 @@ def main(run: Path, nodes: int, gpus: int, seconds: float) -> None:
             now_s = time.monotonic()
             if publisher.watching(now_s):
                 since_s = now_s - began_s
-                publisher.publish(sample(node, _RECORDED_S + since_s, since_s), now_s)
+                publisher.publish(sample(node, recorded_s + since_s, since_s), now_s)
         second += 1
     for publisher in publishers:
         publisher.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    counts = [int(word) for word in sys.argv[2:4]]
+    main(Path(sys.argv[1]), *counts, float(sys.argv[4]), int(sys.argv[5]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import defaultdict, deque
@@ -23,6 +24,7 @@ __all__ = ["LiveSource"]
 
 _REPORT_S = 10.0
 """The recording has new rows after this time."""
+_SWITCH_S = 2e-4
 _REPORT_SHARE = 0.02
 """Largest share of a core for reports: the report of many nodes takes seconds."""
 
@@ -52,6 +54,8 @@ class LiveSource:
         if waits:
             self._renew()
         else:
+            # While a thread makes a report, each sample that is received waits for Python's lock.
+            sys.setswitchinterval(_SWITCH_S)
             self._reporting.start()
         self._viewer = Viewer(directory, loaded.run.nodes)
         self._values = NewestValues()
