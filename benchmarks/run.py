@@ -23,6 +23,7 @@ NAMES = (
     "jobs",
     "recorder",
     "devices",
+    "live",
     "doctor",
     "slowdown",
     "probe",

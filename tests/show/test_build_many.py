@@ -14,6 +14,7 @@ from teho.explain.policy import load_policy
 from teho.model.document import Report
 from teho.model.missing import Missing, Reason
 from teho.model.run import Clock, RunState, Trouble
+from teho.show.build.report import plots
 from teho.show.build.report.document import build_report
 from teho.show.html.page import render_html
 from teho.show.json.report import render_json
@@ -323,6 +324,26 @@ def test_busy_is_weighted_by_time_and_says_of_how_many():
     fact = facts_of(view_of(scenario(*parts)))["gpu_busy_percent"]
     assert fact.value == pytest.approx((90 * 60 + 30 * 20) / 80)
     assert fact.note == "2 of 3 GPUs"
+
+
+# Plots of very many GPUs
+
+
+def test_a_plot_of_very_many_gpus_has_a_line_for_each_node(monkeypatch):
+    parts = [
+        NodePart("a", gpus=[gpu(90.0), gpu(UNSUPPORTED), gpu(70.0)]),
+        NodePart("b", gpus=[gpu(repeated((30.0, 20), (None, 40)))]),
+    ]
+
+    def lines() -> dict[str, set[float | None]]:
+        (plot,) = [one for one in view_of(scenario(*parts)).plots if one.key == "gpu_busy_percent"]
+        return {line.label: set(line.values) for line in plot.series}
+
+    assert lines() == {
+        "a GPU 0": {90.0}, "a GPU 2": {70.0}, "b GPU 0": {30.0, None},
+    }  # fmt: skip
+    monkeypatch.setattr(plots, "_MOST_LINES", 3)
+    assert lines() == {"a, mean of 2 GPUs": {80.0}, "b, mean of 1 GPU": {30.0, None}}
 
 
 # Heat map

@@ -71,6 +71,11 @@ class GpuUse(NamedTuple):
         return self.stat.max < busy_below if self.is_busy_share else self.stat.max == 0
 
 
+BinsAtWork = dict[tuple[str, int], list[int]]
+"""Node and position of a GPU -> time bins in which the GPU was at work. All rules have the
+same thresholds for it."""
+
+
 class RuleContext:
     """A run as one rule reads it; it notes what the rule looked for and did not find."""
 
@@ -81,6 +86,7 @@ class RuleContext:
         summary: Summary,
         thresholds: Mapping[str, Threshold],
         certainty: Certainty = Certainty.LIKELY,
+        bins_at_work: BinsAtWork | None = None,
     ) -> None:
         self.kind = kind
         self.run = run
@@ -90,6 +96,7 @@ class RuleContext:
         self.own_thresholds = [name for name in thresholds if name not in SHARED[EVERY_RULE]]
         self.mains = summary.program.mains if summary.program else ()
         self._lacks: dict[tuple[str, str, Missing], Place] = {}
+        self._bins_at_work: BinsAtWork = {} if bins_at_work is None else bins_at_work
 
     @property
     def gpus(self) -> list[NodeGpu]:
@@ -211,25 +218,33 @@ class RuleContext:
         Without a busy share, as on a MIG instance, all of the time counts.
         """
         busy = place.gpu.series.get("gpu_busy_percent", [])
-        count = len(busy) - busy.count(None)
-        least = self.limit("at_work_percent")
-        bins = [bin_ for bin_, share in enumerate(busy) if share is not None and share >= least]
-        if not count:
-            bins = list(range(self.summary.bin_count))
-        elif not self._is_mostly_at_work(busy, bins, count):
+        key = place.node.name, place.gpu.position
+        if key not in self._bins_at_work:
+            self._bins_at_work[key] = self._find_bins_at_work(busy)
+        bins = self._bins_at_work[key]
+        if not bins:
             return None
         series = self.series(place, metric)
         if series is None:
             return None
         known = [bin_ for bin_ in bins if series[bin_] is not None]
         values = [value for bin_ in known if (value := series[bin_]) is not None]
-        shares = [share for bin_ in known if count and (share := busy[bin_]) is not None]
+        shares = [share for bin_ in known if busy and (share := busy[bin_]) is not None]
         if not values:
             mean = Missing(Reason.UNRECORDED, "this signal was not recorded while the GPU was busy")
             return self.figure(place, METRICS_BY_NAME[metric].label, mean)
         # Drivers report whole per cents.
         worked_percent = max(1.0, fmean(shares)) if shares else 100.0
         return min(100.0, 100 * fmean(values) / worked_percent)
+
+    def _find_bins_at_work(self, busy: Series) -> list[int]:
+        """Return the time bins in which a GPU was at work; empty if it seldom was."""
+        count = len(busy) - busy.count(None)
+        if not count:
+            return list(range(self.summary.bin_count))
+        least = self.limit("at_work_percent")
+        bins = [bin_ for bin_, share in enumerate(busy) if share is not None and share >= least]
+        return bins if self._is_mostly_at_work(busy, bins, count) else []
 
     def _is_mostly_at_work(self, busy: Series, bins: list[int], count: int) -> bool:
         if 100 * len(bins) <= self.limit("at_work_run_percent") * count:

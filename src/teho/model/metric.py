@@ -33,6 +33,13 @@ class Metric(NamedTuple):
         """Whether the values are whole numbers: bytes and counted events."""
         return self.unit == "bytes" or (self.unit == "" and self.kind == "counter")
 
+    @property
+    def shown_unit(self) -> str:
+        """Unit on screens and in plots. They show a counter as its increase per second."""
+        if self.kind == "gauge":
+            return self.unit
+        return {"J": "W", "s": "cores", "": "per s"}.get(self.unit, f"{self.unit}/s")
+
 
 METRICS: tuple[Metric, ...] = (
     Metric("cpu_busy_percent", "%", "gauge", "node", "CPU busy",

@@ -9,6 +9,7 @@ from typing import Literal
 from teho.model.document import Plot, PlotSeries
 from teho.model.metric import METRICS, METRICS_BY_NAME, Metric
 from teho.model.summary import Summary
+from teho.units import counted
 
 __all__ = ["heat_map_of", "plots_of"]
 
@@ -23,6 +24,9 @@ _GROUPS: dict[Group, tuple[str, ...]] = {
     "Memory": ("job_memory", "job_resident", "job_shared", "job_cache", "node_", "oom_"),
 }  # fmt: skip
 """The beginnings of the names of the metrics in a group; the others are input and output."""
+_MOST_LINES = 1000
+"""Largest number of GPUs that have their own lines. With 10,000 lines in each plot, a page of HTML
+had 114 MB (2026-11-26)."""
 _HEAT_BINS = 120
 """Largest number of columns of a heat map; more would be too narrow on a telephone."""
 
@@ -70,7 +74,7 @@ def plots_of(summary: Summary) -> Iterable[Plot]:
             yield Plot(
                 key=metric.name,
                 title=_plot_title(metric),
-                unit=_plot_unit(metric),
+                unit=metric.shown_unit,
                 meaning=metric.meaning,
                 group=_group(metric),
                 elapsed_s=middles,
@@ -93,20 +97,24 @@ def _plot_title(metric: Metric) -> str:
     return title[0].upper() + title[1:]
 
 
-def _plot_unit(metric: Metric) -> str:
-    if metric.kind == "gauge":
-        return metric.unit
-    return {"J": "W", "s": "cores", "": "per s"}.get(metric.unit, f"{metric.unit}/s")
-
-
 def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> Iterable[PlotSeries]:
-    """Yield a line for each device that recorded a metric; with `every`, for all devices."""
+    """Yield a line for each device that recorded a metric; with `every`, for all devices.
+
+    If there are very many GPUs, there is a line for each node, with the mean of its GPUs.
+    """
     nothing: list[float | None] = [None] * summary.bin_count
     several = len(summary.nodes) > 1
+    is_mean = not every and len(summary.gpus) > _MOST_LINES
     for node in summary.nodes:
         if metric.scope == "node":
             if metric.name in node.series:
                 yield PlotSeries(node.name, node.series[metric.name])
+            continue
+        if is_mean:
+            lines = [gpu.series[metric.name] for gpu in node.gpus if metric.name in gpu.series]
+            if lines:
+                label = f"{node.name}, mean of {counted(len(lines), 'GPU')}"
+                yield PlotSeries(label, [_mean(values) for values in zip(*lines, strict=True)])
             continue
         for gpu in node.gpus:
             if every or metric.name in gpu.series:
