@@ -23,6 +23,7 @@ from teho.show.portal.computed import Computed
 from teho.show.portal.events import Streams
 from teho.show.portal.files import downloads, open_file
 from teho.show.portal.judging import Judging
+from teho.show.portal.languages import choose_language, say
 from teho.show.portal.live import MOST_RUNS, Live, Watched
 from teho.show.portal.query import PAGE_ROWS, ListQuery, parse_since, read_query
 from teho.show.portal.recordings import Recordings
@@ -99,6 +100,7 @@ class Portal:
         """Return a view that shows a page for what the user can solve."""
 
         def answer(request: Request) -> Response:
+            choose_language(request.headers.get("accept-language", ""))
             try:
                 return view(request)
             except RunNotFoundError as error:
@@ -127,12 +129,12 @@ class Portal:
             "has_search": True,
             "now_s": time.time(),
             "pages": [
-                ("home", "./", "Home"),
-                ("runs", "runs", "Runs"),
-                *([("group", "runs?of=group", "Group")] if has_group else []),
-                ("usage", "usage", "Usage"),
-                ("clusters", "clusters", "Clusters"),
-                ("plan", "plan", "Plan"),
+                ("home", "./", say("Home")),
+                ("runs", "runs", say("Runs")),
+                *([("group", "runs?of=group", say("Group"))] if has_group else []),
+                ("usage", "usage", say("Usage")),
+                ("clusters", "clusters", say("Clusters")),
+                ("plan", "plan", say("Plan")),
             ],
         }
 
@@ -271,7 +273,7 @@ class Portal:
 
         planned = plan_of(request.query_params)
         page = render(
-            "plan.html", self.base(), title="Plan", here="plan", planned=planned, fields=FIELDS
+            "plan.html", self.base(), title=say("Plan"), here="plan", planned=planned, fields=FIELDS
         )
         return HTMLResponse(page)
 
@@ -367,10 +369,11 @@ def _next_steps(running: list[ListedRun], newest: list[ListedRun]) -> list[str]:
     """Return what can be done next, one sentence each."""
     steps = []
     if running:
-        steps.append(f"Watch a run in the terminal: `teho top {running[0].id}`.")
+        steps.append(say("Watch a run in the terminal: {}.").format(f"`teho top {running[0].id}`"))
     failed = [run for run in newest if run.outcome == "failed"]
     if failed:
-        steps.append(f"Find out why the newest failed run failed: `teho report {failed[0].id}`.")
+        command = f"`teho report {failed[0].id}`"
+        steps.append(say("Find out why the newest failed run failed: {}.").format(command))
     if not newest:
-        steps.append("Record a program: put `teho run --` before its command.")
+        steps.append(say("Record a program: put `teho run --` before its command."))
     return steps

@@ -32,6 +32,7 @@ def judge(context: RuleContext) -> Findings:
         "limits the speed.",
         label="memory bandwidth while busy",
         further=lambda gpus: _evidence(context, gpus),
+        shown_by="gpu_dram_percent",
         judged_by=["at_work_percent"],
         action=(
             "If the program must read all these bytes, do nothing. Otherwise move fewer "
