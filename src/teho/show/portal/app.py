@@ -60,7 +60,7 @@ class Portal:
         self._computed = Computed(teho)
         self._judging = Judging(recordings, self._computed)
         self._live = Live()
-        self._streams = Streams(self._live, self._running)
+        self._streams = Streams(self._live, self._running, self._are_judged)
         self._choices: dict[bool, tuple[float, dict[str, list[tuple[str, int]]]]] = {}
 
     @cached_property
@@ -328,8 +328,11 @@ class Portal:
         after = int(given) if given.isascii() and given.isdecimal() and len(given) < 20 else 0
         run_id = request.query_params.get("id", "")
         if not run_id:
-            shown = request.query_params.get("shown", "").split(",")
-            stream = self._streams.of_home(set(filter(None, shown)))
+            shown, unjudged = (
+                {one for one in request.query_params.get(name, "").split(",") if is_run_id(one)}
+                for name in ("shown", "unjudged")
+            )
+            stream = self._streams.of_home(shown, unjudged)
         else:
             watched = await run_in_threadpool(self._watched, run_id)
             if watched is None:
@@ -346,6 +349,11 @@ class Portal:
         """Watch an own run; None if it is not known, or if too many runs are watched."""
         run = self._recordings.find(run_id) if is_run_id(run_id) else None
         return self._live.watch(Path(run.directory)) if run else None
+
+    def _are_judged(self, ids: set[str]) -> bool:
+        """Return whether all these runs have a verdict."""
+        runs = (self._recordings.find(run_id) for run_id in ids)
+        return all(run is None or run.judged for run in runs)
 
     def _running(self) -> list[ListedRun]:
         self._recordings.refresh()

@@ -75,6 +75,11 @@ def home_page(
         here="home",
         running=running,
         newest=newest,
+        unjudged=[
+            row.run.id
+            for row in newest
+            if row.run.outcome in {"ok", "failed"} and not row.run.judged
+        ],
         month=month,
         month_facts=_totals_facts(month) if month else (),
         findings=[(one, finding_text(one.key)) for one in findings],
@@ -225,10 +230,13 @@ def _totals_facts(total: Totals) -> list[tuple[str, str, str]]:
     """Return label, figure and remark of each sum; one that is not known says so."""
     measured = total.measured_gpu_hours
     idle = total.unused_percent
+    runs = (say("Runs"), f"{total.runs:,}", "")
+    if not total.gpu_hours:
+        return [runs]
     partly = say_count("of {} run with a report", "of {} runs with a report", total.judged)
     partly = partly.format(f"{total.judged:,}")
     return [
-        ("Runs", f"{total.runs:,}", ""),
+        runs,
         ("GPU hours", quantity_text(total.gpu_hours, "h"), ""),
         (
             "GPUs without a kernel",

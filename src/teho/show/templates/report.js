@@ -354,7 +354,7 @@
   };
   const near = new IntersectionObserver((seen) => seen.forEach(({ target, isIntersecting }) => {
     if (isIntersecting || drawn.has(target.id)) turn(drawOne(target.id), isIntersecting);
-  }), { rootMargin: "50%" });
+  }), { rootMargin: "200px" });
   plots.forEach(({ id }) => near.observe(document.getElementById(id)));
   addEventListener("beforeprint", () => { [...waiting.keys()].forEach(drawOne); charts.forEach(follow); });
   if (heat) readHeat(heat);
