@@ -243,6 +243,8 @@ class Portal:
         self._recordings.refresh()
         with self._recordings.search(group=bool(of)) as search:
             totals = search.totals(by, wanted, limit=200)
+            if by != "month":
+                totals.sort(key=lambda one: (one.gpu_hours, one.runs), reverse=True)
             self._judging.ask(search.find(wanted, limit=_MOST_JUDGED))
         return HTMLResponse(pages.usage_page(self.base(), by, of, since, totals))
 

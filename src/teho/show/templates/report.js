@@ -149,8 +149,9 @@
       const left = Math.max(bbox.left, valToPos(begin, "x", true));
       const width = Math.min(bbox.left + bbox.width, valToPos(end, "x", true)) - left;
       if (width <= 0) continue;
+      /* A band over all that is shown separates nothing: its edge is enough. */
       ctx.fillStyle = palette.band;
-      ctx.fillRect(left, bbox.top, width, bbox.height);
+      if (width < bbox.width - 1) ctx.fillRect(left, bbox.top, width, bbox.height);
       ctx.fillStyle = palette.edge;
       ctx.fillRect(left, bbox.top, width, BAND_EDGE_PX);
     }
