@@ -68,6 +68,18 @@ def test_of_two_gpus_the_times_of_either_count() -> None:
     assert moments_of(run, summary, "gpu_busy_percent", [(places[0], (False, None))]) is None
 
 
+@pytest.mark.parametrize(("late", "times"), [(1, [(0, 5)]), (2, [(0, 6)]), (3, [(0, 2), (5, 7)])])
+def test_a_recorder_that_was_late_separates_nothing(late: int, times: list) -> None:
+    run, summary = scenario(NodePart(gpus=[gpu()]))
+    (place,) = gpus_of(summary.nodes[0])
+    bins = [True, True, *[None] * late, True, True, False, None, True, False]
+    moments = moments_of(run, summary, "gpu_busy_percent", [(place, bins)])
+    assert moments
+    found_ = [tuple(edge / summary.bin_s for edge in span) for span in moments.spans_s]
+    last = 6 + late
+    assert found_ == [pytest.approx(one) for one in (*times, (last, last + 1))]
+
+
 def test_a_gpu_that_was_never_used_shows_it_all_the_time() -> None:
     run, summary = scenarios.never_used_gpu()
     finding = found(gpu_never_used, (run, summary))

@@ -12,6 +12,7 @@ from teho.model.summary import Summary
 
 __all__ = ["Shows", "bins_where", "line_of", "moments_of", "near_peak"]
 
+_LATE_BINS = 2
 _NEAR_PEAK = 0.99
 Shows = Sequence["bool | None"]
 """Whether each time bin shows it (bins,); None: not recorded."""
@@ -31,7 +32,7 @@ def moments_of(
     given = [(place, bins) for place, bins in places if any(bins)]
     spans_s: list[tuple[float, float]] = []
     start = 0
-    for is_shown, members in groupby(map(any, zip_longest(*(bins for _, bins in given)))):
+    for is_shown, members in groupby(_joined([bins for _, bins in given])):
         end = start + sum(1 for _ in members)
         if is_shown:
             spans_s.append((round(start * summary.bin_s, 3), round(end * summary.bin_s, 3)))
@@ -39,6 +40,20 @@ def moments_of(
     several = len(run.nodes) > 1
     lines = tuple(line_of(place, several=several) for place, _ in given)
     return Moments(metric, lines, tuple(spans_s)) if spans_s else None
+
+
+def _joined(places: Sequence[Shows]) -> list[bool | None]:
+    """Return whether at least one place shows it (bins,).
+
+    A few bins without a sample do not separate two times: the recorder was late.
+    """
+    columns = zip_longest(*places)
+    shown = [True if True in column else False if False in column else None for column in columns]
+    for bin_, is_shown in enumerate(shown):
+        later = shown[bin_ + 1 : bin_ + 1 + _LATE_BINS]
+        if is_shown is None and bin_ and shown[bin_ - 1]:
+            shown[bin_] = next((one for one in later if one is not None), None)
+    return shown
 
 
 def bins_where(place: Place, metric: str, is_shown: Callable[[float], bool]) -> Shows:
