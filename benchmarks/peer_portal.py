@@ -1,9 +1,9 @@
-"""A list of many runs in MLflow or TensorBoard: `peer_portal.py mlflow|tensorboard COUNT FOLDER`.
+"""A list of many runs in another tool: `peer_portal.py mlflow|tensorboard|trackio COUNT FOLDER`.
 
 It writes the runs into FOLDER, starts the tool's own server on a port of this machine, and prints
 JSON: the time until the server lists all runs for the first time, and the times of later requests
 for the first page. MLflow uses SQLite, as by default. MLflow's page asks for 100 runs. The page of
-TensorBoard asks for the names of all runs.
+TensorBoard, and the page of Trackio, ask for the names of all runs.
 """
 
 from __future__ import annotations
@@ -56,6 +56,20 @@ def write_tensorboard(folder: Path, count: int) -> None:
         value = Summary.Value(tag="elapsed_s", simple_value=60.0 + number)
         writer.add_event(Event(step=1, wall_time=time.time(), summary=Summary(value=[value])))
         writer.close()
+
+
+def write_trackio(folder: Path, count: int) -> None:
+    """Write runs with a command and a time, as `trackio.log` does."""
+    os.environ["TRACKIO_DIR"] = str(folder)
+    from trackio.sqlite_storage import SQLiteStorage
+
+    for number in range(count):
+        SQLiteStorage.bulk_log(
+            project="bench",
+            run=f"run-{number:06d}",
+            metrics_list=[{"elapsed_s": 60.0 + number}],
+            config={"command": f"python train.py --seed {number}"},
+        )
 
 
 def free_port() -> int:
@@ -121,6 +135,18 @@ def main(tool: str, count: int, folder: Path) -> dict[str, Any]:
             return len(found.get("runs", ()))
 
         found = measure(argv, {}, page, min(100, count))
+    elif tool == "trackio":
+        write_trackio(folder, count)
+        written_s = time.perf_counter() - began_s
+        code = "import sys, trackio; trackio.show('bench', open_browser=False, host='127.0.0.1', "
+        code += "block_thread=True, server_port=int(sys.argv[1]))"
+        environment = {"TRACKIO_DIR": str(folder)}
+        argv = [sys.executable, "-c", code, str(port)]
+
+        def runs() -> int:
+            return len(ask(f"{base}/api/get_runs_for_project", {"project": "bench"})["data"])
+
+        found = measure(argv, environment, runs, count)
     else:
         write_tensorboard(folder, count)
         written_s = time.perf_counter() - began_s

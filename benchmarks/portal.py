@@ -47,8 +47,9 @@ _PROGRAMS = tuple(
 )
 _MODELS = ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "AMD Instinct MI250X")
 _CLUSTERS = (("lumi", "standard-g"), ("roihu", "gpumedium"), ("narval", ""), ("", ""))
-_PEERS = {1_000: ("mlflow", "tensorboard"), 10_000: ("tensorboard",)}
-"""Number of runs -> the tools that are measured; MLflow writes 10,000 runs in ten minutes."""
+_PEERS = {1_000: ("mlflow", "tensorboard", "trackio"), 10_000: ("tensorboard",)}
+"""Number of runs -> the tools that are measured. MLflow and Trackio take more than ten minutes to write
+10,000 runs."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _REQUESTS = {
     "home": ("home page, from the server", "/", None),
@@ -205,12 +206,15 @@ def _peers() -> list[Row]:
                 first_s = time.perf_counter() - began_s
                 ours = running.times_ms("/runs", _ROUNDS)
         for tool in tools:
+            known = [python, "-c", f"import importlib.util as u; exit(not u.find_spec({tool!r}))"]
+            if subprocess.run(known, check=False).returncode:
+                continue
             say(f"{tool}, {count:,} runs")
             with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
                 argv = [python, str(_HERE / "peer_portal.py"), tool, str(count), f"{name}/data"]
                 done = subprocess.run(argv, stdout=subprocess.PIPE, check=True)
             theirs = msgspec.json.decode(done.stdout.splitlines()[-1])
-            peer = {"mlflow": "MLflow", "tensorboard": "TensorBoard"}[tool]
+            peer = {"mlflow": "MLflow", "tensorboard": "TensorBoard", "trackio": "Trackio"}[tool]
             rows += [
                 Row(what=f"{count:,} runs: from the start of the server to the first list",
                     unit="s", ours=Figures.of(first_s), peer=peer,

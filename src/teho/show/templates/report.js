@@ -432,5 +432,5 @@
     });
   }
 
-  globalThis.tehoReport = { charts, quantity };
+  globalThis.tehoReport = { charts, quantity, tick };
 })();

@@ -64,7 +64,7 @@
   const POWERS = Array.from({ length: 60 }, (_, power) => 2 ** power);
   const UNITS = { gpu_busy_percent: "%", gpu_sm_active_percent: "%", gpu_memory_used_bytes: "bytes", gpu_power_w: "W" };
   const words = JSON.parse(live.dataset.words);
-  const { quantity } = globalThis.tehoReport;
+  const { quantity, tick } = globalThis.tehoReport;
   const state = document.getElementById("live-state");
   const tables = document.getElementById("live-tables");
   const curves = new Map();
@@ -108,8 +108,8 @@
       cursor: { y: false, sync: { key: "live" } },
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, unit === "%" ? 100 : (high || 1) * 1.1] } },
       axes: [
-        { ...axis, values: (_, ticks) => ticks.map((tick) => quantity(tick, "s")) },
-        { ...axis, size: 70, ...(unit === "bytes" ? { incrs: POWERS } : {}), values: (_, ticks) => ticks.map((tick) => quantity(tick, unit)) },
+        { ...axis, space: 90, values: (_, splits) => splits.map((at) => tick(at, "s")) },
+        { ...axis, size: 70, ...(unit === "bytes" ? { incrs: POWERS } : {}), values: (_, splits) => splits.map((value) => tick(value, unit)) },
       ],
       series: [{}, ...Array.from({ length: count }, (_, i) => ({ stroke: () => color(`--s${i % 8}`), points: { show: false }, width: 1.5, alpha: count > 8 ? 0.5 : 1 }))],
       hooks: { setCursor: [(one) => {
