@@ -48,8 +48,8 @@ _PROGRAMS = tuple(
 _MODELS = ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "AMD Instinct MI250X")
 _CLUSTERS = (("lumi", "standard-g"), ("roihu", "gpumedium"), ("narval", ""), ("", ""))
 _PEERS = {1_000: ("mlflow", "tensorboard", "trackio"), 10_000: ("tensorboard",)}
-"""Number of runs -> the tools that are measured. MLflow and Trackio take more than ten minutes to write
-10,000 runs."""
+"""Number of runs -> the tools that are measured. MLflow and Trackio need more than ten minutes to
+write 10,000 runs."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _REQUESTS = {
     "home": ("home page, from the server", "/", None),
