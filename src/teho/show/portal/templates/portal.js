@@ -108,7 +108,7 @@
       cursor: { y: false, sync: { key: "live" } },
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, unit === "%" ? 100 : (high || 1) * 1.1] } },
       axes: [
-        { ...axis, space: 90, values: (_, splits) => splits.map((at) => tick(at, "s")) },
+        { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 30, 60, 120, 300], values: (_, splits) => splits.map((at) => tick(at, "s")) },
         { ...axis, size: 70, ...(unit === "bytes" ? { incrs: POWERS } : {}), values: (_, splits) => splits.map((value) => tick(value, unit)) },
       ],
       series: [{}, ...Array.from({ length: count }, (_, i) => ({ stroke: () => color(`--s${i % 8}`), points: { show: false }, width: 1.5, alpha: count > 8 ? 0.5 : 1 }))],
