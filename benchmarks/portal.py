@@ -47,9 +47,9 @@ _PROGRAMS = tuple(
 )
 _MODELS = ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "AMD Instinct MI250X")
 _CLUSTERS = (("lumi", "standard-g"), ("roihu", "gpumedium"), ("narval", ""), ("", ""))
-_PEERS = {1_000: ("mlflow", "tensorboard", "trackio"), 10_000: ("tensorboard",)}
-"""Number of runs -> the tools that are measured. MLflow and Trackio need more than ten minutes to
-write 10,000 runs."""
+_PEERS = {1_000: ("mlflow", "tensorboard", "trackio", "aim"), 10_000: ("tensorboard",)}
+"""Number of runs -> the tools that are measured. The tools that are not
+measured with 10,000 runs need more than ten minutes to write them."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _REQUESTS = {
     "home": ("home page, from the server", "/", None),
@@ -214,7 +214,7 @@ def _peers() -> list[Row]:
                 argv = [python, str(_HERE / "peer_portal.py"), tool, str(count), f"{name}/data"]
                 done = subprocess.run(argv, stdout=subprocess.PIPE, check=True)
             theirs = msgspec.json.decode(done.stdout.splitlines()[-1])
-            peer = {"mlflow": "MLflow", "tensorboard": "TensorBoard", "trackio": "Trackio"}[tool]
+            peer = {"mlflow": "MLflow", "tensorboard": "TensorBoard"}.get(tool, tool.capitalize())
             rows += [
                 Row(what=f"{count:,} runs: from the start of the server to the first list",
                     unit="s", ours=Figures.of(first_s), peer=peer,
