@@ -9,7 +9,7 @@ from teho.explain.wording import MOST_NAMED, joined, listed, numbered
 from teho.model.finding import Evidence
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing
-from teho.model.summary import GpuSummary, NodeSummary, PartlyKnown, Stat
+from teho.model.summary import GpuSummary, NodeSummary, PartlyKnown, Series, Stat
 
 __all__ = [
     "NodeGpu",
@@ -24,6 +24,7 @@ __all__ = [
     "per_column",
     "per_place",
     "recorded",
+    "series_of",
     "stats_of",
     "the_gpus",
 ]
@@ -65,6 +66,11 @@ def key_of(place: Place) -> str:
 def stats_of(place: Place) -> Mapping[str, Stat | Missing]:
     """Return the gauges of a place, by metric."""
     return place.gpu.stats if isinstance(place, NodeGpu) else place.stats
+
+
+def series_of(place: Place) -> Mapping[str, Series]:
+    """Return the means per time bin of a place, by metric."""
+    return place.gpu.series if isinstance(place, NodeGpu) else place.series
 
 
 def recorded(

@@ -106,6 +106,11 @@ METRICS: tuple[Metric, ...] = (
         "bytes that this node read from NFS and Lustre"),
     Metric("netfs_write_bytes", "bytes", "counter", "node", "network file system write",
         "bytes that this node wrote to NFS and Lustre"),
+    Metric("tmp_used_bytes", "bytes", "gauge", "node", "temporary space used",
+        "used space of the file system of `TMPDIR`, or of /tmp, by all programs; only of a file "
+        "system of the node itself"),
+    Metric("tmp_free_bytes", "bytes", "gauge", "node", "temporary space free",
+        "space of the same file system that programs can still use"),
     Metric("net_receive_bytes", "bytes", "counter", "node", "network in",
         "bytes received on all network interfaces except loopback, including InfiniBand"),
     Metric("net_send_bytes", "bytes", "counter", "node", "network out",

@@ -11,7 +11,7 @@ from itertools import groupby
 import msgspec
 
 from teho.model.document import Cell, Column, Table
-from teho.model.finding import Abstention, Certainty, Evidence, Finding, Lack
+from teho.model.finding import Abstention, Certainty, Evidence, Finding, Lack, Moments
 from teho.model.missing import Missing, Reason
 from teho.units import convert, format_quantity
 
@@ -34,6 +34,7 @@ __all__ = [
     "not_judged",
     "plain",
     "quantity",
+    "when_text",
     "without_empty",
     "without_shared",
     "worst_first",
@@ -47,6 +48,9 @@ BUSY_MEANS = (
 
 _NOTHING = "\N{EN DASH}"
 """Text of a cell that does not apply."""
+
+_MOST_TIMES = 2
+"""Number of times that are written one by one."""
 
 FIGURE = r"(?<!\w)\d[\d.,]*\s\S{1,4}(?!\S)"
 """Pattern of a number with its unit, which are kept on one line."""
@@ -266,6 +270,22 @@ def explanations(table: Table) -> list[str]:
                 if subject not in subjects:
                     subjects.append(subject)
     return [f"{words} ({', '.join(names)}): {why}" for (words, why), names in where.items()]
+
+
+def when_text(moments: Moments) -> str:
+    """Write the times of a finding after the start: `2 min to 5 min`, or how many there are."""
+    times = moments.spans_s
+    if len(times) <= _MOST_TIMES:
+        return ", ".join(f"{_moment(begin)} to {_moment(end)}" for begin, end in times)
+    whole_s = sum(end - begin for begin, end in times)
+    return (
+        f"{len(times)} times between {_moment(times[0][0])} and {_moment(times[-1][1])}, "
+        f"{quantity(whole_s, 's')} in all"
+    )
+
+
+def _moment(elapsed_s: float) -> str:
+    return quantity(elapsed_s, "s") if elapsed_s else "0"
 
 
 def evidence_of(finding: Finding) -> tuple[Evidence, ...]:

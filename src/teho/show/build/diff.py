@@ -106,7 +106,7 @@ def _figures_of(names: Sequence[str], reports: Sequence[Report]) -> Table:
     rows = [[facts.get(key) for facts in found] for key in keys]
     return table(
         "figures",
-        "Figures",
+        "What was measured",
         [row for row in rows if any(fact and fact.value is not None for fact in row)],
         column("what", "Figure", lambda row: next(one.label or one.key for one in row if one)),
         *(
@@ -191,7 +191,7 @@ def _figures(names: list[str], reports: tuple[Report, Report]) -> Table:
     pairs = [(first.get(key), second.get(key)) for key in first | second]
     return table(
         "figures",
-        "Figures",
+        "What was measured",
         [pair for pair in pairs if any(fact and fact.value is not None for fact in pair)],
         column("what", "Figure", lambda pair: next(one.label or one.key for one in pair if one)),
         column("first", names[0], lambda pair: _text(pair[0])),

@@ -20,6 +20,7 @@ from teho.show.cells import (
     not_judged,
     plain,
     quantity,
+    when_text,
     without_empty,
 )
 from teho.show.text.flow import dotted, flow, printed, words
@@ -267,6 +268,8 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
 
 
 def _limits(finding: Finding) -> Iterator[str]:
+    if finding.moments:
+        yield f"when {when_text(finding.moments)}"
     for threshold in finding.thresholds:
         yield f"threshold {quantity(threshold.value, threshold.unit)} · {threshold.source}"
     yield f"kind {finding.kind}"

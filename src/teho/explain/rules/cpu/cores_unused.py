@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from teho.explain import advice
+from teho.explain.moments import Shows, bins_where
 from teho.explain.places import each_of, gpus_of, per_place
 from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
@@ -124,6 +125,7 @@ def _severity(context: RuleContext, use: _Use) -> Severity:
 
 def _finding(context: RuleContext, severity: Severity, uses: list[_Use]) -> Located:
     nodes = [use.node for use in uses]
+    part = context.limit("used_percent") / 100
     graded = {Severity.CRITICAL: ["critical_percent"], Severity.WARNING: ["warning_percent"]}
     return context.finding(
         severity,
@@ -139,7 +141,12 @@ def _finding(context: RuleContext, severity: Severity, uses: list[_Use]) -> Loca
         judged_by=["used_percent", *graded.get(severity, [])],
         action=_action(context, nodes[0], max(use.needed for use in uses), uses[0].requested),
         subjects=nodes,
+        moments=context.moments_in("job_cpu_s", [(use.node, _unused(use, part)) for use in uses]),
     )
+
+
+def _unused(use: _Use, part: float) -> Shows:
+    return bins_where(use.node, "job_cpu_s", lambda cores: cores < part * use.requested)
 
 
 def _action(context: RuleContext, node: NodeSummary, needed: int, requested: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.explain.cores import cores_of_job
+from teho.explain.moments import Shows, bins_where
 from teho.explain.places import each_of, per_place, recorded
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold
@@ -87,9 +88,18 @@ def judge(context: RuleContext) -> Findings:
         ),
         action=_action(mains, each),
         subjects=nodes,
+        moments=context.moments_in(
+            "job_runnable_threads",
+            [(one.node, _crowded_bins(context, one)) for one in crowded],
+        ),
         # At most, the threads without a core delay the threads with one.
         regain_percent=(0.0, max(0.0, 100 * (1 - 1 / most))),
     )
+
+
+def _crowded_bins(context: RuleContext, one: _Crowded) -> Shows:
+    most = context.limit("threads_per_core") * one.cores
+    return bins_where(one.node, "job_runnable_threads", lambda threads: threads > most)
 
 
 def _is_limited(main: MainProcess, each: int) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from operator import gt
 
 from teho.explain import advice
-from teho.explain.context import share_of_bins
+from teho.explain.context import bins_that_hold, share_of
 from teho.explain.limits import Level, compare_with_limits
+from teho.explain.moments import Shows
 from teho.explain.places import per_place, the_gpus
 from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
@@ -54,19 +55,28 @@ def judge(context: RuleContext) -> Findings:
     low, high = context.limit("one_core_min"), context.limit("one_core_max")
     all_cores: list[tuple[NodeSummary, float]] = []
     one_core: list[tuple[NodeSummary, float]] = []
+    shown: dict[str, Shows] = {}
     for node in context.summary.nodes:
         gpu = context.busiest_gpu(node) if node.gpus else None
         if gpu is None:
             continue
         cores_busy = context.series(node, "cpu_busy_percent")
         rate = context.series(node, "job_cpu_s") if node.cores > 1 else None
-        share = share_of_bins(lambda gpu, cpu: gpu < idle and cpu > all_busy, gpu, cores_busy)
-        if share and share > context.limit("time_percent"):
-            all_cores.append((node, share))
-            continue
-        share = share_of_bins(lambda gpu, used: gpu < idle and low <= used <= high, gpu, rate)
-        if share and share > context.limit("time_percent"):
-            one_core.append((node, share))
+        for group, bins in (
+            (
+                all_cores,
+                bins_that_hold(lambda gpu, cpu: gpu < idle and cpu > all_busy, gpu, cores_busy),
+            ),
+            (
+                one_core,
+                bins_that_hold(lambda gpu, used: gpu < idle and low <= used <= high, gpu, rate),
+            ),
+        ):
+            share = share_of(bins)
+            if share and share > context.limit("time_percent"):
+                group.append((node, share))
+                shown[node.name] = bins
+                break
     yield from compare_with_limits(
         context,
         all_cores,
@@ -80,6 +90,8 @@ def judge(context: RuleContext) -> Findings:
         ),
         judged_by=["gpu_below_percent", "cpu_percent"],
         action=lambda nodes: _more_cores(context, nodes[0]),
+        shown_by="cpu_busy_percent",
+        shows=lambda node, _: shown[node.name],
     )
     cores = span([node.cores for node, _ in one_core], "") if one_core else ""
     yield from compare_with_limits(
@@ -93,6 +105,8 @@ def judge(context: RuleContext) -> Findings:
         further=_busiest_core,
         judged_by=["gpu_below_percent", "one_core_min", "one_core_max"],
         action=_other_processes,
+        shown_by="job_cpu_s",
+        shows=lambda node, _: shown[node.name],
     )
 
 

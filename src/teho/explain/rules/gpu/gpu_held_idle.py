@@ -30,9 +30,10 @@ MUTES_BECAUSE = (
 def judge(context: RuleContext) -> Findings:
     """Find GPUs with a process of the job on which nothing ever ran."""
     idle = []
+    limit = context.limit("busy_max_percent")
     for gpu in context.gpus:
         use = context.use(gpu)
-        if use is None or not use.is_none(context.limit("busy_max_percent")):
+        if use is None or not use.is_none(limit):
             continue
         if not ever_above_zero(gpu, "gpu_job_processes", "gpu_job_memory_bytes"):
             # Notes if it is not known.
@@ -58,4 +59,5 @@ def judge(context: RuleContext) -> Findings:
             "GPUs that JAX can use."
         ),
         subjects=gpus,
+        moments=context.moments("gpu_busy_percent", gpus, lambda busy: busy < limit),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import share_of_bins
+from teho.explain.context import bins_that_hold, share_of
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold
@@ -69,7 +69,11 @@ def _share(context: RuleContext, gpu: NodeGpu) -> float | None:
     if busy is None:
         return None
     least, below = context.limit("busy_percent"), context.limit("sm_active_percent")
-    if (share_of_bins(lambda share: share >= least, busy) or 0.0) <= context.limit("time_percent"):
+    if (share_of(bins_that_hold(lambda share: share >= least, busy)) or 0.0) <= context.limit(
+        "time_percent"
+    ):
         return None
     active = context.series(gpu, "gpu_sm_active_percent")
-    return share_of_bins(lambda share, part: share >= least and part < below, busy, active)
+    return share_of(
+        bins_that_hold(lambda share, part: share >= least and part < below, busy, active)
+    )

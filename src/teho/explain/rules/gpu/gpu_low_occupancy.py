@@ -54,6 +54,10 @@ def judge(context: RuleContext) -> Findings:
             *gauges(gpus, "gpu_sm_active_percent"),
             *gauges(gpus, "gpu_dram_percent"),
         ),
+        shown_by="gpu_sm_occupancy_percent",
+        shows=lambda gpu, level: context.low_at_work(
+            gpu, "gpu_sm_occupancy_percent", context.limit(level.limit)
+        ),
         judged_by=["limit_percent"],
         action=(
             "This may not be a problem: a kernel can be fast with few warps. For your own "

@@ -49,6 +49,7 @@ def judge(context: ProgramContext) -> Findings:
         label="GPU busy, mean",
         further=lambda gpus: gauges(gpus, "gpu_busy_percent", "max"),
         action=lambda gpus: _action(context, gpus[0]),
+        shown_by="gpu_busy_percent",
     )
 
 

@@ -32,6 +32,7 @@ def judge(context: RuleContext) -> Findings:
         "memory, not by arithmetic.",
         label="memory bandwidth while busy",
         further=lambda gpus: _evidence(context, gpus),
+        shown_by="gpu_dram_percent",
         judged_by=["at_work_percent"],
         action=(
             "To be faster, the program has to read and write fewer bytes. `torch.compile(model)` "

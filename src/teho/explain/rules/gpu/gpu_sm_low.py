@@ -42,6 +42,10 @@ def judge(context: RuleContext) -> Findings:
         ),
         label=lambda gpus: f"SM activity{_when(gpus)}",
         further=lambda gpus: gauges(gpus, "gpu_busy_percent"),
+        shown_by="gpu_sm_active_percent",
+        shows=lambda gpu, level: context.low_at_work(
+            gpu, "gpu_sm_active_percent", context.limit(level.limit)
+        ),
         judged_by=["at_work_percent"],
         action=_action,
     )

@@ -115,4 +115,11 @@ def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> 
             f"log what happened {format_duration(min(until))} after the start."
         ),
         subjects=gpus,
+        moments=context.moments_in(
+            "gpu_busy_percent",
+            [
+                (at.gpu, [bin_ >= at.used_bins for bin_ in range(context.summary.bin_count)])
+                for at in splits
+            ],
+        ),
     )

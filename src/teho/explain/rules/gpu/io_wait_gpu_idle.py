@@ -5,7 +5,9 @@ from __future__ import annotations
 from operator import gt
 
 from teho.explain import advice
+from teho.explain.context import share_of
 from teho.explain.limits import Level, compare_with_limits
+from teho.explain.moments import Shows
 from teho.explain.places import gauges, the_gpus
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
 from teho.model.summary import NodeSummary, Series
@@ -42,9 +44,11 @@ def judge(context: RuleContext) -> Findings:
     meets it. So a bin also counts if at least half a core waits and more cores wait than threads
     want to run.
     """
+    nodes = {node.name: node for node in context.summary.nodes if node.gpus}
+    shown = {name: _waiting(context, node) for name, node in nodes.items()}
     yield from compare_with_limits(
         context,
-        [(node, _share(context, node)) for node in context.summary.nodes if node.gpus],
+        [(nodes[name], share_of(bins)) for name, bins in shown.items()],
         [Level(Severity.WARNING, gt, "time_percent")],
         name=the_gpus,
         sentence="{places} had almost no work for {figures} of the time. During this time, the "
@@ -53,25 +57,28 @@ def judge(context: RuleContext) -> Findings:
         further=lambda nodes: gauges(nodes, "cpu_iowait_percent"),
         judged_by=["gpu_below_percent", "iowait_percent", "waiting_cores_min"],
         action=_action,
+        shown_by="cpu_iowait_percent",
+        shows=lambda node, _: shown[node.name],
     )
 
 
-def _share(context: RuleContext, node: NodeSummary) -> float | None:
-    """Return the share of the recorded bins that were spent waiting, in %."""
+def _waiting(context: RuleContext, node: NodeSummary) -> Shows:
+    """Return the bins that were spent waiting (bins,); empty if this is not known."""
     gpu = context.busiest_gpu(node)
     iowait = context.series(node, "cpu_iowait_percent")
     if gpu is None or iowait is None:
-        return None
+        return []
     # SageMaker's condition does not need it.
     runnable: Series = node.series.get("job_runnable_threads", [])
     if len(runnable) != len(iowait):
         runnable = [None] * len(iowait)
-    verdicts = [
-        busy < context.limit("gpu_below_percent") and _waits(context, node.cores, wait, threads)
+    idle = context.limit("gpu_below_percent")
+    return [
+        None
+        if busy is None or wait is None
+        else busy < idle and _waits(context, node.cores, wait, threads)
         for busy, wait, threads in zip(gpu, iowait, runnable, strict=True)
-        if busy is not None and wait is not None
     ]
-    return 100 * sum(verdicts) / len(verdicts) if verdicts else None
 
 
 def _waits(context: RuleContext, cores: int, iowait_percent: float, runnable: float | None) -> bool:

@@ -83,6 +83,8 @@ def judge(context: RuleContext) -> Findings:
     if percent <= context.limit("time_percent"):
         return
     rate = statistics.fmean(both)
+    bins = [wait and flow is not None and flow >= least
+            for wait, flow in zip(together, exchange, strict=True)]  # fmt: skip
     who, others = ("each node", "nodes") if several else ("each GPU", "GPUs")
     yield context.finding(
         Severity.WARNING if rate >= high_mb * _MB else Severity.REMARK,
@@ -99,6 +101,7 @@ def judge(context: RuleContext) -> Findings:
             *per_place("GPU power, mean", "W", context.means("gpu_power_w")),
         ),
         action=_action(several=several),
+        moments=context.moments_in("gpu_busy_percent", [(gpu, bins) for gpu in context.gpus]),
     )
 
 

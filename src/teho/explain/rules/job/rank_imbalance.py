@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.context import share_of_bins
+from teho.explain.context import bins_that_hold, share_of
+from teho.explain.moments import Shows
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
 from teho.explain.rule import Evidence, Findings, Located, RuleContext, Severity, Threshold
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
@@ -122,10 +123,10 @@ def _load(context: RuleContext, gpus: list[NodeGpu]) -> tuple[_Signal, _Rows] | 
 
 def _far(
     context: RuleContext, signal: _Signal, rows: _Rows, working: list[bool]
-) -> Iterator[list[tuple[NodeGpu, float]]]:
+) -> Iterator[list[tuple[NodeGpu, Shows]]]:
     """Yield the GPUs that were far below, and far above, the median for most of the working time.
 
-    Each with the share of the time, in %.
+    Each with the bins in which it was.
     """
     columns = zip(*(series for _, series in rows), strict=True)
     known = [[value for value in column if value is not None] for column in columns]
@@ -133,6 +134,7 @@ def _far(
         median(values) if at_work and len(values) > 1 else None
         for at_work, values in zip(working, known, strict=True)
     ]
+    limit = context.limit("time_percent")
     part, points = context.limit("power_percent") / 100, context.limit("busy_points")
 
     def least(middle: float) -> float:
@@ -143,12 +145,12 @@ def _far(
         lambda value, middle: value < middle - least(middle),
         lambda value, middle: value > middle + least(middle),
     ):
-        shares = [(gpu, share_of_bins(is_far, series, middles) or 0.0) for gpu, series in rows]
-        yield [(gpu, share) for gpu, share in shares if share > context.limit("time_percent")]
+        bins = [(gpu, bins_that_hold(is_far, series, middles)) for gpu, series in rows]
+        yield [(gpu, own) for gpu, own in bins if (share_of(own) or 0.0) > limit]
 
 
 def _uneven(
-    context: RuleContext, signal: _Signal, gpus: list[NodeGpu], far: list[tuple[NodeGpu, float]]
+    context: RuleContext, signal: _Signal, gpus: list[NodeGpu], far: list[tuple[NodeGpu, Shows]]
 ) -> Located:
     odd = [gpu for gpu, _ in far]
     keys = {gpu.key for gpu in odd}
@@ -156,6 +158,7 @@ def _uneven(
     did, usually = (_did(signal, group) for group in (odd, others))
     model = "" if len(gpus) == len(context.gpus) else " of that model"
     rest = f"the other {f'{len(others)} GPUs' if len(others) > 1 else 'GPU'}{model}"
+    shares = [(gpu, share_of(bins) or 0.0) for gpu, bins in far]
     nodes = listed(list(dict.fromkeys(gpu.node.name for gpu in odd)))
     process = "the process on this GPU does"
     if len(odd) > 1:
@@ -164,7 +167,7 @@ def _uneven(
         Severity.WARNING,
         f"{name_all(odd)} {did}, but {rest} {usually}: the work is not equally divided.",
         evidence=(
-            *per_place("time in which the GPU differed much from the others", "%", far),
+            *per_place("time in which the GPU differed much from the others", "%", shares),
             *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
             *(Evidence(f"{gpu.name} is probably used by rank", str(rank))
               for gpu in odd[:MOST_NAMED]
@@ -179,6 +182,7 @@ def _uneven(
             "data or for the other ranks."
         ),
         subjects=odd,
+        moments=context.moments_in(signal.metric, far),
     )  # fmt: skip
 
 

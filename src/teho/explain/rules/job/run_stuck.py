@@ -136,6 +136,7 @@ def judge(context: ProgramContext) -> Findings:
         )
     if gone and len(causes) == len(known):
         waiting = f"{_named(gone)} {'has' if len(gone) == 1 else 'have'} ended, but {waiting}"
+    bin_s, stopped_s = context.summary.bin_s, context.summary.elapsed_s - first.since_s
     what = "no step" if first.usual_s is not None else "no progress"
     yield context.finding(
         Severity.CRITICAL,
@@ -147,6 +148,11 @@ def judge(context: ProgramContext) -> Findings:
             *([Evidence("usual time of a step", first.usual_s, "s")] if first.usual_s else []),
         ),
         action=_action(first, context),
+        moments=context.moments_in(
+            "job_cpu_s",
+            [(node, [(bin_ + 1) * bin_s > stopped_s for bin_ in range(context.summary.bin_count)])
+             for node in context.summary.nodes],
+        ),
     )  # fmt: skip
 
 

@@ -75,6 +75,9 @@ _KEPT = (
 
 class _Growth(NamedTuple):
     place: Place
+    metric: str
+    first_bin: int
+    last_bin: int
     per_s: float
     first: float
     last: float
@@ -134,7 +137,10 @@ def _growth(
         return None
     full_s = points[-1].at_s + (most - points[-1].value) / per_s
     left_s = max(0.0, full_s - context.summary.elapsed_s)
-    return _Growth(place, per_s, points[0].value, points[-1].value, most, left_s)
+    first_bin, last_bin = (int(points[at].at_s / bin_s) for at in (0, -1))
+    return _Growth(
+        place, metric, first_bin, last_bin, per_s, points[0].value, points[-1].value, most, left_s
+    )
 
 
 def _slope(context: RuleContext, points: Sequence[TrendPoint]) -> float | None:
@@ -168,6 +174,7 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
     nodes = [place for place in places if isinstance(place, NodeSummary)]
     rate = span([_MINUTE_S * growth.per_s for growth in growths], "bytes")
     left = span([growth.left_s for growth in growths], "s")
+    count = context.summary.bin_count
     last = "last sample" if context.run.end is None else "end of this run"
     return context.finding(
         severity,
@@ -187,6 +194,11 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
         ],
         action=_action(on_gpu=not nodes),
         subjects=places,
+        moments=context.moments_in(
+            growths[0].metric,
+            [(one.place, [one.first_bin <= bin_ <= one.last_bin for bin_ in range(count)])
+             for one in growths],
+        ),
     )  # fmt: skip
 
 

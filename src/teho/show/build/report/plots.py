@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from teho.explain.moments import line_of
+from teho.explain.places import Place, gpus_of, stats_of
 from teho.model.document import Plot, PlotSeries
 from teho.model.metric import METRICS, METRICS_BY_NAME, Metric
-from teho.model.summary import Summary
+from teho.model.summary import NodeSummary, Stat, Summary
 from teho.units import counted
 
 __all__ = ["heat_map_of", "plots_of"]
@@ -62,7 +64,7 @@ def heat_map_of(summary: Summary) -> Plot | None:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return float(f"{math.fsum(known) / len(known):.5g}") if known else None
+    return _rounded(math.fsum(known) / len(known)) if known else None
 
 
 def plots_of(summary: Summary) -> Iterable[Plot]:
@@ -108,7 +110,7 @@ def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> It
     for node in summary.nodes:
         if metric.scope == "node":
             if metric.name in node.series:
-                yield PlotSeries(node.name, node.series[metric.name])
+                yield PlotSeries(node.name, node.series[metric.name], *_extent(node, metric))
             continue
         if is_mean:
             lines = [gpu.series[metric.name] for gpu in node.gpus if metric.name in gpu.series]
@@ -116,7 +118,26 @@ def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> It
                 label = f"{node.name}, mean of {counted(len(lines), 'GPU')}"
                 yield PlotSeries(label, [_mean(values) for values in zip(*lines, strict=True)])
             continue
-        for gpu in node.gpus:
-            if every or metric.name in gpu.series:
-                label = f"{node.name} GPU {gpu.position}" if several else f"GPU {gpu.position}"
-                yield PlotSeries(label, gpu.series.get(metric.name, nothing))
+        for place in gpus_of(node):
+            series = place.gpu.series
+            if every or metric.name in series:
+                label = line_of(place, several=several)
+                values = series.get(metric.name, nothing)
+                yield PlotSeries(label, values, *_extent(place, metric))
+
+
+def _extent(place: Place, metric: Metric) -> tuple[float | None, float | None, float | None]:
+    """Return the mean, the smallest and the largest value, as far as all samples give them."""
+    stat = stats_of(place).get(metric.name)
+    if isinstance(stat, Stat):
+        return _rounded(stat.mean), _rounded(stat.min), _rounded(stat.max)
+    total = place.totals.get(metric.name) if isinstance(place, NodeSummary) else None
+    if isinstance(place, NodeSummary) and isinstance(total, float) and place.last_s:
+        # A counter of the job starts with the program, and the others with the first row.
+        begin_s = 0.0 if metric.name.startswith("job_") else place.first_s or 0.0
+        return _rounded(total / (place.last_s - begin_s)), None, None
+    return None, None, None
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")
