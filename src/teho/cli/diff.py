@@ -1,6 +1,8 @@
-"""`teho diff`: two runs side by side."""
+"""`teho diff`: two runs, or two traces, side by side."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,13 +11,18 @@ from teho.cli.declare import plain_command
 from teho.cli.output import Output, output_options
 from teho.errors import InputError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
 __all__ = ["command"]
 
 
 @plain_command("""\
   teho diff baseline last
   teho diff baseline last --why
-  teho diff 20261120-1019 20261121-0907 -o diff.html""")
+  teho diff 20261120-1019 20261121-0907 -o diff.html
+  teho diff before.json.gz after.json.gz""")
 @click.argument("first", shell_complete=complete_run)
 @click.argument("second", default="last", shell_complete=complete_run)
 @output_options()
@@ -25,12 +32,21 @@ def command(first: str, second: str, output: Output) -> None:
     If you leave out SECOND, FIRST is compared with the newest run. Two single runs do not prove
     which program is faster: `teho compare` measures several runs.
 
-    Reads: the two recordings.
+    If FIRST or SECOND is a trace of `teho profile`, or a folder with the traces of all ranks, Teho
+    compares the parts of a step, the kernels and the operators. Of a run, it takes the traces.
+
+    Reads: the two recordings, or the traces.
 
     Writes: only the -o file.
 
     Network: not used.
     """
+    from teho.cli.traces import traces_or_run
+
+    found = [traces_or_run((reference,)) for reference in (first, second)]
+    if any(isinstance(one, tuple) for one in found):
+        _diff_traces((first, second), found, output)
+        return
     from teho.show.build.diff import diff_document
     from teho.show.loaded import LoadedRun
 
@@ -40,3 +56,25 @@ def command(first: str, second: str, output: Output) -> None:
             f"{first} and {second} are the same run", "two different runs", "`teho list`"
         )
     output.show(diff_document(*runs))
+
+
+def _diff_traces(
+    names: tuple[str, str], found: Sequence[tuple[Path, ...] | Path], output: Output
+) -> None:
+    from teho.cli.progress import hint_if_slow
+    from teho.profile.summary import read_traces
+    from teho.show.build.profile_diff import trace_diff_document
+    from teho.store.traces import newest_traces
+
+    both = []
+    with hint_if_slow("reading the traces…"):
+        for name, one in zip(names, found, strict=True):
+            paths = one if isinstance(one, tuple) else newest_traces(one)
+            if not paths:
+                raise InputError(
+                    f"the run {name} has no trace, but the other one is a trace",
+                    "two traces, or two runs",
+                    "`teho profile --steps 20:25 -- COMMAND` records a trace",
+                )
+            both.append(read_traces(paths))
+    output.show(trace_diff_document(both[0], both[1], names))

@@ -103,6 +103,8 @@ class Loaded:
         self.marks: list[Mark] = []
         self.forward: dict[tuple[Thread, int], tuple[Thread, int]] = {}
         """Thread and start of a forward operator, by thread and start of its backward operator."""
+        self.groups: dict[int, str] = {}
+        """Process group of a collective on a device, by its correlation number."""
         self.values: dict[str, Any] = {}
         """Values beside the events."""
         self.unread = 0
@@ -175,8 +177,11 @@ class _Loader:
         device = _whole(arguments.device if arguments else None)
         work = self.into.work.setdefault(_whole(event.pid) if device < 0 else device, Work())
         work.add(start, end, self.name(event.name))
-        work.correlations.append(_whole(arguments.correlation if arguments else None))
+        number = _whole(arguments.correlation if arguments else None)
+        work.correlations.append(number)
         work.are_copies.append(is_copy)
+        if arguments and arguments.group:
+            self.into.groups[number] = str(arguments.group)
 
     def _add_call(self, event: Event, thread: Thread, start: int, end: int) -> None:
         calls = self.into.calls

@@ -10,7 +10,17 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from teho.model.document import Document, Fact, Level, Table, VerdictSeverity
-from teho.model.trace import Category, DeviceUse, Kernel, Operator, Parts, Profiled, Step, Trace
+from teho.model.trace import (
+    Category,
+    DeviceUse,
+    Kernel,
+    Operator,
+    Parts,
+    Profiled,
+    Step,
+    StepPicture,
+    Trace,
+)
 from teho.profile.judge import (
     IDLE_WORDS,
     category_times,
@@ -19,11 +29,12 @@ from teho.profile.judge import (
     line_times,
     percent_of,
     shown_trace,
+    trace_name,
 )
 from teho.show.build.layout import ColumnOf, column, document, listing, table
 from teho.units import counted, format_time
 
-__all__ = ["profile_document", "short_kernel", "short_operator"]
+__all__ = ["Part", "parts_of", "profile_document", "short_kernel", "short_operator"]
 
 T = TypeVar("T")
 _TOP = 6
@@ -59,7 +70,7 @@ class _Use(NamedTuple):
     device: DeviceUse
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """A row of the table of parts."""
 
     label: str
@@ -92,6 +103,7 @@ def profile_document(profiled: Profiled, commands: Sequence[str] = ()) -> Docume
         ),
         notes=profiled.notes,
         commands=tuple(commands),
+        step=shown.picture,
     )
 
 
@@ -137,7 +149,7 @@ def _tensor_fact(trace: Trace) -> Iterator[Fact]:
 
 
 def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[Table]:
-    of = f" of {_name(shown, profiled.traces)}" if len(profiled.traces) > 1 else ""
+    of = f" of {trace_name(shown, profiled.traces)}" if len(profiled.traces) > 1 else ""
     a_step = "a step" if shown.step_count else "the trace"
     if len(uses) == 1:
         yield _parts_table("parts", f"Parts of {a_step}", uses[0].device.mean)
@@ -154,6 +166,8 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
         for number, use in enumerate(uses):
             title = f"Parts of {a_step} on {_place(use, profiled.traces)}"
             yield _parts_table(f"parts_{number}", title, use.device.mean, level="why")
+    if shown.picture:
+        yield _pauses_table(shown.picture, of)
     for number, use in enumerate(uses):
         at = f" on {_place(use, profiled.traces)}" if len(uses) > 1 else ""
         yield _steps_table(f"steps_{number}", f"Steps{at}", use)
@@ -161,7 +175,7 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
         yield _operator_table(shown, of, level="why")
 
 
-def _parts(parts: Parts) -> Iterator[_Part]:
+def parts_of(parts: Parts) -> Iterator[Part]:
     """Yield the parts of a step; their sum is the step."""
     rows = [
         ("computing", parts.compute_s),
@@ -171,7 +185,7 @@ def _parts(parts: Parts) -> Iterator[_Part]:
     ]
     for label, time_s in rows:
         if time_s:
-            yield _Part(label, time_s, percent_of(time_s, parts.elapsed_s))
+            yield Part(label, time_s, percent_of(time_s, parts.elapsed_s))
 
 
 def _parts_table(key: str, title: str, parts: Parts, *, level: Level = "default") -> Table:
@@ -184,7 +198,7 @@ def _parts_table(key: str, title: str, parts: Parts, *, level: Level = "default"
         if time_s
     ]
     made = table(
-        key, title, _parts(parts),
+        key, title, parts_of(parts),
         column("part", "the GPU was", lambda row: row.label),
         column("time", "time", lambda row: row.time_s, unit="s", shown_in="ms", decimals=3),
         column("share", "share", lambda row: row.share, unit="%"),
@@ -201,8 +215,13 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
 
     def reason(use: _Use) -> str:
         reasons = idle_reasons(use.device.mean)
-        return IDLE_WORDS[reasons[0].key].label.removeprefix("idle, ") if reasons else ""
+        return IDLE_WORDS[reasons[0].key].short if reasons else ""
 
+    def waiting(use: _Use) -> float | None:
+        waits = use.trace.waits
+        return percent_of(waits.waited_s, use.trace.step_s) if waits else None
+
+    compared = max((one.waits.collectives for one in profiled.traces if one.waits), default=0)
     return table(
         "ranks",
         "Ranks" if len(profiled.traces) > 1 else "GPUs",
@@ -214,13 +233,15 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
             "collective", "exchanging",
             lambda use: share(use.device.mean.exposed_collective_s, use), unit="%",
         ),
+        column("waiting", "waiting", waiting, unit="%") if compared else None,
         column(
             "copy", "copying", lambda use: share(use.device.mean.exposed_copy_s, use),
-            unit="%",
+            unit="%", aside=bool(compared),
         ),
         column("idle", "idle", lambda use: share(use.device.mean.idle_s, use), unit="%"),
         column("reason", "mostly", reason),
-        note="Exchanging and copying are without computing at the same time.",
+        note="Exchanging and copying are without computing at the same time."
+        + f" Waiting is the part of a collective before the last rank began it ({counted(compared, 'collective')})." * bool(compared),
     )  # fmt: skip
 
 
@@ -354,6 +375,26 @@ def _steps_table(key: str, title: str, use: _Use) -> Table:
     return _at(made, "why")
 
 
+def _pauses_table(picture: StepPicture, of: str) -> Table:
+    made = table(
+        "pauses", f"Longest idle times in {_step_name(picture)}{of}", picture.pauses,
+        column("after", "after", lambda one: one.after_s, unit="s", shown_in="ms", decimals=3),
+        column("time", "idle", lambda one: one.time_s, unit="s", shown_in="ms", decimals=3),
+        column("reason", "reason", lambda one: IDLE_WORDS[one.reason].short),
+        column("kernel", "then", lambda one: short_kernel(one.kernel) if one.kernel else None),
+        column(
+            "operator", "operator",
+            lambda one: short_operator(one.operator) if one.operator else None,
+        ),
+        column("line", "line", lambda one: one.line or None),
+    )  # fmt: skip
+    return _at(made, "why")
+
+
+def _step_name(picture: StepPicture) -> str:
+    return "the trace" if picture.step is None else f"step {picture.step}"
+
+
 def _first_rows(made: Table, noun: str) -> Table:
     more = len(made.rows) - _TOP
     if more <= 0:
@@ -369,19 +410,11 @@ def _at(made: Table, level: Level) -> Table:
     return msgspec.structs.replace(made, level=level)
 
 
-def _name(trace: Trace, traces: Sequence[Trace]) -> str:
-    """Return the name of a trace: its rank, or its file if ranks do not distinguish the traces."""
-    ranks = [one.rank for one in traces]
-    if trace.rank is None or ranks.count(trace.rank) > 1:
-        return Path(trace.path).name
-    return f"rank {trace.rank}"
-
-
 def _place(use: _Use, traces: Sequence[Trace]) -> str:
     gpu = f"GPU {use.device.device}"
     if len(traces) == 1:
         return gpu
-    name = _name(use.trace, traces)
+    name = trace_name(use.trace, traces)
     return f"{name}, {gpu}" if len(use.trace.devices) > 1 else name
 
 
