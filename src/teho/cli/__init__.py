@@ -40,6 +40,7 @@ COMMANDS = {
     "show": ("Keep", "Print the description of a run, or its directory."),
     "tag": ("Keep", "Add tags to a recording, or remove them."),
     "export": ("Keep", "Write recordings as Parquet, OpenMetrics, or for Jobstats."),
+    "log": ("Keep", "Log runs to TensorBoard, W&B, MLflow or Trackio."),
     "portal": ("Keep", "Show all runs in a browser, and the runs of your group."),
     "share": ("Keep", "Let the members of a group read runs."),
     "unshare": ("Keep", "Stop sharing runs."),

@@ -32,8 +32,8 @@ _MOST = 0.90
 _ONE_RANK = 0.5
 """Share of all waiting from which one rank is named: the others waited mostly for it."""
 _CLOCKS_S = 1e-3
-"""Difference between the clocks of two nodes from which it is worth a note. It is Teho's own choice:
-the same collective ends on all ranks within some tens of µs."""
+"""Difference between the clocks of two nodes from which it is worth a note. It is Teho's own
+choice: the same collective ends on all ranks within some tens of µs."""
 _BEHIND = 0.20
 """Share of the time of the steps from which work after the last step is worth a note."""
 
@@ -129,7 +129,7 @@ def judged(traces: tuple[Trace, ...], *, by_teho: bool = False) -> Profiled:
     """
     return Profiled(
         verdict=_verdict(traces),
-        advice=() if by_teho and not _devices(traces) else tuple(_advice(traces)),
+        advice=tuple(_advice(traces, by_teho=by_teho)),
         notes=tuple(_notes(traces, by_teho=by_teho)),
         traces=traces,
     )
@@ -282,15 +282,16 @@ def _without_gpu(traces: Sequence[Trace]) -> str:
     return f"{said}. On the CPU, {top.name} took the most time: {share} of all operators."
 
 
-def _advice(traces: Sequence[Trace]) -> Iterator[str]:
+def _advice(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
     if waiting := _waiting(traces):
         last = waiting.last
         yield _LAST_RANK.format(rank=trace_name(last, traces)) if last else _UNEQUAL
     if not _devices(traces):
-        yield (
-            "If the program uses a GPU, record it: "
-            "`profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
-        )
+        if not by_teho:
+            yield (
+                "If the program uses a GPU, record it: "
+                "`profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
+            )
         return
     mean = _mean(traces)
     least = LARGE_SHARE * mean.elapsed_s

@@ -1,4 +1,4 @@
-"""One step as a picture: what the CPU and a device did at which time, in equal parts of the step."""
+"""One step as a picture: what the CPU and a device did in each of equal parts of its time."""
 
 from __future__ import annotations
 

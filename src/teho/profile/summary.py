@@ -135,9 +135,7 @@ def _read(path: Path) -> _Read:
         ranks=_number(distributed, "world_size"),
         step_count=count if has_steps else 0,
         step_s=sum(end - start for _, start, end in windows) / count / _NS,
-        data_s=sum(length(clipped(cpu.data, start, end)) for _, start, end in windows)
-        / count
-        / _NS,
+        data_s=sum(length(clipped(cpu.data, *window)) for _, *window in windows) / count / _NS,
         devices=tuple(_device(loaded, number, line, windows) for number, line in lines.items()),
         kernels=_kernels(loaded, launched, lines, categories),
         operators=tuple(operators(loaded)),

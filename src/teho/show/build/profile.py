@@ -44,6 +44,7 @@ _CATEGORIES = 3
 _KERNEL_WIDTH = 23
 _OPERATOR_WIDTH = 14
 """Largest width of these names in a terminal of 80 columns."""
+_WAITING = "Waiting is the part of a collective before the last rank began it"
 _DEFINITIONS = """\
 If the GPU does several things at the same time, this time counts once. "Only copying" is the \
 time in which the GPU copied and did nothing else.
@@ -155,6 +156,8 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
         yield _parts_table("parts", f"Parts of {a_step}", uses[0].device.mean)
     elif uses:
         yield _ranks_table(profiled, uses)
+    elif len(profiled.traces) > 1:
+        yield _cpu_ranks_table(profiled.traces)
     if uses:
         yield _kernel_table(shown, of)
         yield _line_table(shown, of)
@@ -217,10 +220,6 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
         reasons = idle_reasons(use.device.mean)
         return IDLE_WORDS[reasons[0].key].short if reasons else ""
 
-    def waiting(use: _Use) -> float | None:
-        waits = use.trace.waits
-        return percent_of(waits.waited_s, use.trace.step_s) if waits else None
-
     compared = max((one.waits.collectives for one in profiled.traces if one.waits), default=0)
     return table(
         "ranks",
@@ -233,16 +232,39 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
             "collective", "exchanging",
             lambda use: share(use.device.mean.exposed_collective_s, use), unit="%",
         ),
-        column("waiting", "waiting", waiting, unit="%") if compared else None,
+        column("waiting", "waiting", lambda use: _waiting(use.trace), unit="%")
+        if compared else None,
         column(
             "copy", "copying", lambda use: share(use.device.mean.exposed_copy_s, use),
             unit="%", aside=bool(compared),
         ),
         column("idle", "idle", lambda use: share(use.device.mean.idle_s, use), unit="%"),
         column("reason", "mostly", reason),
-        note="Exchanging and copying are without computing at the same time."
-        + f" Waiting is the part of a collective before the last rank began it ({counted(compared, 'collective')})." * bool(compared),
+        note=" ".join(filter(None, (
+            "Exchanging and copying are without computing at the same time.",
+            f"{_WAITING} ({counted(compared, 'collective')} compared)." if compared else "",
+        ))),
     )  # fmt: skip
+
+
+def _cpu_ranks_table(traces: Sequence[Trace]) -> Table:
+    """Return a table with a row for each rank of a program without a GPU."""
+    return table(
+        "ranks",
+        "Ranks",
+        traces,
+        column("rank", "rank", lambda trace: trace_name(trace, traces)),
+        column("step", "step", lambda trace: trace.step_s, unit="s", shown_in="ms", decimals=2),
+        column("data", "waiting for data",
+               lambda trace: percent_of(trace.data_s, trace.step_s), unit="%"),
+        column("waiting", "waiting for ranks", _waiting, unit="%"),
+        note=f"{_WAITING}.",
+    )  # fmt: skip
+
+
+def _waiting(trace: Trace) -> float | None:
+    """Return which share of a step a rank waited for others."""
+    return percent_of(trace.waits.waited_s, trace.step_s) if trace.waits else None
 
 
 def _category_table(trace: Trace, of: str) -> Table:

@@ -22,6 +22,7 @@ __all__ = ["trace_diff_document"]
 
 _EQUAL_PERCENT = 5.0
 """Differences below this count as equal, as in `teho compare`."""
+_SMALLEST_S = 0.5e-6
 _NAME_WIDTH = 20
 _TOP = 8
 """Number of kernels and operators at the default level."""
@@ -37,6 +38,11 @@ class _Pair(NamedTuple):
     @property
     def difference_s(self) -> float:
         return (self.second_s or 0.0) - (self.first_s or 0.0)
+
+    @property
+    def change_s(self) -> float:
+        """Return the difference; 0 if it is too small for the decimals of the table."""
+        return self.difference_s if abs(self.difference_s) >= _SMALLEST_S else 0.0
 
 
 def trace_diff_document(first: Profiled, second: Profiled, names: Sequence[str]) -> Document:
@@ -137,7 +143,7 @@ def _table(key: str, title: str, label: str, names: Sequence[str], pairs: list[_
                decimals=decimals),
         column("second", names[1], lambda one: one.second_s, unit="s", shown_in="ms",
                decimals=decimals),
-        column("difference", "difference", lambda one: one.difference_s, unit="s", shown_in="ms",
+        column("difference", "difference", lambda one: one.change_s, unit="s", shown_in="ms",
                decimals=decimals),
     )  # fmt: skip
 

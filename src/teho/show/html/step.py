@@ -44,10 +44,10 @@ def _strip(lane: Lane, picture: StepPicture, name: str) -> str:
         f"{quantity(100 * band.time_s / picture.elapsed_s, '%')}</span>"
         for place, band in enumerate(lane.bands)
     )
+    label = text(f"{lane.label} over {name}; the numbers follow below")
     return f"""<p class="lane"><b>{text(lane.label)}</b>{legend}</p>
 <svg class="strip" height="{_HEIGHT}" viewBox="0 0 {len(lane.bands[0].shares)} {_HEIGHT}" \
-preserveAspectRatio="none" role="img" \
-aria-label="{text(f"{lane.label} over {name}; the numbers follow below")}">{_bands(lane.bands)}</svg>
+preserveAspectRatio="none" role="img" aria-label="{label}">{_bands(lane.bands)}</svg>
 """
 
 

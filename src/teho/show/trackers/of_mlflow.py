@@ -1,0 +1,68 @@
+"""Logs to MLflow, with its package (`mlflow` or `mlflow-skinny`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from teho.model.document import Report
+from teho.model.run import Run
+from teho.show.trackers.tracker import Tracker, Wish, facts_of, imported, prose_of
+
+__all__ = ["TRACKER"]
+
+_MOST_METRICS = 1000
+"""Largest number of metrics of one call that MLflow's servers accept."""
+_MOST_LETTERS = 500
+"""Largest length of a parameter that all versions of MLflow accept."""
+
+
+class Mlflow(Tracker):
+    """One run; the values have the time of the sample, and whole seconds as their step."""
+
+    package = "mlflow"
+
+    def __init__(self, run: Run, wish: Wish) -> None:
+        self._mlflow: Any = imported(self.package)
+        self._entities: Any = self._mlflow.entities
+        self._client = self._mlflow.MlflowClient()
+        self._began_s = run.started_at.timestamp()
+        if wish.into:
+            self._id = wish.into
+        else:
+            name = wish.project or "teho"
+            found = self._client.get_experiment_by_name(name)
+            experiment = found.experiment_id if found else self._client.create_experiment(name)
+            begun = self._client.create_run(
+                experiment, start_time=round(1000 * self._began_s), run_name=run.name or run.id,
+            )  # fmt: skip
+            self._id = begun.info.run_id
+        self._is_own = not wish.into
+
+    def add(self, elapsed_s: float, values: Mapping[str, float]) -> None:
+        """Log the values of one time."""
+        at_ms = round(1000 * (self._began_s + elapsed_s))
+        metrics = [
+            self._entities.Metric(name, value, at_ms, round(elapsed_s))
+            for name, value in values.items()
+        ]
+        for place in range(0, len(metrics), _MOST_METRICS):
+            self._client.log_batch(self._id, metrics=metrics[place : place + _MOST_METRICS])
+
+    def end(self, report: Report, files: Mapping[str, Path]) -> str:
+        """Log the findings as the note of the run, the facts, and the files as artefacts."""
+        numbers, words = facts_of(report)
+        self.add(0.0, numbers)
+        params = [self._entities.Param(key, value[:_MOST_LETTERS]) for key, value in words.items()]
+        self._client.log_batch(self._id, params=params)
+        if self._is_own:
+            self._client.set_tag(self._id, "mlflow.note.content", prose_of(report))
+        for path in files.values():
+            self._client.log_artifact(self._id, str(path), "teho")
+        if self._is_own:
+            self._client.set_terminated(self._id)
+        return f"MLflow's run is {self._id}, in {self._mlflow.get_tracking_uri()}"
+
+
+TRACKER = Mlflow

@@ -1,0 +1,223 @@
+"""`teho log`: what each tracker gets; the real packages read it back, without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
+from teho.cli import log
+from teho.errors import InputError
+from teho.model.document import Plot, PlotSeries, Report
+from teho.model.run import RunState
+from teho.show.loaded import LoadedRun
+from teho.show.trackers.tensorboard import checksum
+from teho.show.trackers.tracker import Wish, facts_of, imported, points_of, prose_of
+
+ROOT = Path(__file__).parents[2]
+RUN = ROOT / "examples" / "learn" / "runs" / "20261122-100700-tiny-kernels-83zy"
+BUSY = "teho/gpu_busy_percent/GPU 0"
+
+
+def report_with(*plots: Plot) -> Report:
+    return Report(
+        run_id="a", name="", command="", state="finished", facts=(), tables=(), findings=(),
+        abstentions=(), verdict="", verdict_severity="good", plots=plots,
+    )  # fmt: skip
+
+
+def plot(key: str, *lines: PlotSeries) -> Plot:
+    return Plot(key=key, title=key, unit="", meaning="", group="GPU", elapsed_s=[0.5, 1.5, 2.5],
+                series=lines)  # fmt: skip
+
+
+def test_points_have_the_values_that_are_not_missing() -> None:
+    report = report_with(
+        plot("gpu_busy_percent", PlotSeries("g1 GPU 0", [0.0, None, 3.0])),
+        plot("gpu_energy_j", PlotSeries("g1 GPU 0", [None, None, 250.0])),
+    )
+    busy, power = "teho/gpu_busy_percent/g1 GPU 0", "teho/gpu_energy_j_per_s/g1 GPU 0"
+    assert list(points_of(report, -1, 99)) == [(0.5, {busy: 0.0}), (2.5, {busy: 3.0, power: 250.0})]
+    assert list(points_of(report, 0.5, 99)) == [(2.5, {busy: 3.0, power: 250.0})]
+    assert list(points_of(report, -1, 2.9)) == [(0.5, {busy: 0.0})]
+    assert list(points_of(report_with(), -1, 99)) == []
+
+
+def test_facts_and_prose_of_a_run() -> None:
+    report = LoadedRun.open(str(RUN)).view
+    numbers, words = facts_of(report)
+    assert numbers["teho/gpu_busy"] == pytest.approx(96, abs=0.5)
+    assert words["teho/verdict"] == report.verdict
+    text = prose_of(report)
+    assert text.startswith(f"**{report.verdict}**")
+    assert all(finding.action in text for finding in report.findings)
+    assert "| GPU busy | 96 % |" in text
+
+
+def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(InputError, match=r"cannot import this package .*`pip install wandb`"):
+        imported("wandb")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--to", "mlflow", "-o", "a"], "-o has no effect with --to mlflow"),
+        (["--to", "tensorboard", "--into", "a"], "--into has no effect with --to tensorboard"),
+        (["--to", "tensorboard", "-o", "/dev/null/a"], "Not a directory"),
+    ],
+)
+def test_errors_are_one_line(teho, arguments: list[str], words: str) -> None:
+    answer = teho("log", *arguments, RUN)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    (line,) = answer.stderr.splitlines()
+    assert words in line
+
+
+def events_of(path: Path) -> list[bytes]:
+    """Return the events of an event file; each record has two checksums."""
+    data, found = path.read_bytes(), []
+    while data:
+        (length, first) = struct.unpack_from("<QI", data)
+        event, (second,) = data[12 : 12 + length], struct.unpack_from("<I", data, 12 + length)
+        for part, masked in ((data[:8], first), (event, second)):
+            crc = checksum(part)
+            assert masked == ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32
+        found.append(event)
+        data = data[16 + length :]
+    return found
+
+
+def test_the_checksum_is_that_of_the_standard() -> None:
+    assert checksum(b"123456789") == 0xE3069283  # the check value of CRC-32C
+    assert checksum(b"") == 0
+
+
+def test_the_event_file(teho, tmp_path: Path) -> None:
+    answer = teho("log", "--to", "tensorboard", "-o", tmp_path / "a b", RUN)
+    assert answer.stderr == f"teho: `tensorboard --logdir '{tmp_path}/a b'` shows it\n"
+    (folder,) = (tmp_path / "a b").iterdir()
+    events, page, numbers = sorted(folder.iterdir())
+    found = events_of(events)
+    assert b"brain.Event:2" in found[0]
+    points = list(points_of(LoadedRun.open(str(RUN)).view, -1, 1e9))
+    assert len(found) == 2 + len(points)
+    assert "<html" in page.read_text()
+    assert json.loads(numbers.read_text())["run_id"] == RUN.name
+    again = teho("log", "--to", "tensorboard", "-o", tmp_path / "a b", RUN)
+    assert again.returncode == 0
+    assert events_of(events) == found
+
+
+def test_a_run_that_goes_on_is_followed_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = tmp_path / "stop"
+    program = f"import os, time\nwhile not os.path.exists({str(stop)!r}): time.sleep(0.02)"
+    with subprocess.Popen(
+        [*TEHO, "run", "--every", "0.1s", "--", sys.executable, "-S", "-c", program],
+        stderr=subprocess.DEVNULL,
+    ) as recorder:
+        runs = Path(os.environ["TEHO_HOME"]) / "runs"
+        wait_for(lambda: runs.is_dir() and [one for one in runs.iterdir() if one.name[0] != "."])
+        (directory,) = (one for one in runs.iterdir() if one.name[0] != ".")
+        looks = []
+
+        def look(_: float) -> None:
+            looks.append(LoadedRun.open(str(directory)).state)
+            if list(tmp_path.glob("tb/*/events*")) and len(looks) > 1:
+                stop.touch()
+                recorder.wait()
+
+        monkeypatch.setattr(log.time, "sleep", look)
+        loaded = LoadedRun.open(str(directory))
+        log._log(loaded, "tensorboard", Wish("", "", tmp_path / "tb"), follow=True)
+    assert looks[0] is RunState.RUNNING
+    (path,) = tmp_path.glob("tb/*/events*")
+    steps = [struct.unpack_from("<d", event, 1)[0] for event in events_of(path)[1:-1]]
+    assert steps == sorted(set(steps))
+    assert b"teho/cpu_busy_percent" in path.read_bytes()
+
+
+def with_package(name: str, code: str, folder: Path, *arguments: str, **variables: str) -> str:
+    """Run `teho log`, then some code, in the Python of the tests' frameworks; return its output."""
+    if reason := lacks_framework(name):
+        pytest.skip(reason)
+    # Teho's own packages come last, so that they replace none of the tracker's.
+    paths = [str(ROOT / "src"), sysconfig.get_path("purelib")]
+    start = f"import sys; sys.path += {paths!r}\nfrom teho.cli import main\n"
+    call = (
+        f"sys.argv = ['teho', 'log', '--to', {name!r}, {str(RUN)!r}, *{list(arguments)!r}]\n"
+        "try: main()\nexcept SystemExit as error: assert not error.code, error\n"
+    )
+    answer = subprocess.run(
+        [FRAMEWORKS / "bin" / "python", "-W", "ignore", "-c", start + call + code],
+        cwd=folder, env={**os.environ, "HOME": str(folder), **variables}, capture_output=True,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def busy_values() -> list[float]:
+    return [
+        values[BUSY] for _, values in points_of(LoadedRun.open(str(RUN)).view, -1, 1e9)
+        if BUSY in values
+    ]  # fmt: skip
+
+
+def test_tensorboard_reads_the_event_file(tmp_path: Path) -> None:
+    answer = json.loads(with_package("tensorboard", f"""
+import glob, json
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+(path,) = glob.glob('runs/*/events*')
+read = EventAccumulator(path, size_guidance={{'scalars': 0, 'tensors': 0}}); read.Reload()
+text = read.Tensors('teho/report/text_summary' if 'teho/report/text_summary' in read.Tags()['tensors'] else 'teho/report')[0]
+print(json.dumps([
+    [one.value for one in read.Scalars({BUSY!r})],
+    [one.wall_time for one in read.Scalars({BUSY!r})],
+    text.tensor_proto.string_val[0].decode(),
+]))
+""", tmp_path))  # fmt: skip
+    values, times_s, text = answer
+    run = LoadedRun.open(str(RUN))
+    assert values == pytest.approx(busy_values(), rel=1e-6)
+    began_s = run.run.started_at.timestamp()
+    points = [elapsed_s for elapsed_s, found in points_of(run.view, -1, 1e9) if BUSY in found]
+    assert times_s == pytest.approx([began_s + elapsed_s for elapsed_s in points])
+    assert text == prose_of(run.view)
+
+
+def test_mlflow_has_the_run(tmp_path: Path) -> None:
+    answer = json.loads(with_package("mlflow", f"""
+import json, mlflow
+client = mlflow.MlflowClient()
+(run,) = client.search_runs([client.get_experiment_by_name('cats').experiment_id])
+print(json.dumps([
+    [one.value for one in client.get_metric_history(run.info.run_id, {BUSY!r})],
+    run.data.params, run.info.status,
+    sorted(one.path for one in client.list_artifacts(run.info.run_id, 'teho')),
+    run.data.tags['mlflow.note.content'],
+]))
+""", tmp_path, "--project", "cats", MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/a.db"))  # fmt: skip
+    values, params, status, files, note = answer
+    assert values == pytest.approx(busy_values())
+    assert params["teho/verdict"].startswith("GPU 0 on c1 was busy with small kernels")
+    assert (status, files) == ("FINISHED", ["teho/teho-report.html", "teho/teho-report.json"])
+    assert note == prose_of(LoadedRun.open(str(RUN)).view)
+
+
+def test_wandb_writes_the_run(tmp_path: Path) -> None:
+    with_package("wandb", "", tmp_path, "--project", "cats", WANDB_MODE="offline")
+
+
+def test_trackio_has_the_run(tmp_path: Path) -> None:
+    with_package("trackio", "", tmp_path, "--project", "cats")
