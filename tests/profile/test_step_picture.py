@@ -9,6 +9,7 @@ import pytest
 
 from profile_traces import ON_GPU, call, copy, kernel, mark, operator, path_of, step, write
 from teho.model.trace import StepPicture
+from teho.profile.judge import judged
 from teho.profile.summary import read_trace
 from teho.show.build.profile import profile_document
 from teho.show.html.page import render_html
@@ -39,7 +40,7 @@ def test_the_lanes_of_a_small_step(tmp_path: Path) -> None:
         "CPU": {"waiting for data": 48, "other operators": 48},
         "GPU 0, computing": {"matmul": 96, "reduction": 48},
         "GPU 0, copying": {"copies and fills": 10},
-        "GPU 0, idle": {"nothing launched yet": 276, "waiting for data": 48, "between kernels": 2},
+        "GPU 0, idle": {"nothing launched yet": 278, "waiting for data": 48},
     }
     (matmul, _) = picture.lanes[1].bands
     assert matmul.shares == [0] * 144 + [1] * 96 + [0] * 240  # one part is one µs
@@ -110,10 +111,21 @@ def test_the_areas_of_the_drawing_are_the_times(name: str) -> None:
 
 def test_the_page_has_the_drawing_and_no_outside_address() -> None:
     trace = read_trace(path_of("conv"))
-    from teho.profile.judge import judged
-
     page = render_html(profile_document(judged((trace,))))
     assert "One step over time" in page
     assert 'aria-label="GPU 0, idle over step' in page
-    assert "http" not in page
+    assert "://" not in page
     assert len(page) < 200_000
+
+
+def test_a_label_has_one_color_and_the_bands_of_a_strip_have_different_ones() -> None:
+    picture = read_trace(path_of("conv-pageable-item")).picture
+    legends = re.findall(r'<p class="lane">.*?</p>', step_section(picture))
+    colors: dict[str, set[str]] = {}
+    for legend in legends:
+        found = re.findall(r'class="(c\d)"><i></i>(.*?) [\d.]+', legend)
+        assert len({color for color, _ in found}) == len(found)
+        for color, label in found:
+            colors.setdefault(label, set()).add(color)
+    assert {"waiting for data", "optimizer"} <= set(colors)
+    assert all(len(one) == 1 for one in colors.values())

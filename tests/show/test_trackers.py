@@ -8,7 +8,9 @@ import struct
 import subprocess
 import sys
 import sysconfig
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +18,6 @@ from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
 from teho.cli import log
 from teho.errors import InputError
 from teho.model.document import Plot, PlotSeries, Report
-from teho.model.run import RunState
 from teho.show.loaded import LoadedRun
 from teho.show.trackers.tensorboard import checksum
 from teho.show.trackers.tracker import Wish, facts_of, imported, points_of, prose_of
@@ -53,8 +54,8 @@ def test_points_have_the_values_that_are_not_missing() -> None:
 def test_facts_and_prose_of_a_run() -> None:
     report = LoadedRun.open(str(RUN)).view
     numbers, words = facts_of(report)
-    assert numbers["teho/gpu_busy"] == pytest.approx(96, abs=0.5)
-    assert words["teho/verdict"] == report.verdict
+    assert numbers["teho/run/gpu_busy_percent"] == pytest.approx(96, abs=0.5)
+    assert words["teho/run/verdict"] == report.verdict
     text = prose_of(report)
     assert text.startswith(f"**{report.verdict}**")
     assert all(finding.action in text for finding in report.findings)
@@ -132,18 +133,23 @@ def test_a_run_that_goes_on_is_followed_to_its_end(
         looks = []
 
         def look(_: float) -> None:
-            looks.append(LoadedRun.open(str(directory)).state)
-            if list(tmp_path.glob("tb/*/events*")) and len(looks) > 1:
+            (path,) = tmp_path.glob("tb/*/events*")
+            looks.append(len(events_of(path)))
+            if looks[-1] > 1:
                 stop.touch()
                 recorder.wait()
+            assert len(looks) < 1000
+            sleep(0.02)
 
-        monkeypatch.setattr(log.time, "sleep", look)
+        sleep = time.sleep
+        monkeypatch.setattr(log, "time", SimpleNamespace(sleep=look))
         loaded = LoadedRun.open(str(directory))
         log._log(loaded, "tensorboard", Wish("", "", tmp_path / "tb"), follow=True)
-    assert looks[0] is RunState.RUNNING
+    assert looks[0] == 1
     (path,) = tmp_path.glob("tb/*/events*")
     steps = [struct.unpack_from("<d", event, 1)[0] for event in events_of(path)[1:-1]]
     assert steps == sorted(set(steps))
+    assert len(steps) > looks[-1]
     assert b"teho/cpu_busy_percent" in path.read_bytes()
 
 
@@ -157,6 +163,7 @@ def with_package(name: str, code: str, folder: Path, *arguments: str, **variable
     call = (
         f"sys.argv = ['teho', 'log', '--to', {name!r}, {str(RUN)!r}, *{list(arguments)!r}]\n"
         "try: main()\nexcept SystemExit as error: assert not error.code, error\n"
+        "for name in ('numpy', 'pandas'): sys.modules.get(name, 0) or sys.modules.pop(name, 0)\n"
     )
     answer = subprocess.run(
         [FRAMEWORKS / "bin" / "python", "-W", "ignore", "-c", start + call + code],
@@ -180,7 +187,7 @@ import glob, json
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 (path,) = glob.glob('runs/*/events*')
 read = EventAccumulator(path, size_guidance={{'scalars': 0, 'tensors': 0}}); read.Reload()
-text = read.Tensors('teho/report/text_summary' if 'teho/report/text_summary' in read.Tags()['tensors'] else 'teho/report')[0]
+(text,) = read.Tensors('teho/report')
 print(json.dumps([
     [one.value for one in read.Scalars({BUSY!r})],
     [one.wall_time for one in read.Scalars({BUSY!r})],
@@ -207,17 +214,59 @@ print(json.dumps([
     sorted(one.path for one in client.list_artifacts(run.info.run_id, 'teho')),
     run.data.tags['mlflow.note.content'],
 ]))
-""", tmp_path, "--project", "cats", MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/a.db"))  # fmt: skip
+""", tmp_path, "--project", "cats", MLFLOW_TRACKING_URI=f"file:{tmp_path}/a",
+        MLFLOW_ALLOW_FILE_STORE="true"))  # fmt: skip
     values, params, status, files, note = answer
     assert values == pytest.approx(busy_values())
-    assert params["teho/verdict"].startswith("GPU 0 on c1 was busy with small kernels")
+    assert params["teho/run/verdict"].startswith("GPU 0 on c1 was busy with small kernels")
     assert (status, files) == ("FINISHED", ["teho/teho-report.html", "teho/teho-report.json"])
     assert note == prose_of(LoadedRun.open(str(RUN)).view)
 
 
 def test_wandb_writes_the_run(tmp_path: Path) -> None:
-    with_package("wandb", "", tmp_path, "--project", "cats", WANDB_MODE="offline")
+    answer = with_package("wandb", """
+import glob, json, struct
+from wandb.proto import wandb_internal_pb2
+(path,) = glob.glob('wandb/offline-run-*/*.wandb')
+data, place, part, found = open(path, 'rb').read(), 7, b'', []
+while place + 7 <= len(data):  # blocks of 32 KiB with parts of records
+    if 32768 - place % 32768 < 7:
+        place += 32768 - place % 32768
+        continue
+    length, kind = struct.unpack_from('<HB', data, place + 4)
+    part += data[place + 7 : place + 7 + length]
+    place += 7 + length
+    if kind in (1, 4):  # a whole record, or its last part
+        record, part = wandb_internal_pb2.Record.FromString(part), b''
+        found.append(record)
+items = [{one.nested_key[0]: json.loads(one.value_json) for one in record.history.item}
+         for record in found if record.WhichOneof('record_type') == 'history']
+print(json.dumps([
+    [one for one in items if 'teho/gpu_busy_percent/GPU 0' in one],
+    {record.artifact.type: [one.path for one in record.artifact.manifest.contents]
+     for record in found if record.WhichOneof('record_type') == 'artifact'},
+    [record.run.project for record in found if record.WhichOneof('record_type') == 'run'],
+]))
+""", tmp_path, "--project", "cats", WANDB_MODE="offline")  # fmt: skip
+    items, artifacts, projects = json.loads(answer)
+    assert [one[BUSY] for one in items] == pytest.approx(busy_values())
+    assert [one["teho/elapsed_s"] for one in items] == sorted(
+        one["teho/elapsed_s"] for one in items
+    )
+    assert artifacts["report"] == ["teho-report.html", "teho-report.json"]
+    assert set(projects) == {"cats"}
 
 
 def test_trackio_has_the_run(tmp_path: Path) -> None:
-    with_package("trackio", "", tmp_path, "--project", "cats")
+    answer = with_package("trackio", """
+import json
+from trackio.sqlite_storage import SQLiteStorage
+(name,) = SQLiteStorage.get_runs('cats')
+print(json.dumps([name, SQLiteStorage.get_logs('cats', name), SQLiteStorage.list_artifacts('cats')],
+                 default=str))
+""", tmp_path, "--project", "cats", TRACKIO_DIR=str(tmp_path / "trackio"))  # fmt: skip
+    name, logs, artifacts = json.loads(answer)
+    assert name == "tiny-kernels"
+    assert [one[BUSY] for one in logs if BUSY in one] == pytest.approx(busy_values())
+    assert logs[-1]["teho/finding/gpu_launch_bound"].startswith("GPU 0 on c1 was busy with small")
+    assert RUN.name in json.dumps(artifacts)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,7 +84,10 @@ def command(
     loaded = LoadedRun.open(run)
     wish = Wish(project or "", into or "", folder)
     try:
-        say(_log(loaded, name, wish, follow=follow))
+        # Some packages print; the standard output is for results.
+        with contextlib.redirect_stdout(sys.stderr):
+            seen = _log(loaded, name, wish, follow=follow)
+        say(seen)
     except TehoError:
         raise
     except Exception as error:  # what the packages raise has no common class
@@ -104,9 +109,10 @@ def _log(loaded: LoadedRun, name: str, wish: Wish, *, follow: bool) -> str:
     while True:
         is_running = follow and loaded.state is RunState.RUNNING
         until_s = loaded.summary.elapsed_s if is_running else math.inf
-        for elapsed_s, values in points_of(loaded.view, last_s, until_s):
-            tracker.add(elapsed_s, values)
-            last_s = elapsed_s
+        points = list(points_of(loaded.view, last_s, until_s))
+        if points:
+            tracker.add(points)
+            last_s = points[-1].elapsed_s
         if not is_running:
             return _ended(tracker, loaded)
         time.sleep(_PERIOD_S)

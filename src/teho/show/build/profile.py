@@ -399,7 +399,7 @@ def _steps_table(key: str, title: str, use: _Use) -> Table:
 
 def _pauses_table(picture: StepPicture, of: str) -> Table:
     made = table(
-        "pauses", f"Longest idle times in {_step_name(picture)}{of}", picture.pauses,
+        "pauses", f"Longest idle times{of}", picture.pauses,
         column("after", "after", lambda one: one.after_s, unit="s", shown_in="ms", decimals=3),
         column("time", "idle", lambda one: one.time_s, unit="s", shown_in="ms", decimals=3),
         column("reason", "reason", lambda one: IDLE_WORDS[one.reason].short),
@@ -409,12 +409,9 @@ def _pauses_table(picture: StepPicture, of: str) -> Table:
             lambda one: short_operator(one.operator) if one.operator else None,
         ),
         column("line", "line", lambda one: one.line or None),
+        note="" if picture.step is None else f"In step {picture.step}, which the HTML page draws.",
     )  # fmt: skip
     return _at(made, "why")
-
-
-def _step_name(picture: StepPicture) -> str:
-    return "the trace" if picture.step is None else f"step {picture.step}"
 
 
 def _first_rows(made: Table, noun: str) -> Table:

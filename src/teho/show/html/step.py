@@ -27,9 +27,10 @@ def step_section(picture: StepPicture | None) -> str:
     if picture is None:
         return ""
     name = "the trace" if picture.step is None else f"step {picture.step}"
-    strips = "".join(_strip(lane, picture, name) for lane in picture.lanes)
+    colors = _colors(picture.lanes)
+    strips = "".join(_strip(lane, picture, name, colors) for lane in picture.lanes)
     return f"""<figure class="step">
-<figcaption><p>Time goes from left to right. White space in a strip means: none of these.</p>
+<figcaption><p>Time goes from left to right. If a strip is empty, nothing of this was done then.</p>
 </figcaption>
 <div class="strips">{strips}</div>
 {_axis(picture.elapsed_s)}
@@ -38,24 +39,36 @@ def step_section(picture: StepPicture | None) -> str:
 """
 
 
-def _strip(lane: Lane, picture: StepPicture, name: str) -> str:
+def _colors(lanes: Sequence[Lane]) -> dict[str, int]:
+    """Return the colour of each label: the same in all lanes, and in one lane all are different."""
+    colors: dict[str, int] = {}
+    for lane in lanes:
+        used = {colors[band.label] for band in lane.bands if band.label in colors}
+        free = [color for color in range(_COLORS) if color not in used]
+        for band in lane.bands:
+            if band.label not in colors:
+                colors[band.label] = free.pop(0) if free else 0
+    return colors
+
+
+def _strip(lane: Lane, picture: StepPicture, name: str, colors: dict[str, int]) -> str:
     legend = "".join(
-        f'<span class="c{place % _COLORS}"><i></i>{text(band.label)} '
+        f'<span class="c{colors[band.label]}"><i></i>{text(band.label)} '
         f"{quantity(100 * band.time_s / picture.elapsed_s, '%')}</span>"
-        for place, band in enumerate(lane.bands)
+        for band in lane.bands
     )
     label = text(f"{lane.label} over {name}; the numbers follow below")
     return f"""<p class="lane"><b>{text(lane.label)}</b>{legend}</p>
 <svg class="strip" height="{_HEIGHT}" viewBox="0 0 {len(lane.bands[0].shares)} {_HEIGHT}" \
-preserveAspectRatio="none" role="img" aria-label="{label}">{_bands(lane.bands)}</svg>
+preserveAspectRatio="none" role="img" aria-label="{label}">{_bands(lane.bands, colors)}</svg>
 """
 
 
-def _bands(bands: Sequence[Band]) -> str:
+def _bands(bands: Sequence[Band], colors: dict[str, int]) -> str:
     """Draw each band as one path, above the bands before it; equal neighbours are one rectangle."""
     below = [0] * len(bands[0].shares)
     paths = []
-    for place, band in enumerate(bands):
+    for band in bands:
         tops = [
             min(under + round(share * _HEIGHT), _HEIGHT)
             for under, share in zip(below, band.shares, strict=True)
@@ -66,7 +79,7 @@ def _bands(bands: Sequence[Band]) -> str:
             if top > under:
                 path += f"M{left} {_HEIGHT - top}H{right}V{_HEIGHT - under}H{left}z"
             left = right
-        paths.append(f'<path class="c{place % _COLORS}" d="{path}"/>')
+        paths.append(f'<path class="c{colors[band.label]}" d="{path}"/>')
         below = tops
     return "".join(paths)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from teho.model.document import Report
 from teho.model.run import Run
-from teho.show.trackers.tracker import Tracker, Wish, facts_of, imported, prose_of
+from teho.show.trackers.tracker import Point, Tracker, Wish, facts_of, imported, prose_of
 
 __all__ = ["TRACKER"]
 
@@ -40,12 +40,14 @@ class Mlflow(Tracker):
             self._id = begun.info.run_id
         self._is_own = not wish.into
 
-    def add(self, elapsed_s: float, values: Mapping[str, float]) -> None:
-        """Log the values of one time."""
-        at_ms = round(1000 * (self._began_s + elapsed_s))
+    def add(self, points: Sequence[Point]) -> None:
+        """Log values, in as few calls as MLflow allows."""
         metrics = [
-            self._entities.Metric(name, value, at_ms, round(elapsed_s))
-            for name, value in values.items()
+            self._entities.Metric(
+                name, value, round(1000 * (self._began_s + point.elapsed_s)), round(point.elapsed_s)
+            )
+            for point in points
+            for name, value in point.values.items()
         ]
         for place in range(0, len(metrics), _MOST_METRICS):
             self._client.log_batch(self._id, metrics=metrics[place : place + _MOST_METRICS])
@@ -53,7 +55,7 @@ class Mlflow(Tracker):
     def end(self, report: Report, files: Mapping[str, Path]) -> str:
         """Log the findings as the note of the run, the facts, and the files as artefacts."""
         numbers, words = facts_of(report)
-        self.add(0.0, numbers)
+        self.add([Point(0.0, numbers)])
         params = [self._entities.Param(key, value[:_MOST_LETTERS]) for key, value in words.items()]
         self._client.log_batch(self._id, params=params)
         if self._is_own:

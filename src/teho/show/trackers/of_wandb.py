@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from teho.model.document import Report
 from teho.model.run import Run
-from teho.show.trackers.tracker import PREFIX, Tracker, Wish, facts_of, imported, prose_of
+from teho.show.trackers.tracker import PREFIX, Point, Tracker, Wish, facts_of, imported, prose_of
 
 __all__ = ["TRACKER"]
 
@@ -29,14 +29,17 @@ class Wandb(Tracker):
             resume="must" if wish.into else None,
             name=None if wish.into else run.name or run.id,
             job_type=None if wish.into else "teho",
+            # The package would log the machine and the output of this command.
+            settings=self._wandb.Settings(x_disable_stats=True, console="off"),
         )
         self._run_id = run.id
         self._run.define_metric(_TIME, hidden=True)
         self._run.define_metric(f"{PREFIX}*", step_metric=_TIME)
 
-    def add(self, elapsed_s: float, values: Mapping[str, float]) -> None:
-        """Log the values of one time."""
-        self._run.log({_TIME: elapsed_s, **values})
+    def add(self, points: Sequence[Point]) -> None:
+        """Log values."""
+        for point in points:
+            self._run.log({_TIME: point.elapsed_s, **point.values})
 
     def end(self, report: Report, files: Mapping[str, Path]) -> str:
         """Log the findings as a table, the facts as the summary, and the files as an artefact."""

@@ -7,10 +7,11 @@ record files of TensorFlow.
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import shutil
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from teho.errors import InputError
 from teho.model.document import Report
 from teho.model.run import Run
 from teho.profile.wire import bytes_field, int_field
-from teho.show.trackers.tracker import PREFIX, Tracker, Wish, facts_of, prose_of
+from teho.show.trackers.tracker import PREFIX, Point, Tracker, Wish, facts_of, prose_of
 
 __all__ = ["TRACKER", "checksum"]
 
@@ -49,14 +50,15 @@ class TensorBoard(Tracker):
         self._path = self._folder / f"events.out.tfevents.{self._began_s:.0f}.{run.host}.teho"
         self._write("wb", _double(_TIME, self._began_s) + bytes_field(_VERSION, b"brain.Event:2"))
 
-    def add(self, elapsed_s: float, values: Mapping[str, float]) -> None:
-        """Append an event."""
-        self._event(elapsed_s, (_scalar(name, value) for name, value in values.items()))
+    def add(self, points: Sequence[Point]) -> None:
+        """Append an event for each time."""
+        for point in points:
+            self._event(point.elapsed_s, itertools.starmap(_scalar, point.values.items()))
 
     def end(self, report: Report, files: Mapping[str, Path]) -> str:
         """Append the findings as a text, and the facts; copy the files."""
         numbers, _ = facts_of(report)
-        scalars = [_scalar(f"{name}/whole run", value) for name, value in numbers.items()]
+        scalars = [_scalar(name, value) for name, value in numbers.items()]
         self._event(0.0, [_text(f"{PREFIX}report", prose_of(report)), *scalars])
         for name, path in files.items():
             shutil.copyfile(path, self._folder / name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -14,10 +15,23 @@ from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Run
 from teho.show.cells import SEVERITY_WORDS, cell_text, is_number
 
-__all__ = ["PREFIX", "TRACKERS", "Tracker", "Wish", "facts_of", "imported", "points_of", "prose_of"]
+__all__ = [
+    "PREFIX",
+    "TRACKERS",
+    "Point",
+    "Tracker",
+    "Wish",
+    "facts_of",
+    "imported",
+    "points_of",
+    "prose_of",
+]
 
 PREFIX = "teho/"
 """Beginning of all names, so that they do not replace the values that a program logs."""
+_WHOLE = f"{PREFIX}run/"
+"""Beginning of the names of figures for the whole run. With the same names as the metrics, a folder
+of MLflow would also be a file."""
 TRACKERS = {
     "tensorboard": "teho.show.trackers.tensorboard",
     "wandb": "teho.show.trackers.of_wandb",
@@ -38,6 +52,15 @@ class Wish(NamedTuple):
     """Folder for a tracker that has no service."""
 
 
+class Point(NamedTuple):
+    """The values of one time."""
+
+    elapsed_s: float
+    """Time after the start of the program."""
+    values: dict[str, float]
+    """By their names."""
+
+
 class Tracker(ABC):
     """One run in a tracker; its methods raise what the tracker's package raises."""
 
@@ -49,13 +72,8 @@ class Tracker(ABC):
         """Open the run in the tracker."""
 
     @abstractmethod
-    def add(self, elapsed_s: float, values: Mapping[str, float]) -> None:
-        """Log values.
-
-        Args:
-            elapsed_s: time after the start of the program; later than at the call before.
-            values: by their names.
-        """
+    def add(self, points: Sequence[Point]) -> None:
+        """Log values; their times are later than at the call before."""
 
     @abstractmethod
     def end(self, report: Report, files: Mapping[str, Path]) -> str:
@@ -68,6 +86,10 @@ def imported(package: str) -> object:
     Raises:
         InputError: it is not installed in the environment of Teho.
     """
+    for name in ("numpy", "pandas"):
+        # The command line of Teho blocks these, because Teho itself needs neither of them.
+        if sys.modules.get(name, sys) is None:
+            del sys.modules[name]
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -77,9 +99,7 @@ def imported(package: str) -> object:
         ) from error
 
 
-def points_of(
-    report: Report, after_s: float, until_s: float
-) -> Iterator[tuple[float, dict[str, float]]]:
+def points_of(report: Report, after_s: float, until_s: float) -> Iterator[Point]:
     """Yield the time of each bin of the plots, and the values of all nodes and GPUs.
 
     Args:
@@ -99,7 +119,7 @@ def points_of(
             if (value := series.values[place]) is not None
         }
         if values:
-            yield elapsed_s, values
+            yield Point(elapsed_s, values)
 
 
 def _named(metric: str) -> str:
@@ -114,10 +134,10 @@ def facts_of(report: Report) -> tuple[dict[str, float], dict[str, str]]:
     words: dict[str, str] = {"verdict": report.verdict, "command": report.command}
     for fact in report.facts:
         if is_number(fact.value) and isinstance(fact.value, (int, float)):
-            numbers[PREFIX + fact.key] = fact.value
+            numbers[f"{_WHOLE}{fact.key}"] = fact.value
         elif isinstance(fact.value, str) and fact.value:
             words[fact.key] = fact.value
-    return numbers, {PREFIX + key: value for key, value in words.items() if value}
+    return numbers, {f"{_WHOLE}{key}": value for key, value in words.items() if value}
 
 
 def prose_of(report: Report) -> str:
