@@ -82,8 +82,8 @@ class Track:
                 read in this way. Then none is added.
         """
         # The checker is silenced: a time that is not a number raises what the docstring says.
-        starts = array("q", [round(event.ts * 1000) for event in events])  # type: ignore[operator]
-        times = array("q", [round(event.dur * 1000) for event in events])  # type: ignore[operator]
+        starts = array("q", [round(event.ts * 1000) for event in events])  # type: ignore[operator,arg-type]
+        times = array("q", [round(event.dur * 1000) for event in events])  # type: ignore[operator,arg-type]
         if min(times, default=0) < 0:
             raise ValueError("a negative duration")
         self.ends.extend(map(operator.add, starts, times))

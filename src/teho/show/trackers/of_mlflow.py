@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from teho.model.document import Report
 from teho.model.run import Run
@@ -24,8 +23,8 @@ class Mlflow(Tracker):
     package = "mlflow"
 
     def __init__(self, run: Run, wish: Wish) -> None:
-        self._mlflow: Any = imported(self.package)
-        self._entities: Any = self._mlflow.entities
+        self._mlflow = imported(self.package)
+        self._entities = self._mlflow.entities
         self._client = self._mlflow.MlflowClient()
         self._began_s = run.started_at.timestamp()
         if wish.into:

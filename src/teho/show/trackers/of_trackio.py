@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from teho.model.document import Report
 from teho.model.run import Run
@@ -20,7 +19,7 @@ class Trackio(Tracker):
     package = "trackio"
 
     def __init__(self, run: Run, wish: Wish) -> None:
-        self._trackio: Any = imported(self.package)
+        self._trackio = imported(self.package)
         self._project = wish.project or "teho"
         self._run_id = run.id
         self._run = self._trackio.init(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from teho.model.document import Report
 from teho.model.run import Run
@@ -22,7 +21,7 @@ class Wandb(Tracker):
     package = "wandb"
 
     def __init__(self, run: Run, wish: Wish) -> None:
-        self._wandb: Any = imported(self.package)
+        self._wandb = imported(self.package)
         self._run = self._wandb.init(
             project=wish.project or os.environ.get("WANDB_PROJECT") or "teho",
             id=wish.into or None,

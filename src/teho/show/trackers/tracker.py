@@ -7,7 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from teho.errors import InputError
 from teho.model.document import Report
@@ -80,7 +80,7 @@ class Tracker(ABC):
         """Log the findings, the facts and the files; return how to see the run, as a sentence."""
 
 
-def imported(package: str) -> object:
+def imported(package: str) -> Any:
     """Import the package of a tracker.
 
     Raises:
