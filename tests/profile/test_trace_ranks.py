@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,43 @@ def test_the_newest_trace_of_each_worker(tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(InputError, match="has no traces"):
         trace_files(empty)
+
+
+RANK = """
+import sys, time, torch, torch.distributed as dist
+rank, folder, slow_s = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+torch.set_num_threads(1)
+dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=2)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+P = torch.profiler
+with P.profile(
+    activities=[P.ProfilerActivity.CPU],
+    schedule=P.schedule(wait=1, warmup=1, active=3, repeat=1),
+    on_trace_ready=P.tensorboard_trace_handler(f"{folder}/traces", f"rank{rank}"),
+) as profiler:
+    for _ in range(6):
+        if rank == 1: time.sleep(slow_s)
+        model(torch.rand(8, 64)).sum().backward()
+        profiler.step()
+dist.destroy_process_group()
+"""
+
+
+def test_a_real_program_with_a_slow_rank(torch_python: Path, tmp_path: Path) -> None:
+    slow_s = 0.15
+    ranks = [
+        subprocess.Popen(
+            [torch_python, "-W", "ignore", "-c", RANK, str(rank), tmp_path, str(slow_s)]
+        )
+        for rank in (0, 1)
+    ]
+    assert [rank.wait(timeout=120) for rank in ranks] == [0, 0]
+    found = read_traces(trace_files(tmp_path / "traces"))
+    fast, slow = (trace.waits for trace in found.traces)
+    # The sleep lasts at least this long, and the backward pass that follows it is short.
+    assert fast.waited_s > 0.8 * slow_s
+    assert slow.waited_s < 0.2 * slow_s
+    assert slow.awaited_s == pytest.approx(fast.waited_s)
+    assert fast.collectives == 3
+    assert found.verdict.startswith("The other ranks waited for rank 1: ")
+    assert profile_document(found).verdict_severity == "warning"

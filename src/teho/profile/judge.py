@@ -178,8 +178,8 @@ def trace_name(trace: Trace, traces: Sequence[Trace]) -> str:
 
 def is_wasteful(traces: Sequence[Trace]) -> bool:
     """Return whether the verdict is about time in which the devices did not compute."""
-    if _waiting(traces):
-        return True
+    if _waiting(traces) or not _devices(traces):
+        return _waiting(traces) is not None
     mean = _mean(traces)
     largest_s = max(mean.idle_s, mean.exposed_collective_s, mean.exposed_copy_s)
     return largest_s >= LARGE_SHARE * mean.elapsed_s > 0

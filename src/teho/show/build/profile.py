@@ -39,6 +39,8 @@ __all__ = ["Part", "parts_of", "profile_document", "short_kernel", "short_operat
 T = TypeVar("T")
 _TOP = 6
 """Number of kernels and operators at the default level."""
+_NAMED = 2
+"""Largest number of traces that are all named in the title."""
 _CATEGORIES = 3
 """Number of categories at the head."""
 _KERNEL_WIDTH = 23
@@ -89,11 +91,11 @@ def profile_document(profiled: Profiled, commands: Sequence[str] = ()) -> Docume
     traces = profiled.traces
     uses = [_Use(trace, device) for trace in traces for device in trace.devices]
     shown = shown_trace(traces)
-    severity: VerdictSeverity = (
-        "unknown" if not uses else "warning" if is_wasteful(traces) else "good"
-    )
+    severity: VerdictSeverity = "warning" if is_wasteful(traces) else "good" if uses else "unknown"
+    names = [Path(trace.path).name for trace in traces]
+    named = " ".join(names) if len(names) <= _NAMED else f"{names[0]} and {len(names) - 1} more"
     return document(
-        title=f"teho profile {' '.join(Path(trace.path).name for trace in traces)}",
+        title=f"teho profile {named}",
         verdict=profiled.verdict,
         verdict_severity=severity,
         facts=tuple(_facts(profiled, shown)),
