@@ -50,8 +50,8 @@ def test_a_faster_kernel_and_one_that_is_gone(tmp_path: Path) -> None:
     after = made(tmp_path, "after", step(1, 0, 100), call(1, 0, 1), kernel(1, 2, 42))
     document = diff(before, after)
     assert document.verdict == (
-        "A step takes 50 % less time: 200 µs in before, 100 µs in after. Most of it: computing, "
-        "150 µs before and 40.0 µs after."
+        "A step takes 50 % less time: 200 µs in before, 100 µs in after. The largest change: "
+        '"computing" fell from 150 µs to 40.0 µs.'
     )
     kernels = rows_of(document, "kernels")
     assert list(kernels) == ["gemm", "slow"]
@@ -73,8 +73,8 @@ def test_a_step_that_became_slower(tmp_path: Path) -> None:
     before = made(tmp_path, "before", step(1, 0, 100), call(1, 0, 1), kernel(1, 2, 100))
     after = made(tmp_path, "after", step(1, 0, 300), call(1, 0, 1), kernel(1, 2, 100))
     assert diff(before, after).verdict == (
-        "A step takes 200 % more time: 100 µs in before, 300 µs in after. Most of it: idle, "
-        "nothing launched yet, 2.00 µs before and 202 µs after."
+        "A step takes 200 % more time: 100 µs in before, 300 µs in after. The largest change: "
+        '"idle, nothing launched yet" grew from 2.00 µs to 202 µs.'
     )
 
 
@@ -82,7 +82,7 @@ def test_traces_without_a_gpu_and_without_steps(tmp_path: Path) -> None:
     before = path_of("conv-cpu")
     after = made(tmp_path, "after", call(1, 0, 1), kernel(1, 2, 100))
     document = diff(before, after)
-    assert "The traces are from different GPUs" in " ".join(document.notes)
+    assert "No work of a GPU is in conv-cpu." in " ".join(document.notes)
     assert "Only one of the traces has steps" in " ".join(document.notes)
 
 
@@ -98,3 +98,12 @@ def test_the_command(teho, tmp_path: Path) -> None:
     missing = teho("diff", path_of("conv"), tmp_path / "none")
     assert missing.returncode == 2
     assert "is not a file, and" in missing.stderr
+
+
+def test_traces_of_different_gpus(tmp_path: Path) -> None:
+    place = tmp_path / "other"
+    place.mkdir()
+    other = write(place, [step(1, 0, 100), call(1, 0, 1), kernel(1, 2, 100)],
+                  deviceProperties=[{"id": 0, "name": "AMD Instinct MI250X"}])  # fmt: skip
+    notes = diff(path_of("conv"), other).notes
+    assert "The traces are from different GPUs, so the same program has other kernels." in notes

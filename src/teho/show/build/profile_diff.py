@@ -12,7 +12,7 @@ import msgspec
 
 from teho.model.document import Document, Fact, Table
 from teho.model.trace import Profiled, Trace, mean_parts
-from teho.profile.judge import category_times, percent_of, shown_trace
+from teho.profile.judge import category_times, shown_trace
 from teho.show.build.layout import column, document, table
 from teho.show.build.profile import parts_of, short_kernel, short_operator
 from teho.store.traces import base_name
@@ -80,7 +80,7 @@ def trace_diff_document(first: Profiled, second: Profiled, names: Sequence[str])
                 level="why",
             ),
         ),
-        notes=tuple(_notes(both, shown)),
+        notes=tuple(_notes(both, shown, names)),
         commands=tuple(f"`teho profile {shlex.quote(name)}`" for name in given),
     )
 
@@ -169,11 +169,10 @@ def _verdict(both: Sequence[Profiled], names: Sequence[str], parts: Sequence[_Pa
     largest = next((one for one in parts if one.difference_s * change > 0), None)
     if largest is None:
         return said
-    share = percent_of(largest.difference_s, after_s - before_s)
-    most = "Most of it" if share > 50 else "The largest part of it"
+    verb = "grew" if largest.difference_s > 0 else "fell"
     return (
-        f"{said} {most}: {largest.label}, {format_time(largest.first_s or 0.0)} before and "
-        f"{format_time(largest.second_s or 0.0)} after."
+        f'{said} The largest change: "{largest.label}" {verb} from '
+        f"{format_time(largest.first_s or 0.0)} to {format_time(largest.second_s or 0.0)}."
     )
 
 
@@ -185,13 +184,16 @@ def _facts(both: Sequence[Profiled], names: Sequence[str]) -> Iterator[Fact]:
         yield Fact(key, name, counted(steps, "step") + ranks if steps else "no steps", note=gpus)
 
 
-def _notes(both: Sequence[Profiled], shown: Sequence[Trace]) -> Iterator[str]:
+def _notes(both: Sequence[Profiled], shown: Sequence[Trace], names: Sequence[str]) -> Iterator[str]:
     yield (
         "Each figure is the mean of a step. A few steps vary by chance. The profiler itself slows "
         "down the CPU: compare the runs without it too, with `teho compare`."
     )
     gpus = [{device.name for device in one.devices} for one in both]
-    if gpus[0] != gpus[1]:
+    without = [name for name, one in zip(names, both, strict=True) if not one.devices]
+    if without:
+        yield f"No work of a GPU is in {' and '.join(without)}."
+    elif gpus[0] != gpus[1]:
         yield "The traces are from different GPUs, so the same program has other kernels."
     if len({one.has_stacks for one in shown}) > 1:
         yield "Only one of the traces has stacks, which slow down the CPU: operators take longer."
