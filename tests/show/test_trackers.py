@@ -73,6 +73,7 @@ def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         (["--to", "mlflow", "-o", "a"], "-o has no effect with --to mlflow"),
         (["--to", "tensorboard", "--into", "a"], "--into has no effect with --to tensorboard"),
+        (["--to", "tensorboard", "--project", "a"], "--project has no effect"),
         (["--to", "tensorboard", "-o", "/dev/null/a"], "Not a directory"),
     ],
 )
@@ -210,17 +211,16 @@ client = mlflow.MlflowClient()
 (run,) = client.search_runs([client.get_experiment_by_name('cats').experiment_id])
 print(json.dumps([
     [one.value for one in client.get_metric_history(run.info.run_id, {BUSY!r})],
-    run.data.params, run.info.status,
+    run.data.tags, run.info.status,
     sorted(one.path for one in client.list_artifacts(run.info.run_id, 'teho')),
-    run.data.tags['mlflow.note.content'],
 ]))
 """, tmp_path, "--project", "cats", MLFLOW_TRACKING_URI=f"file:{tmp_path}/a",
         MLFLOW_ALLOW_FILE_STORE="true"))  # fmt: skip
-    values, params, status, files, note = answer
+    values, tags, status, files = answer
     assert values == pytest.approx(busy_values())
-    assert params["teho/run/verdict"].startswith("GPU 0 on c1 was busy with small kernels")
+    assert tags["teho/run/verdict"].startswith("GPU 0 on c1 was busy with small kernels")
     assert (status, files) == ("FINISHED", ["teho/teho-report.html", "teho/teho-report.json"])
-    assert note == prose_of(LoadedRun.open(str(RUN)).view)
+    assert tags["mlflow.note.content"] == prose_of(LoadedRun.open(str(RUN)).view)
 
 
 def test_wandb_writes_the_run(tmp_path: Path) -> None:

@@ -79,8 +79,17 @@ def command(
     from teho.show.loaded import LoadedRun
     from teho.show.trackers.tracker import Wish
 
-    if folder and name != "tensorboard":
-        raise InputError(f"-o has no effect with --to {name}", next_step="leave out -o")
+    is_service = name != "tensorboard"
+    useless = {"-o": is_service and folder, "--project": not is_service and project,
+               "--into": not is_service and into}  # fmt: skip
+    for option_name, given in useless.items():
+        if given:
+            raise InputError(
+                f"{option_name} has no effect with --to {name}",
+                next_step="leave it out"
+                if is_service
+                else "give the folder in which the program logs with `-o FOLDER`",
+            )
     loaded = LoadedRun.open(run)
     wish = Wish(project or "", into or "", folder)
     try:
@@ -97,7 +106,7 @@ def command(
 
 
 def _log(loaded: LoadedRun, name: str, wish: Wish, *, follow: bool) -> str:
-    """Log a run, and return how to see it."""
+    """Log a run, and return how to see it; Ctrl-C ends the following, not the logging."""
     import importlib
 
     from teho.model.run import RunState
@@ -115,7 +124,10 @@ def _log(loaded: LoadedRun, name: str, wish: Wish, *, follow: bool) -> str:
             last_s = points[-1].elapsed_s
         if not is_running:
             return _ended(tracker, loaded)
-        time.sleep(_PERIOD_S)
+        try:
+            time.sleep(_PERIOD_S)
+        except KeyboardInterrupt:
+            follow = False
         loaded = LoadedRun.open(str(loaded.directory))
 
 

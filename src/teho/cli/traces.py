@@ -23,7 +23,7 @@ def traces_or_run(words: Sequence[str]) -> tuple[Path, ...] | Path:
         InputError: the folder has no traces.
     """
     path = Path(words[0])
-    if len(words) > 1 or path.name.endswith(_ENDINGS) or path.is_file():
+    if len(words) > 1 or path.name.endswith(_ENDINGS):
         return tuple(map(Path, words))
     from teho.config.settings import load_settings
     from teho.store.index import find_run
@@ -31,6 +31,8 @@ def traces_or_run(words: Sequence[str]) -> tuple[Path, ...] | Path:
     try:
         return find_run(words[0], load_settings().home_directory)
     except RunNotFoundError as error:
+        if path.is_file():
+            return (path,)
         if path.is_dir():
             from teho.profile.summary import trace_files
 

@@ -14,7 +14,7 @@ __all__ = ["TRACKER"]
 _MOST_METRICS = 1000
 """Largest number of metrics of one call that MLflow's servers accept."""
 _MOST_LETTERS = 500
-"""Largest length of a parameter that all versions of MLflow accept."""
+"""Letters of a tag; MLflow allows some thousand, but its page is not wide enough."""
 
 
 class Mlflow(Tracker):
@@ -55,8 +55,9 @@ class Mlflow(Tracker):
         """Log the findings as the note of the run, the facts, and the files as artefacts."""
         numbers, words = facts_of(report)
         self.add([Point(0.0, numbers)])
-        params = [self._entities.Param(key, value[:_MOST_LETTERS]) for key, value in words.items()]
-        self._client.log_batch(self._id, params=params)
+        # Not parameters, which MLflow does not let change when a run is logged again.
+        tags = [self._entities.RunTag(key, value[:_MOST_LETTERS]) for key, value in words.items()]
+        self._client.log_batch(self._id, tags=tags)
         if self._is_own:
             self._client.set_tag(self._id, "mlflow.note.content", prose_of(report))
         for path in files.values():

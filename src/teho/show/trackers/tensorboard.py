@@ -40,11 +40,6 @@ class TensorBoard(Tracker):
     """One folder with an event file, the report as a page, and the report as JSON."""
 
     def __init__(self, run: Run, wish: Wish) -> None:
-        if wish.into:
-            raise InputError(
-                "--into has no effect with --to tensorboard",
-                next_step="give the folder of the training with `-o FOLDER`",
-            )
         self._folder = (wish.folder or Path("runs")) / f"teho-{run.id}"
         self._began_s = run.started_at.timestamp()
         self._path = self._folder / f"events.out.tfevents.{self._began_s:.0f}.{run.host}.teho"
