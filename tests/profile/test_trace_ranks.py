@@ -123,6 +123,21 @@ def test_different_collectives_are_not_compared(tmp_path: Path, other) -> None:
     assert "it is not known which rank the others waited for" in found.notes[-1]
 
 
+@pytest.mark.parametrize(
+    ("marked", "collectives"), [("nccl:all_to_all", 1), ("nccl:send", 0), ("other", 0)]
+)
+def test_an_all_to_all_is_known_by_its_mark(tmp_path: Path, marked: str, collectives: int) -> None:
+    name = "ncclDevKernel_SendRecv"
+    found = read(
+        tmp_path,
+        *(
+            [step(3, 0, 200), mark(marked, 90, 96), *collective(1, 100, end, name)]
+            for end in (180, 120)
+        ),
+    )
+    assert [one.waits.collectives if one.waits else 0 for one in found.traces] == [collectives] * 2
+
+
 def test_exchanges_of_two_ranks_are_not_compared(tmp_path: Path) -> None:
     name = "ncclDevKernel_SendRecv"
     found = read(

@@ -17,7 +17,7 @@ from teho.model.trace import RankWait
 from teho.profile.categories import category_of
 from teho.profile.device import Timeline, is_cpu_collective
 from teho.profile.launches import Launch
-from teho.profile.load import Loaded
+from teho.profile.load import Loaded, Mark, Thread
 from teho.profile.spans import Span, Spans, length, subtracted, union
 
 __all__ = ["Collectives", "Windows", "collectives_of", "rank_waits"]
@@ -25,6 +25,7 @@ __all__ = ["Collectives", "Windows", "collectives_of", "rank_waits"]
 _NS = 1e9
 _BETWEEN_TWO = re.compile("send|recv", re.IGNORECASE)
 """Exchanges between two ranks: the n-th of one rank is not the n-th of another rank."""
+_DEVICE_COLLECTIVES = ("nccl:", "rccl:", "ucc:")
 _NO_STEP = -1
 Windows = Sequence[tuple["int | None", int, int]]
 """Number of each step, its start and its end."""
@@ -62,6 +63,7 @@ def collectives_of(
     A collective belongs to the step in which the CPU started it.
     """
     starts = [start for _, start, _ in windows]
+    marks = _Marks(loaded)
     found: defaultdict[_Kind, Spans] = defaultdict(list)
 
     def add(name: str, group: str, begin: int, span: Span) -> None:
@@ -80,7 +82,8 @@ def collectives_of(
                 launch = launched.get(number)
                 span = (work.starts[place], work.ends[place])
                 begin = launch.start if launch else span[0]
-                add(loaded.names[name], loaded.groups.get(number, ""), begin, span)
+                mark = marks.around(launch) if launch else ""
+                add(mark or loaded.names[name], loaded.groups.get(number, ""), begin, span)
     for mark in loaded.marks:
         if is_cpu_collective(mark.name):
             add(mark.name, "", mark.start, (mark.start, mark.end))
@@ -91,6 +94,31 @@ def collectives_of(
         base if isinstance(base, int) else 0,
         len(windows),
     )
+
+
+class _Marks:
+    """Finds PyTorch's mark of a collective on the CPU, such as `nccl:all_to_all`.
+
+    The kernel of an all-to-all has the same name as the kernel of an exchange between two ranks.
+    """
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._marks: defaultdict[Thread, list[Mark]] = defaultdict(list)
+        for mark in loaded.marks:
+            if mark.name.startswith(_DEVICE_COLLECTIVES):
+                self._marks[mark.thread].append(mark)
+        for marks in self._marks.values():
+            marks.sort(key=_start)
+
+    def around(self, launch: Launch) -> str:
+        """Return the name of the mark in which a launch is; empty: in none."""
+        marks = self._marks.get(launch.thread, [])
+        place = bisect_right(marks, launch.start, key=_start) - 1
+        return marks[place].name if place >= 0 and launch.start < marks[place].end else ""
+
+
+def _start(mark: Mark) -> int:
+    return mark.start
 
 
 def rank_waits(ranks: Sequence[Collectives]) -> list[RankWait | None]:
