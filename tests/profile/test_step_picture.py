@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from teho.profile.summary import read_trace
 from teho.show.build.profile import profile_document
 from teho.show.html.page import render_html
 from teho.show.html.step import step_section
+
+LEARN = Path(__file__).parents[2] / "examples" / "learn" / "runs"
 
 
 def picture_of(folder: Path, *events) -> StepPicture:
@@ -129,3 +133,22 @@ def test_a_label_has_one_color_and_the_bands_of_a_strip_have_different_ones() ->
             colors.setdefault(label, set()).add(color)
     assert {"waiting for data", "optimizer"} <= set(colors)
     assert all(len(one) == 1 for one in colors.values())
+
+
+def test_the_report_of_a_run_has_its_trace(teho, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(LEARN / "20261122-100700-tiny-kernels-83zy", run)
+    (run / "traces").mkdir()
+    trace = run / "traces" / "c1-1-0-abc123.json.gz"
+    shutil.copy(path_of("conv"), trace)
+    answer = json.loads(teho("report", run, "--format", "json").stdout)
+    (said,) = (one for one in answer["lists"] if one["key"] == "trace")
+    assert said["items"][0]["text"].startswith("The GPU was idle 80 % of a step")
+    assert answer["step"]["step"] == 7
+    page = tmp_path / "page.html"
+    assert teho("report", run, "-o", page).returncode == 0
+    assert 'aria-label="GPU 0, computing over step 7' in page.read_text()
+    trace.write_bytes(trace.read_bytes()[:9000])
+    damaged = json.loads(teho("report", run, "--format", "json").stdout)
+    assert damaged["step"] is None
+    assert "is truncated" in damaged["notes"][-1]
