@@ -82,8 +82,8 @@ def collectives_of(
                 launch = launched.get(number)
                 span = (work.starts[place], work.ends[place])
                 begin = launch.start if launch else span[0]
-                mark = marks.around(launch) if launch else ""
-                add(mark or loaded.names[name], loaded.groups.get(number, ""), begin, span)
+                marked = marks.around(launch) if launch else ""
+                add(marked or loaded.names[name], loaded.groups.get(number, ""), begin, span)
     for mark in loaded.marks:
         if is_cpu_collective(mark.name):
             add(mark.name, "", mark.start, (mark.start, mark.end))
