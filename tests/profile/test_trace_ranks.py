@@ -146,12 +146,13 @@ def test_exchanges_of_two_ranks_are_not_compared(tmp_path: Path) -> None:
     assert [one.waits for one in found.traces] == [None, None]
 
 
-def test_ranks_that_come_last_in_turn(tmp_path: Path) -> None:
-    """Each rank is last once in three steps."""
+@pytest.mark.parametrize(("count", "share"), [(3, 20), (2, 15)])
+def test_ranks_that_come_last_in_turn(tmp_path: Path, count: int, share: int) -> None:
+    """Each rank is last once in as many steps as there are ranks."""
     ranks = []
-    for rank in range(3):
+    for rank in range(count):
         events = []
-        for number in range(3):
+        for number in range(count):
             begin = 200 * number
             length = 30 if rank == number else 90
             events += [
@@ -160,7 +161,7 @@ def test_ranks_that_come_last_in_turn(tmp_path: Path) -> None:
             ]
         ranks.append(events)
     found = read(tmp_path, *ranks)
-    assert found.verdict.startswith("The ranks waited for each other: 20 % of a step. ")
+    assert found.verdict.startswith(f"The ranks waited for each other: {share} % of a step. ")
     assert found.advice[0].startswith("Give all ranks equally much work")
 
 

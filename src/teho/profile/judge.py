@@ -29,8 +29,9 @@ LARGE_SHARE = 0.10
 """Share of a step from which a part is worth a sentence. It is Teho's own choice."""
 _MOST = 0.90
 """Share of the idle time from which one reason counts as the only one."""
-_ONE_RANK = 0.5
-"""Share of all waiting from which one rank is named: the others waited mostly for it."""
+_ONE_RANK = 2 / 3
+"""Share of all waiting from which one rank is named: the others waited mostly for it. It is Teho's
+own choice: of two equal ranks, each has half."""
 _CLOCKS_S = 1e-3
 """Difference between the clocks of two nodes from which it is worth a note. It is Teho's own
 choice: the same collective ends on all ranks within some tens of µs."""
@@ -213,7 +214,7 @@ def _waiting(traces: Sequence[Trace]) -> _Waiting | None:
     is_one = most.awaited_s >= _ONE_RANK * total_s
     # The rank that came last does not wait, so the time of the others is its own figure.
     waited_s = most.awaited_s if is_one else sum(one.waited_s for _, one in known) / len(known)
-    if waited_s < LARGE_SHARE * step_s:
+    if not waited_s or waited_s < LARGE_SHARE * step_s:
         return None
     return _Waiting(waited_s / step_s, last if is_one else None)
 
