@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from teho.profile.summary import read_traces
 from teho.show.build.profile_diff import trace_diff_document
 from teho.show.text.document import render_text
 
+RUN = ROOT / "examples" / "learn" / "runs" / "20261122-100700-tiny-kernels-83zy"
 GOLDEN = ROOT / "tests" / "data" / "show"
 
 
@@ -95,6 +97,16 @@ def test_the_command(teho, tmp_path: Path) -> None:
         name = path_of(f"ddp-gloo-{rank}of2")
         (folder / name.name).symlink_to(name)
     assert teho("diff", folder, path_of("conv"), "--short").stdout.startswith("i A step takes 83 %")
+    runs = [tmp_path / name for name in ("first", "second")]
+    for run, case in zip(runs, ("conv-pageable-item", "conv"), strict=True):
+        shutil.copytree(RUN, run)
+        (run / "traces").mkdir()
+        shutil.copy(path_of(case), run / "traces" / "c1-1-0-abc123.json.gz")
+    said = teho("diff", "--traces", *runs, "--short").stdout
+    assert said.startswith("i A step takes 42 % less time: 8.52 ms in first, 4.92 ms in second.")
+    without = teho("diff", "--traces", runs[0], RUN)
+    assert (without.returncode, without.stdout) == (2, "")
+    assert "has no trace; expected a run that" in without.stderr
     missing = teho("diff", path_of("conv"), tmp_path / "none")
     assert missing.returncode == 2
     assert "is not a file, and" in missing.stderr

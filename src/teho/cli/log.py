@@ -30,7 +30,7 @@ _PERIOD_S = 15.0
   teho log --to tensorboard -o runs last
   teho log --to wandb --project cats last
   WANDB_MODE=offline teho log --to wandb 4711
-  teho log --to mlflow --into 3f9c2e…  last
+  teho log --to mlflow --into 3f9c2e… last
   teho log --to tensorboard --follow 4711 &""")
 @click.argument("run", default="last", shell_complete=complete_run)
 @option(
