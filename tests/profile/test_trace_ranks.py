@@ -13,6 +13,7 @@ from teho.errors import InputError
 from teho.model.trace import Profiled
 from teho.profile.summary import read_traces, trace_files
 from teho.show.build.profile import profile_document
+from teho.show.text.document import render_text
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 BASE_NS = 1_790_857_026_000_000_000
@@ -245,3 +246,20 @@ def test_a_real_program_with_a_slow_rank(torch_python: Path, tmp_path: Path) -> 
     assert fast.collectives == 3
     assert found.verdict.startswith("The other ranks waited for rank 1: ")
     assert profile_document(found).verdict_severity == "warning"
+
+
+def test_of_many_ranks_the_text_has_those_that_waited_least_and_most(tmp_path: Path) -> None:
+    ranks = [
+        [step(3, 0, 200), *collective(1, 180 - length, 180)] for length in (*range(50, 95, 5), 20)
+    ]
+    document = profile_document(read(tmp_path, *ranks))
+    (table,) = (one for one in document.tables if one.key == "ranks")
+    assert len(table.rows) == 10
+    assert [table.rows[place]["rank"] for place in table.shown] == [
+        f"rank {rank}" for rank in (0, 1, 2, 5, 6, 7, 8, 9)
+    ]
+    assert table.rest == "and 2 more; these waited least and most"
+    assert {one.key for one in document.tables if one.key.startswith("steps")} == {"steps_0"}
+    text = render_text(document, width=80, color=False)
+    assert "rank 9" in text
+    assert len(text.splitlines()) <= 41

@@ -39,6 +39,8 @@ __all__ = ["Part", "parts_of", "profile_document", "short_kernel", "short_operat
 T = TypeVar("T")
 _TOP = 6
 """Number of kernels and operators at the default level."""
+_MOST_RANKS = 8
+"""Largest number of ranks that all are in the text, and all have tables of their steps."""
 _NAMED = 2
 """Largest number of traces that are all named in the title."""
 _CATEGORIES = 3
@@ -167,13 +169,14 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
         yield _all_kernels_table(shown, of)
     else:
         yield _operator_table(shown, of, level="default")
+    detailed = uses if len(uses) <= _MOST_RANKS else [use for use in uses if use.trace is shown]
     if len(uses) > 1:
-        for number, use in enumerate(uses):
+        for number, use in enumerate(detailed):
             title = f"Parts of {a_step} on {_place(use, profiled.traces)}"
             yield _parts_table(f"parts_{number}", title, use.device.mean, level="why")
     if shown.picture:
         yield _pauses_table(shown.picture, of)
-    for number, use in enumerate(uses):
+    for number, use in enumerate(detailed):
         at = f" on {_place(use, profiled.traces)}" if len(uses) > 1 else ""
         yield _steps_table(f"steps_{number}", f"Steps{at}", use)
     if uses:
@@ -223,7 +226,7 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
         return IDLE_WORDS[reasons[0].key].short if reasons else ""
 
     compared = max((one.waits.collectives for one in profiled.traces if one.waits), default=0)
-    return table(
+    made = table(
         "ranks",
         "Ranks" if len(profiled.traces) > 1 else "GPUs",
         uses,
@@ -247,11 +250,12 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
             f"{_WAITING} ({counted(compared, 'collective')} compared)." if compared else "",
         ))),
     )  # fmt: skip
+    return _extreme_rows(made)
 
 
 def _cpu_ranks_table(traces: Sequence[Trace]) -> Table:
     """Return a table with a row for each rank of a program without a GPU."""
-    return table(
+    made = table(
         "ranks",
         "Ranks",
         traces,
@@ -262,6 +266,26 @@ def _cpu_ranks_table(traces: Sequence[Trace]) -> Table:
         column("waiting", "waiting for ranks", _waiting, unit="%"),
         note=f"{_WAITING}.",
     )  # fmt: skip
+    return _extreme_rows(made)
+
+
+def _extreme_rows(made: Table) -> Table:
+    """Return a table of ranks; of many, only those are shown that waited least and most."""
+    if len(made.rows) <= _MOST_RANKS:
+        return made
+
+    def key(place: int) -> tuple[float, float]:
+        cells = (made.rows[place].get(name) for name in ("waiting", "step"))
+        waiting, step_s = (one if isinstance(one, float) else 0.0 for one in cells)
+        return waiting, step_s
+
+    order = sorted(range(len(made.rows)), key=key)
+    half = _MOST_RANKS // 2
+    return msgspec.structs.replace(
+        made,
+        shown=tuple(sorted([*order[:half], *order[-half:]])),
+        rest=f"and {len(order) - 2 * half} more; these waited least and most",
+    )
 
 
 def _waiting(trace: Trace) -> float | None:
