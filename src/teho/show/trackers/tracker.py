@@ -144,10 +144,9 @@ def prose_of(report: Report) -> str:
     """Return the report as Markdown: the verdict, the findings with their advice, the facts."""
     lines = [f"**{report.verdict}**", ""]
     for finding in report.findings:
-        lines.append(f"- {SEVERITY_WORDS[finding.severity.value]}: {finding.sentence}")
-        if finding.action:
-            lines.append(f"  - {finding.action}")
-    lines += ["", "| | |", "|---|---|"]
+        lead = f"- **{SEVERITY_WORDS[finding.severity.value]}:** {finding.sentence}"
+        lines.append(f"{lead} {finding.action}".rstrip())
+    lines += ["", "| figure | value |", "|---|---|"]
     for fact in report.facts:
         if fact.value is not None and not fact.aside:
             note = f" ({fact.note})" if fact.note else ""
