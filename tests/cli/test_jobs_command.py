@@ -227,7 +227,9 @@ def test_a_job_that_waits_or_runs_is_not_judged(teho: Teho, site: Site) -> None:
                "TotalCPU": "00:00:00", "NodeList": "None assigned"}  # fmt: skip
     site.has(job("1", State="PENDING", Reason="Priority", **nothing), name="1")
     waits = teho("report", "1").stdout
-    assert waits.startswith("i Job 1 pending (Priority). What it uses is known after its end.")
+    assert waits.startswith(
+        "i Job 1 pending (Priority). Its use of CPU, memory and GPUs is known after its end."
+    )
     site.has(job("2", State="RUNNING", End="Unknown", TotalCPU="00:00:00"), name="2")
     runs = teho("report", "2").stdout
     assert runs.startswith("i Job 2 running on r01g01 for 2 h of 4 h.")
@@ -463,7 +465,7 @@ def test_the_digest_names_the_waste_and_what_to_change(teho: Teho, full: Site) -
     text = " ".join(result.stdout.split())
     assert text.startswith("! 6 jobs used 4 GPU-hours, ")
     assert "Wasted: 3.84 GPU-hours, 78 core-hours." in text
-    assert "1 job named a|b\\nc: only one of several cores was used." in text
+    assert "1 job named a|b\\nc: only one core was used, but several were requested." in text
     assert "`--cpus-per-task=1`" in text
     assert "By user" in text
     assert "--duplicates" in full.asked

@@ -148,7 +148,7 @@ def test_plots_are_drawn_under_the_policy(visit: Callable[..., Any]) -> None:
 def test_a_figure_of_a_finding_leads_to_its_plot(visit: Callable[..., Any]) -> None:
     page = visit(f"run?id={REAL}")
     page.wait_for_selector("html.drawn", state="attached")
-    page.get_by_role("button", name="Show the plot of GPU busy, highest, GPU 3 on g1").click()
+    page.get_by_role("button", name="Show the plot of GPU busy, highest (GPU 3 on g1)").click()
     shown = page.locator("figure.shown")
     assert shown.locator("h4").inner_text() == "GPU busy"
     assert shown.locator("canvas").is_visible()

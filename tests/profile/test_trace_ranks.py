@@ -181,7 +181,7 @@ def test_ranks_without_a_gpu(tmp_path: Path) -> None:
         tmp_path, [step(1, 0, 200), mark("gloo:all_reduce", 100, 180)],
         [step(1, 0, 200), mark("gloo:all_reduce", 160, 180)],
     )  # fmt: skip
-    assert found.verdict.startswith("The other ranks waited for rank 1: 30 % of a step. No work")
+    assert found.verdict.startswith("The other ranks waited for rank 1: 30 % of a step. The trace")
     (table,) = (one for one in profile_document(found).tables if one.key == "ranks")
     assert [row["waiting"] for row in table.rows] == [30, 0]
 

@@ -203,7 +203,10 @@ def test_tasks_without_a_word_are_the_verdict_unless_something_graver_is():
     assert view.verdict_severity == "critical"
     assert view_of(one_task_killed()).verdict.startswith("Rank 5 on r01g02 was ended by SIGKILL")
     cut = view_of(scenario(NodePart("a", gpus=[gpu()]), step=step(2, "a")))
-    assert cut.verdict == "The GPU was busy 92 % of the time in 1 h; the recording was cut off."
+    assert (
+        cut.verdict
+        == "The GPU was busy 92 % of the time (run time 1 h). The recording was cut off."
+    )
 
 
 # What is missing
@@ -213,8 +216,8 @@ def test_what_is_missing_is_told():
     view = view_of(one_node_died())
     assert view.troubles == (
         (
-            "The samples of r01g04 stop after 40 min of 1 h: the recorder was killed or the node "
-            "failed."
+            "The samples of r01g04 stop after 40 min, but the run took 1 h: the recorder was "
+            "killed, or the node failed."
         ),
         f"Ranks 24–31 on r01g04 {KILLED}.",
     )
@@ -231,7 +234,7 @@ def test_a_missing_node_is_told_and_no_sum_is_claimed():
     view = view_of(made)
     facts = facts_of(view)
     assert view.troubles == ("r01g04 left no recording.",)
-    assert view.verdict.endswith("; r01g04 left no recording.")
+    assert view.verdict.endswith(". r01g04 left no recording.")
     assert view.verdict_severity == "unknown"
     assert (facts["nodes"].value, facts["nodes"].note) == (4, "3 recorded")
     for key in ("gpu_energy_j", "cores_used"):
@@ -277,7 +280,7 @@ def test_clocks_that_differ_are_told_from_a_second_on():
             "samples of r01g03 are corrected."
         ),
         (
-            "The clock of r01g04 could not be compared with the clock of r01g01: the "
+            "The clock of r01g04 could not be compared with the clock of r01g01. So the "
             "times of the samples are not corrected."
         ),
     )

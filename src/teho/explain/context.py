@@ -316,7 +316,7 @@ class RuleContext:
             text = "; ".join(f"{lack.what} of {lack.where}: {lack.why}" for lack in lacks)
             return Abstention(kind=self.kind, lacked=text, lacks=lacks)
         unseen = tuple(
-            Evidence(f"not judged: {what}, {place}", missing)
+            Evidence(f"not judged: {what} ({place})", missing)
             for what, place, missing in islice(self._lacks, MOST_NAMED)
         )
         first = msgspec.structs.replace(found[0], evidence=found[0].evidence + unseen)

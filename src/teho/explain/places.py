@@ -104,15 +104,16 @@ def gauges(
 
 
 def per_place(label: str, unit: str, values: Sequence[tuple[_P, float]]) -> tuple[Evidence, ...]:
-    """Return each place's figure; for more than four places, only the lowest and the highest."""
-    if len(values) <= MOST_NAMED:
-        return tuple(Evidence(f"{label}, {place.name}", value, unit) for place, value in values)
+    """Return each place's figure, equal ones once; of more than four, the lowest and highest."""
     figures = [value for _, value in values]
-    if min(figures) == max(figures):
-        return (Evidence(f"{label}, each of {len(values)}", figures[0], unit),)
+    is_one = len(set(figures)) == 1 and len(values) > 1
+    if len(values) <= MOST_NAMED and not is_one:
+        return tuple(Evidence(f"{label} ({place.name})", value, unit) for place, value in values)
+    if is_one:
+        return (Evidence(f"{label} (each of {len(values)})", figures[0], unit),)
     return (
-        Evidence(f"{label}, lowest of {len(values)}", min(figures), unit),
-        Evidence(f"{label}, highest of {len(values)}", max(figures), unit),
+        Evidence(f"{label} (lowest of {len(values)})", min(figures), unit),
+        Evidence(f"{label} (highest of {len(values)})", max(figures), unit),
     )
 
 

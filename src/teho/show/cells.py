@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 BUSY_MEANS = (
-    "Busy is the share of time with at least one kernel running: it does not say how much of the "
-    "GPU that kernel used."
+    "The GPU is busy while at least one kernel (a function on the GPU) runs. Busy does not show "
+    "how much of the GPU these kernels use."
 )
 """Note for every table with the busy share of a GPU."""
 
@@ -97,14 +97,16 @@ def not_judged(abstentions: Iterable[Abstention]) -> list[str]:
             kinds.setdefault(lack.why, {})[abstention.kind] = None
             lacking.setdefault(lack.why, {}).setdefault(lack.where, {})[lack.what] = None
     return [
-        ": ".join(filter(None, [", ".join(kinds[why]), _lacking(places), why]))
+        f"{'Rules' if len(kinds[why]) > 1 else 'Rule'} {', '.join(kinds[why])}. "
+        f"{_lacking(places)}Reason: {why}."
         for why, places in lacking.items()
     ]
 
 
 def _lacking(whats: Mapping[str, Iterable[str]]) -> str:
-    """Return the missing signals with their places: `SM activity (GPUs 0–3 on r01g01)`."""
-    return "; ".join(f"{', '.join(what)} ({where})" for where, what in whats.items() if where)
+    """Return the missing signals and places: `Missing: SM activity (GPUs 0–3 on r01g01). `."""
+    what = "; ".join(f"{', '.join(what)} ({where})" for where, what in whats.items() if where)
+    return f"Missing: {what}. " if what else ""
 
 
 def plain(text: str) -> str:

@@ -27,8 +27,8 @@ _ZERO_GPU = "Slurm also prints 0 if it cannot measure the GPUs: AMD GPUs, GH200,
 _AT_MOST = "at most: the sum of the peaks of all tasks"
 _AT_LEAST = "at least: some steps have no sample"
 _NEXT = (
-    "`teho run -- COMMAND` in the script of the next job records every GPU and core over time. "
-    "The report then has the causes too."
+    "To find the causes, write `teho run -- COMMAND` in the script of the next job: it records "
+    "every GPU and core over time."
 )
 
 
@@ -95,7 +95,7 @@ def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
         sentence += f" {'after' if job.state.ended else 'for'} {wall_time(job.elapsed_s)}"
         sentence += f" of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
     if not job.state.ended:
-        return f"{sentence}. What it uses is known after its end.", "remark"
+        return f"{sentence}. Its use of CPU, memory and GPUs is known after its end.", "remark"
     unknown = list(_unknown(found))
     if unknown:
         verb = "is" if len(unknown) == 1 else "are"
@@ -305,7 +305,7 @@ def _steps_table(job: AccountedJob) -> Table:
         column("gpu", "GPU use", lambda step: step.gpu_peak_percent, unit="%"),
         column("gpu_memory", "GPU memory", lambda step: step.gpu_memory_peak_bytes, unit="bytes"),
         column("state", "State", _step_state),
-        note="Memory and GPU figures are the highest sample of one task.",
+        note="The figures of memory and GPUs are the highest sample of one task.",
         only_known=True,
     )  # fmt: skip
     return made if len(steps) > 1 else _leveled(made)
@@ -340,7 +340,6 @@ def _notes(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[str]:
         yield f"The job has {counted(len(runs), 'run')}: this report is about the last one."
     if found.memory.most > found.memory.least:
         yield (
-            "The accounting has the peak of each task. The sum of these peaks is at least the "
-            "memory of the job, because tasks share memory and reach their peaks at different "
-            "times."
+            "The accounting has the memory peak of each task. The job used at most the sum of "
+            "these peaks, because tasks share memory and reach their peaks at different times."
         )

@@ -54,8 +54,8 @@ def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
         ),
         lists=(listing("findings", "Findings", _findings(names, reports)),),
         notes=(
-            ("Only two single runs are compared, so the difference can be chance. To find out "
-            "whether it is chance, use `teho compare`."),
+            ("Each side is only one run, so the difference can be chance. To find out, use `teho "
+             "compare`, which repeats the runs."),
         ),
         troubles=tuple(problems),
         commands=tuple(f"`teho report {run.run.id}`" for run in (first, second)),
@@ -76,8 +76,8 @@ def several_document(runs: Sequence[LoadedRun]) -> Document:
         lists=(listing("findings", "Findings", _findings_of(names, reports)),),
         notes=(
             (
-                "Each of these runs is a single run, so a difference can be chance. To find out "
-                "whether it is chance, use `teho compare`."
+                "No run was repeated, so a difference can be chance. To find out, use `teho "
+                "compare`, which repeats the runs."
             ),
         ),
         troubles=tuple(problem for run in runs for problem in run.problems),

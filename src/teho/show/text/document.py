@@ -114,7 +114,7 @@ def _left_out(names: Sequence[str], width: int) -> list[Text]:
     for count in range(len(names), 0, -1):
         more = f" and {counted(len(names) - count, 'more part')}" if count < len(names) else ""
         said = f"{', '.join(names[:count])}{more}."
-        lines = flow(words(said), width, Text("With --why: ", "dim"), hang=2)
+        lines = flow(words(said), width, Text("Add --why to see: ", "dim"), hang=2)
         if len(lines) < _LAST_LINES:
             break
     return lines
@@ -175,7 +175,7 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     ]
     yield _Block(commands, "", keep=True)
     if isinstance(document, Report):
-        run = " · ".join(map(plain, filter(None, (document.run_id, document.command))))
+        run = " · ".join(map(plain, filter(None, (f"Run {document.run_id}", document.command))))
         lines = [Text(run, "dim")]
         if is_full:
             lines = flow(words(run), width, Text(), style="dim", hang=2)

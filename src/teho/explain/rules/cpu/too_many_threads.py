@@ -74,13 +74,15 @@ def judge(context: RuleContext) -> Findings:
         return
     yield context.finding(
         Severity.WARNING,
-        f"On {each_of(nodes)}, on average {span([one.threads for one in crowded], '')} runnable "
-        f"threads competed for {counted([one.cores for one in crowded], 'core')}.",
+        f"On average, {span([one.threads for one in crowded], '')} threads competed for "
+        f"{counted([one.cores for one in crowded], 'core')} on {each_of(nodes)}.",
         evidence=(
             *per_place(
-                "runnable threads, mean", "threads", [(one.node, one.threads) for one in crowded]
+                "threads ready to run, mean",
+                "threads",
+                [(one.node, one.threads) for one in crowded],
             ),
-            *per_place("runnable threads per core", "", per_core),
+            *per_place("threads ready to run per core", "", per_core),
             *(in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING)) if main else ()),
         ),
         action=_action(mains, each),
@@ -109,16 +111,16 @@ def _action(mains: Sequence[MainProcess], each: int) -> str:
         )
         if 2 * in_library_s > worked_s:
             return (
-                f"Limit the threads of {library}: `{parameter}={each}` (or `n_jobs={each}`). "
-                "This setting takes precedence over `OMP_NUM_THREADS`. For other libraries, limit "
-                f"the threads before the program starts: `export OMP_NUM_THREADS={each}`. If that "
-                "is not enough, use fewer worker processes."
+                f"Limit the threads of {library}: `{parameter}={each}` (or `n_jobs={each}`). The "
+                "library uses this setting instead of `OMP_NUM_THREADS`. For other libraries, "
+                f"limit the threads before the program starts: `export OMP_NUM_THREADS={each}`. "
+                "If that is not enough, use fewer worker processes."
             )
     return (
-        "Limit the threads of each process before the program starts: "
-        f"`export OMP_NUM_THREADS={each}`. If the program itself sets a number of threads "
-        f"(`num_threads`, `n_jobs`, `torch.set_num_threads`), set this number to {each}: it "
-        "takes precedence over `OMP_NUM_THREADS`. If that is not enough, use fewer worker "
+        "Limit the threads of each process before the program starts: `export "
+        f"OMP_NUM_THREADS={each}`. If the program itself sets a number of threads "
+        f"(`num_threads`, `n_jobs`, `torch.set_num_threads`), set this number to {each}, because "
+        "the program then ignores `OMP_NUM_THREADS`. If that is not enough, use fewer worker "
         "processes."
     )
 

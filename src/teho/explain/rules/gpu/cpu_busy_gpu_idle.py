@@ -72,8 +72,9 @@ def judge(context: RuleContext) -> Findings:
         all_cores,
         _LEVELS,
         name=the_gpus,
-        sentence="{places} idled while all the job's cores were busy, for {figures} of the time.",
-        label="time with idle GPUs and busy cores",
+        sentence="{places} had almost no work for {figures} of the time. All cores of the job "
+        "were busy during this time.",
+        label="time in which the GPUs were idle and the cores were busy",
         further=lambda nodes: per_place(
             "cores of the job", "", [(node, float(node.cores)) for node in nodes]
         ),
@@ -86,9 +87,9 @@ def judge(context: RuleContext) -> Findings:
         one_core,
         _LEVELS,
         name=the_gpus,
-        sentence="{places} idled while the program worked on one core "
-        f"of {cores}, for {{figures}} of the time.",
-        label="time with idle GPUs and one busy core",
+        sentence="{places} had almost no work for {figures} of the time. During this time, the "
+        f"program worked on only one of {cores} cores.",
+        label="time in which the GPUs were idle and one core was busy",
         further=_busiest_core,
         judged_by=["gpu_below_percent", "one_core_min", "one_core_max"],
         action=_other_processes,
@@ -99,7 +100,9 @@ def _busiest_core(nodes: list[NodeSummary]) -> tuple[Evidence, ...]:
     first = nodes[0]
     if not first.core_mean_percent:
         return ()
-    return (Evidence(f"busiest core, mean, {first.name}", max(first.core_mean_percent), "%"),)
+    return (
+        Evidence(f"mean use of the busiest core ({first.name})", max(first.core_mean_percent), "%"),
+    )
 
 
 def _more_cores(context: RuleContext, node: NodeSummary) -> str:
@@ -107,8 +110,8 @@ def _more_cores(context: RuleContext, node: NodeSummary) -> str:
     workers = advice.loader_workers(2 * node.cores if more else node.cores, len(node.gpus))
     return (
         f"{f'Request twice as many cores: {more}. Use' if more else 'Use'} "
-        f"`DataLoader(num_workers={workers})`. Or do less on the CPU: prepare the data once and "
-        "store the result, or move the transforms to the GPU."
+        f"`DataLoader(num_workers={workers})`. Or do less work on the CPU: prepare the data once "
+        "and store the result, or transform the data on the GPU."
     )
 
 

@@ -13,8 +13,7 @@ THRESHOLDS = {
     "busy_max_percent": Threshold(
         1.0,
         "%",
-        "the same threshold as gpu_never_used; for gpu_held_idle, the job also has a "
-        "process on the GPU",
+        "as in the rule gpu_never_used; here, the job also has a process on the GPU",
     ),
     "samples_min": Threshold(
         10.0,

@@ -40,17 +40,20 @@ def judge(context: RuleContext) -> Findings:
     gpus = [gpu for gpu, _ in shares]
     active = [mean for _, mean in recorded(gpus, "gpu_sm_active_percent")]
     waits = (
-        " A GPU that waits for other GPUs in a communication kernel shows the same values. To "
-        "find out whether the GPU waits, measure a step on one GPU."
+        " A GPU that waits for other GPUs shows the same values. To find out whether this GPU "
+        "waits, measure a step on only one GPU."
         if len(context.gpus) > 1
         else ""
     )
     yield context.finding(
         Severity.WARNING,
-        f"{name_all(gpus)} {'was' if len(gpus) == 1 else 'were'} busy with small kernels: "
-        f"{span(active, '%')} of the multiprocessors had work.",
+        f"{name_all(gpus)} {'was' if len(gpus) == 1 else 'were'} busy with small kernels "
+        f"(functions on the GPU): only {span(active, '%')} of the multiprocessors (computing "
+        "units) had work.",
         evidence=(
-            *per_place("time busy with few multiprocessors", "%", shares),
+            *per_place(
+                "time in which the GPU was busy, but few multiprocessors had work", "%", shares
+            ),
             *gauges(gpus, "gpu_busy_percent"),
             *gauges(gpus, "gpu_sm_active_percent"),
         ),

@@ -47,8 +47,8 @@ def judge(context: RuleContext) -> Findings:
         context,
         [(gpu, _occupancy(context, gpu)) for gpu in context.gpus],
         [Level(Severity.REMARK, lt, "occupancy_percent")],
-        sentence="{places} had {figures} of the possible warps, and neither arithmetic nor memory "
-        "was near its limit.",
+        sentence="{places} ran only {figures} of the possible number of warps (groups of "
+        "threads). Neither arithmetic nor memory was near its limit.",
         label="SM occupancy while busy",
         further=lambda gpus: (
             *gauges(gpus, "gpu_sm_active_percent"),

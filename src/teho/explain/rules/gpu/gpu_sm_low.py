@@ -37,7 +37,8 @@ def judge(context: RuleContext) -> Findings:
             Level(Severity.REMARK, lt, "sm_active_percent"),
         ],
         sentence=lambda gpus: (
-            f"{{places}} used {{figures}} of {{its}} multiprocessors{_when(gpus)}."
+            "{places} used only {figures} of {its} multiprocessors (computing "
+            f"units){_when(gpus)}."
         ),
         label=lambda gpus: f"SM activity{_when(gpus)}",
         further=lambda gpus: gauges(gpus, "gpu_busy_percent"),

@@ -27,8 +27,8 @@ THRESHOLDS = {
     "waiting_cores_min": chosen(
         0.5,
         "cores",
-        "if a program has few threads on many cores, the I/O wait is never a large share of "
-        "all cores; so Teho also counts the waiting cores",
+        "if a program has few threads on many cores, only few cores can wait for storage. So "
+        "Teho also counts the number of waiting cores",
     ),
 }
 MUTES = ("communication_bound", "batch_small")
@@ -47,8 +47,9 @@ def judge(context: RuleContext) -> Findings:
         [(node, _share(context, node)) for node in context.summary.nodes if node.gpus],
         [Level(Severity.WARNING, gt, "time_percent")],
         name=the_gpus,
-        sentence="{places} idled while the program waited for storage, for {figures} of the time.",
-        label="time with idle GPUs and I/O wait",
+        sentence="{places} had almost no work for {figures} of the time. During this time, the "
+        "program waited for storage (disk or file server).",
+        label="time in which the GPUs were idle and cores waited for storage",
         further=lambda nodes: gauges(nodes, "cpu_iowait_percent"),
         judged_by=["gpu_below_percent", "iowait_percent", "waiting_cores_min"],
         action=_action,
@@ -87,8 +88,8 @@ def _waits(context: RuleContext, cores: int, iowait_percent: float, runnable: fl
 def _action(nodes: list[NodeSummary]) -> str:
     workers = advice.loader_workers(nodes[0].cores, len(nodes[0].gpus))
     return (
-        "Copy the data to the node's own disk at the start of the job: "
-        '`cp data.tar "$TMPDIR"` (on some clusters `$LOCAL_SCRATCH` or `$SLURM_TMPDIR`). Pack '
-        "small files into a few large ones (`teho pack`, HDF5), and "
-        f"read in parallel: `DataLoader(num_workers={workers}, prefetch_factor=4)`."
+        'Copy the data to the node\'s own disk at the start of the job: `cp data.tar "$TMPDIR"` '
+        "(on some clusters `$LOCAL_SCRATCH` or `$SLURM_TMPDIR`). Pack small files into a few "
+        f"large files (`teho pack`, HDF5). Read in parallel: `DataLoader(num_workers={workers}, "
+        "prefetch_factor=4)`."
     )

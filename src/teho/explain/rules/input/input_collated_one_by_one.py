@@ -41,7 +41,7 @@ def judge(context: ProgramContext) -> Findings:
         else ": each batch is put together sample by sample.",
         evidence=(
             Evidence("share of the waiting time spent on putting batches together", share, "%"),
-            Evidence("batch", float(waiting.settings["batch_size"]), "samples"),
+            Evidence("batch size", float(waiting.settings["batch_size"]), "samples"),
         ),
         action=f"{how} Python code for each single sample is slow.",
         regain_percent=(waiting.share_percent / 2, waiting.share_percent),

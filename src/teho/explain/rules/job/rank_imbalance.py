@@ -22,15 +22,15 @@ THRESHOLDS = {
     "working_percent": Threshold(
         25.0,
         "%",
-        "the same threshold as gpu_one_idle: if all GPUs of the run are busy for less than this "
-        "share of the time, no GPU works much",
+        "as in the rule gpu_one_idle: if all GPUs of the run are busy for less than this share "
+        "of the time, no GPU works much",
     ),
     "power_percent": Threshold(
         20.0,
         "%",
-        "if equal GPUs have the same work, their power normally differs by less than 20 %; "
-        "TraceML, a profiler for training, uses the same limit: it calls a difference of 20 % of "
-        "the step time critical",
+        "if equal GPUs have the same work, their power normally differs by less than 20 %. "
+        "TraceML, a profiler for training, also calls a difference of 20 % (of the step time) "
+        "critical",
     ),
     "busy_points": Threshold(
         20.0,
@@ -57,7 +57,7 @@ class _Signal(NamedTuple):
         return METRICS_BY_NAME[self.metric].unit
 
 
-_POWER = _Signal("gpu_power_w", "power_percent", "drew {}", "drew {}")
+_POWER = _Signal("gpu_power_w", "power_percent", "used {}", "used {}")
 _MEMORY = _Signal(
     "gpu_memory_busy_percent", "busy_points",
     "used its memory {} of the time", "used their memory {} of the time",
@@ -162,19 +162,21 @@ def _uneven(
         process = "the processes on these GPUs do"
     return context.finding(
         Severity.WARNING,
-        f"{name_all(odd)} {did}, but {rest} {usually}: the load is uneven.",
+        f"{name_all(odd)} {did}, but {rest} {usually}: the work is not equally divided.",
         evidence=(
             *per_place("time in which the GPU differed much from the others", "%", far),
             *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
-            *(Evidence(f"rank that probably uses {gpu.name}", f"{rank}") for gpu in odd[:MOST_NAMED]
+            *(Evidence(f"{gpu.name} is probably used by rank", str(rank))
+              for gpu in odd[:MOST_NAMED]
               if (rank := rank_at(context.run, gpu.node.name, gpu.gpu.position)) is not None),
         ),
         judged_by=["time_percent", signal.limit, "working_percent"],
         action=(
             "Give all ranks the same amount of work: samples of similar length, and the same "
             "number of samples, with `DistributedSampler(dataset, drop_last=True)`. Check what "
-            f"{process}: `py-spy top --pid PID` on {nodes}. The other ranks wait for a rank that "
-            "has more work. A rank that does less work waits for the other ranks, or for data."
+            f"{process}: `py-spy top --pid PID` on {nodes}. If one rank has more work, all other "
+            "ranks wait for it. A GPU that uses less power than the others probably waits for "
+            "data or for the other ranks."
         ),
         subjects=odd,
     )  # fmt: skip

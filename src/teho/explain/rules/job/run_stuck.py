@@ -280,7 +280,7 @@ def _place(halt: _Halt) -> str:
     if halt.frame is None:
         return f"`{halt.call}`" if halt.call else "code outside Python"
     name = halt.frame.file.rpartition("/")[2]
-    text = halt.frame.text or halt.frame.function
+    text = halt.frame.short_text
     return f"`{text}` ({name}:{halt.frame.line})"
 
 
@@ -291,9 +291,9 @@ def _places(causes: Sequence[_Halt]) -> str:
 
 _ACTIONS = {
     Doing.COMMUNICATING: (
-        "Check that all ranks call the same collective operations in the same order. Also check "
-        "the end of an epoch, when a rank can have fewer batches. If a rank has ended, its error "
-        "is in the log."
+        "Check that all ranks call the same collective operations, such as `all_reduce`, in the "
+        "same order. Also check the end of an epoch, when a rank can have fewer batches. If a "
+        "rank has ended, its error is in the log."
     ),
     Doing.LOADING: (
         "Look in the log for an error of a loader worker. If another thread held a lock when a "

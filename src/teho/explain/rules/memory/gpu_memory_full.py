@@ -12,7 +12,9 @@ RANK = 550
 SEVERITY = "remark"
 THRESHOLDS = {
     "used_percent": chosen(
-        95.0, "%", "a CUDA context and fragmentation need the last 5 % of the GPU's memory"
+        95.0,
+        "%",
+        "CUDA itself, and gaps between allocated blocks, need the last 5 % of the GPU's memory",
     ),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
+from teho.explain.places import NodeGpu, Place, each_of, name_all, per_column
 from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.explain.wording import span
@@ -18,8 +18,8 @@ THRESHOLDS = {
     "elapsed_min_s": Threshold(
         60.0,
         "s",
-        "the same threshold as job_too_short: in the first minute, a program still loads "
-        "libraries and data",
+        "as in the rule job_too_short: in the first minute, a program still loads libraries and "
+        "data",
     ),
     "warm_up_percent": chosen(
         20.0,
@@ -174,9 +174,12 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
         f"Memory use on {each_of(nodes) if nodes else name_all(places)} grew by {rate} per minute: "
         f"at this rate, the memory limit would be reached {left} after the {last}.",
         evidence=(
-            *per_place("after the warm-up", "bytes", [(one.place, one.first) for one in growths]),
-            *per_place("near the end", "bytes", [(one.place, one.last) for one in growths]),
-            *per_place("limit", "bytes", [(one.place, one.limit) for one in growths]),
+            *per_column(
+                [(one.place, one.first, one.last, one.limit) for one in growths],
+                ("memory used after the warm-up", "bytes"),
+                ("memory used near the end", "bytes"),
+                ("memory limit", "bytes"),
+            ),
         ),
         judged_by=[
             "growth_percent", "rising_percent", "part_percent", "critical_times", "warning_times",

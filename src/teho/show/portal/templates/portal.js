@@ -41,7 +41,7 @@
     const chart = globalThis.tehoReport?.charts.find((one) => canvas.contains(one.root));
     /* Of several lines, only the one of the named GPU or node stays. */
     if (!chart || chart.series.length < 3) return;
-    const words = ` ${label.split(/[\s,]+/).join(" ")} `;
+    const words = ` ${label.split(/[\s,()]+/).join(" ")} `;
     const named = chart.series.findIndex((line, i) => i && words.includes(` ${line.label} `));
     if (named < 1) return;
     place.querySelectorAll(".legend button[aria-pressed]").forEach((button, i) => {
