@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
+    from teho.model.always import Hook
     from teho.model.cluster import Cluster
+    from teho.model.job import RunningJob
     from teho.model.member import Live
     from teho.model.plan import Option, PastJob
     from teho.schedulers.grid_engine.backend import GridEngine
@@ -84,6 +86,18 @@ class GridEngineScheduler(Scheduler):
     def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
         """Read Grid Engine's own variables."""
         return read_job(variables)
+
+    def job_here(self, environment: Mapping[str, str], machine: str) -> RunningJob | None:
+        """Return the job of this script."""
+        from teho.schedulers.grid_engine.hook import job_here
+
+        return job_here(environment, machine)
+
+    def hook(self, start: str, home: Path, environment: Mapping[str, str]) -> Hook:
+        """Return the option that sets `BASH_ENV`."""
+        from teho.schedulers.grid_engine.hook import grid_engine_hook
+
+        return grid_engine_hook(start, home)
 
     def only_this_node(self, node: str, nodes: int, node_list: str) -> str:
         """Say that it only starts the script."""
