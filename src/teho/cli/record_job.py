@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
+
+from teho.config.settings import Settings, load_settings
 
 __all__ = ["command"]
 
@@ -11,7 +15,22 @@ __all__ = ["command"]
 def command() -> None:
     """Record the job of this process until it has ended."""
     from teho.cli.own_path import own_path
-    from teho.config.settings import load_settings
     from teho.observe.unasked import record_unasked
+    from teho.process.child import fork_child
+    from teho.store.unasked import is_due
 
-    record_unasked(load_settings(), own_path())
+    settings = load_settings()
+    if is_due(settings.home_directory):
+        # At the start: Slurm kills this process at the end of the job.
+        fork_child(partial(_tidy, settings))
+    record_unasked(settings, own_path())
+
+
+def _tidy(settings: Settings) -> None:
+    """Look up how earlier jobs ended, and remove their oldest recordings."""
+    from teho.jobs.settle import settle
+    from teho.store.unasked import tidy, unasked_runs
+
+    home = settings.home_directory
+    settle(home, unasked_runs(home))
+    tidy(home, settings.keep_s, settings.keep_gb * 1e9)

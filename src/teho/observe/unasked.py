@@ -29,7 +29,7 @@ from teho.observe.wanted import Wanted
 from teho.observe.whole_job import begin_job
 from teho.process.json_lines import LineReader
 from teho.schedulers.registry import schedulers
-from teho.store.unasked import add_troubles, tidy
+from teho.store.unasked import add_troubles
 
 __all__ = ["record_unasked"]
 
@@ -81,7 +81,6 @@ def record_unasked(settings: Settings, teho: Sequence[str]) -> None:
             Recorder(plan, LineReader(reading), nowhere, recorder_end=end).run()
         if remote:
             add_troubles(recording.directory, _finish(remote, recording.run.started_at))
-    tidy(wanted.home, settings.keep_s, settings.keep_gb * 1e9)
 
 
 def _claim(job: RunningJob) -> socket.socket | None:

@@ -20,11 +20,11 @@ from teho.store.index import list_runs, remove_run
 from teho.store.layout import replace_file, run_file
 from teho.store.read import run_state
 
-__all__ = ["Unasked", "add_end", "add_troubles", "tidy", "unasked_runs"]
+__all__ = ["Unasked", "add_end", "add_troubles", "is_due", "tidy", "unasked_runs"]
 
 _TIDY_S = 86_400.0
 _STAMP = ".always"
-"""Its time of modification is the time of the last `tidy`."""
+"""Its time of modification is the time at which `is_due` last returned True."""
 
 
 class Unasked(NamedTuple):
@@ -61,7 +61,19 @@ def unasked_runs(home: Path) -> list[Unasked]:
     ]
 
 
-def tidy(home: Path, keep_s: float, keep_bytes: float, *, every_s: float = _TIDY_S) -> int:
+def is_due(home: Path) -> bool:
+    """Return whether the last call that returned True was a day ago."""
+    stamp = home / _STAMP
+    with contextlib.suppress(OSError):
+        if time.time() - stamp.stat().st_mtime < _TIDY_S:
+            return False
+    with contextlib.suppress(OSError):
+        stamp.touch(0o600)
+        return True
+    return False
+
+
+def tidy(home: Path, keep_s: float, keep_bytes: float) -> int:
     """Remove old recordings, then the oldest until the others fit; return how many were removed.
 
     Recordings of jobs that still run are kept.
@@ -70,15 +82,9 @@ def tidy(home: Path, keep_s: float, keep_bytes: float, *, every_s: float = _TIDY
         home: the directory of all recordings.
         keep_s: age from which on they are removed.
         keep_bytes: space for all of them.
-        every_s: do nothing if the last call was less than this time ago.
     """
-    stamp = home / _STAMP
-    with contextlib.suppress(OSError):
-        if time.time() - stamp.stat().st_mtime < every_s:
-            return 0
     removed = 0
     with contextlib.suppress(OSError, RecordingError):
-        stamp.touch(0o600)
         ended = [one for one in unasked_runs(home) if one.state is not RunState.RUNNING]
         sizes = [one.used_bytes for one in ended]
         left_bytes = sum(sizes)
