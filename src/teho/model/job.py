@@ -114,7 +114,7 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     script: str = ""
     """Path of its script."""
     variables: dict[str, str] = {}
-    """Variables that only its processes have, with their values; empty: those of Slurm."""
+    """Variables that only its processes have, with their values; empty: Slurm's variables."""
 
     @property
     def others(self) -> tuple[str, ...]:
