@@ -501,7 +501,8 @@ def wasteful(site: Site) -> Site:
     site.stub(
         "sendmail",
         f"""[ "$*" = "-t -oi" ] || exit 3
-mail=$(cat); case $mail in *bo@*) [ -e '{site.directory}/works' ] || {{ echo no >&2; exit 75; }};; esac
+mail=$(cat)
+case $mail in *bo@*) [ -e '{site.directory}/works' ] || {{ echo no >&2; exit 75; }};; esac
 printf '%s\\n=====\\n' "$mail" >> '{site.directory}/sent'""",
     )
     return site

@@ -62,7 +62,7 @@ class Job:
             environment["BASH_ENV"] = subprocess.run(
                 ["bash", "-c", "\n".join(shell)],
                 env=environment, capture_output=True, text=True, check=True,
-            ).stdout  # fmt: skip
+            ).stdout.rpartition("\n")[2]  # fmt: skip
         done = subprocess.run(
             ["bash", *self.options, str(script), "a b"],
             env=environment, input="typed\n", capture_output=True, text=True, timeout=20,

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _DIRECTORIES = ("TEHO_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
-"""Variables that the recorder needs. Grid Engine does not pass them on to jobs."""
+"""Variables that the recorder needs. A job may not have them."""
 _SAFE = re.compile(r"[\w./+@%=:~-]+", re.ASCII)
 
 
@@ -36,9 +36,8 @@ Examples:
 def command() -> None:
     """Record every job from now on, without a command in its script.
 
-    Teho adds lines to ~/.bashrc (Slurm) or ~/.sge_request (Grid Engine). With these lines, each
-    batch script of bash starts a recorder in the background. A job never waits for the recorder,
-    and never fails because of it.
+    Teho adds lines to ~/.bashrc. With these lines, each Slurm job with a script of bash starts a
+    recorder in the background. A job never waits for the recorder, and never fails because of it.
 
     Reads, writes, network: see the help of each command.
     """
@@ -56,16 +55,16 @@ def on(output: Output) -> None:
     Begins with the next shell: log in again, or read ~/.bashrc again. Teho removes old recordings
     of this kind: see `keep` and `keep_gb` in the settings.
 
-    Reads: ~/.bashrc or ~/.zshrc, and ~/.sge_request.
+    Reads: ~/.bashrc or ~/.zshrc.
 
-    Writes: the same files, and ~/.config/teho/always.
+    Writes: the same file, and ~/.config/teho/always.
 
     Network: not used.
     """
     from teho.config.marked_lines import add_lines
 
     start = _start_file()
-    hooks = list(_hooks(start))
+    hooks = _hooks(start)
     start.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _write_program(start)
     for hook in hooks:
@@ -78,11 +77,11 @@ def on(output: Output) -> None:
 def off(output: Output) -> None:
     """Stop recording every job, and remove what `teho always on` added.
 
-    Your files are then as they were before, byte for byte. The recordings stay.
+    Your file is then as it was before, byte for byte. The recordings stay.
 
-    Reads: ~/.bashrc or ~/.zshrc, and ~/.sge_request.
+    Reads: ~/.bashrc or ~/.zshrc.
 
-    Writes: the same files; deletes ~/.config/teho/always.
+    Writes: the same file; deletes ~/.config/teho/always.
 
     Network: not used.
     """
@@ -108,7 +107,7 @@ def status(output: Output) -> None:
 
     Asks the accounting how the recorded jobs ended.
 
-    Reads: ~/.bashrc or ~/.zshrc, ~/.sge_request, and the recordings in TEHO_HOME.
+    Reads: ~/.bashrc or ~/.zshrc, and the recordings in TEHO_HOME.
 
     Writes: the ends of jobs to their recordings.
 
@@ -118,11 +117,11 @@ def status(output: Output) -> None:
 
 
 @command.command(
-    short_help="Print the program for a site's TaskProlog.",
+    short_help="Print the program with which a site records all jobs.",
     epilog=_examples("teho always script > /etc/slurm/teho-task-prolog"),
 )
 def script() -> None:
-    """Print the program that starts the recorder, for Slurm's TaskProlog.
+    """Print the program that starts the recorder: Slurm's TaskProlog, Grid Engine's prolog.
 
     With it, a site records the jobs of all users, each in the user's own TEHO_HOME.
 
@@ -148,8 +147,8 @@ def _start_file() -> Path:
     return path
 
 
-def _hooks(start: Path) -> Iterator[Hook]:
-    """Yield the hook of each scheduler of this machine.
+def _hooks(start: Path) -> tuple[Hook, ...]:
+    """Return the hook of each scheduler of this machine.
 
     Raises:
         InputError: this machine has no scheduler, or a hook cannot be added.
@@ -159,21 +158,27 @@ def _hooks(start: Path) -> Iterator[Hook]:
     able = [one for one in schedulers().values() if one.inventory_command]
     here = [one for one in able if shutil.which(one.inventory_command)]
     found = [one.hook(str(start), Path.home(), os.environ) for one in here]
-    hooks = [hook for hook in found if hook]
-    if not hooks:
-        commands = " nor ".join(f"{one.title}'s `{one.inventory_command}`" for one in able)
+    hooks = tuple(hook for hook in found if hook)
+    if hooks:
+        return hooks
+    if here:
         raise InputError(
-            f"this machine has no scheduler: neither {commands} is on PATH",
-            next_step="run the command on a login node of the cluster",
+            f"{here[0].title} has no file with which a user can start a program in each job",
+            next_step="ask an administrator to install the program that `teho always script` "
+            "prints, or use `teho run` in your scripts",
         )
-    yield from hooks
+    commands = " nor ".join(f"{one.title}'s `{one.inventory_command}`" for one in able)
+    raise InputError(
+        f"this machine has no scheduler: neither {commands} is on PATH",
+        next_step="run the command on a login node of the cluster",
+    )
 
 
 def _files() -> tuple[Path, ...]:
     """Return all files that may have lines of `teho always`."""
     home = Path.home()
     zsh = Path(os.environ.get("ZDOTDIR") or home)
-    return home / ".bashrc", zsh / ".zshrc", home / ".sge_request"
+    return home / ".bashrc", zsh / ".zshrc"
 
 
 def _program(names: Iterable[str] = _DIRECTORIES) -> str:
@@ -181,9 +186,13 @@ def _program(names: Iterable[str] = _DIRECTORIES) -> str:
     from teho.cli.own_path import own_path
 
     text = Path(__file__).parents[1].joinpath("observe", "start_recorder.sh").read_text()
-    # The PYTHONPATH of the job is for another Python.
+    # The PYTHONPATH of the job is for another Python, and is not set any more at these lines.
     values = {name: os.environ.get(name) for name in ("PYTHONPATH", *names)}
-    lines = [f"export {name}={shlex.quote(value)}\n" for name, value in values.items() if value]
+    lines = [
+        f'[ -n "${{{name}-}}" ] || export {name}={shlex.quote(value)}\n'
+        for name, value in values.items()
+        if value
+    ]
     return text.replace("@VARIABLES@", "".join(lines)).replace("@COMMAND@", shlex.join(own_path()))
 
 
@@ -215,7 +224,7 @@ def _look(*, settles: bool) -> Always:
     home = settings.home_directory
     problems: list[str] = []
     try:
-        hooks = tuple(_hooks(start))
+        hooks = _hooks(start)
     except InputError as error:
         hooks = ()
         problems.append(str(error))
@@ -230,7 +239,8 @@ def _look(*, settles: bool) -> Always:
     if any(added) or start.exists():
         problems += [hook.problem for hook in hooks if hook.problem]
         problems += _failures(start)
-        if not os.access(_nearest(home), os.W_OK):
+        nearest = _nearest(home)
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
             problems.append(f"{home} cannot be written")
         if not is_on:
             problems.append("a part of `teho always on` is missing: run it again")

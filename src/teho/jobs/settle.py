@@ -8,30 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from teho.errors import InputError, SchedulerError
+from teho.errors import InputError
 from teho.model.job import Job
 from teho.model.run import End, Run, RunState
-from teho.schedulers.jobs import states
+from teho.schedulers.jobs import accounting_of_all
 from teho.schedulers.registry import backend_for
 from teho.store.unasked import Unasked, add_end
 
 __all__ = ["settle"]
 
+_MOST = 200
+"""Only for the newest recordings: Grid Engine's accounting is read again for each job."""
 
-def settle(home: Path, recordings: Iterable[Unasked]) -> int:
+
+def settle(home: Path, recordings: Sequence[Unasked]) -> int:
     """Ask the accounting for ends that are missing; return how many were found.
 
     If the accounting does not answer, or a recording cannot be written, the end stays unknown.
 
     Args:
         home: the directory of all recordings.
-        recordings: those of `teho always`; others must not be given.
+        recordings: those of `teho always`, oldest first; others must not be given.
     """
     lacking: dict[str, dict[str, list[Unasked]]] = {}
-    for one in recordings:
+    for one in recordings[-_MOST:]:
         scheduler, job_id = _job_of(one.run)
         if one.run.end is None and job_id and one.state is RunState.INTERRUPTED:
             number = re.split("[_.]", job_id)[0]
@@ -39,8 +42,8 @@ def settle(home: Path, recordings: Iterable[Unasked]) -> int:
     found = 0
     for scheduler, by_number in lacking.items():
         jobs: dict[str, tuple[Job, ...]] = {}
-        with contextlib.suppress(SchedulerError, InputError):
-            jobs = states(backend_for(scheduler, home), list(by_number))
+        with contextlib.suppress(InputError):
+            jobs = accounting_of_all(backend_for(scheduler, home), list(by_number))
         for number, waiting in by_number.items():
             for one in waiting:
                 end = _end_of(one.run, jobs.get(number, ()))

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Starts Teho's recorder for the job of this script on this node, in the background.
-# It prints nothing and ends with 0, so it can be Slurm's TaskProlog. `teho always` wrote it.
+# It prints nothing and ends with 0, so it can be Slurm's TaskProlog or Grid Engine's prolog.
+# `teho always` wrote it.
 case ${SLURM_JOB_ID:+${SLURM_STEP_ID:-429}} in
 429*) job=$SLURM_JOB_ID ;;
 '') job=${JOB_ID:+$JOB_ID.${SGE_TASK_ID-}} ;;
@@ -19,15 +20,17 @@ fi
 # The link leads to a folder in /proc while the recorder runs. Old links lead nowhere.
 find /tmp -maxdepth 1 -type l -name 'teho-always-*' -user "$(id -u)" \
     \( -xtype l -o -lname / -mtime +7 \) -delete </dev/null >/dev/null 2>&1
-ln -s "/proc/$$" "$mark" 2>/dev/null || exit 0
+ln -sn "/proc/$$" "$mark" 2>/dev/null || exit 0
 trap : TERM HUP INT
 unset PYTHONHOME PYTHONPATH
 @VARIABLES@export TEHO_RECORDER="$job"
 said=$(@COMMAND@ record-job </dev/null 2>&1 >/dev/null)
 status=$?
-rm -f "$mark"
-[ "$status" = 0 ] && exit
+if [ "$status" = 0 ]; then
+    rm -f "$mark"
+    exit 0
+fi
 # It failed, and would fail again: the next bash of this job does not try.
-ln -s / "$mark"
+ln -sfn / "$mark"
 printf '%s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ) job $job on $(uname -n): ${said:-exit code $status}" |
     tail -c 1000 2>/dev/null >"${0%/*}/problem"

@@ -146,7 +146,9 @@ class Scheduler:
         return None
 
     def hook(self, start: str, home: Path, environment: Mapping[str, str]) -> Hook | None:
-        """Return the lines of a user's file with which each job starts the recorder; None: none.
+        """Return the lines of a user's file with which each job starts the recorder.
+
+        None: users cannot do this, only an administrator can.
 
         Args:
             start: path of the program that starts the recorder.

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from teho.launchers.registry import launcher_of
+from teho.model.job import RunningJob
 from teho.schedulers.advice import Advice
 from teho.schedulers.grid_engine.advice import GridEngineAdvice
 from teho.schedulers.grid_engine.allocation import read_job
 from teho.schedulers.scheduler import Scheduler, part_of
+from teho.schedulers.task import job_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import date
     from pathlib import Path
 
-    from teho.model.always import Hook
     from teho.model.cluster import Cluster
-    from teho.model.job import RunningJob
     from teho.model.member import Live
     from teho.model.plan import Option, PastJob
     from teho.schedulers.grid_engine.backend import GridEngine
@@ -88,16 +88,18 @@ class GridEngineScheduler(Scheduler):
         return read_job(variables)
 
     def job_here(self, environment: Mapping[str, str], machine: str) -> RunningJob | None:
-        """Return the job of this script."""
-        from teho.schedulers.grid_engine.hook import job_here
-
-        return job_here(environment, machine)
-
-    def hook(self, start: str, home: Path, environment: Mapping[str, str]) -> Hook:
-        """Return the option that sets `BASH_ENV`."""
-        from teho.schedulers.grid_engine.hook import grid_engine_hook
-
-        return grid_engine_hook(start, home)
+        """Return the job of this script, or of the prolog before it."""
+        number, task = environment.get("JOB_ID", ""), environment.get("SGE_TASK_ID", "undefined")
+        if not number.isdecimal() or "SGE_ROOT" not in environment:
+            return None
+        return RunningJob(
+            number=number,
+            key=job_id(environment),
+            hosts=(machine,),
+            host=machine,
+            name=environment.get("JOB_NAME", ""),
+            variables={"JOB_ID": number, "SGE_TASK_ID": task},
+        )
 
     def only_this_node(self, node: str, nodes: int, node_list: str) -> str:
         """Say that it only starts the script."""

@@ -19,11 +19,11 @@ _FILES = {"bash": ".bashrc", "zsh": ".zshrc"}
 _LOGIN_FILES = (".bash_profile", ".bash_login", ".profile")
 """A login shell reads the first of them (bash(1))."""
 # Only on a compute node, in a batch script (whose step has a special number, or none), and only
-# until the recorder runs: then the link of its name leads to its folder in /proc.
+# until the recorder runs: then the link of its name leads to its folder in /proc. `$?` stays.
 _START = (
-    "${{SLURMD_NODENAME:+$({{ [[ -e /tmp/teho-always-$SLURM_JOB_ID"
+    "${{SLURMD_NODENAME:+$(status=$?; {{ [[ -e /tmp/teho-always-$SLURM_JOB_ID"
     ' || ${{SLURM_STEP_ID-429}} != 429* ]] || setsid sh -c "{start} detached &"; }}'
-    " &>/dev/null || :)}}"
+    " &>/dev/null || :; exit $status)}}"
 )
 
 

@@ -33,7 +33,7 @@ def always_document(found: Always) -> Document:
             ),
             listing(
                 "files",
-                "Lines in your files",
+                "Lines in your file",
                 (
                     Item(text=hook.file, lead=hook.scheduler, code=hook.lines)
                     for hook in found.hooks
@@ -52,4 +52,4 @@ def _verdict(found: Always) -> tuple[VerdictSeverity, str]:
         return "unknown", f"Off: jobs are recorded only with `teho run`.{kept}"
     if found.problems:
         return "warning", f"On for {who or 'no scheduler'}, but jobs may not be recorded."
-    return "good", f"On: every batch job of {who} is recorded."
+    return "good", f"On: every {who} job with a script of bash is recorded."

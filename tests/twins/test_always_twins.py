@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ SCRIPT = """\
 #SBATCH --output={output} --nodes={nodes} --ntasks-per-node=1
 {lines}
 """
+SBATCH = shutil.which("sbatch")
 BURN = f"{sys.executable} -c 'import time\nwhile time.process_time() < 1: pass'"
 BROKEN = {
     "full disk": "TEHO_HOME=/dev/full/home",
@@ -37,8 +37,9 @@ BROKEN = {
 
 @pytest.fixture(scope="module")
 def site(slurm: None) -> Iterator[RecordingSite]:
-    with recording_site(2) as one:
-        one.twin.environment |= {"HOME": str(one.folder), "SHELL": "/bin/bash"}
+    with recording_site(2, apart=True) as one:
+        shell = {"HOME": str(one.folder), "SHELL": "/bin/bash", "TEHO_EVERY": "200ms"}
+        one.twin.environment.update(shell)
         (one.folder / ".profile").write_text(". ~/.bashrc\n")
         on = one.teho("always", "on")
         assert on.returncode == 0, on.stderr
@@ -50,7 +51,7 @@ def submit(site: RecordingSite, lines: str, *, nodes: int = 1, variables: str = 
     script = site.folder / "script.sh"
     script.write_text(SCRIPT.format(lines=lines, nodes=nodes, output=site.folder / "%j.out"))
     sent = site.twin.run(
-        "bash", "-c", f". ~/.bashrc; {variables} sbatch --parsable {shlex.quote(str(script))}"
+        "bash", "-c", f". ~/.bashrc; {variables} {SBATCH} --parsable {shlex.quote(str(script))}"
     )
     assert sent.returncode == 0, sent.stderr
     return sent.stdout.strip()
@@ -78,10 +79,10 @@ def test_a_job_of_two_nodes_is_recorded(site: RecordingSite) -> None:
     assert [node.name for node in run.nodes] == ["gpu-n1", "gpu-n2"]
     used = [rows_of_node(path, node.name, "node", ["job_cpu_s"], []) for node in run.nodes]
     cpu_s = [rows.table["job_cpu_s"][-1].as_py() for rows in used if rows]
-    assert cpu_s[0] >= 1.8
-    assert cpu_s[1] >= 0.9
+    assert 1.8 <= cpu_s[0] <= 3
+    assert 0.9 <= cpu_s[1] <= 2
     shown = site.teho("report", job, "--format", "seff")
-    assert "FAILED (exit code 3)" in shown.stdout
+    assert "State: FAILED" in shown.stdout
     end = read_run(path).end
     assert end is not None
     assert (end.exit_code, end.job_state) == (3, "failed")
@@ -98,8 +99,11 @@ def test_broken_jobs_run_as_ever(site: RecordingSite) -> None:
     expected = site.said(plain), ended(site, plain)
     assert expected[1] == "FAILED|5:0"
     said = {what: (site.said(job), ended(site, job)) for what, job in jobs.items()}
-    said["no tools"] = said["no tools"][0].partition("\n")[0] + "\n", said["no tools"][1]
-    said["preload"] = said["preload"][0].rpartition("\n")[0][-9:] + "\n", said["preload"][1]
+    # These two make bash itself print something.
+    for what in ("no tools", "preload"):
+        lines = said[what][0].splitlines(keepends=True)
+        kept = [line for line in lines if "cat: " not in line and "ld.so" not in line]
+        said[what] = "".join(kept), said[what][1]
     assert said == dict.fromkeys(BROKEN, expected)
     for what in ("full disk", "home is a file", "bad setting", "refused"):
         assert runs_of(site, jobs[what]) == []
@@ -111,33 +115,25 @@ def ended(site: RecordingSite, job: str) -> str:
 
 
 def test_a_job_of_grid_engine_is_recorded(arc4: GridEngineTwin, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    variables = {"HOME": str(home), "SHELL": "/bin/bash", "SGE_ROOT": str(arc4.root)}
-    path = f"{PROGRAMS}:{os.environ['PATH']}"
-    on = subprocess.run(
-        [*TEHO, "always", "on"], env={**os.environ, **variables, "PATH": path},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert on.returncode == 0, on.stderr
-    script = home / "job.sh"
-    script.write_text(
-        f"#!/bin/bash\n#$ -l h_rt=0:15:0 -cwd -j y -o out -N plain\n{BURN}\necho ok\n"
-    )
-    # `qsub` also reads the file in the directory from which it is called.
-    sent = arc4.ask(
-        str(PROGRAMS / "qsub"), "-terse", "-sync", "y", str(script), cwd=home, patience_s=120
-    )
+    """An administrator has made the program the prolog of all queues."""
+    folder, home = arc4.home, tmp_path / "home"
+    prolog = folder / "prolog"
+    prolog.write_text(arc4.ask(*TEHO, "always", "script").stdout)
+    prolog.chmod(0o755)
+    for queue in arc4.ask("qconf", "-sql").stdout.split():
+        arc4.ask("qconf", "-mattr", "queue", "prolog", str(prolog), queue)
+    script = folder / "job.sh"
+    options = f"-l h_rt=0:15:0 -cwd -j y -o out -N plain -v TEHO_HOME={home},TEHO_EVERY=200ms"
+    script.write_text(f"#!/bin/sh\n#$ {options}\n{BURN}\necho ok\n")
+    sent = arc4.ask(str(PROGRAMS / "qsub"), "-terse", "-sync", "y", str(script), patience_s=120)
     job = sent.stdout.split()[0]
-    assert (home / "out").read_text() == "ok\n"
-    runs = Path(os.environ["TEHO_HOME"]) / "runs"
-    wait_for(lambda: [*runs.glob("*/samples/*.parquet")], 30)
-    [directory] = runs.iterdir()
+    assert (folder / "out").read_text() == "ok\n"
+    wait_for(lambda: [*home.glob("runs/*/samples/*.parquet")])
+    [directory] = (home / "runs").iterdir()
     run = read_run(directory)
     assert (run.unasked, run.command, run.nodes[0].allocation.job_id) == (True, ("plain",), job)
     rows = rows_of_node(directory, run.nodes[0].name, "node", ["job_cpu_s"], [])
     assert rows is not None
     assert rows.table["job_cpu_s"][-1].as_py() >= 0.9
-    environment = {**arc4.environment, **variables}
-    shown = arc4.ask(*TEHO, "report", job, "--format", "seff", environment=environment)
-    assert "COMPLETED (exit code 0)" in shown.stdout, shown.stderr
+    shown = arc4.ask(*TEHO, "report", job, "--format", "seff")
+    assert "State: COMPLETED" in shown.stdout, shown.stderr

@@ -50,9 +50,9 @@ def test_on_and_off_leave_no_trace(teho: Teho, env: Mapping[str, str]) -> None:
     assert "log in again" in " ".join(on.stdout.split())
     changed = files(home)
     assert sorted(set(changed) - set(before)) == [
-        ".config/teho", ".config/teho/always", ".config/teho/always/start", ".sge_request",
+        ".config/teho", ".config/teho/always", ".config/teho/always/start",
     ]  # fmt: skip
-    assert (home / ".sge_request").read_text().count("-v BASH_ENV=$(") == 1
+    assert (home / ".bashrc").read_text().count("export BASH_ENV=") == 1
     off = teho("always", "off", env=env)
     assert off.returncode == 0, off.stderr
     assert off.stdout.startswith("? Off")
@@ -75,16 +75,15 @@ def test_status_says_what_is_on_and_what_prevents_it(teho: Teho, env: dict[str, 
     )  # fmt: skip
     on = status(BASH_ENV=shell.stdout)
     assert (on["state"], on["problems"], on["recordings"]) == ("on", [], 0)
-    assert [hook["scheduler"] for hook in on["hooks"]] == ["Slurm", "Grid Engine"]  # type: ignore[attr-defined]
+    assert [hook["scheduler"] for hook in on["hooks"]] == ["Slurm"]  # type: ignore[attr-defined]
     (home / ".config/teho/always/problem").write_text("2026-11-26 job 1 on n1: no disk\n")
     (home / ".profile").write_text("\n")
-    (home / ".sge_request").unlink()
+    (home / ".config/teho/always/start").unlink()
     broken = status(BASH_ENV=shell.stdout, TEHO_HOME="/proc/x")
     assert broken["state"] == "partly"
     said = "\n".join(broken["problems"])  # type: ignore[arg-type]
     for part in (
-        "add `. ~/.bashrc` to ~/.profile", "job 1 on n1: no disk", "/proc/x cannot be written",
-        "run it again", "other directories",
+        "add `. ~/.bashrc` to ~/.profile", "job 1 on n1: no disk", "run it again",
     ):  # fmt: skip
         assert part in said
 
@@ -92,7 +91,7 @@ def test_status_says_what_is_on_and_what_prevents_it(teho: Teho, env: dict[str, 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"SHELL": "/usr/bin/fish"}, "your shell is fish, expected bash or zsh"),
+        ({"SHELL": "/usr/bin/fish"}, "your shell is fish; expected bash or zsh"),
         ({"PATH": "/usr/lib"}, "this machine has no scheduler: neither Slurm's `scontrol` nor"),
         ({"XDG_CONFIG_HOME": "/tmp/a b"}, "this path has characters that a shell would change"),
         ({"XDG_CONFIG_HOME": "/proc/none"}, "/proc/none"),
@@ -111,16 +110,22 @@ def test_on_refuses(teho: Teho, env: dict[str, str], change: dict[str, str], sai
     assert files(home) == before
 
 
-def test_on_refuses_if_the_user_sets_the_variable_for_grid_engine(
-    teho: Teho, env: dict[str, str]
-) -> None:
-    own = Path(env["HOME"]) / ".sge_request"
-    own.write_text("# mine\n-v BASH_ENV=/etc/init\n")
-    before = files(own.parent)
+def test_grid_engine_needs_an_administrator(teho: Teho, env: dict[str, str]) -> None:
+    (Path(env["PATH"].partition(":")[0]) / "scontrol").unlink()
+    env["PATH"] = env["PATH"].partition(":")[0]
     answer = teho("always", "on", env=env)
     assert answer.returncode == 2
-    assert f"{own} sets BASH_ENV already" in answer.stderr
-    assert files(own.parent) == before
+    assert "Grid Engine has no file" in answer.stderr
+    assert "`teho always script`" in answer.stderr
+
+
+def test_another_teho_is_named(teho: Teho, env: dict[str, str]) -> None:
+    teho("always", "on", env=env)
+    start = Path(env["HOME"]) / ".config/teho/always/start"
+    start.write_text(start.read_text() + "# older\n")
+    answer = teho("always", "status", env=env | {"TEHO_HOME": "/etc/passwd/x"})
+    assert "or uses other directories" in " ".join(answer.stdout.split())
+    assert "/etc/passwd/x cannot be written" in " ".join(answer.stdout.split())
 
 
 def test_the_program_of_a_site_has_no_directories_of_a_user(
