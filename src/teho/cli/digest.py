@@ -39,7 +39,7 @@ __all__ = ["command"]
 )
 @flag("--send", "Send the mails of --mail-to through this machine's sendmail.")
 @option("--every TIME", "Send at most one mail to each user in this time.", default="30d")
-@option("--refuse NAME", "Never send mails to this user again, and do nothing else.")
+@option("--refuse NAME", "Never send mails to this user again. No digest is made.")
 @output_options()
 def command(
     since: str,
