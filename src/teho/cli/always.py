@@ -253,7 +253,7 @@ def _look(*, settles: bool) -> Always:
         recordings=len(runs),
         used_bytes=sum(one.used_bytes for one in runs),
         keep_s=settings.keep_s,
-        keep_bytes=settings.keep_gb * 1e9,
+        keep_bytes=settings.keep_bytes,
         last_id=last.id if last else "",
         last_at=last.started_at if last else None,
         problems=tuple(problems),

@@ -33,4 +33,4 @@ def _tidy(settings: Settings) -> None:
 
     home = settings.home_directory
     settle(home, unasked_runs(home))
-    tidy(home, settings.keep_s, settings.keep_gb * 1e9)
+    tidy(home, settings.keep_s, settings.keep_bytes)

@@ -83,6 +83,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         return parse_duration(self.keep, "keep")
 
+    @property
+    def keep_bytes(self) -> float:
+        """Disk space for these recordings.
+
+        Raises:
+            InputError: the setting is negative, or not a number.
+        """
+        if not 0 <= self.keep_gb < float("inf"):
+            raise InputError(f"keep_gb: {self.keep_gb:g}", "a number of GB, such as 5")
+        return self.keep_gb * 1e9
+
 
 def parse_period(text: str, what: str) -> float:
     """Read a sampling period and return seconds.
