@@ -13,7 +13,7 @@ from pathlib import Path
 
 from teho.errors import InputError
 from teho.model.job import Job
-from teho.model.run import End, Run, RunState
+from teho.model.run import End, Run
 from teho.schedulers.jobs import accounting_of_all
 from teho.schedulers.registry import backend_for
 from teho.store.unasked import Unasked, add_end
@@ -36,7 +36,7 @@ def settle(home: Path, recordings: Sequence[Unasked]) -> int:
     lacking: dict[str, dict[str, list[Unasked]]] = {}
     for one in recordings[-_MOST:]:
         scheduler, job_id = _job_of(one.run)
-        if one.run.end is None and job_id and one.state is RunState.INTERRUPTED:
+        if one.run.end is None and job_id:
             number = re.split("[_.]", job_id)[0]
             lacking.setdefault(scheduler, {}).setdefault(number, []).append(one)
     found = 0
