@@ -87,7 +87,8 @@ def command(
     selection = selected(before, user, account, everyone=everyone, every_run=True)
     backend = accounting_here(home)
     users: set[str] = set()
-    policy, recordings = policy_of(settings), Recordings.of(home)
+    policy = policy_of(settings)
+    recordings = Recordings.of(home, policy)
     digest = partial(digest_of, policy=policy, since=begin, until=now, recordings=recordings)
     with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
         jobs = _noted(jobs_since(backend, selection), users)

@@ -39,6 +39,7 @@ class Limits(NamedTuple):
 
     elapsed_min_s: float
     gpu_low_percent: float
+    gpu_idle_end_percent: float
     cores_low_percent: float
     one_core_min: float
     one_core_max: float
@@ -90,6 +91,7 @@ def limits_of(policy: Policy) -> Limits:
     return Limits(
         elapsed_min_s=value(DIGEST, "elapsed_min_s"),
         gpu_low_percent=value("gpu_low_use", "warning_percent"),
+        gpu_idle_end_percent=value("gpu_used_only_at_first", "idle_share_percent"),
         cores_low_percent=value("cores_unused", "critical_percent"),
         one_core_min=value("serial_program", "one_core_min"),
         one_core_max=value("serial_program", "one_core_max"),
@@ -120,7 +122,7 @@ def is_short(use: JobUse, limits: Limits) -> bool:
 def waste_of(use: JobUse, limits: Limits) -> Iterator[Waste]:
     """Yield the waste of a job: of each resource, at most one kind, except for its GPUs.
 
-    GPUs that were never used and GPUs with low use are different GPUs of a job.
+    GPUs that were never used, or only at first, and GPUs with low use are different GPUs of a job.
     """
     state = use.job.state
     # A node that failed cannot report what its processes used.
@@ -151,8 +153,22 @@ def _never_used(use: JobUse, limits: Limits) -> tuple[Amounts, str, float] | Non
     return amounts, f"{which} never used", use.gpus - unused
 
 
+def _only_at_first(use: JobUse, limits: Limits) -> tuple[Amounts, str, float] | None:
+    idle = [share for share in use.gpu_idle_ends if share >= limits.gpu_idle_end_percent]
+    if not idle:
+        return None
+    which = "GPU" if use.gpus == 1 else f"{len(idle)} of {use.gpus} GPUs"
+    words = f"{which} idle for the last {sum(idle) / len(idle):.0f} %"
+    return _of_gpus(use, use.hours * sum(idle) / 100), words, use.hours * 3600 * min(idle) / 100
+
+
 def _low_use(use: JobUse, limits: Limits) -> tuple[Amounts, str, float] | None:
-    low = [mean for mean in use.gpu_means if 0 < mean <= limits.gpu_low_percent]
+    idle_ends = use.gpu_idle_ends or (0.0,) * len(use.gpu_means)
+    low = [
+        mean
+        for mean, idle_end in zip(use.gpu_means, idle_ends, strict=True)
+        if 0 < mean <= limits.gpu_low_percent and idle_end < limits.gpu_idle_end_percent
+    ]
     if not low:
         return None
     wasted = use.hours * sum(1 - mean / 100 for mean in low)
@@ -273,6 +289,15 @@ def _fewer_gpus(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
     return f"Leave out the unused GPUs: {option or f'request {most}'}."
 
 
+def _end_sooner(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
+    del advice
+    idle = format_duration(min(needed))
+    return (
+        f"End the job when the work on the GPU ends, at least {idle} sooner, and do the rest in a "
+        f"job without GPUs. `teho report {use.job.id}` shows the time."
+    )
+
+
 def _find_cause(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
     del advice, needed
     return (
@@ -317,6 +342,9 @@ def _says(rest: str) -> Callable[[int, str], str]:
 KINDS: tuple[Kind, ...] = (
     Kind("gpu_never_used", "GPUs that were never used", "gpu", "gpu_never_used",
          "busy_max_percent", _never_used, _says("GPUs were never used."), _fewer_gpus),
+    Kind("gpu_used_only_at_first", "GPUs that were used only at first", "gpu",
+         "gpu_used_only_at_first", "idle_share_percent", _only_at_first,
+         _says("the GPUs were idle at the end."), _end_sooner),
     Kind("gpu_low_use", "GPUs with low use", "gpu", "gpu_low_use", "warning_percent", _low_use,
          _says("the GPUs had work for little of the time."), _find_cause),
     Kind("interactive_idle", "Idle interactive sessions", "core", DIGEST, "interactive_percent",

@@ -25,6 +25,9 @@ class JobUse(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int
     gpu_means: tuple[float, ...]
     """Mean use of each GPU in %; empty if it is not known for each GPU."""
+    gpu_idle_ends: tuple[float, ...] = ()
+    """Share of the time for which each GPU was idle at the end, after it had been used, in %.
+    Empty if it is not known for each GPU."""
     memory_most_bytes: int
     """Upper bound of the memory; 0: not known."""
     memory_least_bytes: int
@@ -76,8 +79,11 @@ def use_of(job: AccountedJob, recordings: Recordings | None = None) -> JobUse:
             peaks = [node.memory_peak_bytes for node in found.nodes.values()]
             if None not in peaks and len(peaks) == (job.nodes or 1):
                 least = most = int(sum(peak for peak in peaks if peak is not None))
-    if job.gpus and not means and recordings is not None:
-        means = recordings.gpu_means(job)
+    idle_ends: tuple[float, ...] = ()
+    if job.gpus and recordings is not None and (uses := recordings.gpu_uses(job)):
+        idle_ends = tuple(one.idle_end_percent for one in uses)
+        # Of two sources, the one with the values over time: the order of the GPUs can differ.
+        means = tuple(one.mean_percent for one in uses)
     return JobUse(
         job=job,
         hours=elapsed_s / 3600,
@@ -85,6 +91,7 @@ def use_of(job: AccountedJob, recordings: Recordings | None = None) -> JobUse:
         cores_used=job.cpu_s / elapsed_s if job.cpu_s is not None and elapsed_s else None,
         gpus=job.gpus or 0,
         gpu_means=means,
+        gpu_idle_ends=idle_ends,
         memory_most_bytes=most,
         memory_least_bytes=least,
     )
