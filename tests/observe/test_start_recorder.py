@@ -40,6 +40,7 @@ class Job:
             "SLURM_JOB_ID": number,
             "SLURM_JOB_NODELIST": "n1",
             "SLURMD_NODENAME": "n1",
+            "SLURM_TASK_PID": str(os.getpid()),
         }
 
     @property

@@ -17,9 +17,8 @@ if [ "${1-}" != detached ]; then
     [ -e "$mark" ] || setsid sh -c '"$0" detached &' "$0" </dev/null >/dev/null 2>&1
     exit 0
 fi
-# The link leads to a folder in /proc while the recorder runs. Old links lead nowhere.
-find /tmp -maxdepth 1 -type l -name 'teho-always-*' -user "$(id -u)" \
-    \( -xtype l -o -lname / -mtime +7 \) -delete </dev/null >/dev/null 2>&1
+# The link leads to a folder in /proc while the recorder runs. Links of earlier jobs lead nowhere.
+find /tmp -maxdepth 1 -name 'teho-always-*' -xtype l -user "$(id -u)" -delete </dev/null 2>/dev/null
 ln -sn "/proc/$$" "$mark" 2>/dev/null || exit 0
 trap : TERM HUP INT
 unset PYTHONHOME PYTHONPATH
@@ -31,6 +30,10 @@ if [ "$status" = 0 ]; then
     exit 0
 fi
 # It failed, and would fail again: the next bash of this job does not try.
-ln -sfn / "$mark"
+if [ -n "${SLURM_TASK_PID-}" ]; then
+    ln -sfn "/proc/$SLURM_TASK_PID" "$mark"
+else
+    rm -f "$mark"
+fi
 printf '%s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ) job $job on $(uname -n): ${said:-exit code $status}" |
     tail -c 1000 2>/dev/null >"${0%/*}/problem"
