@@ -192,10 +192,11 @@ def test_the_file_of_lmod_is_still_read(job: Job) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"SLURMD_NODENAME": ""}, {"SLURM_STEP_ID": "0"}, {"TEHO_ALWAYS": "off"},
+        {"SLURMD_NODENAME": ""}, {"SLURM_STEP_ID": "0"}, {"SLURM_STEP_ID": "429"},
+        {"TEHO_ALWAYS": "off"},
         {"TEHO_RECORDER": "1"}, {"SLURM_JOB_ID": "$(touch x)"},
     ],
-    ids=["login node", "step", "switched off", "recorder", "not a number"],
+    ids=["login node", "step", "another step", "switched off", "recorder", "not a number"],
 )  # fmt: skip
 def test_nothing_is_started(job: Job, changes: dict[str, str]) -> None:
     job.environment |= changes

@@ -2,8 +2,8 @@
 # Starts Teho's recorder for the job of this script on this node, in the background.
 # It prints nothing and ends with 0, so it can be Slurm's TaskProlog or Grid Engine's prolog.
 # `teho always` wrote it.
-case ${SLURM_JOB_ID:+${SLURM_STEP_ID:-429}} in
-429*) job=$SLURM_JOB_ID ;;
+case ${SLURM_JOB_ID:+${SLURM_STEP_ID:-batch}} in
+batch | 429496729?) job=$SLURM_JOB_ID ;;
 '') job=${JOB_ID:+$JOB_ID.${SGE_TASK_ID-}} ;;
 *) exit 0 ;; # a step: the recorder of the batch script records it
 esac

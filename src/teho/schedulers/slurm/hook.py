@@ -22,7 +22,7 @@ _LOGIN_FILES = (".bash_profile", ".bash_login", ".profile")
 # until the recorder runs: then the link of its name leads to its folder in /proc. `$?` stays.
 _START = (
     "${{SLURMD_NODENAME:+$(status=$?; {{ [[ -e /tmp/teho-always-$SLURM_JOB_ID"
-    ' || ${{SLURM_STEP_ID-429}} != 429* ]] || setsid sh -c "{start} detached &"; }}'
+    ' || ${{SLURM_STEP_ID-429496729x}} != 429496729? ]] || setsid sh -c "{start} detached &"; }}'
     " &>/dev/null || :; exit $status)}}"
 )
 
