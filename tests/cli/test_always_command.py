@@ -46,8 +46,9 @@ def test_on_and_off_leave_no_trace(teho: Teho, env: Mapping[str, str]) -> None:
     for _ in range(2):
         on = teho("always", "on", env=env)
         assert on.returncode == 0, on.stderr
-    assert ". ~/.bashrc" not in on.stdout
-    assert "log in again" in " ".join(on.stdout.split())
+    said = " ".join(on.stdout.split())
+    assert said.startswith("i On: every Slurm job from a new shell is recorded; log in again, or")
+    assert "Why jobs are not recorded" not in said
     changed = files(home)
     assert sorted(set(changed) - set(before)) == [
         ".config/teho", ".config/teho/always", ".config/teho/always/start",
@@ -73,7 +74,9 @@ def test_status_says_what_is_on_and_what_prevents_it(teho: Teho, env: dict[str, 
         ["bash", "-c", '. ~/.bashrc; . ~/.bashrc; printf %s "$BASH_ENV"'],
         env=env, capture_output=True, text=True, check=True,
     )  # fmt: skip
+    assert str(status()["next_step"]).startswith("log in again")
     on = status(BASH_ENV=shell.stdout)
+    assert on["next_step"] == ""
     assert (on["state"], on["problems"], on["recordings"]) == ("on", [], 0)
     assert [hook["scheduler"] for hook in on["hooks"]] == ["Slurm"]  # type: ignore[attr-defined]
     (home / ".config/teho/always/problem").write_text("2026-11-26 job 1 on n1: no disk\n")
@@ -107,6 +110,18 @@ def test_on_refuses(teho: Teho, env: dict[str, str], change: dict[str, str], sai
     assert answer.returncode == 2
     assert said in answer.stderr
     assert "Traceback" not in answer.stderr
+    assert files(home) == before
+
+
+def test_a_file_that_cannot_be_changed_leaves_nothing_behind(
+    teho: Teho, env: dict[str, str]
+) -> None:
+    home = Path(env["HOME"])
+    (home / ".bashrc").write_text("# >>> teho always >>>\n")
+    before = files(home)
+    answer = teho("always", "on", env=env)
+    assert answer.returncode == 2
+    assert "only one of the two comments" in answer.stderr
     assert files(home) == before
 
 

@@ -65,10 +65,16 @@ def on(output: Output) -> None:
 
     start = _start_file()
     hooks = _hooks(start)
+    was_on = start.exists()
     start.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _write_program(start)
-    for hook in hooks:
-        add_lines(Path(hook.file), hook.lines)
+    try:
+        for hook in hooks:
+            add_lines(Path(hook.file), hook.lines)
+    except InputError:
+        if not was_on:
+            _remove_program(start)
+        raise
     _show(output)
 
 
@@ -90,10 +96,7 @@ def off(output: Output) -> None:
     start = _start_file()
     for file in _files():
         remove_lines(file)
-    if start.parent.is_dir():
-        shutil.rmtree(start.parent)
-    with contextlib.suppress(OSError):  # it has other files
-        start.parents[1].rmdir()
+    _remove_program(start)
     _show(output)
 
 
@@ -206,6 +209,13 @@ def _write_program(start: Path) -> None:
         raise InputError(f"{start}: {error.strerror}", "a file that can be written") from error
 
 
+def _remove_program(start: Path) -> None:
+    if start.parent.is_dir():
+        shutil.rmtree(start.parent)
+    with contextlib.suppress(OSError):  # it has other files
+        start.parents[1].rmdir()
+
+
 def _show(output: Output, *, settles: bool = False) -> None:
     from teho.show.build.always import always_document
 
@@ -245,6 +255,7 @@ def _look(*, settles: bool) -> Always:
         if not is_on:
             problems.append("a part of `teho always on` is missing: run it again")
     last = runs[-1].run if runs else None
+    unread = [hook.file for hook in hooks if not hook.is_active] if is_on else []
     return Always(
         state="on" if is_on else "partly" if any(added) or start.exists() else "off",
         hooks=hooks,
@@ -257,6 +268,7 @@ def _look(*, settles: bool) -> Always:
         last_id=last.id if last else "",
         last_at=last.started_at if last else None,
         problems=tuple(problems),
+        next_step=f"log in again, or run `. {unread[0]}`" if unread else "",
     )
 
 

@@ -16,8 +16,10 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     """Its name on screens."""
     file: str
     lines: tuple[str, ...]
+    is_active: bool = False
+    """Whether this shell has read them: jobs that are submitted from it are recorded."""
     problem: str = ""
-    """Why jobs that are submitted from this shell are not recorded; empty: they are recorded."""
+    """Why a new shell does not read them; empty: it does."""
 
 
 class Always(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,3 +44,4 @@ class Always(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     """Why jobs are not recorded, one sentence each."""
     next_step: str = ""
+    """What to do so that jobs from this shell are recorded; empty: they are."""

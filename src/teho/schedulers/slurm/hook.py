@@ -45,12 +45,13 @@ def slurm_hook(start: str, home: Path, environment: Mapping[str, str]) -> Hook:
         "case ${BASH_ENV-} in *teho-always*) ;; "
         f"*) export BASH_ENV='{value}'\"${{BASH_ENV-}}\" ;; esac"
     )
-    problem = ""
-    if value not in environment.get("BASH_ENV", ""):
-        problem = f"this shell has not read {file} yet: log in again, or run `. {file}`"
-    if shell == "bash" and (unread := _not_read_at_login(home)):
-        problem = unread
-    return Hook(scheduler="Slurm", file=str(file), lines=(line,), problem=problem)
+    return Hook(
+        scheduler="Slurm",
+        file=str(file),
+        lines=(line,),
+        is_active=value in environment.get("BASH_ENV", ""),
+        problem=_not_read_at_login(home) if shell == "bash" else "",
+    )
 
 
 def _not_read_at_login(home: Path) -> str:

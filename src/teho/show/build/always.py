@@ -52,4 +52,6 @@ def _verdict(found: Always) -> tuple[VerdictSeverity, str]:
         return "unknown", f"Off: jobs are recorded only with `teho run`.{kept}"
     if found.problems:
         return "warning", f"On for {who or 'no scheduler'}, but jobs may not be recorded."
+    if found.next_step:
+        return "remark", f"On: every {who} job from a new shell is recorded; {found.next_step}."
     return "good", f"On: every {who} job with a script of bash is recorded."
