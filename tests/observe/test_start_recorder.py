@@ -132,10 +132,14 @@ def _broken_python(job: Job) -> None:
     job.recorder.write_text("#!/bin/sh\necho much >&2; echo printed; kill -SEGV $$\n")
 
 
-def _hanging_file_system(job: Job) -> None:
+def _no_file(job: Job) -> None:
     job.start.unlink()
-    os.mkfifo(job.start)  # opening it never returns
-    job.start.chmod(0o755)
+    os.mkfifo(job.start, 0o755)
+
+
+def _hanging_file_system(job: Job) -> None:
+    # As a process that waits for a file system that does not answer.
+    job.start.write_text("#!/bin/sh\nexec sleep 3\n")
 
 
 def _hanging_python(job: Job) -> None:
@@ -162,7 +166,7 @@ def _name_of_another_file(job: Job) -> None:
     "plant",
     [
         _no_start, _not_executable, _other_architecture, _no_interpreter, _syntax_error, _no_python,
-        _broken_python, _hanging_file_system, _hanging_python, _no_setsid, _mark_of_another,
+        _broken_python, _no_file, _hanging_file_system, _hanging_python, _no_setsid, _mark_of_another,
         _name_of_another_file,
     ],
 )  # fmt: skip
