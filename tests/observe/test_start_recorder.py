@@ -166,7 +166,8 @@ def _name_of_another_file(job: Job) -> None:
     "plant",
     [
         _no_start, _not_executable, _other_architecture, _no_interpreter, _syntax_error, _no_python,
-        _broken_python, _no_file, _hanging_file_system, _hanging_python, _no_setsid, _mark_of_another,
+        _broken_python, _no_file, _hanging_file_system, _hanging_python, _no_setsid,
+        _mark_of_another,
         _name_of_another_file,
     ],
 )  # fmt: skip
