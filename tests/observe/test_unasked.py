@@ -106,6 +106,19 @@ def test_a_recorder_does_not_start_if_memory_is_scarce(env: dict[str, str], home
     assert runs(home) == []
 
 
+def test_a_recorder_does_not_start_if_the_disk_is_nearly_full(
+    env: dict[str, str], home: Path
+) -> None:
+    full = (
+        "import shutil\nfrom types import SimpleNamespace\n"
+        "shutil.disk_usage = lambda _: SimpleNamespace(free=2 ** 29)\n"
+    )
+    code, said = ended(recorder(env, sys.executable, "-c", full + SCARCE.format(free="900")))
+    assert code == 1
+    assert "only 512 MiB are free on the disk of the recordings" in said
+    assert runs(home) == []
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -228,7 +228,7 @@ def _look(*, settles: bool) -> Always:
     from teho.config.settings import load_settings
     from teho.jobs.settle import settle
     from teho.model.always import Always
-    from teho.store.unasked import unasked_runs
+    from teho.store.unasked import nearest_directory, unasked_runs
 
     settings, start = load_settings(), _start_file()
     home = settings.home_directory
@@ -249,7 +249,7 @@ def _look(*, settles: bool) -> Always:
     if any(added) or start.exists():
         problems += [hook.problem for hook in hooks if hook.problem]
         problems += _failures(start)
-        nearest = _nearest(home)
+        nearest = nearest_directory(home)
         if not nearest.is_dir() or not os.access(nearest, os.W_OK):
             problems.append(f"{home} cannot be written")
         if not is_on:
@@ -286,10 +286,3 @@ def _failures(start: Path) -> list[str]:
             "the recorder is of another Teho, or uses other directories: run `teho always on` again"
         )
     return found
-
-
-def _nearest(path: Path) -> Path:
-    """Return the folder, or the nearest one above that exists."""
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    return path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import time
 from collections.abc import Sequence
@@ -29,7 +30,8 @@ from teho.observe.wanted import Wanted
 from teho.observe.whole_job import begin_job
 from teho.process.json_lines import LineReader
 from teho.schedulers.registry import schedulers
-from teho.store.unasked import add_troubles
+from teho.store.unasked import add_troubles, nearest_directory
+from teho.units import format_bytes
 
 __all__ = ["record_unasked"]
 
@@ -38,6 +40,8 @@ _DESERTED_S = 2.0
 _SEAL_WAIT_S = 15.0
 _SPARE_BYTES = 256 << 20
 """The recorder ends if the job has less memory left. Teho's own choice: the recorder uses 80 MB."""
+_SPARE_DISK_BYTES = 1 << 30
+"""The recorder does not begin if the disk has less space left: the job may need it."""
 _FIRST_TO_KILL = "1000"
 """The kernel kills processes with this `oom_score_adj` before all others (proc(5))."""
 
@@ -50,7 +54,8 @@ def record_unasked(settings: Settings, teho: Sequence[str]) -> None:
         teho: the command that starts this installation of Teho.
 
     Raises:
-        TehoError: this process belongs to no job, or the settings are not valid.
+        TehoError: this process belongs to no job, memory or disk space are scarce, or the settings
+            are not valid.
         OSError: the recording cannot be written.
     """
     with contextlib.suppress(OSError):
@@ -67,6 +72,13 @@ def record_unasked(settings: Settings, teho: Sequence[str]) -> None:
         end = _EndOfJob(job.number)
         if end.is_over:
             raise TehoError("the job has too little memory left for a recorder")
+        free_bytes = shutil.disk_usage(nearest_directory(settings.home_directory)).free
+        if free_bytes < _SPARE_DISK_BYTES:
+            raise TehoError(
+                f"only {format_bytes(free_bytes)} are free on the disk of the recordings",
+                f"at least {format_bytes(_SPARE_DISK_BYTES)}",
+                "set TEHO_HOME to a directory on another disk",
+            )
         wanted = Wanted(
             settings, (job.name or f"job {job.number}",), "", {}, settings.period_s, unasked=True
         )

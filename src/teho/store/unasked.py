@@ -20,7 +20,15 @@ from teho.store.index import list_runs, remove_run
 from teho.store.layout import replace_file, run_file
 from teho.store.read import run_state
 
-__all__ = ["Unasked", "add_end", "add_troubles", "is_due", "tidy", "unasked_runs"]
+__all__ = [
+    "Unasked",
+    "add_end",
+    "add_troubles",
+    "is_due",
+    "nearest_directory",
+    "tidy",
+    "unasked_runs",
+]
 
 _TIDY_S = 86_400.0
 _STAMP = ".always"
@@ -46,6 +54,13 @@ class Unasked(NamedTuple):
     def state(self) -> RunState:
         """Whether the job still runs."""
         return run_state(self.run, self.directory)
+
+
+def nearest_directory(path: Path) -> Path:
+    """Return the directory, or the nearest one above that exists."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
 
 
 def unasked_runs(home: Path) -> list[Unasked]:
