@@ -90,6 +90,20 @@ def test_one_recorder_records_the_job_until_its_end(
     assert (node.name, node.sealed, node.allocation.job_id) == ("n1", True, JOB)
 
 
+def test_a_recorder_that_is_killed_with_its_job_leaves_a_report(
+    env: dict[str, str], job: subprocess.Popen[bytes], home: Path
+) -> None:
+    process = recorder(env)
+    wait_for(lambda: sum(path.stat().st_size for path in home.glob("runs/*/live/*")) > 10_000)
+    process.kill()
+    process.communicate()
+    assert not recorded(home).nodes[0].sealed
+    report = subprocess.run(
+        [*TEHO, "report"], env=env | {"PATH": "/bin"}, capture_output=True, text=True, check=True
+    )
+    assert "not known, the recorder ended with the job" in " ".join(report.stdout.split())
+
+
 def test_a_recorder_ends_if_the_memory_of_the_job_becomes_scarce(
     env: dict[str, str], job: subprocess.Popen[bytes], home: Path
 ) -> None:

@@ -156,11 +156,12 @@ def _hooks(start: Path) -> tuple[Hook, ...]:
     Raises:
         InputError: this machine has no scheduler, or a hook cannot be added.
     """
+    from teho.config.settings import expanded
     from teho.schedulers.registry import schedulers
 
     able = [one for one in schedulers().values() if one.inventory_command]
     here = [one for one in able if shutil.which(one.inventory_command)]
-    found = [one.hook(str(start), Path.home(), os.environ) for one in here]
+    found = [one.hook(str(start), expanded("~"), os.environ) for one in here]
     hooks = tuple(hook for hook in found if hook)
     if hooks:
         return hooks
@@ -179,7 +180,9 @@ def _hooks(start: Path) -> tuple[Hook, ...]:
 
 def _files() -> tuple[Path, ...]:
     """Return all files that may have lines of `teho always`."""
-    home = Path.home()
+    from teho.config.settings import expanded
+
+    home = expanded("~")
     zsh = Path(os.environ.get("ZDOTDIR") or home)
     return home / ".bashrc", zsh / ".zshrc"
 
