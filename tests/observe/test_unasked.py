@@ -102,6 +102,8 @@ def test_a_recorder_that_is_killed_with_its_job_leaves_a_report(
         [*TEHO, "report"], env=env | {"PATH": "/bin"}, capture_output=True, text=True, check=True
     )
     assert "not known, the recorder ended with the job" in " ".join(report.stdout.split())
+    listed = subprocess.run([*TEHO, "list"], capture_output=True, text=True, check=True)
+    assert "job ended" in listed.stdout
 
 
 def test_a_recorder_ends_if_the_memory_of_the_job_becomes_scarce(
