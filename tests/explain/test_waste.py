@@ -141,6 +141,36 @@ def test_gpus_that_were_used_only_at_first(
 
 
 @pytest.mark.parametrize(
+    ("memory_gib", "kind"),
+    [
+        (((10.0, 40.0), (30.0, 40.0)), "gpu_too_large"),
+        (((10.1, 40.0), (30.0, 40.0)), "gpu_low_use"),
+        (((5.0, 37.9), (30.0, 40.0)), "gpu_low_use"),
+        ((), "gpu_low_use"),
+    ],
+)
+def test_large_gpus_for_small_work(memory_gib: tuple[tuple[float, float], ...], kind: str) -> None:
+    memory = tuple((used * GIB, whole * GIB) for used, whole in memory_gib)
+    use = msgspec.structs.replace(use_of(with_gpus(20.0, 90.0)), gpu_memory=memory)
+    hours = {waste.kind.key: waste.amounts.gpu_hours for waste in waste_of(use, LIMITS)}
+    assert hours == pytest.approx({kind: 0.8})
+
+
+def test_the_memory_of_gpus_is_from_jobstats() -> None:
+    node = Js1Node(
+        gpu_busy_percent={"1": 5.0, "0": 90.0},
+        gpu_memory_bytes={"0": 40 * GIB, "1": 80 * GIB},
+        gpu_memory_peak_bytes={"0": 30 * GIB, "1": 2 * GIB},
+    )
+    one = job(gpus=2, admin_comment=encode_js1(Js1(nodes={"n": node}, elapsed_s=3600)))
+    assert use_of(one).gpu_memory == ((2 * GIB, 80 * GIB), (30 * GIB, 40 * GIB))
+    assert list(found(one)) == ["gpu_too_large"]
+    lacking = msgspec.structs.replace(node, gpu_memory_peak_bytes={"1": 2 * GIB})
+    one = job(gpus=2, admin_comment=encode_js1(Js1(nodes={"n": lacking}, elapsed_s=3600)))
+    assert list(found(one)) == ["gpu_low_use"]
+
+
+@pytest.mark.parametrize(
     "innocent",
     [
         job(elapsed_s=599.0, cpu_s=1.0),

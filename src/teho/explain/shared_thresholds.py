@@ -154,6 +154,14 @@ _DIGEST = {
         5.0, "jobs", "fewer jobs of the same name that fail at their start can be attempts"
     ),
     "fails_within_s": chosen(60.0, "s", "in the first minute, programs load libraries and data"),
+    "gpu_large_gib": chosen(
+        38.0,
+        "GiB",
+        "NVIDIA's A100 with 40 GB has slices (MIG); smaller GPUs are often the smallest",
+    ),
+    "gpu_memory_percent": chosen(
+        25.0, "%", "a slice (MIG) with a quarter of the memory of a GPU is usual"
+    ),
     "mail_gpu_hours": chosen(
         24.0, "GPU-hours", "a mail about less than a day of one GPU costs more time than it saves"
     ),
