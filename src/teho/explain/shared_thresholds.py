@@ -157,7 +157,7 @@ _DIGEST = {
     "gpu_large_gib": chosen(
         38.0,
         "GiB",
-        "NVIDIA's A100 with 40 GB has slices (MIG); smaller GPUs are often the smallest",
+        "NVIDIA's data-centre GPUs with 40 GB or more can be divided into slices (MIG)",
     ),
     "gpu_memory_percent": chosen(
         25.0, "%", "a slice (MIG) with a quarter of the memory of a GPU is usual"
