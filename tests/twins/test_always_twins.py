@@ -137,3 +137,24 @@ def test_a_job_of_grid_engine_is_recorded(arc4: GridEngineTwin, tmp_path: Path) 
     assert rows.table["job_cpu_s"][-1].as_py() >= 0.9
     shown = arc4.ask(*TEHO, "report", job, "--format", "seff")
     assert "State: COMPLETED" in shown.stdout, shown.stderr
+
+
+def test_a_task_prolog_records_what_bash_does_not_start(site: RecordingSite) -> None:
+    """An administrator has made the program the `TaskProlog`: the script of sh is recorded too."""
+    prolog = site.folder / "prolog"
+    prolog.write_text(site.teho("always", "script").stdout)
+    prolog.chmod(0o755)
+    with site.twin.conf.open("a") as file:
+        file.write(f"TaskProlog={prolog}\n")
+    reconfigured = site.twin.run("scontrol", "reconfigure")
+    assert reconfigured.returncode == 0, reconfigured.stderr
+    script = SCRIPT.format(
+        lines=f"srun {BURN}; echo $?", nodes=1, output=site.folder / "%j.out"
+    ).replace("/bin/bash", "/bin/sh")
+    job = site.send(script, site.folder)
+    site.wait(job)
+    assert site.said(job) == "0\n"
+    site.until("the recording", lambda: any(node.sealed for _, run in runs_of(site, job)
+                                            for node in run.nodes))  # fmt: skip
+    [(_, run)] = runs_of(site, job)
+    assert run.unasked
