@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from made_runs import BEGAN, make_run
+
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -132,6 +134,22 @@ def test_grid_engine_needs_an_administrator(teho: Teho, env: dict[str, str]) -> 
     assert answer.returncode == 2
     assert "Grid Engine has no file" in answer.stderr
     assert "`teho always script`" in answer.stderr
+
+
+def test_a_failure_before_the_last_recording_is_over(
+    teho: Teho, env: dict[str, str], home: Path
+) -> None:
+    teho("always", "on", env=env)
+    problem = Path(env["HOME"]) / ".config/teho/always/problem"
+    problem.write_bytes(b"job 1 on n1: no disk \xff\n")
+    make_run(home, 0, unasked=True)
+    began_s = BEGAN.timestamp()
+    for failed_s, is_shown in ((began_s - 1, False), (began_s + 1, True)):
+        os.utime(problem, (failed_s, failed_s))
+        answer = teho("always", "status", "--format", "json", env=env)
+        found = json.loads(answer.stdout)
+        assert ("no disk" in " ".join(found["problems"])) is is_shown
+        assert (found["recordings"], found["last_at"]) == (1, "2026-11-01T08:00:00Z")
 
 
 def test_another_teho_is_named(teho: Teho, env: dict[str, str]) -> None:

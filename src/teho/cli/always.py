@@ -247,17 +247,17 @@ def _look(*, settles: bool) -> Always:
             runs = unasked_runs(home)
     except RecordingError:
         runs = []
+    last = runs[-1].run if runs else None
     added = [has_lines(Path(hook.file)) for hook in hooks] or [any(map(has_lines, _files()))]
     is_on = all(added) and start.exists()
     if any(added) or start.exists():
         problems += [hook.problem for hook in hooks if hook.problem]
-        problems += _failures(start)
+        problems += _failures(start, last.started_at.timestamp() if last else 0.0)
         nearest = nearest_directory(home)
         if not nearest.is_dir() or not os.access(nearest, os.W_OK):
             problems.append(f"{home} cannot be written")
         if not is_on:
             problems.append("a part of `teho always on` is missing: run it again")
-    last = runs[-1].run if runs else None
     unread = [hook.file for hook in hooks if not hook.is_active] if is_on else []
     return Always(
         state="on" if is_on else "partly" if any(added) or start.exists() else "off",
@@ -275,11 +275,18 @@ def _look(*, settles: bool) -> Always:
     )
 
 
-def _failures(start: Path) -> list[str]:
-    """Return the last failure of a recorder, and what is wrong with the command it starts."""
+def _failures(start: Path, recorded_s: float) -> list[str]:
+    """Return what is wrong with the program, and its last failure since the last recording.
+
+    Args:
+        start: the program.
+        recorded_s: when the last recording began, in s since 1970.
+    """
     found = []
+    problem = start.parent / "problem"
     with contextlib.suppress(OSError):
-        found.append(f"the last failure: {(start.parent / 'problem').read_text().strip()}")
+        if problem.stat().st_mtime > recorded_s:
+            found.append(f"the last failure: {problem.read_text(errors='replace').strip()}")
     try:
         program = start.read_text()
     except OSError:
