@@ -89,6 +89,9 @@ def test_the_recorder_starts_once(job: Job) -> None:
     assert job.run(hook=True) == job.run(hook=False)
     wait_for(job.starts)
     assert job.run(hook=True) == job.run(hook=False)
+    waiting = int(job.mark.readlink().name)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+        os.kill(waiting, number)
     assert job.mark.exists()
     gate.write_text("")  # the recorder ends
     wait_for(lambda: not job.mark.is_symlink())

@@ -20,7 +20,7 @@ fi
 # The link leads to a folder in /proc while the recorder runs. Links of earlier jobs lead nowhere.
 find /tmp -maxdepth 1 -name 'teho-always-*' -xtype l -user "$(id -u)" -delete </dev/null 2>/dev/null
 ln -sn "/proc/$$" "$mark" 2>/dev/null || exit 0
-trap : TERM HUP INT
+trap : TERM HUP INT QUIT ALRM USR1 USR2 # Slurm may send them to all processes of a job
 unset PYTHONHOME PYTHONPATH
 @VARIABLES@export TEHO_RECORDER="$job"
 said=$(@COMMAND@ record-job </dev/null 2>&1 >/dev/null)
