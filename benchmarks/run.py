@@ -19,6 +19,7 @@ from common import Row, machine, say
 NAMES = (
     "start",
     "launch",
+    "always",
     "plan",
     "jobs",
     "recorder",

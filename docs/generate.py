@@ -126,7 +126,7 @@ def settings() -> str:
         "|---|---|---|",
     ]
     lines += [
-        f'| `{name}` | `"{getattr(default, name)}"` | {meanings[name]} |'
+        f"| `{name}` | `{json.dumps(getattr(default, name))}` | {meanings[name]} |"
         for name in Settings.__struct_fields__
     ]
     return "\n".join(lines) + "\n"

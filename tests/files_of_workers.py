@@ -23,6 +23,7 @@ WAITING = (
     "twins/test_submit_twins.py",
     "twins/test_whole_jobs.py",
     "twins/test_accounted_jobs.py",
+    "twins/test_always_twins.py",
     "experiment/test_compare.py",
     "test_run.py",
     "profile/test_profile_steps.py",

@@ -17,6 +17,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
     [
         ("start", "`teho run -- true`, wall time"),
         ("launch", "`teho launch -- true`, wall time"),
+        ("always", "a later bash of the job: longer by"),
         ("plan", "plans in one process"),
         ("jobs", "`teho digest` with 1,000 jobs, peak memory"),
         ("doctor", "`teho doctor` without a GPU"),

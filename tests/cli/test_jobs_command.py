@@ -533,3 +533,117 @@ def test_a_digest_is_a_page_and_a_noun_too(teho: Teho, full: Site, tmp_path: Pat
     path = tmp_path / "digest.html"
     assert teho("digest", *SINCE, "--all", "-o", path).returncode == 0
     assert "What would save most" in path.read_text()
+
+
+# Mails.
+
+MAIL = ("digest", *SINCE, "--all", "--mail-to", "{user}@example.org")
+
+
+@pytest.fixture
+def wasteful(site: Site) -> Site:
+    idle = js1(r01g01=NODE | {"gpu_utilization": {"0": 0.0, "2": 0.0}})
+    site.has(
+        job("5001", gpus=2, elapsed_s=48 * 3600, AdminComment=idle, JobName="idle"),
+        job("5002", cores=40, elapsed_s=96 * 3600, TotalCPU="4-00:00:00", User="bo"),
+        job("5003", gpus=2, elapsed_s=7200, AdminComment=idle, User="cy"),
+        job("5004", gpus=2, elapsed_s=48 * 3600, AdminComment=idle, User="d\ne"),
+        job("5005", User="eve"),
+    )
+    site.stub(
+        "sendmail",
+        f"""[ "$*" = "-t -oi" ] || exit 3
+mail=$(cat)
+case $mail in *bo@*) [ -e '{site.directory}/works' ] || {{ echo no >&2; exit 75; }};; esac
+printf '%s\\n=====\\n' "$mail" >> '{site.directory}/sent'""",
+    )
+    return site
+
+
+def mails(result: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
+    assert result.returncode == 0, result.stderr
+    return {
+        one["user"]: (one["state"], one.get("reason", ""))
+        for one in json.loads(result.stdout)["mails"]
+    }
+
+
+def test_mails_are_only_shown_without_send(teho: Teho, wasteful: Site, home: Path) -> None:
+    shown = mails(teho(*MAIL, "--format", "json"))
+    assert shown["anna"] == shown["bo"] == ("planned", "")
+    assert shown["cy"][1] == "less than 24 GPU-hours and 1000 core-hours"
+    assert shown["d\ne"] == ("skipped", "the name cannot be part of an address")
+    assert shown["eve"][0] == "skipped"
+    text = " ".join(teho(*MAIL).stdout.split())
+    assert "2 users would get a mail. No mail was sent: add `--send`." in text
+    assert "Dear anna," in text
+    assert "wasted 96 GPU-hours" in text
+    assert not (wasteful.directory / "sent").exists()
+    assert not (home / "mailed.json").exists()
+
+
+def test_a_user_gets_at_most_one_mail_in_a_period(teho: Teho, wasteful: Site, home: Path) -> None:
+    sent = wasteful.directory / "sent"
+    first = mails(teho(*MAIL, "--send", "--format", "json"))
+    assert first["anna"] == ("sent", "")
+    assert first["bo"] == ("failed", "exit code 75: no")
+    assert sent.read_text().count("=====") == 1
+    assert "To: anna@example.org" in sent.read_text()
+    (wasteful.directory / "works").touch()
+    second = mails(teho(*MAIL, "--send", "--format", "json"))
+    assert second["anna"][1].startswith("got a mail on ")
+    assert second["bo"] == ("sent", "")
+    assert teho("digest", "--refuse", "bo").returncode == 0
+    third = mails(teho(*MAIL, "--send", "--every", "0s", "--format", "json"))
+    assert third["anna"] == ("sent", "")
+    assert third["bo"] == ("skipped", "refused these mails")
+    assert sent.read_text().count("=====") == 3
+    assert set(json.loads((home / "mailed.json").read_text())["last_at"]) == {"anna", "bo"}
+
+
+def test_a_site_has_its_own_template(
+    teho: Teho, wasteful: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = tmp_path / "templates" / "digest_mail.txt.j2"
+    template.parent.mkdir()
+    template.write_text(
+        "Hukka: {{ wasted }}\n\nHei {{ user }}!\n{% for one in waste %}{{ one.kind }}\n{% endfor %}"
+    )
+    monkeypatch.setenv("TEHO_TEMPLATES", str(template.parent))
+    found = json.loads(teho(*MAIL, "--format", "json").stdout)
+    assert found["example_title"] == "Hukka: 96 GPU-hours"
+    assert found["example"].startswith("Hei anna!\ngpu_never_used\n")
+    template.write_text("{{ nothing }}")
+    assert f"{template}:1" in teho(*MAIL).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--send",), "--send has no effect without --mail-to"),
+        (("--mail-to", "anna@example.org"), "an address with {user}"),
+        (("--mail-to", "{user}"), "an address with {user}"),
+        (("--mail-to", "{user}@a b"), "an address with {user}"),
+        (("--mail-to", "{user}@a", "--every", "often"), "--every"),
+    ],
+)
+def test_options_of_mails_that_make_no_sense(
+    teho: Teho, wasteful: Site, options: tuple[str, ...], said: str
+) -> None:
+    result = teho("digest", "--all", *options)
+    assert result.returncode == 2
+    assert said in result.stderr
+
+
+def test_mails_need_sendmail_and_a_readable_list_of_refusals(
+    teho: Teho, wasteful: Site, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir()
+    (home / "mailed.json").write_text('{"refused": "bo"}')
+    result = teho(*MAIL)
+    assert result.returncode == 2
+    assert "mailed.json" in result.stderr
+    (wasteful.directory / "sendmail").unlink()
+    monkeypatch.setattr("teho.process.sendmail._FOLDERS", "/nowhere")
+    monkeypatch.setenv("PATH", str(wasteful.directory))
+    assert "this machine has no sendmail command" in teho(*MAIL, "--send").stderr

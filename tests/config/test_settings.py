@@ -34,6 +34,21 @@ def test_the_environment_wins_over_the_file(file: Path, monkeypatch: pytest.Monk
     assert (settings.period_s, settings.report) == (0.5, "full")
 
 
+def test_what_unasked_recordings_may_use(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (load_settings().keep_s, load_settings().keep_bytes) == (90 * 86400, 5e9)
+    file.write_text('keep = "2d"\nkeep_gb = 3\n')
+    assert (load_settings().keep_s, load_settings().keep_bytes) == (2 * 86400, 3e9)
+    monkeypatch.setenv("TEHO_KEEP_GB", "0.5")
+    assert load_settings().keep_bytes == 5e8
+    for wrong in ("-1", "nan", "inf"):
+        monkeypatch.setenv("TEHO_KEEP_GB", wrong)
+        with pytest.raises(InputError, match="keep_gb"):
+            _ = load_settings().keep_bytes
+    monkeypatch.setenv("TEHO_KEEP_GB", "much")
+    with pytest.raises(InputError, match="TEHO_KEEP_GB"):
+        load_settings()
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -124,6 +124,53 @@ def test_both_sides_of_each_threshold(
 
 
 @pytest.mark.parametrize(
+    ("idle_ends", "expected"),
+    [
+        ((33.4, 0.0), {"gpu_used_only_at_first": 0.334}),
+        ((33.2, 0.0), {"gpu_low_use": 0.8}),
+        ((90.0, 60.0), {"gpu_used_only_at_first": 1.5}),
+        ((), {"gpu_low_use": 0.8}),
+    ],
+)
+def test_gpus_that_were_used_only_at_first(
+    idle_ends: tuple[float, ...], expected: dict[str, float]
+) -> None:
+    use = msgspec.structs.replace(use_of(with_gpus(20.0, 90.0)), gpu_idle_ends=idle_ends)
+    hours = {waste.kind.key: waste.amounts.gpu_hours for waste in waste_of(use, LIMITS)}
+    assert hours == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("memory_gib", "kind"),
+    [
+        (((10.0, 40.0), (30.0, 40.0)), "gpu_too_large"),
+        (((10.1, 40.0), (30.0, 40.0)), "gpu_low_use"),
+        (((5.0, 37.9), (30.0, 40.0)), "gpu_low_use"),
+        ((), "gpu_low_use"),
+    ],
+)
+def test_large_gpus_for_small_work(memory_gib: tuple[tuple[float, float], ...], kind: str) -> None:
+    memory = tuple((used * GIB, whole * GIB) for used, whole in memory_gib)
+    use = msgspec.structs.replace(use_of(with_gpus(20.0, 90.0)), gpu_memory=memory)
+    hours = {waste.kind.key: waste.amounts.gpu_hours for waste in waste_of(use, LIMITS)}
+    assert hours == pytest.approx({kind: 0.8})
+
+
+def test_the_memory_of_gpus_is_from_jobstats() -> None:
+    node = Js1Node(
+        gpu_busy_percent={"1": 5.0, "0": 90.0},
+        gpu_memory_bytes={"0": 40 * GIB, "1": 80 * GIB},
+        gpu_memory_peak_bytes={"0": 30 * GIB, "1": 2 * GIB},
+    )
+    one = job(gpus=2, admin_comment=encode_js1(Js1(nodes={"n": node}, elapsed_s=3600)))
+    assert use_of(one).gpu_memory == ((2 * GIB, 80 * GIB), (30 * GIB, 40 * GIB))
+    assert list(found(one)) == ["gpu_too_large"]
+    lacking = msgspec.structs.replace(node, gpu_memory_peak_bytes={"1": 2 * GIB})
+    one = job(gpus=2, admin_comment=encode_js1(Js1(nodes={"n": lacking}, elapsed_s=3600)))
+    assert list(found(one)) == ["gpu_low_use"]
+
+
+@pytest.mark.parametrize(
     "innocent",
     [
         job(elapsed_s=599.0, cpu_s=1.0),
@@ -420,17 +467,18 @@ def recorded(home: Path) -> tuple[Recordings, AccountedJob]:
     elapsed_s = run.end.elapsed_s * 1.05
     one = job(4711, gpus=gpus, elapsed_s=elapsed_s, started_at=run.started_at,
               ended_at=run.started_at + timedelta(seconds=elapsed_s))  # fmt: skip
-    return Recordings(home, [(path, run)]), one
+    return Recordings(home, POLICY, [(path, run)]), one
 
 
 def test_a_recording_has_the_gpus_that_the_accounting_lacks(
     recorded: tuple[Recordings, AccountedJob],
 ) -> None:
     recordings, one = recorded
-    means = recordings.gpu_means(one)
+    uses = recordings.gpu_uses(one)
+    means = [use.mean_percent for use in uses]
     assert len(means) == one.gpus
     assert min(means) < 1 < max(means)
-    assert recordings.gpu_means(one) == means
+    assert recordings.gpu_uses(one) == uses
     assert recordings.ids(one) == ("20261120-101944-train-aaaa",)
     (line,) = lines_of_jobs([one], POLICY, recordings)
     assert line.gpu_busy_percent == pytest.approx(sum(means) / len(means))
@@ -453,4 +501,23 @@ def test_a_recording_of_another_job_or_of_a_part_says_nothing(
     recorded: tuple[Recordings, AccountedJob], changes: dict[str, Any]
 ) -> None:
     recordings, one = recorded
-    assert recordings.gpu_means(msgspec.structs.replace(one, **changes)) == ()
+    assert recordings.gpu_uses(msgspec.structs.replace(one, **changes)) == ()
+
+
+@pytest.mark.parametrize("unasked", [True, False])
+def test_a_recorder_that_was_ended_with_its_job_has_the_gpus_too(
+    recorded: tuple[Recordings, AccountedJob], home: Path, unasked: bool
+) -> None:
+    recordings, one = recorded
+    [path] = (home / "runs").iterdir()
+    run = msgspec.structs.replace(read_run(path), end=None, unasked=unasked)
+    nodes = tuple(
+        msgspec.structs.replace(
+            node, allocation=msgspec.structs.replace(node.allocation, job_id="4711")
+        )
+        for node in run.nodes
+    )
+    cut = Recordings(home, POLICY, [(path, msgspec.structs.replace(run, nodes=nodes))])
+    assert len(cut.gpu_uses(one)) == (one.gpus if unasked else 0)
+    long = msgspec.structs.replace(one, elapsed_s=(one.elapsed_s or 0) * 1.1)
+    assert recordings.gpu_uses(one) != () == cut.gpu_uses(long)

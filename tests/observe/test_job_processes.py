@@ -49,6 +49,18 @@ def test_by_the_environment(
 
 
 @pytest.mark.parametrize(
+    ("task", "belongs"), [("7", True), ("70", False), ("undefined", False), (None, False)]
+)
+def test_by_the_variables_of_another_scheduler(
+    task: str | None, belongs: bool, tmp_path: Path
+) -> None:
+    variables = {"JOB_ID": "4711", **({} if task is None else {"SGE_TASK_ID": task})}
+    directory = process(tmp_path, variables)
+    members = JobProcesses("4711", None, {"JOB_ID": "4711", "SGE_TASK_ID": "7"})
+    assert members(directory) is belongs
+
+
+@pytest.mark.parametrize(
     ("cgroup", "in_script", "from_outside"),
     [
         (CGROUP.format("4711", "3"), True, True),

@@ -189,6 +189,6 @@ def test_a_target_that_cannot_work_is_refused_before_the_run(target: str, messag
 
 
 def test_without_sendmail_a_mail_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notify_module, "_sendmail", lambda: None)
+    monkeypatch.setattr(notify_module, "find_sendmail", lambda: None)
     with pytest.raises(InputError, match="has no sendmail command"):
         check_targets(["mailto:ann@example.org"])

@@ -24,6 +24,7 @@ COMMANDS = {
     "cancel": ("Submit", "End jobs."),
     "launch": ("Record", "Set rank, binding and threads of a task, then run COMMAND."),
     "run": ("Record", "Run a program unchanged and record what it uses."),
+    "always": ("Record", "Record every job from now on, without a command in its script."),
     "energy": ("Record", "Measure the energy of the GPUs during a program or a period."),
     "report": ("Understand", "Report what a run used, what it wasted, and what to change."),
     "jobs": ("Understand", "List all jobs of a period, and what each of them used."),

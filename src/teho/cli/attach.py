@@ -11,10 +11,10 @@ from teho.cli.own_path import own_path
 from teho.cli.progress import ProgressLine
 from teho.cli.terminal import print_text
 from teho.errors import InputError, MissingCommandError
-from teho.model.job import JobState
+from teho.model.job import JobState, RunningJob
 from teho.observe.attach import Attached
 from teho.observe.wanted import Wanted
-from teho.schedulers.slurm.overlap import RunningJob, look_up
+from teho.schedulers.slurm.overlap import look_up
 from teho.show.loaded import LoadedRun
 from teho.show.text.document import Detail
 

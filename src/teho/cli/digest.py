@@ -5,14 +5,21 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING
 
-from teho.cli.declare import plain_command
+import msgspec
+
+from teho.cli import say
+from teho.cli.declare import flag, option, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
 from teho.cli.selection import earliest, job_options, privacy_notes, selected, whose
+from teho.errors import InputError
+from teho.units import parse_duration
 
 if TYPE_CHECKING:
+    from teho.cli.digest_mail import Wish
     from teho.model.accounted import AccountedJob
 
 __all__ = ["command"]
@@ -22,11 +29,28 @@ __all__ = ["command"]
   teho digest
   teho digest --since 30d
   teho digest --account project_2001234 --since 30d -o digest.html
-  teho digest --all --since 2026-11-01 --format json""")
+  teho digest --all --since 2026-11-01 --format json
+  teho digest --all --since 30d --mail-to '{user}@example.org'
+  teho digest --refuse anna""")
 @job_options("7d")
+@option(
+    "--mail-to ADDRESS",
+    "Show the mails to all users whose jobs wasted much; {user} stands for the user's name.",
+)
+@flag("--send", "Send the mails of --mail-to through this machine's sendmail.")
+@option("--every TIME", "Send at most one mail to each user in this time.", default="30d")
+@option("--refuse NAME", "Never send mails to this user again. No digest is made.")
 @output_options()
 def command(
-    since: str, user: str | None, account: str | None, everyone: bool, output: Output
+    since: str,
+    user: str | None,
+    account: str | None,
+    everyone: bool,
+    mail_to: str | None,
+    send: bool,
+    every: str,
+    refuse: str | None,
+    output: Output,
 ) -> None:
     """Add up what the jobs of a period used and wasted, and what would save most.
 
@@ -36,40 +60,61 @@ def command(
 
     Reads: the recordings in TEHO_HOME, and the thresholds file if you have one.
 
-    Writes: only the -o file, and a cache in TEHO_HOME.
+    Writes: the -o file, and a cache in TEHO_HOME; with --send and --refuse, TEHO_HOME/mailed.json.
 
-    Network: only through commands of the scheduler, such as sacct.
+    Network: only through commands: of the scheduler, such as sacct; with --send, sendmail.
     """
+    from teho.cli.digest_mail import group_by_user, mail_digests
     from teho.config.settings import load_settings
     from teho.explain.policy import policy_of
     from teho.explain.waste.digest import digest_of
     from teho.explain.waste.recorded import Recordings
     from teho.jobs.ask import accounting_here, jobs_since
     from teho.show.build.digest import digest_document
+    from teho.show.build.digest_mail import mailing_document
+    from teho.store.mailed import Mailed
 
-    gc.disable()  # a list has millions of objects, and most of them are needed or gone at once
     settings = load_settings()
+    home = settings.home_directory
+    if refuse is not None:
+        Mailed(home).refuse(refuse)
+        say(f"{refuse} gets no more mails of `teho digest`")
+        return
+    wish = _wish(mail_to, every, send=send)
+    gc.disable()  # a list has millions of objects, and most of them are needed or gone at once
     begin, now = earliest(since), datetime.now(timezone.utc)
     before = begin - (now - begin)
     selection = selected(before, user, account, everyone=everyone, every_run=True)
-    backend = accounting_here(settings.home_directory)
+    backend = accounting_here(home)
     users: set[str] = set()
+    policy = policy_of(settings)
+    recordings = Recordings.of(home, policy)
+    digest = partial(digest_of, policy=policy, since=begin, until=now, recordings=recordings)
     with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
         jobs = _noted(jobs_since(backend, selection), users)
-        found = digest_of(
-            jobs,
-            policy_of(settings),
-            since=begin,
-            until=now,
-            whose=whose(selection),
-            recordings=Recordings.of(settings.home_directory),
-        )
-    notes = privacy_notes(backend, selection, users)
-    if notes:
-        import msgspec
-
-        found = msgspec.structs.replace(found, notes=(*found.notes, *notes))
+        if wish is not None:
+            by_user = group_by_user(jobs)
+        else:
+            found = digest(jobs, whose=whose(selection))
+    notes = tuple(privacy_notes(backend, selection, users))
+    if wish is not None:
+        digests = {name: digest(own, whose=f"user {name}") for name, own in by_user.items()}
+        mailing = mail_digests(digests, policy, Mailed(home), wish)
+        mailing = msgspec.structs.replace(mailing, notes=notes)
+        output.show(mailing_document(mailing), mailing)
+        return
+    found = msgspec.structs.replace(found, notes=(*found.notes, *notes))
     output.show(digest_document(found), found)
+
+
+def _wish(mail_to: str | None, every: str, *, send: bool) -> Wish | None:
+    if mail_to is None:
+        if send:
+            raise InputError("--send has no effect without --mail-to", "both, or none")
+        return None
+    from teho.cli.digest_mail import Wish
+
+    return Wish(mail_to, parse_duration(every, "--every"), sends=send)
 
 
 def _noted(jobs: Iterable[AccountedJob], users: set[str]) -> Iterator[AccountedJob]:

@@ -21,7 +21,7 @@ __all__ = ["run", "teho"]
 # pyarrow imports these if they are installed, which costs 170 ms and 60 MB, and no command uses
 # them. `import teho` in a user's Python does not block them.
 _UNUSED = ("numpy", "pandas")
-_HIDDEN = frozenset({"portal-page", "record-node", "record-process"})
+_HIDDEN = frozenset({"portal-page", "record-job", "record-node", "record-process"})
 """Commands that only Teho starts."""
 
 

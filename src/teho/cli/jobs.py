@@ -71,8 +71,8 @@ def command(
     backend = accounting_here(home)
     with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
         jobs = jobs_since(backend, selection)
-        recordings = Recordings.of(home)
-        lines = list(lines_of_jobs(jobs, policy_of(settings), recordings))
+        policy = policy_of(settings)
+        lines = list(lines_of_jobs(jobs, policy, Recordings.of(home, policy)))
     users = {line.user for line in lines}
     shown = [line for line in lines if not wanted or line.state in wanted]
     found = JobList(

@@ -19,7 +19,7 @@ from teho.errors import NewerFormatError, RecordingError, UnreadableError
 from teho.units import counted
 
 if TYPE_CHECKING:
-    from teho.model.run import End, Run
+    from teho.model.run import Run
 
 __all__ = ["command"]
 
@@ -179,7 +179,7 @@ def _cells(row: dict[str, Any], run: Run | None, verdict: str) -> list[str]:
         row["id"],
         run.started_at.astimezone().strftime("%Y-%m-%d %H:%M"),
         "" if row["elapsed_s"] is None else format_duration(row["elapsed_s"]),
-        "imported" if run.imported else _ending(row, run.end),
+        "imported" if run.imported else _ending(row, run),
         # 1 is the usual number, and not shown.
         *(str(row[key]) if row[key] > 1 else "" for key in ("nodes", "tasks")),
         str(row["gpus"] or ""),
@@ -218,7 +218,8 @@ def _verdicts(runs: list[tuple[Path, Run | None]]) -> list[str]:
     return [one.words for one in found]
 
 
-def _ending(row: dict[str, Any], end: End | None) -> str:
+def _ending(row: dict[str, Any], run: Run) -> str:
+    end = run.end
     if end and end.on_purpose:
         return end.on_purpose
     if row["signal"] is not None:
@@ -228,4 +229,6 @@ def _ending(row: dict[str, Any], end: End | None) -> str:
     if end and end.job_state:
         state = end.job_state.replace("_", " ")
         return "job still running" if state == "running" else f"job {state}"
-    return str(row["state"])
+    # The recorder of `teho always` is ended with its job; the accounting knows how the job ended.
+    is_over = run.unasked and row["state"] == "interrupted"
+    return "job ended" if is_over else str(row["state"])

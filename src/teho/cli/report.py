@@ -65,10 +65,10 @@ def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> 
 
     Reads: the recording.
 
-    Writes: only the -o file.
+    Writes: the -o file; the end of the job, if `teho always` recorded it.
 
-    Network: used only if RUN is the id of a job: commands of the scheduler, and the address in
-    the setting monitoring.
+    Network: used only for jobs: commands of the scheduler, and the address in the setting
+    monitoring.
     """
     from teho.show.loaded import LoadedRun
 
@@ -82,6 +82,12 @@ def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> 
     except RunNotFoundError as error:
         _report_on_job(run, output, error)
         return
+    if loaded.run.unasked and loaded.run.end is None:
+        from teho.jobs.settle import settle
+        from teho.store.unasked import Unasked
+
+        if settle(loaded.directory.parents[1], [Unasked(loaded.directory, loaded.run)]):
+            loaded = LoadedRun.open(str(loaded.directory))
     if is_js1:
         from teho.jobs.js1 import encode_js1
         from teho.show.text.js1 import js1_of

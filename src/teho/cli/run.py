@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from teho.cli.run_watch import RunWatch, WatchPlan
     from teho.config.settings import Settings
     from teho.experiment.window import Window
+    from teho.model.job import RunningJob
     from teho.model.run import Run
     from teho.observe.node_leader import NodeLeader
     from teho.observe.recording import Recording
     from teho.observe.remote_recorders import RemoteRecorders
-    from teho.schedulers.slurm.overlap import RunningJob
 
 __all__ = ["Manner", "command", "run_program"]
 

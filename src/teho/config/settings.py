@@ -51,6 +51,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shared: str = ""
     """A folder of your project for the runs that its members share; see
     [Sharing](../portal.md#share-runs-with-your-group). Variable: TEHO_SHARED."""
+    keep: str = "90d"
+    """How long Teho keeps recordings of [`teho always`](../always.md). Variable: TEHO_KEEP."""
+    keep_gb: float = 5.0
+    """Disk space in GB for all recordings of [`teho always`](../always.md). Variable:
+    TEHO_KEEP_GB."""
 
     monitoring: str = ""
     """Address of the site's Prometheus or VictoriaMetrics, such as `https://metrics.example.org`;
@@ -79,6 +84,26 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             InputError: the period is shorter than 0.1 s or longer than 1 h.
         """
         return parse_period(self.every, "every")
+
+    @property
+    def keep_s(self) -> float:
+        """How long to keep recordings that the user did not start, in seconds.
+
+        Raises:
+            UnitError: the setting is not a length of time.
+        """
+        return parse_duration(self.keep, "keep")
+
+    @property
+    def keep_bytes(self) -> float:
+        """Disk space for these recordings.
+
+        Raises:
+            InputError: the setting is negative, or not a number.
+        """
+        if not 0 <= self.keep_gb < float("inf"):
+            raise InputError(f"keep_gb: {self.keep_gb:g}", "a number of GB, such as 5")
+        return self.keep_gb * 1e9
 
 
 def parse_period(text: str, what: str) -> float:
@@ -149,11 +174,20 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         from teho.config.toml import read_toml, to_noun
 
         settings = to_noun(read_toml(path), Settings, path)
-    changes = {
+    changes: dict[str, str | float] = {
         name: environment[variable]
         for name in Settings.__struct_fields__
         if environment.get(variable := f"TEHO_{name.upper()}")
     }
     if changes.get("report", "none") not in get_args(ReportLevel):
         raise InputError(f"TEHO_REPORT: {changes['report']!r}", "none, short or full")
+    if "keep_gb" in changes:
+        changes["keep_gb"] = _as_gb(str(changes["keep_gb"]))
     return msgspec.structs.replace(settings, **changes)
+
+
+def _as_gb(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"TEHO_KEEP_GB: {text!r}", "a number of GB, such as 5") from None

@@ -157,6 +157,20 @@ _DIGEST = {
         5.0, "jobs", "fewer jobs of the same name that fail at their start can be attempts"
     ),
     "fails_within_s": chosen(60.0, "s", "in the first minute, programs load libraries and data"),
+    "gpu_large_gib": chosen(
+        38.0,
+        "GiB",
+        "NVIDIA's data-centre GPUs with 40 GB or more can be divided into slices (MIG)",
+    ),
+    "gpu_memory_percent": chosen(
+        25.0, "%", "a slice (MIG) with a quarter of the memory of a GPU is usual"
+    ),
+    "mail_gpu_hours": chosen(
+        24.0, "GPU-hours", "a mail about less than a day of one GPU costs more time than it saves"
+    ),
+    "mail_core_hours": chosen(
+        1000.0, "core-hours", "a mail about less than a day of one node costs more than it saves"
+    ),
 }
 SHARED = {
     DIGEST: _DIGEST,

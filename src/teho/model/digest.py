@@ -17,6 +17,8 @@ __all__ = [
     "Ending",
     "JobLine",
     "JobList",
+    "Mail",
+    "Mailing",
     "Person",
     "WasteOfKind",
 ]
@@ -170,4 +172,35 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     used_before: Union[Amounts, None] = None
     """Use in the period of the same length before this one. None: it had no jobs."""
     wasted_before: Union[Amounts, None] = None
+    notes: tuple[str, ...] = ()
+
+
+class Mail(msgspec.Struct, frozen=True, kw_only=True):
+    """What happens with the mail to one user."""
+
+    user: str
+    address: str
+    wasted: Amounts
+    state: str
+    """`planned`, `sent`, `failed`, or `skipped`."""
+    reason: str = ""
+    """Why it was not sent."""
+    last_at: Union[datetime, None] = None
+    """Time of the last mail to this user. None: there was none."""
+
+
+class Mailing(msgspec.Struct, frozen=True, kw_only=True):
+    """Mails about the waste of a period, one for each user."""
+
+    schema: str = "teho.mailing/1"
+    since: datetime
+    until: datetime
+    is_sent: bool
+    """Whether the mails were sent. If not, they are only shown."""
+    mails: tuple[Mail, ...]
+    """The user with the most waste first."""
+    example_title: str = ""
+    """Title of the first mail."""
+    example: str = ""
+    """Text of the first mail."""
     notes: tuple[str, ...] = ()

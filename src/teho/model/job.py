@@ -9,7 +9,7 @@ import msgspec
 
 from teho.model.plan import Option
 
-__all__ = ["Job", "JobState", "Submission"]
+__all__ = ["Job", "JobState", "RunningJob", "Submission"]
 
 
 class JobState(str, enum.Enum):
@@ -97,6 +97,29 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     comment: str = ""
     script: str = ""
     """Path of its script."""
+
+
+class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that has nodes."""
+
+    number: str
+    """As in the variables of its processes: in Slurm, a task of an array has its own number."""
+    key: str
+    """An id that no other job, and no earlier run of this job, has."""
+    hosts: tuple[str, ...]
+    """Its nodes."""
+    host: str = ""
+    """The node that is this machine; empty: this is another machine."""
+    name: str = ""
+    script: str = ""
+    """Path of its script."""
+    variables: dict[str, str] = {}
+    """Variables that only its processes have, with their values; empty: Slurm's variables."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Its nodes without this machine."""
+        return tuple(host for host in self.hosts if host != self.host)
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

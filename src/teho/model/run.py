@@ -218,6 +218,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=Tr
     end: End | None = None
     imported: Import | None = None
     """None: Teho recorded it."""
+    unasked: bool = False
+    """Whether `teho always` recorded it: `keep` and `keep_gb` in the settings limit these
+    recordings."""
     troubles: tuple[Trouble, ...] = ()
     nodes: tuple[Node, ...] = ()
     tasks: tuple[Task, ...] = ()

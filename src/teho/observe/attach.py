@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import msgspec
 
 from teho.errors import InputError, RefusedError, SchedulerError
-from teho.model.job import Job
+from teho.model.job import Job, RunningJob
 from teho.model.run import End, Run, Trouble
 from teho.observe.plan import RecordingPlan
 from teho.observe.recording import Recording, describe, end_recording
@@ -19,7 +19,7 @@ from teho.observe.wanted import Wanted
 from teho.observe.whole_job import start_remote_recorders, step_of_job
 from teho.schedulers.jobs import accounting
 from teho.schedulers.slurm.backend import Slurm
-from teho.schedulers.slurm.overlap import RunningJob, look_up
+from teho.schedulers.slurm.overlap import look_up
 from teho.store.index import remove_run
 from teho.store.layout import create_run_directory
 

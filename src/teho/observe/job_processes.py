@@ -46,11 +46,17 @@ class JobProcesses:
         mark: the value of `RECORDED` in the environment of this recording's program. Its tasks
             have the same value if the step passes the environment on. Processes of steps without
             a mark count too. None: all processes of the job count, including its script.
+        variables: variables that only processes of the job have; empty: `SLURM_JOB_ID`.
     """
 
-    def __init__(self, job: str, mark: str | None) -> None:
+    def __init__(
+        self, job: str, mark: str | None, variables: Mapping[str, str] | None = None
+    ) -> None:
         self._user = os.getuid()
-        self._job = re.compile(rb"\0SLURM_JOB_?ID=" + re.escape(job).encode() + rb"\0")
+        named = variables or {"SLURM_JOB_?ID": job}
+        self._job = tuple(
+            re.compile(f"\0{name}={re.escape(value)}\0".encode()) for name, value in named.items()
+        )
         below = _CGROUP_STEP if mark is not None else r"(/|$)"
         self._cgroup = re.compile(rf"/job_{re.escape(job)}{below}".encode(), re.MULTILINE)
         self._mark = None if mark is None else f"\0{RECORDED}={mark}\0".encode()
@@ -65,7 +71,7 @@ class JobProcesses:
                 return False
             if self._mark is not None and f"\0{RECORDED}=".encode() in variables:
                 return self._mark in variables
-            if self._job.search(variables):
+            if all(one.search(variables) for one in self._job):
                 return self._mark is None or _STEP.search(variables) is not None
             return self._cgroup.search(_read(directory + "/cgroup")) is not None
         except OSError:

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
-from email.message import EmailMessage
 from http.client import HTTPException
 from typing import Literal, NamedTuple
 from urllib.error import URLError
@@ -16,14 +15,13 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from teho.errors import InputError
+from teho.process.sendmail import find_sendmail, send_mail
 
-__all__ = ["Event", "Notice", "check_targets", "notify"]
+__all__ = ["Event", "Notice", "check_targets", "notify", "words_of"]
 
 Event = Literal["ended", "stuck", "time_limit"]
 _TIMEOUT_S = 20.0
 _MAIL = "mailto:"
-_SENDMAIL_FOLDERS = "/usr/sbin:/usr/lib"
-"""Where sendmail is if it is not on the PATH of a user."""
 _LARGEST_ANSWER = 200
 
 
@@ -54,7 +52,7 @@ def check_targets(targets: Sequence[str]) -> None:
         elif target.startswith(_MAIL):
             if "@" not in target:
                 raise InputError(f"--notify {target}", "mailto:NAME@HOST")
-            if _sendmail() is None:
+            if find_sendmail() is None:
                 raise InputError(
                     f"--notify {target}: this machine has no sendmail command",
                     "a URL or a command",
@@ -77,13 +75,13 @@ def notify(targets: Sequence[str], notice: Notice) -> list[str]:
             if _is_url(target):
                 _post(target, notice)
             elif target.startswith(_MAIL):
-                _mail(target.removeprefix(_MAIL), notice)
+                send_mail(target.removeprefix(_MAIL), notice.title, notice.text, _TIMEOUT_S)
             else:
                 _command(target, notice)
         except (OSError, ValueError, HTTPException, subprocess.SubprocessError) as error:
             # A URL may be a secret, so only its host is named.
             name = urlsplit(target).hostname if _is_url(target) else target.partition(" ")[0]
-            problems.append(f"--notify {name} did not work: {_words_of(error)}")
+            problems.append(f"--notify {name} did not work: {words_of(error)}")
     return problems
 
 
@@ -105,7 +103,8 @@ def _words(target: str) -> list[str]:
     return words
 
 
-def _words_of(error: Exception) -> str:
+def words_of(error: Exception) -> str:
+    """Return why a notice could not be sent."""
     if isinstance(error, subprocess.TimeoutExpired):
         return f"no answer within {_TIMEOUT_S:g} s"
     if isinstance(error, subprocess.CalledProcessError):
@@ -134,25 +133,6 @@ def _command(target: str, notice: Notice) -> None:
         timeout=_TIMEOUT_S,
         check=True,
         start_new_session=True,
-    )
-
-
-def _sendmail() -> str | None:
-    return shutil.which("sendmail") or shutil.which("sendmail", path=_SENDMAIL_FOLDERS)
-
-
-def _mail(address: str, notice: Notice) -> None:
-    message = EmailMessage()
-    message["To"] = address
-    message["Subject"] = notice.title
-    message.set_content(notice.text)
-    subprocess.run(
-        [_sendmail() or "sendmail", "-t", "-oi"],
-        input=message.as_bytes(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        timeout=_TIMEOUT_S,
-        check=True,
     )
 
 

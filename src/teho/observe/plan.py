@@ -33,6 +33,8 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether this node began the recording. All other nodes compare their clocks with it."""
     job: str = ""
     """Number of a job that is recorded as a whole: all its processes count."""
+    job_variables: dict[str, str] = {}
+    """Variables that only processes of this job have; empty: Slurm's, with its number."""
     mark: str | None = None
     """Identifies the processes of this recording; see `JobProcesses`."""
     apart: tuple[int, ...] = ()

@@ -115,7 +115,7 @@ class Recorder:
         self._journal = Journal(plan.run, plan.node)
         self._sampler = SignalSampler(plan.node, plan.started_at, plan.period_s)
         self._troubles: dict[str, Trouble] = {}
-        members = JobProcesses(plan.job, plan.mark) if plan.job else None
+        members = JobProcesses(plan.job, plan.mark, plan.job_variables) if plan.job else None
         self._tree = ProcessTree(
             frozenset({os.getpid(), *plan.apart}), members, used_before=plan.used_before
         )

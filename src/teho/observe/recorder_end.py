@@ -19,8 +19,13 @@ _DESERTED_S = 60.0
 class RecorderEnd:
     """Blocks all signals, and finds out when the job's processes on this node have ended."""
 
-    def __init__(self) -> None:
-        """Block the signals from now on."""
+    def __init__(self, deserted_s: float = _DESERTED_S) -> None:
+        """Block the signals from now on.
+
+        Args:
+            deserted_s: end after this time without a process of the job, if there is no supervisor.
+        """
+        self._deserted_s = deserted_s
         blocked = frozenset(signal.valid_signals()) - {
             signal.SIGKILL,
             signal.SIGSTOP,
@@ -53,4 +58,4 @@ class RecorderEnd:
         """Whether no process is left after a warning; without a supervisor, for a long time."""
         if self._warned_s is not None:
             return self._seen_s < self._checked_s and self._warned_s < self._checked_s
-        return time.monotonic() - self._seen_s > _DESERTED_S
+        return time.monotonic() - self._seen_s > self._deserted_s

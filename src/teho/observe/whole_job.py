@@ -12,13 +12,14 @@ from pathlib import Path
 
 import msgspec
 
+from teho.model.job import RunningJob
 from teho.model.run import Run, Step
 from teho.observe.job_processes import RECORDER
 from teho.observe.plan import Orders, RecordingPlan
 from teho.observe.recording import Recording, describe
 from teho.observe.remote_recorders import RemoteRecorders
 from teho.observe.wanted import Wanted
-from teho.schedulers.slurm.overlap import RunningJob, step_beside
+from teho.schedulers.slurm.overlap import step_beside
 from teho.store.layout import create_run_directory, safe_name
 
 __all__ = ["begin_job", "start_remote_recorders", "step_of_job"]
@@ -37,7 +38,7 @@ _JOB_VARIABLES = (
 
 
 def begin_job(
-    wanted: Wanted, started_s: float, job: RunningJob, *, mark: str, teho: Sequence[str]
+    wanted: Wanted, started_s: float, job: RunningJob, *, mark: str | None, teho: Sequence[str]
 ) -> tuple[Recording, RemoteRecorders | None]:
     """Create the directory of a run, write its description, and start the remote recorders.
 
@@ -45,7 +46,8 @@ def begin_job(
         wanted: what is to be recorded.
         started_s: monotonic time of the program's start.
         job: the job of this script.
-        mark: identifies the program's processes, see `JobProcesses`.
+        mark: identifies the program's processes, see `JobProcesses`. None: all processes of the job
+            count, and this process is not their supervisor.
         teho: the command that starts this installation of Teho.
 
     Raises:
@@ -62,9 +64,10 @@ def begin_job(
         period_s=wanted.period_s,
         started_s=started_s,
         started_at=run.started_at,
-        supervisor_pid=os.getpid(),
+        supervisor_pid=None if mark is None else os.getpid(),
         node_count=len(job.hosts),
         job=job.number,
+        job_variables=job.variables,
         mark=mark,
         spool=wanted.spool,
     )

@@ -28,7 +28,16 @@ from teho.schedulers.array import NOWHERE
 from teho.schedulers.backend import Backend, Query
 from teho.schedulers.command import reached, run, said
 
-__all__ = ["accounting", "cancel", "estimate", "find", "new_mark", "states", "submit"]
+__all__ = [
+    "accounting",
+    "accounting_of_all",
+    "cancel",
+    "estimate",
+    "find",
+    "new_mark",
+    "states",
+    "submit",
+]
 
 _SUBMIT_TIMEOUT_S = 180.0
 # A busy controller, which lost an answer, may also list the job late.
@@ -213,6 +222,12 @@ def accounting(backend: Backend, number: str, since: datetime | None = None) -> 
     if failed:
         raise failed[number]
     return tuple(_merge_runs(found[number]))
+
+
+def accounting_of_all(backend: Backend, numbers: Sequence[str]) -> dict[str, tuple[Job, ...]]:
+    """Return the same for several jobs; a job of which the accounting does not answer is empty."""
+    found, _ = _ask_each(backend.accounting(numbers), {})
+    return {number: tuple(_merge_runs(found.get(number, ()))) for number in numbers}
 
 
 def cancel(backend: Backend, jobs: Sequence[str]) -> None:

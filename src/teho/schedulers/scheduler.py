@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
+    from teho.model.always import Hook
     from teho.model.cluster import Cluster
+    from teho.model.job import RunningJob
     from teho.model.member import Live
     from teho.model.plan import Option, PastJob
     from teho.schedulers.backend import Backend
@@ -129,6 +131,33 @@ class Scheduler:
 
     def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
         """Return the job's share of this node, and the memory it requested; None: not its job."""
+        return None
+
+    def job_here(self, environment: Mapping[str, str], machine: str) -> RunningJob | None:
+        """Return the job whose script runs this process; None: there is none.
+
+        Args:
+            environment: variables of this process.
+            machine: name of this machine.
+
+        Raises:
+            InputError: the job's list of nodes cannot be read.
+        """
+        return None
+
+    def hook(self, start: str, home: Path, environment: Mapping[str, str]) -> Hook | None:
+        """Return the lines of a user's file with which each job starts the recorder.
+
+        None: users cannot do this, only an administrator can.
+
+        Args:
+            start: path of the program that starts the recorder.
+            home: the user's home directory.
+            environment: variables of the user's shell.
+
+        Raises:
+            InputError: the lines cannot be added, such as for an unknown shell.
+        """
         return None
 
     def only_this_node(self, node: str, nodes: int, node_list: str) -> str:

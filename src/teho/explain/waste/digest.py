@@ -34,11 +34,12 @@ _CHANGES = 3
 _FAILS = "fails_at_start"
 _FAILS_TITLE = "Jobs that failed in their first minute, again and again"
 _JOBSTATS = (
-    "Jobstats, in AdminComment, which rounds the mean use of a GPU to 0.1 %; for jobs without it, "
-    "Teho's recordings"
+    "Teho's recordings; for other jobs, Jobstats in AdminComment, which rounds the mean use of a "
+    "GPU to 0.1 %"
 )
 _SOURCES = {
     "gpu": _JOBSTATS,
+    "gpu_used_only_at_first": "Teho's recordings",
     "core": "CPU time and wall time of the accounting",
     "memory": "the sum of the memory peaks of all tasks, in the accounting",
     "time": "wall time and time limit of the accounting",
@@ -189,7 +190,7 @@ class _Period:
         size = amounts.gpu_hours * _CORES_OF_A_GPU + amounts.core_hours + amounts.gib_hours
         self._worst[kind.key].append((size, job.id))
         # Jobs that need different numbers of GPUs need different advice.
-        needed = waste.needed if kind.resource == "gpu" else 0.0
+        needed = waste.needed if kind.key == "gpu_never_used" else 0.0
         key = kind.key, job.user, _stem(job.name), use.gpus, use.cores, needed
         group = self._groups.get(key)
         if group is None:
@@ -247,7 +248,7 @@ class _Period:
                 title=kind.title,
                 rule=kind.rule,
                 threshold=threshold_of(kind, policy),
-                source=_SOURCES[kind.resource],
+                source=_SOURCES.get(kind.key) or _SOURCES[kind.resource],
                 jobs=found.jobs,
                 amounts=found.amounts(),
                 examples=tuple(job_id for _, job_id in worst),

@@ -39,6 +39,9 @@ class Limits(NamedTuple):
 
     elapsed_min_s: float
     gpu_low_percent: float
+    gpu_idle_end_percent: float
+    gpu_large_bytes: float
+    gpu_memory_percent: float
     cores_low_percent: float
     one_core_min: float
     one_core_max: float
@@ -90,6 +93,9 @@ def limits_of(policy: Policy) -> Limits:
     return Limits(
         elapsed_min_s=value(DIGEST, "elapsed_min_s"),
         gpu_low_percent=value("gpu_low_use", "warning_percent"),
+        gpu_large_bytes=value(DIGEST, "gpu_large_gib") * GIB,
+        gpu_memory_percent=value(DIGEST, "gpu_memory_percent"),
+        gpu_idle_end_percent=value("gpu_used_only_at_first", "idle_share_percent"),
         cores_low_percent=value("cores_unused", "critical_percent"),
         one_core_min=value("serial_program", "one_core_min"),
         one_core_max=value("serial_program", "one_core_max"),
@@ -120,7 +126,7 @@ def is_short(use: JobUse, limits: Limits) -> bool:
 def waste_of(use: JobUse, limits: Limits) -> Iterator[Waste]:
     """Yield the waste of a job: of each resource, at most one kind, except for its GPUs.
 
-    GPUs that were never used and GPUs with low use are different GPUs of a job.
+    GPUs that were never used, or only at first, and GPUs with low use are different GPUs of a job.
     """
     state = use.job.state
     # A node that failed cannot report what its processes used.
@@ -151,8 +157,47 @@ def _never_used(use: JobUse, limits: Limits) -> tuple[Amounts, str, float] | Non
     return amounts, f"{which} never used", use.gpus - unused
 
 
+def _only_at_first(use: JobUse, limits: Limits) -> tuple[Amounts, str, float] | None:
+    idle = [share for share in use.gpu_idle_ends if share >= limits.gpu_idle_end_percent]
+    if not idle:
+        return None
+    which = "GPU" if use.gpus == 1 else f"{len(idle)} of {use.gpus} GPUs"
+    words = f"{which} idle for the last {sum(idle) / len(idle):.0f} %"
+    return _of_gpus(use, use.hours * sum(idle) / 100), words, use.hours * 3600 * min(idle) / 100
+
+
+def _too_large(use: JobUse, limits: Limits) -> tuple[Amounts, str, float] | None:
+    large = [place for place in _low(use, limits) if _is_too_large(use, place, limits)]
+    if not large:
+        return None
+    peak = max(use.gpu_memory[place][0] for place in large)
+    whole = format_bytes(max(use.gpu_memory[place][1] for place in large))
+    wasted = use.hours * sum(1 - use.gpu_means[place] / 100 for place in large)
+    words = f"low use, GPU memory {format_bytes(peak)} of {whole}"
+    return _of_gpus(use, wasted), words, peak * limits.memory_margin
+
+
+def _is_too_large(use: JobUse, place: int, limits: Limits) -> bool:
+    if not use.gpu_memory:
+        return False
+    used, whole = use.gpu_memory[place]
+    return whole >= limits.gpu_large_bytes and 100 * used <= limits.gpu_memory_percent * whole
+
+
+def _low(use: JobUse, limits: Limits) -> list[int]:
+    """Return the places of the GPUs with low use that were used to the end."""
+    idle_ends = use.gpu_idle_ends or (0.0,) * len(use.gpu_means)
+    return [
+        place
+        for place, (mean, idle_end) in enumerate(zip(use.gpu_means, idle_ends, strict=True))
+        if 0 < mean <= limits.gpu_low_percent and idle_end < limits.gpu_idle_end_percent
+    ]
+
+
 def _low_use(use: JobUse, limits: Limits) -> tuple[Amounts, str, float] | None:
-    low = [mean for mean in use.gpu_means if 0 < mean <= limits.gpu_low_percent]
+    low = [
+        use.gpu_means[place] for place in _low(use, limits) if not _is_too_large(use, place, limits)
+    ]
     if not low:
         return None
     wasted = use.hours * sum(1 - mean / 100 for mean in low)
@@ -273,6 +318,24 @@ def _fewer_gpus(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
     return f"Leave out the unused GPUs: {option or f'request {most}'}."
 
 
+def _end_sooner(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
+    del advice
+    idle = format_duration(min(needed))
+    return (
+        f"End the job when the work on the GPU ends, at least {idle} sooner, and do the rest in a "
+        f"job without GPUs. `teho report {use.job.id}` shows the time."
+    )
+
+
+def _smaller_gpu(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
+    del advice, use
+    gib = math.ceil(max(needed) / GIB)
+    return (
+        "Request a smaller GPU, or a slice of a GPU (MIG): "
+        f"`teho plan --gpus 1 --gpu-memory {gib}GiB` shows which fit."
+    )
+
+
 def _find_cause(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
     del advice, needed
     return (
@@ -317,6 +380,12 @@ def _says(rest: str) -> Callable[[int, str], str]:
 KINDS: tuple[Kind, ...] = (
     Kind("gpu_never_used", "GPUs that were never used", "gpu", "gpu_never_used",
          "busy_max_percent", _never_used, _says("GPUs were never used."), _fewer_gpus),
+    Kind("gpu_used_only_at_first", "GPUs that were used only at first", "gpu",
+         "gpu_used_only_at_first", "idle_share_percent", _only_at_first,
+         _says("the GPUs were idle at the end."), _end_sooner),
+    Kind("gpu_too_large", "Large GPUs for small work", "gpu", DIGEST, "gpu_memory_percent",
+         _too_large, _says("large GPUs had low use, and little of their memory was used."),
+         _smaller_gpu),
     Kind("gpu_low_use", "GPUs with low use", "gpu", "gpu_low_use", "warning_percent", _low_use,
          _says("the GPUs had work for only a small part of the time."), _find_cause),
     Kind("interactive_idle", "Idle interactive sessions", "core", DIGEST, "interactive_percent",

@@ -25,6 +25,12 @@ class JobUse(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int
     gpu_means: tuple[float, ...]
     """Mean use of each GPU in %; empty if it is not known for each GPU."""
+    gpu_idle_ends: tuple[float, ...] = ()
+    """Share of the time for which each GPU was idle at the end, after it had been used, in %.
+    Empty if it is not known for each GPU."""
+    gpu_memory: tuple[tuple[float, float], ...] = ()
+    """Peak of the used memory, and whole memory of each GPU, in bytes. Empty if it is not known for
+    each GPU."""
     memory_most_bytes: int
     """Upper bound of the memory; 0: not known."""
     memory_least_bytes: int
@@ -69,15 +75,20 @@ def use_of(job: AccountedJob, recordings: Recordings | None = None) -> JobUse:
     memory = memory_of(job)
     least, most = memory
     means: tuple[float, ...] = ()
+    gpu_memory: tuple[tuple[float, float], ...] = ()
     if job.admin_comment:
         found = decode_js1(job.admin_comment)
         if not isinstance(found, Missing):
             means = _gpu_means(found, job.gpus or 0)
+            gpu_memory = _gpu_memory(found) if means else ()
             peaks = [node.memory_peak_bytes for node in found.nodes.values()]
             if None not in peaks and len(peaks) == (job.nodes or 1):
                 least = most = int(sum(peak for peak in peaks if peak is not None))
-    if job.gpus and not means and recordings is not None:
-        means = recordings.gpu_means(job)
+    idle_ends: tuple[float, ...] = ()
+    if job.gpus and recordings is not None and (uses := recordings.gpu_uses(job)):
+        idle_ends = tuple(one.idle_end_percent for one in uses)
+        # Of two sources, the one with the values over time: the order of the GPUs can differ.
+        means, gpu_memory = tuple(one.mean_percent for one in uses), ()
     return JobUse(
         job=job,
         hours=elapsed_s / 3600,
@@ -85,6 +96,8 @@ def use_of(job: AccountedJob, recordings: Recordings | None = None) -> JobUse:
         cores_used=job.cpu_s / elapsed_s if job.cpu_s is not None and elapsed_s else None,
         gpus=job.gpus or 0,
         gpu_means=means,
+        gpu_idle_ends=idle_ends,
+        gpu_memory=gpu_memory,
         memory_most_bytes=most,
         memory_least_bytes=least,
     )
@@ -97,3 +110,15 @@ def _gpu_means(found: Js1, gpus: int) -> tuple[float, ...]:
     ]
     is_sound = len(means) == gpus and all(0 <= mean <= 100 for mean in means)
     return tuple(means) if is_sound else ()
+
+
+def _gpu_memory(found: Js1) -> tuple[tuple[float, float], ...]:
+    """Return the used and the whole memory of each GPU, in the order of `_gpu_means`."""
+    memory = []
+    for node in found.nodes.values():
+        for gpu in node.gpu_busy_percent:
+            used, whole = node.gpu_memory_peak_bytes.get(gpu), node.gpu_memory_bytes.get(gpu)
+            if not used or not whole or used > whole:
+                return ()
+            memory.append((float(used), float(whole)))
+    return tuple(memory)

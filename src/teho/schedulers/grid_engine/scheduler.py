@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from teho.launchers.registry import launcher_of
+from teho.model.job import RunningJob
 from teho.schedulers.advice import Advice
 from teho.schedulers.grid_engine.advice import GridEngineAdvice
 from teho.schedulers.grid_engine.allocation import read_job
 from teho.schedulers.scheduler import Scheduler, part_of
+from teho.schedulers.task import job_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -84,6 +86,20 @@ class GridEngineScheduler(Scheduler):
     def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
         """Read Grid Engine's own variables."""
         return read_job(variables)
+
+    def job_here(self, environment: Mapping[str, str], machine: str) -> RunningJob | None:
+        """Return the job of this script, or of the prolog before it."""
+        number, task = environment.get("JOB_ID", ""), environment.get("SGE_TASK_ID", "undefined")
+        if not number.isdecimal() or "SGE_ROOT" not in environment:
+            return None
+        return RunningJob(
+            number=number,
+            key=job_id(environment),
+            hosts=(machine,),
+            host=machine,
+            name=environment.get("JOB_NAME", ""),
+            variables={"JOB_ID": number, "SGE_TASK_ID": task},
+        )
 
     def only_this_node(self, node: str, nodes: int, node_list: str) -> str:
         """Say that it only starts the script."""

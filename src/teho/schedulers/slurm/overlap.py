@@ -11,16 +11,14 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from teho.errors import InputError
-from teho.model.job import JobState
+from teho.model.job import JobState, RunningJob
 from teho.schedulers.command import accepted, run
 from teho.schedulers.hostlist import expand_hosts
 from teho.schedulers.slurm import values
 from teho.schedulers.task import is_batch_script, step_key
 
-__all__ = ["RunningJob", "job_of_script", "look_up", "step_beside"]
+__all__ = ["job_of_script", "look_up", "step_beside"]
 
 # `srun --version` prints `slurm 22.05.8`, or `slurm-wlm 22.05.8` on Debian.
 _IF_IT_SHARES_ALL = """\
@@ -35,27 +33,6 @@ exec srun "$@"
 _COLUMN, _ROW = "\x1f", "\x1d"
 # squeue(1), --format. Free texts are last: a name may contain a line break.
 _QUESTION = _ROW + _COLUMN.join(("%A", "%T", "%U", "%u", "%N", "%r", "%j", "%o"))
-
-
-class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that has nodes."""
-
-    number: str
-    """The value of `SLURM_JOB_ID`: a task of an array has its own number."""
-    key: str
-    """An id that no other job, and no earlier run of this job, has."""
-    hosts: tuple[str, ...]
-    """Its nodes."""
-    host: str = ""
-    """The node that is this machine; empty: this is another machine."""
-    name: str = ""
-    script: str = ""
-    """Path of its script."""
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """Its nodes without this machine."""
-        return tuple(host for host in self.hosts if host != self.host)
 
 
 def job_of_script(environment: Mapping[str, str], machine: str) -> RunningJob | None:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
+    from teho.model.always import Hook
     from teho.model.cluster import Cluster
+    from teho.model.job import RunningJob
     from teho.model.member import Live
     from teho.model.plan import Option, PastJob
     from teho.schedulers.inventory import Ask
@@ -79,6 +81,18 @@ class SlurmScheduler(Scheduler):
     def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
         """Read Slurm's own variables."""
         return read_job(variables)
+
+    def job_here(self, environment: Mapping[str, str], machine: str) -> RunningJob | None:
+        """Return the job of this script."""
+        from teho.schedulers.slurm.overlap import job_of_script
+
+        return job_of_script(environment, machine)
+
+    def hook(self, start: str, home: Path, environment: Mapping[str, str]) -> Hook:
+        """Return the lines that set `BASH_ENV`."""
+        from teho.schedulers.slurm.hook import slurm_hook
+
+        return slurm_hook(start, home, environment)
 
     def unused_variables(self, environment: Mapping[str, str]) -> str:
         """Name the variables that sbatch would use as options."""

@@ -190,7 +190,7 @@ def _unjudged(found: Digest) -> Iterator[str]:
         yield (
             f"{format_count(_rounded(found.unjudged_gpu_hours))} GPU-hours ({share:.0f} %): the "
             "accounting does not have the mean use of these GPUs. A site that runs Jobstats stores "
-            "it, and `teho run` records it."
+            "it, and `teho always on` records it."
         )
     if found.unjudged_core_hours:
         yield (
@@ -207,8 +207,8 @@ def _unjudged(found: Digest) -> Iterator[str]:
             "to judge."
         )
     yield (
-        "GPUs that were used only at first, or that stayed allocated after their processes had "
-        "ended: the accounting has no values over time."
+        "GPUs that were used only at first: the accounting has no values over time. Teho finds "
+        "them in jobs that it recorded; `teho always on` records all jobs."
     )
 
 

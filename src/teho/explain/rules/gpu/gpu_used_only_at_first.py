@@ -69,11 +69,26 @@ def judge(context: RuleContext) -> Findings:
 
 
 def _split(gpu: NodeGpu, busy: Series, context: RuleContext) -> _Split | None:
-    """Split at the earliest idle bin after which at most `blips_percent` of the bins are busy.
+    found = split_series(
+        busy, context.limit("idle_below_percent"), context.limit("blips_percent") / 100
+    )
+    return found and _Split(gpu, *found)
+
+
+def split_series(busy: Series, below: float, blips: float) -> tuple[int, float, float] | None:
+    """Split at the earliest idle bin after which at most a share `blips` of the bins is busy.
 
     Bins that were not recorded are neither idle nor busy.
+
+    Args:
+        busy: use of a GPU per time bin (bins,) in %.
+        below: use of an idle bin in %.
+        blips: share of busy bins after the split.
+
+    Returns:
+        The bins before the split, their mean in %, and the share of the run that was recorded as
+        idle after the split in %. None: the GPU was never used, or was used to the end.
     """
-    below, blips = context.limit("idle_below_percent"), context.limit("blips_percent") / 100
     cut, idle_bins = None, 0
     seen = idle = 0
     for position in range(len(busy) - 1, -1, -1):
@@ -88,7 +103,7 @@ def _split(gpu: NodeGpu, busy: Series, context: RuleContext) -> _Split | None:
     before = [value for value in busy[:cut] if value is not None]
     if cut is None or not before or sum(before) / len(before) < below:
         return None
-    return _Split(gpu, cut, sum(before) / len(before), 100 * idle_bins / len(busy))
+    return cut, sum(before) / len(before), 100 * idle_bins / len(busy)
 
 
 def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> Located:

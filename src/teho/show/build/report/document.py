@@ -309,9 +309,10 @@ def _ending(run: Run, state: RunState) -> str:
     if run.step and any(task.end for task in run.tasks):
         return ended_words(run, run.step, state)
     if run.end is None:
-        return (
-            "still running" if state is RunState.RUNNING else "not known, the recorder was cut off"
-        )
+        if state is RunState.RUNNING:
+            return "still running"
+        by_job = "ended with the job" if run.unasked else "was cut off"
+        return f"not known, the recorder {by_job}"
     return ending(run.end)
 
 

@@ -1,0 +1,107 @@
+"""Recording without being asked: the time that `teho always on` adds to a job.
+
+A job is the bash script `true`, with the variables of a Slurm job and with the real recorder. The
+first row is the start of the script, which starts the recorder. The second row is a later bash of
+the same job, while the recorder runs. The third row is the program that a site uses as Slurm's
+`TaskProlog`. Each time is the difference to the same script without `teho always`. The budget is
+50 ms per task.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from common import SCRIPTS, Figures, Row, environment, interleave, measure_process
+
+_BUDGET_MS = 50
+_JOB_IDS = itertools.count(os.getpid() * 1000)
+
+
+def measure(*, quick: bool) -> list[Row]:
+    rounds = 1 if quick else 21
+    with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+        folder = Path(name)
+        script = folder / "script.sh"
+        script.write_text("true\n")
+        start, hook = _switch_on(folder)
+        job = environment(folder) | {"SLURMD_NODENAME": "n1", "SLURM_JOB_NODELIST": "n1"}
+        firsts = {
+            "with": partial(_first, script, job | {"BASH_ENV": hook}),
+            "without": partial(_first, script, job),
+        }
+        prologs = {"with": partial(_first, start, job), "without": partial(_first, "true", job)}
+        first, prolog = interleave(firsts, rounds), interleave(prologs, rounds)
+        job["SLURM_JOB_ID"] = str(next(_JOB_IDS))
+        with subprocess.Popen(
+            ["bash", "-c", "read -r _"], env=job | {"BASH_ENV": hook}, stdin=subprocess.PIPE
+        ) as running:
+            _await_mark(job["SLURM_JOB_ID"], present=True)
+            laters = {
+                "with": partial(_wall_ms, script, job | {"BASH_ENV": hook}),
+                "without": partial(_wall_ms, script, job),
+            }
+            later = interleave(laters, rounds * 10)
+            running.communicate()
+        _await_mark(job["SLURM_JOB_ID"], present=False)
+    return [
+        Row(what=what, unit="ms", ours=_difference(times), budget=_BUDGET_MS)
+        for what, times in (
+            ("start of a job's script, which starts the recorder: longer by", first),
+            ("a later bash of the job: longer by", later),
+            ("the program for `TaskProlog`: longer than `true` by", prolog),
+        )
+    ]
+
+
+def _switch_on(folder: Path) -> tuple[Path, str]:
+    """Switch it on as a user does; return the program, and the value of `BASH_ENV`."""
+    env = environment(folder) | {"SHELL": "/bin/bash"}
+    tools = folder / "bin"
+    tools.mkdir()
+    (tools / "scontrol").symlink_to("/bin/true")
+    (folder / ".profile").write_text(". ~/.bashrc\n")
+    env["PATH"] = f"{tools}:{env['PATH']}"
+    subprocess.run([SCRIPTS / "teho", "always", "on"], env=env, check=True, stdout=sys.stderr)
+    shown = subprocess.run(
+        ["bash", "-c", '. ~/.bashrc; printf %s "$BASH_ENV"'],
+        env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return folder / "config" / "teho" / "always" / "start", shown.stdout
+
+
+def _first(program: str | Path, env: Mapping[str, str]) -> float:
+    """Start a job, and return its time in ms. Then wait for the end of its recorder."""
+    job = str(next(_JOB_IDS))
+    wall_ms = _wall_ms(program, {**env, "SLURM_JOB_ID": job})
+    time.sleep(0.2)
+    _await_mark(job, present=False)
+    return wall_ms
+
+
+def _wall_ms(program: str | Path, env: Mapping[str, str]) -> float:
+    is_script = str(program).endswith(".sh")
+    argv = ["bash", program] if is_script else [program]
+    return measure_process(argv, env).wall_s * 1000
+
+
+def _await_mark(job: str, *, present: bool) -> None:
+    mark = Path(f"/tmp/teho-always-{job}")
+    end_s = time.monotonic() + 30
+    while mark.is_symlink() is not present:
+        if time.monotonic() > end_s:
+            raise RuntimeError(f"{mark} is {'missing' if present else 'there'} after 30 s")
+        time.sleep(0.02)
+
+
+def _difference(times: Mapping[str, list[float]]) -> Figures:
+    return Figures.of(
+        *(ours - theirs for ours, theirs in zip(times["with"], times["without"], strict=True))
+    )

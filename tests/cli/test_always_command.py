@@ -1,0 +1,171 @@
+"""`teho always on|off|status` changes only what it says, and nothing stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from made_runs import BEGAN, make_run
+
+Teho = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def files(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return the mode and the content of each file and folder."""
+    return {
+        str(path.relative_to(folder)): (
+            path.lstat().st_mode,
+            path.read_bytes() if path.is_file() else b"",
+        )
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a user on a login node of Slurm and Grid Engine."""
+    home, tools = tmp_path / "home", tmp_path / "tools"
+    (home / ".config").mkdir(parents=True)
+    (home / ".bashrc").write_text("alias a=b")
+    (home / ".profile").write_text(". ~/.bashrc\n")
+    tools.mkdir()
+    for name in ("scontrol", "qconf"):
+        (tools / name).symlink_to("/bin/true")
+    return {
+        "HOME": str(home), "SHELL": "/bin/bash", "PATH": f"{tools}:/usr/bin:/bin",
+        "XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }  # fmt: skip
+
+
+def test_on_and_off_leave_no_trace(teho: Teho, env: Mapping[str, str]) -> None:
+    home = Path(env["HOME"])
+    before = files(home)
+    for _ in range(2):
+        on = teho("always", "on", env=env)
+        assert on.returncode == 0, on.stderr
+    said = " ".join(on.stdout.split())
+    assert said.startswith("i On: every Slurm job from a new shell is recorded; log in again, or")
+    assert "Why jobs are not recorded" not in said
+    changed = files(home)
+    assert sorted(set(changed) - set(before)) == [
+        ".config/teho", ".config/teho/always", ".config/teho/always/start",
+    ]  # fmt: skip
+    assert (home / ".bashrc").read_text().count("export BASH_ENV=") == 1
+    off = teho("always", "off", env=env)
+    assert off.returncode == 0, off.stderr
+    assert off.stdout.startswith("? Off")
+    assert files(home) == before
+
+
+def test_status_says_what_is_on_and_what_prevents_it(teho: Teho, env: dict[str, str]) -> None:
+    def status(**more: str) -> dict[str, object]:
+        answer = teho("always", "status", "--format", "json", env={**env, **more})
+        assert answer.returncode == 0, answer.stderr
+        found: dict[str, object] = json.loads(answer.stdout)
+        return found
+
+    assert status()["state"] == "off"
+    teho("always", "on", env=env)
+    home = Path(env["HOME"])
+    shell = subprocess.run(
+        ["bash", "-c", '. ~/.bashrc; . ~/.bashrc; printf %s "$BASH_ENV"'],
+        env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert str(status()["next_step"]).startswith("log in again")
+    on = status(BASH_ENV=shell.stdout)
+    assert on["next_step"] == ""
+    assert (on["state"], on["problems"], on["recordings"]) == ("on", [], 0)
+    assert [hook["scheduler"] for hook in on["hooks"]] == ["Slurm"]  # type: ignore[attr-defined]
+    (home / ".config/teho/always/problem").write_text("2026-11-26 job 1 on n1: no disk\n")
+    (home / ".profile").write_text("\n")
+    (home / ".config/teho/always/start").unlink()
+    broken = status(BASH_ENV=shell.stdout, TEHO_HOME="/proc/x")
+    assert broken["state"] == "partly"
+    said = "\n".join(broken["problems"])  # type: ignore[arg-type]
+    for part in (
+        "add `. ~/.bashrc` to ~/.profile", "job 1 on n1: no disk", "run it again",
+    ):  # fmt: skip
+        assert part in said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"SHELL": "/usr/bin/fish"}, "your shell is fish; expected bash or zsh"),
+        ({"PATH": "/usr/lib"}, "this machine has no scheduler: neither Slurm's `scontrol` nor"),
+        ({"XDG_CONFIG_HOME": "/tmp/a b"}, "this path has characters that a shell would change"),
+        ({"XDG_CONFIG_HOME": "/proc/none"}, "/proc/none"),
+    ],
+)
+def test_on_refuses(teho: Teho, env: dict[str, str], change: dict[str, str], said: str) -> None:
+    home = Path(env["HOME"])
+    before = files(home)
+    env |= change
+    if "PATH" in change:
+        env["PATH"] = os.devnull
+    answer = teho("always", "on", env=env)
+    assert answer.returncode == 2
+    assert said in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert files(home) == before
+
+
+def test_a_file_that_cannot_be_changed_leaves_nothing_behind(
+    teho: Teho, env: dict[str, str]
+) -> None:
+    home = Path(env["HOME"])
+    (home / ".bashrc").write_text("# >>> teho always >>>\n")
+    before = files(home)
+    answer = teho("always", "on", env=env)
+    assert answer.returncode == 2
+    assert "only one of the two comments" in answer.stderr
+    assert files(home) == before
+
+
+def test_grid_engine_needs_an_administrator(teho: Teho, env: dict[str, str]) -> None:
+    (Path(env["PATH"].partition(":")[0]) / "scontrol").unlink()
+    env["PATH"] = env["PATH"].partition(":")[0]
+    answer = teho("always", "on", env=env)
+    assert answer.returncode == 2
+    assert "Grid Engine has no file" in answer.stderr
+    assert "`teho always script`" in answer.stderr
+
+
+def test_a_failure_before_the_last_recording_is_over(
+    teho: Teho, env: dict[str, str], home: Path
+) -> None:
+    teho("always", "on", env=env)
+    problem = Path(env["HOME"]) / ".config/teho/always/problem"
+    problem.write_bytes(b"job 1 on n1: no disk \xff\n")
+    make_run(home, 0, unasked=True)
+    began_s = BEGAN.timestamp()
+    for failed_s, is_shown in ((began_s - 1, False), (began_s + 1, True)):
+        os.utime(problem, (failed_s, failed_s))
+        answer = teho("always", "status", "--format", "json", env=env)
+        found = json.loads(answer.stdout)
+        assert ("no disk" in " ".join(found["problems"])) is is_shown
+        assert (found["recordings"], found["last_at"]) == (1, "2026-11-01T08:00:00Z")
+
+
+def test_another_teho_is_named(teho: Teho, env: dict[str, str]) -> None:
+    teho("always", "on", env=env)
+    start = Path(env["HOME"]) / ".config/teho/always/start"
+    start.write_text(start.read_text() + "# older\n")
+    answer = teho("always", "status", env=env | {"TEHO_HOME": "/etc/passwd/x"})
+    assert "or uses other directories" in " ".join(answer.stdout.split())
+    assert "/etc/passwd/x cannot be written" in " ".join(answer.stdout.split())
+
+
+def test_the_program_of_a_site_has_no_directories_of_a_user(
+    teho: Teho, env: dict[str, str], tmp_path: Path
+) -> None:
+    script = teho("always", "script", env=env)
+    assert script.stdout.startswith("#!/bin/sh\n")
+    assert str(tmp_path) not in script.stdout
+    checked = subprocess.run(["sh", "-n"], input=script.stdout, text=True, check=False)
+    assert checked.returncode == 0

@@ -1,0 +1,239 @@
+"""A job with the lines of `teho always` behaves as without them, whatever is broken."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support import wait_for
+from teho.cli import always
+from teho.schedulers.slurm.hook import slurm_hook
+
+SCRIPT = """\
+echo "$# $1 $- $?"; false | true; echo "${PIPESTATUS[*]}"
+bash -c 'echo inner $((6 * 7))'; cat; echo to stderr >&2; jobs; exit 3
+"""
+
+
+class Job:
+    """A batch script as Slurm starts it, with a recorder that only notes its start."""
+
+    def __init__(self, folder: Path, number: str) -> None:
+        self.folder = folder
+        self.number = number
+        self.start = folder / "start"
+        self.log = folder / "log"
+        self.recorder = folder / "recorder"
+        self.recorder.write_text(f'#!/bin/sh\necho "$TEHO_RECORDER $1" >>"{self.log}"\n')
+        self.recorder.chmod(0o755)
+        self.write_start()
+        self.options: tuple[str, ...] = ()
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "SLURM_JOB_ID": number,
+            "SLURM_JOB_NODELIST": "n1",
+            "SLURMD_NODENAME": "n1",
+            "SLURM_TASK_PID": str(os.getpid()),
+        }
+
+    @property
+    def mark(self) -> Path:
+        return Path(f"/tmp/teho-always-{self.number}")
+
+    def write_start(self) -> None:
+        text = always._program(())
+        command = text.partition("said=$(")[2].partition(" record-job")[0]
+        self.start.write_text(text.replace(command, str(self.recorder)))
+        self.start.chmod(0o755)
+
+    def run(self, hook: bool) -> tuple[int, str, str]:
+        script = self.folder / "script.sh"
+        script.write_text(SCRIPT)
+        environment = dict(self.environment)
+        if hook:
+            lines = slurm_hook(str(self.start), self.folder, {"SHELL": "/bin/bash"}).lines
+            shell = [*lines, 'printf %s "$BASH_ENV"']
+            environment["BASH_ENV"] = subprocess.run(
+                ["bash", "-c", "\n".join(shell)],
+                env=environment, capture_output=True, text=True, check=True,
+            ).stdout.rpartition("\n")[2]  # fmt: skip
+        done = subprocess.run(
+            ["bash", *self.options, str(script), "a b"],
+            env=environment, input="typed\n", capture_output=True, text=True, timeout=20,
+            check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout, done.stderr
+
+    def starts(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    one = Job(tmp_path, f"{time.time_ns()}")
+    yield one
+    one.mark.unlink(missing_ok=True)
+
+
+def test_the_recorder_starts_once(job: Job) -> None:
+    gate = job.folder / "gate"
+    os.mkfifo(gate)
+    job.recorder.write_text(f'#!/bin/sh\necho "$TEHO_RECORDER $1" >>"{job.log}"\ncat "{gate}"\n')
+    assert job.run(hook=True) == job.run(hook=False)
+    wait_for(job.starts)
+    assert job.run(hook=True) == job.run(hook=False)
+    waiting = int(job.mark.readlink().name)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+        os.kill(waiting, number)
+    assert job.mark.exists()
+    gate.write_text("")  # the recorder ends
+    wait_for(lambda: not job.mark.is_symlink())
+    assert job.starts() == [f"{job.number} record-job"]
+
+
+@pytest.mark.parametrize("option", ["-u", "-e", "-f", "-x", "--noprofile", "-l", "--posix", "-p"])
+def test_options_of_bash_change_nothing(job: Job, option: str) -> None:
+    job.options = (option,)
+    (code, printed, said), before = job.run(hook=True), job.run(hook=False)
+    # With -x, bash also prints what it expands.
+    said = "".join(line for line in said.splitlines(keepends=True) if "teho-always" not in line)
+    assert (code, printed, said if option != "-x" else before[2]) == before
+
+
+def _no_start(job: Job) -> None:
+    job.start.unlink()
+
+
+def _not_executable(job: Job) -> None:
+    job.start.chmod(0o644)
+
+
+def _other_architecture(job: Job) -> None:
+    job.start.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(57))
+
+
+def _no_interpreter(job: Job) -> None:
+    job.start.write_text("#!/nowhere/sh\n")
+
+
+def _syntax_error(job: Job) -> None:
+    job.start.write_text("#!/bin/sh\nif then ( echo $(\n")
+
+
+def _no_python(job: Job) -> None:
+    job.recorder.unlink()
+
+
+def _broken_python(job: Job) -> None:
+    job.recorder.write_text("#!/bin/sh\necho much >&2; echo printed; kill -SEGV $$\n")
+
+
+def _no_file(job: Job) -> None:
+    job.start.unlink()
+    os.mkfifo(job.start, 0o755)
+
+
+def _hanging_file_system(job: Job) -> None:
+    # As a process that waits for a file system that does not answer.
+    job.start.write_text("#!/bin/sh\nexec sleep 3\n")
+
+
+def _hanging_python(job: Job) -> None:
+    job.recorder.write_text("#!/bin/sh\nexec sleep 3\n")
+
+
+def _no_setsid(job: Job) -> None:
+    tools = job.folder / "bin"
+    tools.mkdir()
+    for name in ("bash", "cat", "sh"):
+        (tools / name).symlink_to(f"/bin/{name}")
+    job.environment["PATH"] = str(tools)
+
+
+def _mark_of_another(job: Job) -> None:
+    job.mark.write_text("")
+
+
+def _name_of_another_file(job: Job) -> None:
+    job.environment["BASH_ENV"] = "/nowhere/$HOME/init"
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _no_start, _not_executable, _other_architecture, _no_interpreter, _syntax_error, _no_python,
+        _broken_python, _no_file, _hanging_file_system, _hanging_python, _no_setsid,
+        _mark_of_another,
+        _name_of_another_file,
+    ],
+)  # fmt: skip
+def test_no_breakage_reaches_the_job(job: Job, plant: Callable[[Job], None]) -> None:
+    plant(job)
+    assert job.run(hook=True) == job.run(hook=False)
+
+
+def test_a_recorder_that_fails_is_noted_and_not_tried_again(job: Job) -> None:
+    job.recorder.write_text(f'#!/bin/sh\necho x >>"{job.log}"; echo no disk >&2; exit 4\n')
+    job.run(hook=True)
+    problem = job.folder / "problem"
+    wait_for(lambda: problem.exists() and problem.read_text().endswith(": no disk\n"))
+    assert f"job {job.number} on" in problem.read_text()
+    job.run(hook=True)
+    assert job.starts() == ["x"]
+
+
+def test_the_file_of_lmod_is_still_read(job: Job) -> None:
+    (job.folder / "init").write_text("export OF_LMOD=1; echo read\n")
+    job.environment |= {"BASH_ENV": "$PLACE/init", "PLACE": str(job.folder)}
+    assert job.run(hook=True) == job.run(hook=False)
+    assert job.run(hook=True)[1].count("read") == 2
+    wait_for(job.starts)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"SLURMD_NODENAME": ""}, {"SLURM_STEP_ID": "0"}, {"SLURM_STEP_ID": "429"},
+        {"TEHO_ALWAYS": "off"},
+        {"TEHO_RECORDER": "1"}, {"SLURM_JOB_ID": "$(touch x)"},
+    ],
+    ids=["login node", "step", "another step", "switched off", "recorder", "not a number"],
+)  # fmt: skip
+def test_nothing_is_started(job: Job, changes: dict[str, str]) -> None:
+    job.environment |= changes
+    assert job.run(hook=True) == job.run(hook=False)
+    # What `setsid` starts, it starts before the job ends; another start would follow later.
+    done = subprocess.run([str(job.start), "detached"], env=job.environment, check=False)
+    assert done.returncode == 0 or "SLURMD_NODENAME" in changes
+    assert "SLURMD_NODENAME" in changes or job.starts() == []
+
+
+def test_a_task_prolog_prints_nothing_and_leaves_the_group_of_slurm(job: Job) -> None:
+    """Slurm waits for the output of a prolog, and then kills its process group."""
+    with subprocess.Popen(
+        [str(job.start)],
+        env=job.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, preexec_fn=os.setpgrp,  # noqa: PLW1509 - as Slurm does
+    ) as prolog:  # fmt: skip
+        assert prolog.communicate(timeout=20)[0] == b""
+        assert prolog.returncode == 0
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(prolog.pid, signal.SIGKILL)
+    wait_for(job.starts)
+
+
+def test_a_prolog_without_processes_ends_well(job: Job) -> None:
+    tools = job.folder / "bin"
+    tools.mkdir()
+    (tools / "setsid").write_text("#!/bin/sh\necho no process >&2; exit 1\n")
+    (tools / "setsid").chmod(0o755)
+    job.environment["PATH"] = str(tools)
+    done = subprocess.run([str(job.start)], env=job.environment, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
