@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from forks import Program, forked
 from support import FRAMEWORKS, lacks_framework
 from teho import bench
 
@@ -61,11 +62,7 @@ def serve(
     name: str, library: str, device: str = "cpu", env: Mapping[str, str] | None = None
 ) -> Iterator[Served]:
     """Start a program for one library; skip where that is not installed."""
-    python = sys.executable
-    if library in ("torch", "jax"):
-        if why := lacks_framework(library):
-            pytest.skip(why)
-        python = str(FRAMEWORKS / "bin" / "python")
+    python = _python_of(library)
     request = json.dumps({"library": library, "device": device})
     with subprocess.Popen(
         [python, str(PROGRAMS / f"{name}.py"), request],
@@ -78,3 +75,41 @@ def serve(
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(timeout=60) == 0
+
+
+def figures_of(
+    library: str, folder: Path, points: Mapping[str, tuple[str, Answer]]
+) -> dict[str, list[float]]:
+    """Return the figures of several programs, for which the library is imported once.
+
+    Args:
+        library: skips if it is not installed.
+        folder: for files.
+        points: by any name, a program and what is asked of it.
+    """
+    request = json.dumps({"library": library, "device": "cpu"})
+    programs = {
+        name: Program(
+            PROGRAMS / f"{program}.py",
+            [request],
+            json.dumps({"do": "check", "point": point}) + "\n",
+        )
+        for name, (program, point) in points.items()
+    }
+    python = [_python_of(library)]
+    found = {}
+    for name, done in forked(f"import {library}", programs, folder, python, os.environ).items():
+        assert done.returncode == 0, done.stderr
+        _, answer = map(json.loads, done.stdout.splitlines())
+        assert answer["at"] == "result", answer
+        found[name] = answer["figures"]
+    return found
+
+
+def _python_of(library: str) -> str:
+    """Return the Python that has a library; skip where it is not installed."""
+    if library not in ("torch", "jax"):
+        return sys.executable
+    if why := lacks_framework(library):
+        pytest.skip(why)
+    return str(FRAMEWORKS / "bin" / "python")
