@@ -1,0 +1,200 @@
+"""`teho` in a fork of a process that has loaded its modules.
+
+To start Python and to import Teho takes five times as long as most commands. The forked process has
+its own arguments, environment, directory and files, and ends as any other. The command really
+starts if a fork would not be the same: if it starts the user's program, or if a variable changed
+that Python or the loader of libraries reads at the start.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import io
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+__all__ = ["Preloaded"]
+
+_COMMANDS = frozenset(
+    ("--help", "--version", "cancel", "clusters", "completion", "diff", "digest", "env", "export",
+     "import", "jobs", "list", "merge", "pack", "plan", "report", "rm", "share", "show", "stage",
+     "status", "submit", "tag", "unshare")
+)  # fmt: skip
+"""Commands that start no program whose process is part of what a test is about."""
+_READ_AT_START = ("LANG", "LC_", "LD_", "PYTHON", "TZ", "MALLOC_", "OMP_", "COV_")
+
+
+class Preloaded:
+    """The client; its server is started by the first call, and ends with this object.
+
+    Args:
+        folder: for a socket.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._place = folder / "socket"
+        self._began_with = dict(os.environ)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._starting = Lock()
+
+    def close(self) -> None:
+        """End the server."""
+        if self._server is not None:
+            with self._server as server:
+                assert server.stdin is not None
+                server.stdin.close()
+
+    def can_run(self, words: Sequence[str], environment: Mapping[str, str]) -> bool:
+        """Return whether a fork is the same as a new process."""
+        before = self._began_with
+        names = environment.keys() | before.keys()
+        changed = {name for name in names if environment.get(name) != before.get(name)}
+        is_same = not any(name.startswith(_READ_AT_START) for name in changed)
+        return is_same and bool(words) and words[0] in _COMMANDS
+
+    def run(
+        self, words: Sequence[str], environment: Mapping[str, str], cwd: str, stdin: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        with self._starting:
+            self._server = self._server or self._started()
+        request = {"words": words, "environment": dict(environment), "cwd": cwd}
+        with (
+            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as output,
+            tempfile.TemporaryFile() as errors,
+            socket.socket(socket.AF_UNIX) as asked,
+        ):
+            given.write(stdin.encode())
+            given.seek(0)
+            asked.settimeout(120)
+            asked.connect(str(self._place))
+            files = [file.fileno() for file in (given, output, errors)]
+            socket.send_fds(asked, [b"\0"], files)
+            asked.sendall(json.dumps(request).encode("ascii") + b"\n")
+            with asked.makefile() as answer:
+                code = int(answer.readline())
+            said = []
+            for file in (output, errors):
+                file.seek(0)
+                with io.TextIOWrapper(file) as text:  # its newlines are as those of `subprocess`
+                    said.append(text.read())
+        return subprocess.CompletedProcess(list(words), code, *said)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        server = subprocess.Popen(
+            [sys.executable, __file__, str(self._place)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._began_with,
+        )  # fmt: skip
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"ready\n"
+        return server
+
+
+# ---- the server ----
+
+
+class _Server:
+    """Forks for each request until its standard input ends."""
+
+    def __init__(self, place: str) -> None:
+        self._told, self._tell = os.pipe()
+        os.set_blocking(self._tell, False)
+        signal.set_wakeup_fd(self._tell)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._commands: dict[int, tuple[socket.socket, int]] = {}
+        """By process: who waits for its end, and the pipe of what it imported."""
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(place)
+        self._listening.listen()
+        print("ready", flush=True)
+
+    def serve(self) -> None:
+        """Answer requests. Returns only in a fork, which is to run its words."""
+        while True:
+            ready, _, _ = select.select([self._listening, 0, self._told], [], [])
+            if 0 in ready:
+                os._exit(0)
+            if self._told in ready:
+                os.read(self._told, 1000)
+                self._answer_ended()
+            if self._listening in ready and self._is_fork():
+                return
+
+    def _is_fork(self) -> bool:
+        client, _ = self._listening.accept()
+        _, files, _, _ = socket.recv_fds(client, 1, 3)
+        with client.makefile() as asked:
+            request = json.loads(asked.readline())
+        threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+        # jemalloc, in pyarrow, knows of forks. What another thread does would be cut off.
+        assert len([name for name in threads if name != "jemalloc_bg_thd"]) == 1, threads
+        news, tell_news = os.pipe()
+        gc.freeze()  # a fork would look through all that is imported, and copy it
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python 3.12 counts jemalloc's thread too
+            pid = os.fork()
+        if pid:
+            for file in (*files, tell_news):
+                os.close(file)
+            self._commands[pid] = client, news
+            return False
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        for other in (self._listening, client, *(one for one, _ in self._commands.values())):
+            other.close()
+        for pipe in (self._told, self._tell, news, *(one for _, one in self._commands.values())):
+            os.close(pipe)
+        atexit.register(_tell, tell_news, {*sys.modules})
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        os.chdir(request["cwd"])
+        sys.path.insert(0, request["cwd"])  # as for `python -m teho`
+        sys.argv[1:] = request["words"]
+        return True
+
+    def _answer_ended(self) -> None:
+        """Send the exit codes of commands that have ended, and import what they have imported."""
+        while self._commands:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            client, news = self._commands.pop(pid)
+            with client, os.fdopen(news) as told:
+                client.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+                names = told.read().split()
+            for name in names:
+                with suppress(ImportError):
+                    __import__(name)
+
+
+def _tell(pipe: int, before: set[str]) -> None:
+    """Write which modules were imported: the server imports them for the next commands."""
+    os.write(pipe, " ".join(sys.modules.keys() - before).encode()[:60_000])
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # the folder of the tests
+    from teho import cli
+    from teho.cli import group
+
+    sys.argv[0] = str(Path(cli.__file__).parents[1] / "__main__.py")
+    for name in group._UNUSED:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type] # as `teho` does
+    _Server(sys.argv.pop(1)).serve()
+    cli.main()
