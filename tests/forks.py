@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 __all__ = ["Done", "Program", "forked"]
@@ -14,13 +15,14 @@ _SERVER = """\
 import gc, json, os, sys, warnings
 PRELUDE
 gc.freeze()  # at their end, forks would look through all that is imported: a second of a core
-for name, path, words, stdin, stdout, stderr in json.loads(sys.argv[1]):
+for name, path, words, environment, *files in json.loads(sys.argv[1]):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # libraries have threads, which only wait for work
         pid = os.fork()
     if pid == 0:
-        for number, file in enumerate((stdin, stdout, stderr)):
+        for number, file in enumerate(files):
             os.dup2(os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY if number else 0), number)
+        os.environ.update(environment)
         __file__ = path
         sys.argv[:] = path, *words
         sys.path[0] = os.path.dirname(path)
@@ -39,6 +41,8 @@ class Program(NamedTuple):
     path: Path
     words: Sequence[str] = ()
     stdin: str = ""
+    environment: Mapping[str, str] = MappingProxyType({})
+    """More variables: for what is read after the imports."""
 
 
 class Done(NamedTuple):
@@ -76,7 +80,7 @@ def forked(
     for name, one in programs.items():
         (folder / f"{name}.stdin").write_text(one.stdin)
         files = [str(folder / f"{name}.{kind}") for kind in ("stdin", "stdout", "stderr")]
-        asked.append([name, str(one.path), list(one.words), *files])
+        asked.append([name, str(one.path), list(one.words), dict(one.environment), *files])
     done = subprocess.run(
         [*python, str(server), json.dumps(asked)],
         env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=600, check=False,

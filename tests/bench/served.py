@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -41,8 +42,7 @@ class Served:
     def figures(self, point: Answer) -> list[float]:
         """Return the figures of a point."""
         (answer,) = self.ask("check", point)
-        assert answer["at"] == "result", answer
-        return answer["figures"]
+        return figures_in(answer)
 
     def phases(self, point: Answer) -> dict[str, Answer]:
         """Time a point once; return what was timed, by name."""
@@ -77,33 +77,49 @@ def serve(
         assert process.wait(timeout=60) == 0
 
 
-def figures_of(
-    library: str, folder: Path, points: Mapping[str, tuple[str, Answer]]
-) -> dict[str, list[float]]:
-    """Return the figures of several programs, for which the library is imported once.
+class Asked(NamedTuple):
+    """A program, and the points whose figures it is asked for."""
+
+    program: str
+    points: Sequence[Answer]
+    environment: Mapping[str, str] = MappingProxyType({})
+
+
+def answers_of(
+    library: str, folder: Path, asked: Mapping[str, Asked], **others: Program
+) -> dict[str, list[Any]]:
+    """Return the answers of several programs, for which the library is imported once.
 
     Args:
         library: skips if it is not installed.
         folder: for files.
-        points: by any name, a program and what is asked of it.
+        asked: by any name.
+        others: programs that are not of `teho bench`, and print other JSON.
     """
     request = json.dumps({"library": library, "device": "cpu"})
     programs = {
         name: Program(
-            PROGRAMS / f"{program}.py",
+            PROGRAMS / f"{one.program}.py",
             [request],
-            json.dumps({"do": "check", "point": point}) + "\n",
+            "".join(json.dumps({"do": "check", "point": point}) + "\n" for point in one.points),
+            one.environment,
         )
-        for name, (program, point) in points.items()
+        for name, one in asked.items()
     }
     python = [_python_of(library)]
     found = {}
-    for name, done in forked(f"import {library}", programs, folder, python, os.environ).items():
+    every = {**programs, **others}
+    for name, done in forked(f"import {library}", every, folder, python, os.environ).items():
         assert done.returncode == 0, done.stderr
-        _, answer = map(json.loads, done.stdout.splitlines())
-        assert answer["at"] == "result", answer
-        found[name] = answer["figures"]
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        found[name] = answers[1:] if name in asked else answers
     return found
+
+
+def figures_in(answer: Answer) -> list[float]:
+    """Return the figures of an answer."""
+    assert answer["at"] == "result", answer
+    return list(answer["figures"])
 
 
 def _python_of(library: str) -> str:

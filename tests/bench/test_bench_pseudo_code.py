@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from served import PROGRAMS, figures_of, serve
+from served import PROGRAMS, Asked, answers_of, figures_in, serve
 
 LIBRARIES = ("numpy", "jax", "torch")
 POINT = {"elements": 300}
@@ -32,8 +32,9 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], li
 
     @functools.cache
     def of(library: str) -> dict[str, list[float]]:
-        points = {name: (name, POINT) for name in ("add", "loop", "sum")}
-        return figures_of(library, tmp_path_factory.mktemp(library), points)
+        asked = {name: Asked(name, [POINT]) for name in ("add", "loop", "sum")}
+        answers = answers_of(library, tmp_path_factory.mktemp(library), asked)
+        return {name: figures_in(own) for name, (own,) in answers.items()}
 
     return lambda name, library: of(library)[name]
 
