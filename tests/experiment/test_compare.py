@@ -57,10 +57,10 @@ def test_whole_runs_are_compared_by_their_time(words: tuple[str, ...], home: Pat
 
 
 @needs_two_cores
-def test_the_imports_of_a_tiny_program_are_seen() -> None:
+def test_the_imports_of_a_tiny_program_are_seen(home: Path) -> None:
     pytest.importorskip("numpy")
-    # To its end, with seven or ten rounds if the verdict is open after three.
-    point = as_judged(found("--for", "2min", *TWO_CORES, KNOWN / "tiny.py"))
+    program = (*TWO_CORES, KNOWN / "tiny.py")
+    point = as_judged(answer_in(after_three_rounds(home, "compare", "--for", "2min", *program)))
     # The note about imports is judged from these figures, as `as_judged` checks.
     samples = [one for variant in point.variants for one in variant.samples]
     assert all(one.import_s is not None and one.import_s < one.elapsed_s for one in samples)
