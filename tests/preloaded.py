@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import io
 import json
 import os
 import select
@@ -21,6 +20,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -73,34 +73,40 @@ class Preloaded:
         request = {"words": words, "environment": dict(environment), "cwd": cwd}
         with (
             tempfile.TemporaryFile() as given,
-            tempfile.TemporaryFile() as output,
-            tempfile.TemporaryFile() as errors,
             socket.socket(socket.AF_UNIX) as asked,
+            ThreadPoolExecutor(2) as readers,
         ):
             given.write(stdin.encode())
             given.seek(0)
             asked.settimeout(120)
             asked.connect(str(self._place))
-            files = [file.fileno() for file in (given, output, errors)]
-            socket.send_fds(asked, [b"\0"], files)
+            pipes = [os.pipe() for _ in ("stdout", "stderr")]
+            # As with `subprocess`, they end when the last process that has them ends.
+            said = [readers.submit(_read, one) for one, _ in pipes]
+            socket.send_fds(asked, [b"\0"], [given.fileno(), *(other for _, other in pipes)])
+            for _, other in pipes:
+                os.close(other)
             asked.sendall(json.dumps(request).encode("ascii") + b"\n")
             with asked.makefile() as answer:
-                code = int(answer.readline())
-            said = []
-            for file in (output, errors):
-                file.seek(0)
-                with io.TextIOWrapper(file) as text:  # its newlines are as those of `subprocess`
-                    said.append(text.read())
-        return subprocess.CompletedProcess(list(words), code, *said)
+                code = answer.readline()
+            assert code, f"the server ended: {self._server.communicate()[0].decode()}"
+            output, errors = (one.result(120) for one in said)
+        return subprocess.CompletedProcess(list(words), int(code), output, errors)
 
     def _started(self) -> subprocess.Popen[bytes]:
+        # Pipes for all: a stream of Python notes at the start whether its file can be sought.
         server = subprocess.Popen(
-            [sys.executable, __file__, str(self._place)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._began_with,
+            [sys.executable, __file__, str(self._place)], env=self._began_with,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert server.stdout is not None
         assert server.stdout.readline() == b"ready\n"
         return server
+
+
+def _read(pipe: int) -> str:
+    with open(pipe) as text:
+        return text.read()
 
 
 # ---- the server ----
@@ -142,6 +148,7 @@ class _Server:
         # jemalloc, in pyarrow, knows of forks. What another thread does would be cut off.
         assert len([name for name in threads if name != "jemalloc_bg_thd"]) == 1, threads
         news, tell_news = os.pipe()
+        os.set_blocking(news, False)
         gc.freeze()  # a fork would look through all that is imported, and copy it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python 3.12 counts jemalloc's thread too
@@ -175,9 +182,10 @@ class _Server:
             if pid == 0:
                 return
             client, news = self._commands.pop(pid)
-            with client, os.fdopen(news) as told:
+            with client, open(news, "rb", 0) as told:  # noqa: PTH123 - it has no path
                 client.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
-                names = told.read().split()
+                # Without waiting: the command may have left a process that has the pipe.
+                names = (told.read() or b"").decode().split()
             for name in names:
                 with suppress(ImportError):
                     __import__(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from preloaded import Preloaded
-from support import TEHO
+from support import TEHO, is_gone, wait_for
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,9 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from preloaded import Preloaded
-print(Preloaded(Path()).run(["--version"], os.environ, "/", "").stdout, flush=True)
+client = Preloaded(Path())
+print(client.run(["--version"], os.environ, "/", "").stdout, end="")
+print(client._server.pid, flush=True)
 os._exit(0)
 """
 
@@ -89,5 +91,6 @@ def test_the_server_ends_with_its_client(tmp_path: Path) -> None:
         [sys.executable, "-c", CLIENT, str(Path(__file__).parent)],
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    # The server would keep stderr open.
-    assert done.stdout.startswith("teho ")
+    version, pid = done.stdout.splitlines()
+    assert version.startswith("teho ")
+    wait_for(lambda: is_gone(int(pid)))
