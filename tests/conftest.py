@@ -63,8 +63,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 
 
 @pytest.fixture(scope="session")
-def preloaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
-    with closing(Preloaded(tmp_path_factory.mktemp("preloaded"))) as one:
+def preloaded() -> Iterator[Preloaded]:
+    with closing(Preloaded()) as one:
         yield one
 
 

@@ -37,24 +37,22 @@ _READ_AT_START = ("LANG", "LC_", "LD_", "PYTHON", "TZ", "MALLOC_", "OMP_", "COV_
 
 
 class Preloaded:
-    """The client; its server is started by the first call, and ends with this object.
+    """The client; its server is started by the first call, and ends with this process."""
 
-    Args:
-        folder: for a socket.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._place = folder / "socket"
+    def __init__(self) -> None:
+        self._control, self._of_server = socket.socketpair()
+        """Each request sends the server one end of a connection of its own."""
         self._began_with = dict(os.environ)
         self._server: subprocess.Popen[bytes] | None = None
         self._starting = Lock()
 
     def close(self) -> None:
         """End the server."""
+        self._control.close()
+        self._of_server.close()
         if self._server is not None:
-            with self._server as server:
-                assert server.stdin is not None
-                server.stdin.close()
+            with self._server:
+                pass
 
     def can_run(self, words: Sequence[str], environment: Mapping[str, str]) -> bool:
         """Return whether a fork is the same as a new process."""
@@ -71,15 +69,17 @@ class Preloaded:
         with self._starting:
             self._server = self._server or self._started()
         request = {"words": words, "environment": dict(environment), "cwd": cwd}
+        asked, other_end = socket.socketpair()
         with (
             tempfile.TemporaryFile() as given,
-            socket.socket(socket.AF_UNIX) as asked,
+            asked,
             ThreadPoolExecutor(2) as readers,
         ):
+            with other_end:
+                socket.send_fds(self._control, [b"\0"], [other_end.fileno()])
             given.write(stdin.encode())
             given.seek(0)
             asked.settimeout(120)
-            asked.connect(str(self._place))
             pipes = [os.pipe() for _ in ("stdout", "stderr")]
             # As with `subprocess`, they end when the last process that has them ends.
             said = [readers.submit(_read, one) for one, _ in pipes]
@@ -96,11 +96,13 @@ class Preloaded:
     def _started(self) -> subprocess.Popen[bytes]:
         # Pipes for all: a stream of Python notes at the start whether its file can be sought.
         server = subprocess.Popen(
-            [sys.executable, __file__, str(self._place)], env=self._began_with,
+            [sys.executable, __file__, str(self._of_server.fileno())], env=self._began_with,
+            pass_fds=[self._of_server.fileno()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert server.stdout is not None
         assert server.stdout.readline() == b"ready\n"
+        self._of_server.close()
         return server
 
 
@@ -113,34 +115,33 @@ def _read(pipe: int) -> str:
 
 
 class _Server:
-    """Forks for each request until its standard input ends."""
+    """Forks for each request until its client ends."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, control: int) -> None:
         self._told, self._tell = os.pipe()
         os.set_blocking(self._tell, False)
         signal.set_wakeup_fd(self._tell)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._commands: dict[int, tuple[socket.socket, int]] = {}
         """By process: who waits for its end, and the pipe of what it imported."""
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(place)
-        self._listening.listen()
+        self._control = socket.socket(fileno=control)
         print("ready", flush=True)
 
     def serve(self) -> None:
         """Answer requests. Returns only in a fork, which is to run its words."""
         while True:
-            ready, _, _ = select.select([self._listening, 0, self._told], [], [])
-            if 0 in ready:
-                os._exit(0)
+            ready, _, _ = select.select([self._control, self._told], [], [])
             if self._told in ready:
                 os.read(self._told, 1000)
                 self._answer_ended()
-            if self._listening in ready and self._is_fork():
+            if self._control in ready and self._is_fork():
                 return
 
     def _is_fork(self) -> bool:
-        client, _ = self._listening.accept()
+        _, connections, _, _ = socket.recv_fds(self._control, 1, 1)
+        if not connections:
+            os._exit(0)  # the client has ended
+        client = socket.socket(fileno=connections[0])
         _, files, _, _ = socket.recv_fds(client, 1, 3)
         with client.makefile() as asked:
             request = json.loads(asked.readline())
@@ -163,7 +164,7 @@ class _Server:
         for number, file in enumerate(files):
             os.dup2(file, number)
             os.close(file)
-        for other in (self._listening, client, *(one for one, _ in self._commands.values())):
+        for other in (self._control, client, *(one for one, _ in self._commands.values())):
             other.close()
         for pipe in (self._told, self._tell, news, *(one for _, one in self._commands.values())):
             os.close(pipe)
@@ -204,5 +205,5 @@ if __name__ == "__main__":
     sys.argv[0] = str(Path(cli.__file__).parents[1] / "__main__.py")
     for name in group._UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type] # as `teho` does
-    _Server(sys.argv.pop(1)).serve()
+    _Server(int(sys.argv.pop(1))).serve()
     cli.main()

@@ -76,10 +76,9 @@ def test_what_a_fork_cannot_do_is_started(
 
 CLIENT = """
 import os, sys
-from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from preloaded import Preloaded
-client = Preloaded(Path())
+client = Preloaded()
 print(client.run(["--version"], os.environ, "/", "").stdout, end="")
 print(client._server.pid, flush=True)
 os._exit(0)
