@@ -127,8 +127,15 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
 
 
 def _with_periods(repeated: Repeated, slices: Sequence[Slice]) -> Repeated:
+    places: dict[int, tuple[bool, bool]] = {}
+    """By the id of a stack, which many entries share: whether it is in the call, and beside it."""
+    for seen in entries(slices):
+        key = id(seen.frames)
+        if key not in places:
+            places[key] = repeated.has(seen), repeated.is_beside(seen)
     periods = sum(
-        any(map(repeated.has, one.seen)) and any(map(repeated.is_beside, one.seen))
+        any(places[id(seen.frames)][0] for seen in one.seen)
+        and any(places[id(seen.frames)][1] for seen in one.seen)
         for one in slices
     )
     return msgspec.structs.replace(repeated, periods=periods)
