@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 
 from teho.model.program import Doing, Spent
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
@@ -139,9 +140,8 @@ def doing_of(seen: Seen, *, has_device: bool = True, has_ranks: bool = False) ->
     """
     excluded = frozenset() if has_device else _DEVICE_DOINGS
     for frame in reversed(seen.frames):
-        place = place_of(frame)
-        for doing, pattern in _BY_PLACE:
-            if doing not in excluded and pattern.search(place):
+        for doing in _doings_of(frame.file, frame.function):
+            if doing not in excluded:
                 return doing
     innermost = seen.frames[0] if seen.frames else None
     if innermost and innermost.file == _OUTSIDE:
@@ -156,6 +156,13 @@ def doing_of(seen: Seen, *, has_device: bool = True, has_ranks: bool = False) ->
     if adds_up and seen.state in _WAITS:
         return Doing.COMMUNICATING
     return Doing[seen.state.name]
+
+
+@lru_cache(maxsize=65536)
+def _doings_of(file: str, function: str) -> tuple[Doing, ...]:
+    """Return what a function does: many stacks have the same functions."""
+    place = f"{file}:{function}"
+    return tuple(doing for doing, pattern in _BY_PLACE if pattern.search(place))
 
 
 def doing_in(process: WatchedProcess, seen: Seen) -> Doing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Union
 
 import msgspec
@@ -227,6 +228,7 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """Monotonic time of the process's end."""
 
 
+@lru_cache(maxsize=65536)
 def is_library(path: str) -> bool:
     """Return whether a file belongs to a library, not to the program."""
     return _LIBRARY.search(path) is not None
