@@ -1,10 +1,12 @@
-"""The whole command `teho report` for a run of 3 days on 64 nodes with 8 GPUs each.
+"""The whole command `teho report` for runs on 64 and on 1,250 nodes with 8 GPUs each.
 
-The recording is generated (benchmarks/generate.py). The benchmark generates the samples of one
-node, and Teho's own code makes rows from these samples. In a long run, this code merges several
-samples into one row. The benchmark then changes the rows of this node slightly to get the rows of
-the 63 other nodes. The benchmark joins the rows of each node into one file, as a recorder does.
-`teho report` writes its output to a file. The files of the recording are already in the file
+The first run takes 3 days. The second run takes one day and has 10,000 GPUs. The recordings are
+generated (benchmarks/generate.py). The benchmark generates the samples of one node, and Teho's own
+code makes rows from these samples. In a long run, this code merges several samples into one row.
+The benchmark then changes the rows of this node slightly to get the rows of the other nodes. The
+benchmark joins the rows of each node into one file, as a recorder does. Of the 1,250 nodes, 16 have
+rows of their own. The files of the other nodes are links to the files of these 16 nodes.
+`teho report` writes its output to a file. The files of the recordings are already in the file
 system's cache.
 """
 
@@ -43,28 +45,42 @@ _MADE_BY = (
 _FORMATS = ("text", "json", "html")
 
 
+_RUNS = (("64 nodes, 3 days", 64, 3.0, 0, 2, 500), ("1,250 nodes, 1 day", 1250, 1.0, 16, 10, 1000))
+"""Title, nodes, days, nodes with rows of their own; budgets in s and MB."""
+
+
 def measure(*, quick: bool) -> list[Row]:
-    nodes, days = (2, 0.02) if quick else (64, 3.0)
+    if quick:
+        return _of_run("64 nodes, 3 days", 2, 0.02, 0, 2, 500, rounds=1)
+    return [row for one in _RUNS for row in _of_run(*one, rounds=5)]
+
+
+def _of_run(
+    title: str, nodes: int, days: float, distinct: int, budget_s: float, budget_mb: float,
+    *, rounds: int,
+) -> list[Row]:  # fmt: skip
     with stub_environment() as env:
-        home = generated(nodes, days, env)
+        home = generated(nodes, days, env, distinct)
         env["TEHO_HOME"] = str(home)
         calls = {
             form: partial(measure_process, [SCRIPTS / "teho", "report", "--format", form], env)
             for form in _FORMATS
         }
-        ended = interleave(calls, 1 if quick else 5)
+        ended = interleave(calls, rounds)
+        sizes = {form: _output_mb(form, env) for form in _FORMATS}
     rows = []
     for form in _FORMATS:
         times = Figures.of(*(one.wall_s for one in ended[form]))
         peaks = Figures.of(*(one.peak_bytes / 1e6 for one in ended[form]))
-        what = f"`teho report --format {form}`"
+        what = f"{title}: `teho report --format {form}`"
         rows += [
-            Row(what=f"{what}, wall time", unit="s", ours=times, budget=2),
-            Row(what=f"{what}, peak memory", unit="MB", ours=peaks, budget=500),
-            Row(what=f"{what}, size of the output", unit="MB", ours=_output_mb(form, env)),
+            Row(what=f"{what}, wall time", unit="s", ours=times, budget=budget_s),
+            Row(what=f"{what}, peak memory", unit="MB", ours=peaks, budget=budget_mb),
+            Row(what=f"{what}, size of the output", unit="MB", ours=sizes[form]),
         ]
     size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
-    return [*rows, Row(what="size of the recording", unit="MB", ours=Figures.of(size / 1e6))]
+    what = f"{title}: size of the recording"
+    return [*rows, Row(what=what, unit="MB", ours=Figures.of(size / 1e6))]
 
 
 def _output_mb(form: str, env: Mapping[str, str]) -> Figures:
@@ -73,7 +89,7 @@ def _output_mb(form: str, env: Mapping[str, str]) -> Figures:
     return Figures.of(len(done.stdout) / 1e6)
 
 
-def generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
+def generated(nodes: int, days: float, env: Mapping[str, str], distinct: int = 0) -> Path:
     """Return a home with the recording. It is generated again if one of `_MADE_BY` changed."""
     stamp = hashlib.sha256(b"".join(path.read_bytes() for path in _MADE_BY)).hexdigest()[:12]
     home = CACHE / f"{nodes}-nodes-{days:g}-days-{stamp}"
@@ -86,5 +102,6 @@ def generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
     unborn = CACHE / f".{home.name}.{os.getpid()}"
     # A separate process: otherwise its memory would count as the report's peak memory.
     argv = [sys.executable, str(_HERE / "generate.py"), str(unborn)]
-    subprocess.run([*argv, "--days", str(days), "--nodes", str(nodes)], env=dict(env), check=True)
+    argv += ["--days", str(days), "--nodes", str(nodes), "--distinct", str(distinct)]
+    subprocess.run(argv, env=dict(env), check=True)
     return unborn.rename(home)

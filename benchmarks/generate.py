@@ -5,7 +5,8 @@
 generates only 32 samples, spread over the time of the row. To generate 64 nodes in this way would
 take an hour. So the rows of the other nodes are changed copies of the first node's rows: for each
 device, gauges are moved in time and counters are scaled, by random amounts. The rows of each node
-are sealed in the same way as by a recorder.
+are sealed in the same way as by a recorder. With `--distinct M`, only M nodes have rows of their
+own, and the files of the other nodes are links to these.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import FORMAT_VERSION, End, Node, Run
 from teho.observe.sampler import SignalSampler, samples_per_row
 from teho.store.journal import Journal
-from teho.store.layout import create_run_directory, node_file, replace_file
+from teho.store.layout import (
+    create_run_directory,
+    node_file,
+    overview_file,
+    replace_file,
+    sealed_file,
+)
 from teho.store.pack import seal
 
 _GPUS, _CORES = 8, 40
@@ -142,8 +149,15 @@ class _Node:
         }
 
 
-def generate(home: Path, days: float, nodes: int) -> Path:
-    """Write one sealed run into a home and return its directory."""
+def generate(home: Path, days: float, nodes: int, distinct: int = 0) -> Path:
+    """Write one sealed run into a home and return its directory.
+
+    Args:
+        home: where.
+        days: length of the run.
+        nodes: number of nodes.
+        distinct: number of nodes with rows of their own; 0: all.
+    """
     seconds = round(days * 86400)
     run = Run(
         format=FORMAT_VERSION,
@@ -169,7 +183,9 @@ def generate(home: Path, days: float, nodes: int) -> Path:
     journal.close()
     seal(directory, first)
     if nodes > 1:
-        _write_copies(directory, first, nodes)
+        _write_copies(directory, first, min(nodes, distinct or nodes))
+    for number in range(distinct or nodes, nodes):
+        _write_link(directory, number, number % distinct)
     return directory
 
 
@@ -204,7 +220,19 @@ def _sample(name: str, seconds: int, journal: Journal, thinning: _Thinning) -> N
     journal.append(sampler.finish(seconds + 1e-3))
 
 
-def _write_node(directory: Path, name: str) -> None:
+def _write_link(directory: Path, number: int, of: int) -> None:
+    """Write a node whose rows are those of another node."""
+    name, other = _name(number), _name(of)
+    for path in (sealed_file(directory, name), overview_file(directory, name)):
+        path.hardlink_to(path.with_name(path.name.replace(name, other)))
+    _write_node(directory, name, other)
+
+
+def _name(number: int) -> str:
+    return f"r01g{number:02d}"
+
+
+def _write_node(directory: Path, name: str, rows_of: str = "") -> None:
     node = Node(
         name=name,
         started_at=_STARTED_AT,
@@ -222,7 +250,7 @@ def _write_node(directory: Path, name: str) -> None:
         ),
         devices=tuple(
             Device(
-                id=_device(name, gpu),
+                id=_device(rows_of or name, gpu),
                 index=gpu,
                 name="NVIDIA H100 80GB HBM3",
                 vendor="nvidia",
@@ -246,7 +274,7 @@ def _write_copies(directory: Path, first: str, nodes: int) -> None:
     devices = pc.unique(table["device"]).to_pylist()
     parts = [table.filter(pc.equal(table["device"], device)) for device in devices]
     for number in range(1, nodes):
-        name = f"r01g{number:02d}"
+        name = _name(number)
         varied = random.Random(number)
         rows = pa.concat_tables([_variant(part, name, varied) for part in parts])
         # A stream with one batch for each device, sealed in the same way as a recorder's stream.
@@ -284,8 +312,9 @@ def main() -> None:
     parser.add_argument("home", type=Path)
     parser.add_argument("--days", type=float, required=True)
     parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--distinct", type=int, default=0)
     options = parser.parse_args()
-    generate(options.home, options.days, options.nodes)
+    generate(options.home, options.days, options.nodes, options.distinct)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""The live view: `teho top` with 64 nodes, and a recorder that is watched.
+"""The live view: `teho top` with 64 and with 1,250 nodes, and a recorder that is watched.
 
-One process plays the recorders of 64 nodes with 8 GPUs each. `teho top` runs in a terminal of 120
+One process plays the recorders of 64 nodes with 8 GPUs each. Each node has recorded one minute of
+rows when `teho top` starts. Then the process plays the recorders of 1,250 nodes. These recorders
+send a sample every 3.1 s, and have recorded 3 s of rows. `teho top` runs in a terminal of 120
 columns and 40 lines. The host memory in each sample is the time at which the sample was taken, so
 the age of a value on the screen is the difference to the time of the screenshot. The screen shows
 the nodes that fit. The traffic is the number of bytes that `teho top` writes to the terminal.
@@ -31,8 +33,10 @@ from recorder import cpu_s, memory_bytes, recorder_pid, running
 
 _HERE = Path(__file__).parent
 _COLUMNS, _LINES = 120, 40
-_NODES, _GPUS = 64, 8
-_MEMORY = re.compile(r"^[▶ ] (127\.0\.\S+).*?([\d,.]+) (MiB|GiB|TiB)\s+\d+ %")
+_JOBS = ((64, 60, 2), (1250, 3, 5))
+"""Nodes, seconds of rows, and largest age [s] of a value on the screen."""
+_GPUS = 8
+_MEMORY = re.compile(r"^[▶ ] (127\.0\.\S+).*?([\d,.]+) (MiB|GiB|TiB)\s+[\d.]+ %")
 _TO_S = {"MiB": 1 / 1024, "GiB": 1.0, "TiB": 1024.0}
 _MB = 1e6
 
@@ -73,12 +77,14 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def recorders(home: Path, nodes: int, gpus: int, seconds: float) -> Iterator[float]:
+def recorders(
+    home: Path, nodes: int, gpus: int, seconds: float, recorded_s: int
+) -> Iterator[float]:
     """Play the recorders of many nodes; yield the monotonic time of their start."""
     run = home / "runs" / "20261126-080000-live-aaaa"
     argv = [
         sys.executable, str(_HERE / "live_recorders.py"), str(run), str(nodes), str(gpus),
-        str(seconds),
+        str(seconds), str(recorded_s),
     ]  # fmt: skip
     with running(argv, os.environ) as process:
         assert process.stdout is not None
@@ -86,7 +92,9 @@ def recorders(home: Path, nodes: int, gpus: int, seconds: float) -> Iterator[flo
         yield float((run / "began").read_text())
 
 
-def ages_on_screen(env: Mapping[str, str], began_s: float, seconds: float) -> list[float]:
+def ages_on_screen(
+    env: Mapping[str, str], began_s: float, warm_s: float, seconds: float
+) -> list[float]:
     """Return the ages [s] of the values on a screen of `teho top`, four times per second."""
     tmux = ["tmux", "-L", f"teho-bench-{os.getpid()}"]
     size = ["-x", str(_COLUMNS), "-y", str(_LINES)]
@@ -95,7 +103,7 @@ def ages_on_screen(env: Mapping[str, str], began_s: float, seconds: float) -> li
     )
     ages: list[float] = []
     try:
-        time.sleep(15)  # the recorders find the lease within 10 s
+        time.sleep(warm_s)
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
             screen = subprocess.run(
@@ -113,45 +121,54 @@ def ages_on_screen(env: Mapping[str, str], began_s: float, seconds: float) -> li
 
 
 def measure(*, quick: bool) -> list[Row]:
-    seconds = 20.0 if quick else 60.0
+    # The recorders of many nodes find the lease within 20 s.
+    warm_s, seconds = (1.0, 0.5) if quick else (25.0, 60.0)
     rows: list[Row] = []
-    say(f"{_NODES} nodes with {_GPUS} GPUs each")
-    with tempfile.TemporaryDirectory() as folder:
-        env = {**os.environ, "TEHO_HOME": folder}
-        with recorders(Path(folder), _NODES, _GPUS, 3 * seconds + 120) as began_s:
-            rows += _viewer(env, seconds)
-            if shutil.which("tmux"):
-                ages = sorted(ages_on_screen(env, began_s, seconds))
-                if ages:
-                    rows.append(
-                        Row(
-                            what="age of a value on the screen, 95 % are younger",
-                            unit="s",
-                            ours=Figures.of(ages[int(0.95 * len(ages))]),
-                            budget=2,
-                        )
-                    )
-    rows += _watched_recorder(seconds)
+    for nodes, recorded_s, age_s in [(2, 3, 2)] if quick else _JOBS:
+        say(f"{nodes} nodes with {_GPUS} GPUs each")
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, "TEHO_HOME": folder}
+            long_s = 3 * seconds + 6 * warm_s
+            with recorders(Path(folder), nodes, _GPUS, long_s, recorded_s) as began_s:
+                rows += _viewer(env, nodes, warm_s, seconds)
+                if shutil.which("tmux"):
+                    ages = sorted(ages_on_screen(env, began_s, warm_s, seconds))
+                    rows += _age_row(nodes, ages, age_s)
+    rows += _watched_recorder(warm_s, seconds)
     return rows
 
 
-def _viewer(env: Mapping[str, str], seconds: float) -> list[Row]:
-    ours = _in_terminal([str(SCRIPTS / "teho"), "top"], env, seconds)
+def _age_row(nodes: int, ages: Sequence[float], budget_s: float) -> list[Row]:
+    if not ages:
+        return []
+    what = f"`teho top`, {nodes} nodes: age of a value on the screen, 95 % are younger"
+    age = Figures.of(ages[int(0.95 * len(ages))])
+    return [Row(what=what, unit="s", ours=age, budget=budget_s)]
+
+
+def _viewer(env: Mapping[str, str], nodes: int, warm_s: float, seconds: float) -> list[Row]:
+    ours = _in_terminal([str(SCRIPTS / "teho"), "top"], env, warm_s, seconds)
     theirs = None
-    if installed("nvitop"):
+    is_small = nodes != _JOBS[-1][0]
+    if installed("nvitop") and is_small:
         say("nvitop")
         with stub_environment() as stub:
-            theirs = _in_terminal([str(SCRIPTS / "nvitop")], stub, seconds)
+            theirs = _in_terminal([str(SCRIPTS / "nvitop")], stub, warm_s, seconds)
     rows = []
     for key, what, unit, budget in (
-        ("first_s", "time until the first frame", "s", 1),
-        ("percent", "CPU time of the viewer, share of one core", "%", 5),
-        ("bytes", "memory of the viewer, proportional set size (PSS)", "MB", 120),
+        ("first_s", "time until the first frame", "s", 1 if is_small else None),
+        ("percent", "CPU time of the viewer, share of one core", "%", 5 if is_small else None),
+        (
+            "bytes",
+            "memory of the viewer, proportional set size (PSS)",
+            "MB",
+            120 if is_small else None,
+        ),
         ("traffic", "bytes to the terminal per second", "kB/s", 20),
     ):
         rows.append(
             Row(
-                what=f"`teho top`, {_NODES} nodes: {what}",
+                what=f"`teho top`, {nodes} nodes: {what}",
                 unit=unit,
                 ours=ours[key],
                 peer="nvitop, one node" if theirs else "",
@@ -162,10 +179,12 @@ def _viewer(env: Mapping[str, str], seconds: float) -> list[Row]:
     return rows
 
 
-def _in_terminal(argv: Sequence[str], env: Mapping[str, str], seconds: float) -> dict[str, Figures]:
+def _in_terminal(
+    argv: Sequence[str], env: Mapping[str, str], warm_s: float, seconds: float
+) -> dict[str, Figures]:
     terminal = Terminal(argv, env)
     try:
-        time.sleep(15)  # until all recorders are connected
+        time.sleep(warm_s)
         used_s, written, began_s = cpu_s(terminal.pid), terminal.written, time.monotonic()
         time.sleep(seconds)
         span_s = time.monotonic() - began_s
@@ -183,20 +202,20 @@ def _in_terminal(argv: Sequence[str], env: Mapping[str, str], seconds: float) ->
     }
 
 
-def _watched_recorder(seconds: float) -> list[Row]:
+def _watched_recorder(warm_s: float, seconds: float) -> list[Row]:
     """Measure the recorder of one node with eight stub GPUs, without and with a viewer."""
     say("a recorder without and with a viewer")
     teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--", "sleep", "86400"]
     percent: dict[str, float] = {}
     with stub_environment() as env, running(teho, env):
         pid = recorder_pid(Path(env["TEHO_HOME"]))
-        time.sleep(12)
+        time.sleep(min(warm_s, 12))
         for name in ("alone", "watched"):
             with contextlib.ExitStack() as stack:
                 if name == "watched":
                     viewer = Terminal([str(SCRIPTS / "teho"), "top"], env)
                     stack.callback(viewer.end)
-                    time.sleep(15)
+                    time.sleep(min(warm_s, 12))
                 used_s, began_s = cpu_s(pid), time.monotonic()
                 time.sleep(seconds)
                 percent[name] = 100 * (cpu_s(pid) - used_s) / (time.monotonic() - began_s)

@@ -1,8 +1,8 @@
-"""Plays the recorders of many nodes: `live_recorders.py RUN NODES GPUS SECONDS`.
+"""Plays the recorders of many nodes: `live_recorders.py RUN NODES GPUS SECONDS RECORDED`.
 
-It writes the description of a run with these nodes into the folder RUN, prints `ready`, and then
-publishes a sample of each node per second, as a recorder does. The host memory of each sample is
-the time of the sample: 1 GiB for each second of the monotonic clock since the start.
+It writes a run with these nodes into the folder RUN, with RECORDED seconds of rows, and prints
+`ready`. Then it publishes a sample of each node per second, as a recorder does. The host memory of
+each sample is the time of the sample: 1 GiB for each second of the monotonic clock since the start.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,16 +23,17 @@ from teho.model.live import LiveSample, ProcessNow
 from teho.model.metric import metrics_of
 from teho.model.run import FORMAT_VERSION, Node, Run
 from teho.observe.publisher import Publisher
+from teho.store.journal import Journal
 from teho.store.layout import NODES, lease_folder, node_file, replace_file, run_file
 
 GIB = 1 << 30
 
 
-def describe(run: Path, nodes: int, gpus: int) -> list[Node]:
-    """Write the description of a run that began now; return its nodes."""
+def describe(run: Path, nodes: int, gpus: int, recorded_s: int) -> list[Node]:
+    """Write a run that began some seconds ago, and return its nodes."""
     for folder in (run / NODES, run / "live", run / "samples", lease_folder(run)):
         folder.mkdir(parents=True, exist_ok=True)
-    started_at = datetime.now(timezone.utc) - timedelta(seconds=1)
+    started_at = datetime.now(timezone.utc) - timedelta(seconds=recorded_s)
     made = [
         Node(
             name=f"127.0.{number // 250}.{number % 250 + 1}",
@@ -53,6 +55,16 @@ def describe(run: Path, nodes: int, gpus: int) -> list[Node]:
         )
         for number in range(nodes)
     ]
+    for node in made:
+        journal = Journal(run, node.name)
+        for second in range(1, recorded_s + 1):
+            common = {"elapsed_s": float(second), "span_s": 1.0, "node": node.name,
+                      "time": started_at + timedelta(seconds=second)}  # fmt: skip
+            journal.append([common | row for row in sample(node, float(second), 0.0).rows])
+        journal.flush()
+    # Writing the rows took some seconds.
+    started_at = datetime.now(timezone.utc) - timedelta(seconds=recorded_s)
+    made = [msgspec.structs.replace(node, started_at=started_at) for node in made]
     description = Run(
         format=FORMAT_VERSION,
         id=run.name,
@@ -69,14 +81,16 @@ def describe(run: Path, nodes: int, gpus: int) -> list[Node]:
     return made
 
 
-def sample(node: Node, elapsed_s: float) -> LiveSample:
+def sample(node: Node, elapsed_s: float, memory_gib: float) -> LiveSample:
     """Return a sample with a value for every metric."""
-    host = {metric.name: 1.0 + 3.0 * elapsed_s for metric in metrics_of("node")}
-    host |= {"cpu_busy_percent": 75.0, "job_memory_bytes": elapsed_s * GIB}
+    host: dict[str, Any] = {metric.name: round(3 * elapsed_s) for metric in metrics_of("node")}
+    host |= {"cpu_busy_percent": 75.0, "job_memory_bytes": round(memory_gib * GIB)}
+    host |= {"cpu_iowait_percent": 1.0, "oom_kills": 0}
     rows = [{"kind": "node", "device": "node", **host, "core_busy_percent": [75] * len(node.cores)}]
     for device in node.devices:
-        row = {metric.name: 50.0 for metric in metrics_of("gpu")}
+        row: dict[str, Any] = {metric.name: 50 for metric in metrics_of("gpu")}
         row |= {"gpu_busy_percent": random.gauss(85, 5), "gpu_power_w": random.gauss(600, 20)}
+        row |= {"gpu_memory_used_bytes": 40 * GIB}
         rows.append({"kind": "gpu", "device": device.id, **row})
     processes = [
         ProcessNow(pid=1000 + number, parent=1, command="python train.py --epochs 90",
@@ -86,8 +100,8 @@ def sample(node: Node, elapsed_s: float) -> LiveSample:
     return LiveSample(node=node.name, elapsed_s=elapsed_s, rows=rows, processes=processes)
 
 
-def main(run: Path, nodes: int, gpus: int, seconds: float) -> None:
-    made = describe(run, nodes, gpus)
+def main(run: Path, nodes: int, gpus: int, seconds: float, recorded_s: int) -> None:
+    made = describe(run, nodes, gpus, recorded_s)
     publishers = [Publisher(run, node.name, nodes) for node in made]
     began_s = time.monotonic()
     (run / "began").write_text(repr(began_s))
@@ -100,11 +114,13 @@ def main(run: Path, nodes: int, gpus: int, seconds: float) -> None:
             time.sleep(max(0.0, due_s - time.monotonic()))
             now_s = time.monotonic()
             if publisher.watching(now_s):
-                publisher.publish(sample(node, now_s - began_s), now_s)
+                since_s = now_s - began_s
+                publisher.publish(sample(node, recorded_s + since_s, since_s), now_s)
         second += 1
     for publisher in publishers:
         publisher.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    counts = [int(word) for word in sys.argv[2:4]]
+    main(Path(sys.argv[1]), *counts, float(sys.argv[4]), int(sys.argv[5]))

@@ -3,12 +3,17 @@
 The log is generated: 8 GPUs, one row for each GPU and second, as `nvidia-smi --query-gpu … -l 1`
 prints them. For comparison, Arrow's own CSV reader reads the same file, which does not check the
 rows, join the GPUs of a second or make a recording. The run for the exports is also generated, with
-8 GPUs on each node (benchmarks/generate.py).
+8 GPUs on each node (benchmarks/generate.py). A store is a process that reads and discards what it
+gets: the figures are without the time of a real store.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -22,6 +27,21 @@ _HEAD = (
 )
 _READ = "import sys, pyarrow.csv; print(pyarrow.csv.read_csv(sys.argv[1]).num_rows)"
 _GPUS = 8
+_SINK = """
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Sink(BaseHTTPRequestHandler):
+    def do_POST(self):
+        left = int(self.headers["Content-Length"])
+        while left:
+            left -= len(self.rfile.read(min(left, 1 << 20)))
+        self.send_response(204)
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+server = HTTPServer(("127.0.0.1", 0), Sink)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
 
 
 def measure(*, quick: bool) -> list[Row]:
@@ -43,6 +63,18 @@ def measure(*, quick: bool) -> list[Row]:
             for form in ("parquet", "openmetrics")
         }
         ended |= interleave(exports, 1)
+        with _sink() as address:
+            home = generated(nodes, days, env)
+            shutil.rmtree(home / "exports", ignore_errors=True)  # what earlier sinks have
+            sent = {
+                form: partial(
+                    measure_process,
+                    [teho, "export", "last", "--to", form, "--store", address],
+                    {**env, "TEHO_HOME": str(home)},
+                )
+                for form in ("remote-write", "victoriametrics", "otlp")
+            }
+            ended |= interleave(sent, 1)
     rows_per_s = Figures.of(*(_GPUS * seconds / one.cpu_s for one in ended["teho"]))
     rows = [
         Row(what="`teho import`: rows of the log per second of CPU time", unit="1/s",
@@ -54,7 +86,7 @@ def measure(*, quick: bool) -> list[Row]:
         Row(what="`teho import` of the log, peak memory", unit="MB",
             ours=Figures.of(*(one.peak_bytes / 1e6 for one in ended["teho"]))),
     ]  # fmt: skip
-    for form in exports:
+    for form in [*exports, *sent]:
         what = f"`teho export --to {form}` of {nodes} nodes, {days:g} days"
         rows += [
             Row(what=f"{what}, wall time", unit="s",
@@ -63,6 +95,18 @@ def measure(*, quick: bool) -> list[Row]:
                 ours=Figures.of(*(one.peak_bytes / 1e6 for one in ended[form])), budget=300),
         ]  # fmt: skip
     return rows
+
+
+@contextmanager
+def _sink() -> Iterator[str]:
+    """Run a process that accepts all requests; yield its address."""
+    argv = [sys.executable, "-c", _SINK]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.terminate()
 
 
 def _log(seconds: int) -> Path:

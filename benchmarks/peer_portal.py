@@ -1,9 +1,10 @@
-"""A list of many runs in MLflow or TensorBoard: `peer_portal.py mlflow|tensorboard COUNT FOLDER`.
+"""A list of many runs in another tool: `peer_portal.py TOOL COUNT FOLDER`.
 
-It writes the runs into FOLDER, starts the tool's own server on a port of this machine, and prints
-JSON: the time until the server lists all runs for the first time, and the times of later requests
-for the first page. MLflow uses SQLite, as by default. MLflow's page asks for 100 runs. The page of
-TensorBoard asks for the names of all runs.
+TOOL is `mlflow`, `tensorboard`, `trackio` or `aim`. The program writes the runs into FOLDER, starts
+the tool's own server on a port of this machine, and prints JSON: the time until the server lists
+the runs for the first time, and the times of later requests for the first page. MLflow uses SQLite,
+as by default. The page of MLflow asks for 100 runs, and the page of Aim for 45. The pages of
+TensorBoard and Trackio ask for the names of all runs.
 """
 
 from __future__ import annotations
@@ -56,6 +57,33 @@ def write_tensorboard(folder: Path, count: int) -> None:
         value = Summary.Value(tag="elapsed_s", simple_value=60.0 + number)
         writer.add_event(Event(step=1, wall_time=time.time(), summary=Summary(value=[value])))
         writer.close()
+
+
+def write_trackio(folder: Path, count: int) -> None:
+    """Write runs with a command and a time, as `trackio.log` does."""
+    os.environ["TRACKIO_DIR"] = str(folder)
+    from trackio.sqlite_storage import SQLiteStorage
+
+    for number in range(count):
+        SQLiteStorage.bulk_log(
+            project="bench",
+            run=f"run-{number:06d}",
+            metrics_list=[{"elapsed_s": 60.0 + number}],
+            config={"command": f"python train.py --seed {number}"},
+        )
+
+
+def write_aim(folder: Path, count: int) -> None:
+    """Write runs with a command and a time, as `aim.Run` does, without its own recorder."""
+    import aim
+
+    repo = aim.Repo.from_path(str(folder), init=True)
+    for number in range(count):
+        run = aim.Run(repo=repo, experiment="bench", system_tracking_interval=None,
+                      log_system_params=False, capture_terminal_logs=False)  # fmt: skip
+        run["command"] = f"python train.py --seed {number}"
+        run.track(60.0 + number, name="elapsed_s")
+        run.close()
 
 
 def free_port() -> int:
@@ -121,6 +149,30 @@ def main(tool: str, count: int, folder: Path) -> dict[str, Any]:
             return len(found.get("runs", ()))
 
         found = measure(argv, {}, page, min(100, count))
+    elif tool == "trackio":
+        write_trackio(folder, count)
+        written_s = time.perf_counter() - began_s
+        code = "import sys, trackio; trackio.show('bench', open_browser=False, host='127.0.0.1', "
+        code += "block_thread=True, server_port=int(sys.argv[1]))"
+        environment = {"TRACKIO_DIR": str(folder)}
+        argv = [sys.executable, "-c", code, str(port)]
+
+        def runs() -> int:
+            return len(ask(f"{base}/api/get_runs_for_project", {"project": "bench"})["data"])
+
+        found = measure(argv, environment, runs, count)
+    elif tool == "aim":
+        write_aim(folder, count)
+        written_s = time.perf_counter() - began_s
+        argv = [str(bin_folder / "aim"), "up", "--repo", str(folder), "--host", "127.0.0.1",
+                "--port", str(port)]  # fmt: skip
+        shown = f"{base}/api/runs/search/run/?q=&limit=45&exclude_params=false&exclude_traces=false"
+
+        def first() -> int:
+            with urllib.request.urlopen(shown, timeout=WITHIN_S) as answer:
+                return int(answer.read().count(b"Run: "))
+
+        found = measure(argv, {}, first, min(45, count))
     else:
         write_tensorboard(folder, count)
         written_s = time.perf_counter() - began_s

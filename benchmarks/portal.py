@@ -3,8 +3,10 @@
 The runs are generated: descriptions without samples, with commands, names, clusters and GPUs drawn
 at random, always the same. `teho portal` listens on a Unix socket. A request is measured from the
 connection to the last byte. *Usable* is the time in Chromium until the page and its scripts are
-loaded; *drawn* is the time until the last plot is drawn. The peer has the same number of runs, with
-the command as a parameter and the time as a metric.
+loaded; *first plot* and *all plots* are the times until these are drawn. *Not kept* means that the
+portal has just been started, and computes the report for this visit. A zoom is measured from the
+release of the mouse button to the next picture. The peer has the same number of runs, with the
+command as a parameter and the time as a metric.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from big_report import generated
@@ -44,8 +47,9 @@ _PROGRAMS = tuple(
 )
 _MODELS = ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "AMD Instinct MI250X")
 _CLUSTERS = (("lumi", "standard-g"), ("roihu", "gpumedium"), ("narval", ""), ("", ""))
-_PEERS = {1_000: ("mlflow", "tensorboard"), 10_000: ("tensorboard",)}
-"""Number of runs -> the tools that are measured; MLflow writes 10,000 runs in ten minutes."""
+_PEERS = {1_000: ("mlflow", "tensorboard", "trackio", "aim"), 10_000: ("tensorboard",)}
+"""Number of runs -> the tools that are measured. The tools that are not
+measured with 10,000 runs need more than ten minutes to write them."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _REQUESTS = {
     "home": ("home page, from the server", "/", None),
@@ -202,12 +206,15 @@ def _peers() -> list[Row]:
                 first_s = time.perf_counter() - began_s
                 ours = running.times_ms("/runs", _ROUNDS)
         for tool in tools:
+            known = [python, "-c", f"import importlib.util as u; exit(not u.find_spec({tool!r}))"]
+            if subprocess.run(known, check=False).returncode:
+                continue
             say(f"{tool}, {count:,} runs")
             with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
                 argv = [python, str(_HERE / "peer_portal.py"), tool, str(count), f"{name}/data"]
                 done = subprocess.run(argv, stdout=subprocess.PIPE, check=True)
             theirs = msgspec.json.decode(done.stdout.splitlines()[-1])
-            peer = {"mlflow": "MLflow", "tensorboard": "TensorBoard"}[tool]
+            peer = {"mlflow": "MLflow", "tensorboard": "TensorBoard"}.get(tool, tool.capitalize())
             rows += [
                 Row(what=f"{count:,} runs: from the start of the server to the first list",
                     unit="s", ours=Figures.of(first_s), peer=peer,
@@ -295,52 +302,106 @@ def _in_browser(
     rounds: int,
     pages: Mapping[str, str],
     budget: float | None,
-    *,
-    drawn: bool = False,
 ) -> list[Row]:
-    """Measure in Chromium until a page is usable, or until its plots are drawn."""
+    """Measure in Chromium until a page is usable."""
+    rows = []
+    with _browser(env, folder) as (page, base):
+        for what, address in pages.items() if page else ():
+            times = []
+            for _ in range(rounds + 1):
+                page.goto(base + address, wait_until="domcontentloaded")
+                entry = "performance.getEntriesByType('navigation')[0]"
+                times.append(page.evaluate(f"{entry}.domContentLoadedEventEnd"))
+            rows.append(Row(what=f"{what}, usable in Chromium", unit="ms",
+                            ours=Figures.of(*times[1:]), budget=budget))  # fmt: skip
+    return rows
+
+
+_NEXT_PICTURE = """() => new Promise(done => addEventListener("mouseup", () => {
+  const began = performance.now();
+  requestAnimationFrame(() => setTimeout(() => done(performance.now() - began)));
+}, { capture: true, once: true }))"""
+
+
+def _drawn(
+    env: Mapping[str, str], folder: Path, rounds: int, named: str, address: str
+) -> list[Row]:
+    """Measure in Chromium until the plots of a run are drawn, and a zoom through all of them."""
+    times: dict[str, list[float]] = {"first": [], "all": [], "zoom": [], "new": []}
+
+    def visit(page: Any, base: str) -> tuple[float, float]:
+        began_s = time.perf_counter()
+        page.goto(base + address, wait_until="commit")
+        page.wait_for_selector("main .uplot canvas", state="attached", timeout=120_000)
+        first_s = time.perf_counter() - began_s
+        page.wait_for_selector("html.drawn", state="attached", timeout=120_000)
+        return 1000 * first_s, 1000 * (time.perf_counter() - began_s)
+
+    for _ in range(min(rounds, 3)):
+        with _browser(env, folder) as (page, base):
+            if page is None:
+                return []
+            times["new"].append(visit(page, base)[0])
+    with _browser(env, folder) as (page, base):
+        visit(page, base)
+        for _ in range(rounds):
+            first_ms, all_ms = visit(page, base)
+            times["first"].append(first_ms)
+            times["all"].append(all_ms)
+        area = page.locator(".u-over").first
+        area.scroll_into_view_if_needed()
+        box = area.bounding_box()
+        x, y = box["x"] + box["width"] / 4, box["y"] + box["height"] / 2
+        for _ in range(rounds):
+            page.mouse.move(x, y)
+            page.mouse.down()
+            page.mouse.move(x + box["width"] / 2, y, steps=4)
+            page.evaluate(f"globalThis.zoomed = ({_NEXT_PICTURE})(); 0")
+            page.mouse.up()
+            times["zoom"].append(page.evaluate("zoomed"))
+            page.mouse.dblclick(x, y)
+    return [
+        Row(what=f"{named}: {what} in Chromium", unit="ms", ours=Figures.of(*times[key]),
+            budget=budget)
+        for key, what, budget in (
+            ("new", "first plot, report not kept,", 2000),
+            ("first", "first plot, report kept,", 2000),
+            ("all", "all plots, report kept,", None),
+            ("zoom", "zoom", 200),
+        )
+    ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def _browser(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Any, str]]:
+    """Start a portal and Chromium; yield a page and the address; None without a browser."""
     browser_path = next(filter(None, map(shutil.which, _BROWSERS)), None)
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        return []
+        browser_path = None
     if browser_path is None:
-        return []
+        yield None, ""
+        return
     log = folder / "browser.log"
     with log.open("w") as output:
         process = subprocess.Popen([sys.executable, "-m", "teho", "portal", "--port", "0"],
                                    env=dict(env), stdout=output, stderr=output)  # fmt: skip
-    rows = []
     try:
         while "token=" not in log.read_text():
             time.sleep(0.05)
         link = next(word for word in log.read_text().split() if "token=" in word)
-        base = link.partition("?")[0]
         with sync_playwright() as running:
             browser = running.chromium.launch(
                 executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"]
             )
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             page.goto(link)
-            for what, address in pages.items():
-                times = []
-                for _ in range(rounds + 1):
-                    began_s = time.perf_counter()
-                    page.goto(base + address, wait_until="domcontentloaded")
-                    if drawn:
-                        page.wait_for_selector("html.drawn", state="attached", timeout=120_000)
-                        times.append((time.perf_counter() - began_s) * 1000)
-                    else:
-                        entry = "performance.getEntriesByType('navigation')[0]"
-                        times.append(page.evaluate(f"{entry}.domContentLoadedEventEnd"))
-                ready = "drawn" if drawn else "usable"
-                rows.append(Row(what=f"{what}, {ready} in Chromium", unit="ms",
-                                ours=Figures.of(*times[1:]), budget=budget))  # fmt: skip
+            yield page, link.partition("?")[0]
             browser.close()
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(30)
-    return rows
 
 
 def _large_run(nodes: int, days: float, rounds: int) -> list[Row]:
@@ -360,9 +421,7 @@ def _large_run(nodes: int, days: float, rounds: int) -> list[Row]:
             Row(what=f"{named}: again, from the server", unit="ms", ours=again),
             Row(what=f"{named}: size of the page", unit="MB", ours=Figures.of(size / _MB)),
         ]
-        rows += _in_browser(
-            env, folder, rounds, {f"{named}": f"run?id={run}"}, 2000, drawn=True
-        )  # fmt: skip
+        rows += _drawn(env, folder, rounds, named, f"run?id={run}")
     return rows
 
 

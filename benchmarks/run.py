@@ -24,6 +24,7 @@ NAMES = (
     "jobs",
     "recorder",
     "devices",
+    "live",
     "doctor",
     "slowdown",
     "probe",
@@ -33,6 +34,7 @@ NAMES = (
     "disk",
     "big_report",
     "logs",
+    "stores",
     "portal",
 )
 

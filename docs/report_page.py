@@ -27,6 +27,7 @@ _DESCRIBED = (
     finding.Certainty,
     finding.Evidence,
     finding.Threshold,
+    finding.Moments,
     finding.Abstention,
     finding.Lack,
     nouns.Plot,

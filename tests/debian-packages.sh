@@ -30,6 +30,8 @@ note rsync rsync
 note tmux tmux
 note sshd openssh-server
 note prometheus prometheus
+note victoria-metrics victoria-metrics
+note nginx nginx-light
 [ -e /usr/share/lmod/lmod/init/bash ] || lacking="$lacking lmod"
 if [ -z "$lacking" ]; then exit 0; fi
 
@@ -37,7 +39,8 @@ skipped="tests in a browser need chromium, those on a real Slurm slurmctld, slur
 slurmdbd, munge and mariadb-server, those on a real Grid Engine gridengine-master, -exec and
 -client, one of scripts shellcheck, those of Open MPI openmpi-bin, those on two nodes of a Grid Engine
 iproute2 and util-linux too, those of modules environment-modules and lmod, those of teho stage rsync
-and openssh-server, one of teho export prometheus; they are skipped without them."
+and openssh-server, those of stores prometheus and victoria-metrics, those of the portal behind a
+proxy nginx-light; they are skipped without them."
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "Not there, and no root on Debian to install it:$lacking. Of the tests, $skipped"
     exit 0

@@ -52,6 +52,7 @@ TIME_CAUSES = (
     "fixed_costs_dominate",
     "python_bound",
     "framework_without_gpu",
+    "work_repeated",
     "known_activity",
     "evaluation_long",
     "gradients_exchanged_often",

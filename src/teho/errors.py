@@ -9,6 +9,8 @@ TehoError                   any problem that the user can solve; exit code 2
 │   ├── UnreadableError     this user has no permission to read the recording
 │   └── NewerFormatError    a newer Teho wrote the recording
 ├── DeviceError             a device or its library cannot be asked
+├── StoreError              a store of monitoring data does not answer, or refuses
+│   └── StoreBusyError      it may accept the same request later
 └── SchedulerError          a scheduler does not do what Teho asked, or does not answer
     ├── MissingCommandError   the scheduler's command is not on this machine
     ├── NoAnswerError         no answer in time, or one that Teho does not understand
@@ -35,6 +37,8 @@ __all__ = [
     "RefusedError",
     "RunNotFoundError",
     "SchedulerError",
+    "StoreBusyError",
+    "StoreError",
     "TehoError",
     "UnconfiguredError",
     "UnitError",
@@ -98,6 +102,14 @@ class NewerFormatError(RecordingError):
 
 class DeviceError(TehoError):
     """A device or its library cannot be asked."""
+
+
+class StoreError(TehoError):
+    """A store of monitoring data does not answer, or refuses."""
+
+
+class StoreBusyError(StoreError):
+    """The store does not answer now, or asks to repeat the request later."""
 
 
 class SchedulerError(TehoError):

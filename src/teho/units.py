@@ -237,7 +237,9 @@ def format_pace(per_s: float) -> str:
 
 
 def plural(unit: str, amount: float) -> str:
-    """Return a unit in singular or plural: `1 GPU-hour`, `2 GPU-hours`, `2 BU`."""
+    """Return a unit in singular or plural: `1 GPU-hour`, `2 GPU-hours`, `1 core`, `2 BU`."""
+    if amount == 1 and unit in {"cores", "files", "samples", "tasks", "threads"}:
+        return unit[:-1]
     return f"{unit}s" if unit.endswith("hour") and amount != 1 else unit
 
 

@@ -87,3 +87,23 @@ def test_a_step_that_slurm_refuses_leaves_nothing(teho, programs: Path, home: Pa
     assert refused.returncode == 2
     assert "job 7 was not recorded: no recorder started on n1: Unable to create" in refused.stderr
     assert list((home / "runs").iterdir()) == []
+
+
+RUNNING = """<?xml version='1.0'?><job_info><queue_info><job_list state="running">
+<JB_job_number>4711</JB_job_number><JB_name>train</JB_name><JB_owner>me</JB_owner><state>r</state>
+<JAT_start_time>2026-11-20T13:46:18</JAT_start_time><queue_name>gpu.q@g3</queue_name>
+<slots>4</slots></job_list></queue_info></job_info>"""
+
+
+def test_top_of_a_running_job_of_grid_engine_says_what_can_be_seen(teho, programs: Path) -> None:
+    stand_in(programs, "qstat", f"cat <<'END'\n{RUNNING}\nEND")
+    stand_in(programs, "qacct", "echo 'error: job id 4712 not found' >&2; exit 1")
+    path = {"PATH": str(programs)}
+    shown = teho("top", "4711", env=path)
+    assert shown.returncode == 2
+    assert shown.stderr == (
+        "teho: job 4711 runs on g3 without `teho run`, and Grid Engine cannot start a recorder in "
+        "a running job. Next: `qstat -j 4711` prints what this job has used; start `teho run` in "
+        "the script of the next job\n"
+    )
+    assert "no run is recorded" in teho("top", "4712", env=path).stderr  # no such job

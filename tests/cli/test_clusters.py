@@ -93,9 +93,9 @@ def test_pages_of_a_cluster_are_shown(teho: Teho, name: str, pages: list[str]) -
 
 
 def test_a_retired_cluster_names_its_successor_first(teho: Teho) -> None:
-    first = teho("clusters", "show", "puhti").stdout.splitlines()[0]
-    assert "retired on 2026-07-31" in first
-    assert "roihu" in first
+    first = " ".join(teho("clusters", "show", "puhti").stdout.splitlines()[:2])
+    assert "retired on 2026-07-31. Its successor: " in first
+    assert "`teho clusters show roihu`" in first
 
 
 def test_the_path_alone(teho: Teho) -> None:

@@ -77,7 +77,7 @@ def test_it_is_found_where_it_is_put(teho: Teho, slurm: Path, tmp_path: Path) ->
     # Now that it is known, it is compared; and it is not overwritten.
     again = teho("clusters", "discover")
     told = f"Slurm 23.11.7 on {os.uname().nodename}"
-    assert again.stdout == f"✓ oak: everything that {told} reports agrees with the catalogue.\n"
+    assert again.stdout == f"✓ oak: everything that {told} reports agrees with Teho's file.\n"
     refused = teho("clusters", "discover", "--output", file)
     assert refused.returncode == 2
     assert refused.stderr.splitlines() == [

@@ -8,6 +8,7 @@ import getpass
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -18,13 +19,17 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from metric_store import MetricStore, Truth, served, shape
 from sacct_rows import NOW, job, js1, rows, step
 
 from teho.cli import group
+from teho.clusters import catalogue
 from teho.units import GIB
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+STORES = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
+CLUSTERS = Path(catalogue.__file__).parent / "files"
 SINCE = ("--since", "2026-11-01")
 NODE: dict[str, object] = {
     "cpus": 10,
@@ -123,6 +128,51 @@ def test_every_figure_has_its_source(teho: Teho, site: Site) -> None:
     assert "Teho did not record this job." in full
     assert "GPU use 85 % (highest sample of one task, on all its GPUs)" in full
     assert "what could not be judged (" in " ".join(teho("report", "4711").stdout.split())
+
+
+def test_the_monitoring_of_the_site_completes_the_report(
+    teho: Teho, site: Site, tmp_path: Path
+) -> None:
+    truth = Truth(job="4715", hosts=("r01g01",), begin_s=NOW - 7200, count=480)
+    site.has(job("4711_3", gpus=2, JobIDRaw="4715"), step("4711_3.batch"), name="4711_3")
+    (tmp_path / "token").write_text("s3cret")
+    token = {"TEHO_MONITORING_TOKEN_FILE": str(tmp_path / "token")}
+    with served(MetricStore(shape("jobstats", truth))) as store:
+        env = {"TEHO_MONITORING": store.address, **token}
+        result = teho("report", "4711_3", "--why", env=env)
+        page = teho("report", "4711_3", "--format", "html", env=env).stdout
+        short = teho("report", "4711_3", env=env).stdout
+        store.answers = [(401, b"", {})]
+        refused = teho("report", "4711_3", env=env)
+    assert result.returncode == 0, result.stderr
+    text = " ".join(result.stdout.split())
+    assert text.startswith("✗ GPU 1 on r01g01 was never used.")
+    for words in (
+        "Figures from sacct and 127.0.0.1:", "State completed", "Memory 4.47 GiB (of 40.0 GiB)",
+        "Jobstats' nvidia_gpu_prometheus_exporter; one sample every 15.0 s",
+    ):  # fmt: skip
+        assert words in text, words
+    assert "heat" in page
+    (shown,) = re.findall(r"```text\n(✗.*?)```", STORES, re.DOTALL)
+    short = short.replace(store.address.removeprefix("http://"), "metrics.example.org")
+    assert " ".join(shown.split()) in " ".join(short.split())
+    assert refused.returncode == 2
+    assert "it does not accept this token" in refused.stderr
+    assert "Figures from sacct" in refused.stdout
+    assert "s3cret" not in result.stdout + page + refused.stdout + refused.stderr
+
+
+def test_the_file_of_the_cluster_names_the_monitoring(teho: Teho, site: Site, home: Path) -> None:
+    truth = Truth(hosts=("r01g01",), begin_s=NOW - 7200, count=60)
+    site.has(job("4711", gpus=2, JobIDRaw="4711"), name="4711")
+    folder = home.parent / "config" / "teho" / "clusters"
+    folder.mkdir(parents=True)
+    with served(MetricStore(shape("slurm-job-exporter", truth))) as store:
+        shipped = (CLUSTERS / "narval.toml").read_text()
+        (folder / "narval.toml").write_text(f'monitoring = "{store.address}"\n{shipped}')
+        result = teho("report", "4711", env={"CC_CLUSTER": "narval"})
+    # The samples end 15 min after the start of this job of 2 h.
+    assert "The store has samples of only 12 % of this time." in " ".join(result.stdout.split())
 
 
 def test_json_has_the_schema_of_every_report(teho: Teho, site: Site) -> None:
@@ -227,7 +277,9 @@ def test_a_job_that_waits_or_runs_is_not_judged(teho: Teho, site: Site) -> None:
                "TotalCPU": "00:00:00", "NodeList": "None assigned"}  # fmt: skip
     site.has(job("1", State="PENDING", Reason="Priority", **nothing), name="1")
     waits = teho("report", "1").stdout
-    assert waits.startswith("i Job 1 pending (Priority). What it uses is known after its end.")
+    assert waits.startswith(
+        "i Job 1 pending (Priority). Its use of CPU, memory and GPUs is known after its end."
+    )
     site.has(job("2", State="RUNNING", End="Unknown", TotalCPU="00:00:00"), name="2")
     runs = teho("report", "2").stdout
     assert runs.startswith("i Job 2 running on r01g01 for 2 h of 4 h.")
@@ -463,7 +515,7 @@ def test_the_digest_names_the_waste_and_what_to_change(teho: Teho, full: Site) -
     text = " ".join(result.stdout.split())
     assert text.startswith("! 6 jobs used 4 GPU-hours, ")
     assert "Wasted: 3.84 GPU-hours, 78 core-hours." in text
-    assert "1 job named a|b\\nc: only one of several cores was used." in text
+    assert "1 job named a|b\\nc: only one core was used, but several were requested." in text
     assert "`--cpus-per-task=1`" in text
     assert "By user" in text
     assert "--duplicates" in full.asked

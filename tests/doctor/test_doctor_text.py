@@ -80,7 +80,7 @@ def test_the_first_line_is_the_verdict() -> None:
     )
     assert first(with_environment(OMP_NUM_THREADS="99"), "threads") == "! 1 problem found."
     assert first(changed(python=GONE), "cpu-only-build", "threads") == (
-        "? No problem was found; 1 check gave no judgement."
+        "? No problem was found. 1 check gave no result."
     )
     failed = SelfTest(state="failed", why="torch: its result is off by 0.3")
     assert first(SOUND, "threads", test=failed) == "✗ The self-test failed."

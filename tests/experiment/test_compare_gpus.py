@@ -70,7 +70,10 @@ def test_the_price_of_a_gpu_may_decide(faster) -> None:
     words = ("--recorded", f"compare={answer['id']}")
     dear = found("--gpu-cost", "100", *words, env=home)
     assert dear["outcome"] == "not_worth_it"
-    assert "; 100 cores cost the same and would be at most 100 times as fast" in dear["verdict"]
+    assert (
+        ". For the same price, you get 100 cores, which would be at most 100 times as"
+        in dear["verdict"]
+    )
     birch = found("--site", "birch", *words, env={**home, "TEHO_CLUSTERS": str(CLUSTERS)})
     assert (birch["site"], birch["cost_unit"]) == ("Birch", "BU")
     assert [one["hourly_cost"] for one in birch["points"][0]["variants"]] == [1, 75]

@@ -105,7 +105,10 @@ class TestPrice:
         assert point.contest.same_cost_is_measured
         assert point.contest.same_cost_speed == pytest.approx(speed / 16, rel=0.01)
         assert point.outcome == outcome
-        assert "; 32 cores cost the same and would be 1 times as fast" in point.verdict
+        assert (
+            ". For the same price, you get 32 cores, which would be 1 times as fast"
+            in point.verdict
+        )
 
     @pytest.mark.parametrize(("speed", "outcome"), [(31.0, "not_worth_it"), (34.0, "worth_it")])
     def test_cores_of_the_same_cost_that_were_not_measured(
@@ -115,7 +118,7 @@ class TestPrice:
         point = judged(Terms({}, {1: 32}), cpu_1=1.0, cpu_2=1.6, gpu_1=speed)
         assert point.outcome == outcome
         assert not point.contest.same_cost_is_measured
-        assert "; 32 cores cost the same and would be at most 20 times as fast" in point.verdict
+        assert "you get 32 cores, which would be at most 20 times as fast" in point.verdict
 
     def test_cores_among_themselves_have_no_price(self) -> None:
         terms = Terms({"cpu:1": 1.0, "cpu:2": 2.0}, {})

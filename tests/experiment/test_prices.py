@@ -100,5 +100,5 @@ def test_a_site_that_does_not_tell(tmp_path: Path) -> None:
     silent = changed(tmp_path, 'billing = "cpu"', 'unknown = ["billing"]')
     assert silent.hourly("cpu", 1) is None
     terms, _, notes = terms_of([place("cpu:1")], silent, None)
-    assert notes == ["The costs of the variants on Oak are not known."]
+    assert notes == ["Teho does not know what the variants cost on Oak."]
     assert terms.hourly == {}

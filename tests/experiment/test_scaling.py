@@ -146,7 +146,7 @@ def test_a_linear_program_should_use_all_tried_sizes() -> None:
     scaled = scaled_of(runs_of(throughputs()))
     assert (scaled.outcome, scaled.pays_to) == ("pays_to", 16)
     assert scaled.verdict.startswith("Use up to 16 GPUs: ")
-    assert scaled.verdict.endswith("; more GPUs were not tried")
+    assert scaled.verdict.endswith(". More GPUs were not tried")
     last = scaled.sizes[-1]
     assert holds(last.speed_up, 16)
     assert last.efficiency_percent == pytest.approx(100, abs=10)
@@ -169,7 +169,7 @@ def test_a_retrograde_program_should_use_only_sizes_before_its_peak() -> None:
     assert [(step.from_n, step.to_n, step.pays) for step in scaled.steps] == [
         (1, 2, True), (2, 4, True), (4, 8, False), (4, 16, False),
     ]  # fmt: skip
-    assert "; 8 GPUs are 1.1" in scaled.verdict
+    assert ". 8 GPUs are 1.1" in scaled.verdict
     assert scaled.steps[-1].needed == pytest.approx(PAYS**2)
     assert scaled.steps[-1].bill_ratio == pytest.approx(4 / scaled.steps[-1].speed.value)
 
@@ -196,7 +196,7 @@ def test_two_sizes_are_judged_and_not_fitted() -> None:
     assert (scaled.pays_to, scaled.fits) == (2, ())
     assert [*scaled.notes] == [
         (
-            "No scaling law was fitted: a fit needs 3 different numbers of GPUs, but only 2 were "
+            "No scaling law was fitted: this needs 3 different numbers of GPUs, but only 2 were "
             "measured."
         )
     ]
@@ -217,7 +217,7 @@ def test_a_size_that_failed_is_said_and_not_counted() -> None:
     scaled = scaled_of({**runs, 8: [failed, failed]})
     assert scaled.sizes[-1].speed_up is None
     assert scaled.sizes[-1].runs[0].why == failed.why
-    assert scaled.verdict.endswith("; 8 GPUs could not be measured")
+    assert scaled.verdict.endswith(". 8 GPUs could not be measured")
     beside = scaled_of({**runs, 8: [failed], 16: runs_of(throughputs())[16]})
     assert (beside.pays_to, beside.steps[-1].from_n) == (16, 4)
 
@@ -225,7 +225,7 @@ def test_a_size_that_failed_is_said_and_not_counted() -> None:
 def test_a_failed_run_is_in_the_verdict() -> None:
     runs = runs_of(throughputs(sizes=(1, 2)))
     runs[2].append(SizeRun(wall_s=1.0, exit_code=1, why="it ended with exit code 1"))
-    assert ", although 1 of 4 runs failed;" in scaled_of(runs).verdict
+    assert ", although 1 of 4 runs failed. " in scaled_of(runs).verdict
 
 
 @pytest.mark.parametrize("runs", [{}, {1: [], 2: []}, {2: [SizeRun(wall_s=0.1, why="x")]}])
@@ -256,7 +256,7 @@ def test_without_one_worker_the_smallest_size_is_the_base() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(2, 4, 8))))
     assert (scaled.base_n, scaled.pays_to) == (2, 8)
     assert scaled.sizes[-1].efficiency_percent == pytest.approx(100, abs=10)
-    assert scaled.notes[0] == "1 GPU was not tried: all runs are compared with 2 GPUs."
+    assert scaled.notes[0] == "1 GPU was not tried, so all runs are compared with 2 GPUs."
 
 
 def test_weak_scaling_is_of_the_work_per_second() -> None:

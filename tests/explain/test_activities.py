@@ -485,9 +485,11 @@ class TestRule:
         assert finding.severity is severity
         assert finding.certainty is Certainty.POSSIBLE
         assert finding.regain_percent is None
-        assert ("may be the purpose" in finding.sentence) is (severity is Severity.REMARK)
+        assert ("may be what the program is for" in finding.sentence) is (
+            severity is Severity.REMARK
+        )
 
-    @pytest.mark.parametrize(("ended", "severity"), [(2, Severity.HINT), (3, Severity.REMARK)])
+    @pytest.mark.parametrize(("ended", "severity"), [(2, Severity.HINT), (3, Severity.WARNING)])
     def test_a_program_that_sleeps_waits_for_children_that_end(self, ended, severity):
         main = process(seen((own("time.sleep(3)"),), 90.0, State.SLEEPING), progress=())
         children = [
@@ -504,6 +506,27 @@ class TestRule:
         server = process(serving, pid=80, parent_pid=main.pid, progress=())
         (finding,) = judged(known_activity, watched(main, *children, server))
         assert finding.severity is severity
+
+    @pytest.mark.parametrize(
+        ("idle_s", "severity"), [(9.9, Severity.HINT), (10.1, Severity.WARNING)]
+    )
+    def test_a_program_that_sleeps_keeps_its_children_waiting(self, idle_s, severity):
+        main = process(seen((own("time.sleep(0.5)"),), 90.0, State.SLEEPING), progress=())
+        asked = (
+            of_python("multiprocessing/connection.py", "Connection._recv"),
+            own("line.recv()", 46, "helper"),
+            of_python("multiprocessing/process.py", "BaseProcess._bootstrap"),
+        )
+        child = process(
+            seen(asked, idle_s, State.PROCESS),
+            seen((own("fly(x)"), asked[-1]), 100.0 - idle_s),
+            pid=50,
+            parent_pid=main.pid,
+            progress=(),
+        )
+        (finding,) = judged(known_activity, watched(main, child))
+        assert finding.severity is severity
+        assert "at train.py:12" in finding.sentence
 
     @pytest.mark.parametrize(("ran_s", "severity"), [(9.9, Severity.HINT), (10.0, Severity.REMARK)])
     def test_a_program_that_only_waits_in_asyncio_may_follow_something(self, ran_s, severity):
@@ -545,7 +568,9 @@ class TestRule:
         finding = found(debug_mode, watched(main))
         assert finding.regain_percent == (32.0, 40.0)
         other = process(seen(frames, 40.0))
-        assert found(known_activity, watched(other)).sentence.startswith("Warnings and tracebacks")
+        assert found(known_activity, watched(other)).sentence.startswith(
+            "Building the text of warnings and tracebacks"
+        )
 
     def test_sentence_and_advice(self):
         finding = found(known_activity, self.made("archive_opened", 55.0))

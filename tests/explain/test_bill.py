@@ -335,7 +335,7 @@ def test_the_report_has_the_bill() -> None:
     assert (facts["cost"].value, facts["cost"].unit) == (pytest.approx(78), "GPU BU")
     assert facts["cost"].note.startswith("(1 GPU × 60 + ")
     assert facts["cost_unused"].value == pytest.approx(78 * 0.75)
-    assert facts["cost_unused"].note == "the cost of the time in which the GPUs ran no kernel"
+    assert facts["cost_unused"].note == "the cost of the time in which the GPUs had no work"
     run, summary = job("puhti", "gpu", memory_limit_bytes=None)
     report = build_report(run, RunState.FINISHED, summary)
     assert any(note.startswith("The cost of this run on Puhti") for note in report.notes)

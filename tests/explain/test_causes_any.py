@@ -73,7 +73,10 @@ class TestEvaluationLong:
             seen((own("model(x)", 50, "validate"), below), 50.0 - listed_s),
         )
         (finding,) = judged(evaluation_long, watched(process(*stacks)))
-        named = "Most of it was converting between Python lists and arrays (train.py:54)."
+        named = (
+            "Most of this time was spent on converting between Python lists and arrays "
+            "(train.py:54)."
+        )
         assert (named in finding.sentence) is is_named
         assert finding.action.startswith("Keep the numbers in one array") is is_named
 
@@ -120,7 +123,8 @@ class TestRanks:
         beside = process(pid=12, parent_pid=5, wall_s=20.0, progress=())  # too short for a rank
         finding = found(ranks_wait_for_each_other, watched(waits, works, beside))
         assert finding.sentence == (
-            "Process 11 made the other ranks wait up to 48 % of the time: process 11 has more work."
+            "Process 11 made the other ranks wait for up to 48 % of the time: process 11 has "
+            "more work."
         )
         assert "`parts[rank::world_size]`" in finding.action
 
@@ -147,12 +151,12 @@ class TestRanks:
         made = self.slept(own("time.sleep(1.5)", 65), 20.0)
         finding = found(ranks_wait_for_each_other, made)
         assert finding.sentence == (
-            "Rank 1 made the other ranks wait up to 25 % of the time: rank 1 sleeps in "
+            "Rank 1 made the other ranks wait for up to 25 % of the time: rank 1 sleeps in "
             "`time.sleep(1.5)` (train.py:65)."
         )
         assert "`dist.barrier()`" in finding.action
         assert finding.action.endswith("Or check more often than every 1.5 s.")
-        assert figures(finding)["sleeping, rank 1"] == 20.0
+        assert figures(finding)["sleeping (rank 1)"] == 20.0
         assert figures(finding)["slowest line"] == "train.py:65  time.sleep(1.5)"
         assert finding.regain_percent == (7.5, 25.0)
 
@@ -306,8 +310,9 @@ class TestStepsSlowDown:
         stacks = [one for part in parts for one in part]
         made = watched(process(*stacks, wall_s=400.0, progress=(), parts=parts))
         finding = found(steps_slow_down, made)
-        assert "train.py:60 took 10 % of the time in the first quarter and 70 % in the last" in (
-            finding.sentence
+        assert (
+            "took 10 % of the time in the first quarter of the run and 70 % in the last quarter"
+            in (finding.sentence)
         )
 
     @pytest.mark.parametrize(
@@ -361,7 +366,7 @@ class TestBackwardLong:
     def test_sentence(self):
         assert found(backward_long, self.made(60.0, 2.0)).sentence == (
             "The backward pass took 60 % of the time. It took 30 times as long as the forward "
-            "pass; twice as long is usual."
+            "pass. Twice as long is usual."
         )
 
     @pytest.mark.parametrize(
@@ -424,8 +429,8 @@ class TestGeneratedWithoutCache:
 
     def test_sentence(self):
         assert found(generated_without_cache, self.made(36.0)).sentence == (
-            "Generating text took 36 % of the time, and Teho did not see the cache of keys "
-            "and values in use."
+            "Generating text took 36 % of the time. Teho did not see that `generate` used its "
+            "cache of keys and values."
         )
 
 
@@ -516,5 +521,5 @@ class TestGoodUse:
     def test_says_where_the_time_went(self):
         run = watched(process(seen((own("wait()"),), 60.0, State.NETWORK)))[1]
         assert main_loss(run) == (
-            "60 % of the time went to waiting for the network, most of it at train.py:12"
+            "60 % of the time was spent on waiting for the network, most of it at train.py:12"
         )

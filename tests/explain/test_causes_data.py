@@ -143,7 +143,7 @@ class TestSkewed:
         verdict = judged(input_skewed, self.made({10: (990, 1.0), 20: (10, long_s)}))
         assert len(verdict) == count
         if verdict:
-            assert "33 % of this waiting was for 1 % of the batches" in verdict[0].sentence
+            assert "A few batches (1 %) caused 33 % of this waiting" in verdict[0].sentence
             assert verdict[0].regain_percent == (6.6, 13.2)
 
     @pytest.mark.parametrize(("rare", "count"), [(200, 1), (201, 0)])
@@ -193,8 +193,8 @@ class TestOneRank:
     def test_names_it(self):
         finding = found(input_of_one_rank_slower, self.made(5.0, 45.0, 6.0, 7.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 delayed the other ranks: it waited for data 45 % of the time, the "
-            "other ranks only 6 %."
+            "Rank 1 on r01g01 delayed the other ranks: it waited for data 45 % of the time, but "
+            "the other ranks only 6 %."
         )
         assert finding.regain_percent == (19.5, 39.0)
 

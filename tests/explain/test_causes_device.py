@@ -156,12 +156,12 @@ class TestDuringTheSteps:
     )
     def test_the_whole_run_counts_if_the_steps_are_unknown_or_few(self, unknown):
         verdict = found(waits_for_device, self.made(40, **unknown))
-        assert "busy only 40 % of the time: the program" in verdict.sentence
+        assert "busy only 40 % of the time: they worked" in verdict.sentence
         assert figures(verdict)["GPU busy, mean"] == 40.0
 
     def test_a_low_use_of_the_whole_run_is_then_the_start(self):
         action = found(gpu_low_use, self.made(40)).action
-        assert "The GPU is busy while the program makes steps." in action
+        assert "The GPU is busy while the program makes steps, but not at the start" in action
         assert "num_workers" not in action
 
 

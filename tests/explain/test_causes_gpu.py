@@ -98,7 +98,7 @@ class TestDataFits:
             "copying to the device": 10.0,
             "GPU busy, mean": 50.0,
             "all samples": 25_000 * SAMPLE_BYTES,
-            "GPU memory, always free": 15 * GIB,
+            "GPU memory that stayed free": 15 * GIB,
         }
         assert '`for rows in torch.randperm(n, device="cuda").split(64): ' in finding.action
         assert finding.regain_percent == (0.0, 30.0)
@@ -235,12 +235,14 @@ class TestSmallBatches:
             "little work."
         )
         assert figures(finding) == {
-            "batch": 32.0,
+            "batch size": 32.0,
             "GPU memory used, highest": 6 * GIB,
             "GPU memory used, highest share": 18.75,
             "SM activity while busy": pytest.approx(60.0),
         }
-        assert finding.action.startswith("Try batches of two, four and eight times the size: ")
+        assert finding.action.startswith(
+            "Try batches that are two, four and eight times as large: "
+        )
         assert "`teho tune --allow batch-size -- …`" in finding.action
         assert "the learning rate may have to change" in finding.action
         assert finding.regain_percent is None

@@ -63,7 +63,7 @@ def test_without_workers_the_main_process_unpacks():
         "Add workers: `grain.DataLoader(…, worker_count=2)` in train.py:8. To load faster: if the "
         "same data are read more than once, decompress them once, before the loop."
     )
-    assert "Most of it was decompressing data" in finding.sentence
+    assert "Most of this time was spent on decompressing data" in finding.sentence
 
 
 def test_threads_share_one_process():

@@ -60,10 +60,10 @@ class TestColdCache:
         finding = found(cold_cache, reads_at_first())
         assert finding.sentence == (
             "The program made 3 steps/s in its first 19 min 50 s and 4 steps/s at the end: at "
-            "first the data came from storage, and later from memory."
+            "first the data came from storage (slow), and later from memory (fast)."
         )
         assert finding.severity is Severity.REMARK
-        label = "reads from storage in the first third of the time with steps"
+        label = "reads from storage in the first third of the training"
         assert figures(finding)[label] == 2e8
         assert finding.regain_percent == (0.0, pytest.approx(100 * THIRD_S / 4 / 3590))
 
@@ -92,7 +92,7 @@ class TestColdCache:
         assert len(judged(cold_cache, self.made((0.0, 0.0), netfs=(2e8, 1e6)))) == 1
         # What NFS brings stands in both figures.
         finding = found(cold_cache, self.made((2e8, 0.0), netfs=(2e8, 0.0)))
-        label = "reads from storage in the first third of the time with steps"
+        label = "reads from storage in the first third of the training"
         assert figures(finding)[label] == 2e8
 
     def test_only_what_was_read_while_it_made_steps(self):
@@ -146,8 +146,8 @@ class TestStepsUneven:
     def test_says_how_many_and_how_much(self):
         finding = found(steps_uneven, long_steps())
         assert finding.sentence == (
-            "A few steps (24 of 999) took 6 times as long as usual, which cost 11 % of the total "
-            "step time."
+            "A few steps (24 of 999) took 6 times as long as usual. The additional time of these "
+            "steps was 11 % of the time of all steps."
         )
         assert finding.severity is Severity.REMARK
         assert figures(finding)["additional time of the long steps"] == pytest.approx(24 * 0.42)

@@ -229,7 +229,7 @@ class TestDoubles:
         assert len(verdict) == count
         if verdict:
             assert verdict[0].sentence.startswith(
-                "The data that CuPy copies to the GPU have 64 bits:"
+                "The data that CuPy copies to the GPU have 64 bits."
             )
             assert figures(verdict[0])["64-bit data copied to the GPU"] == 50.0
             assert "`cupy.asarray(x, dtype=cupy.float32)`" in verdict[0].action

@@ -168,6 +168,23 @@ def test_an_overview_that_does_not_read_costs_time_alone(
     assert summarised(recorded, monkeypatch, 1) == every
 
 
+def test_an_overview_of_an_older_teho_lacks_a_metric(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = summarised(recorded, monkeypatch, 1)
+    path = overview_file(recorded, "n1")
+    reader = pa.ipc.open_file(path.read_bytes())
+    # One that this run did not record, so that the places of the later columns change.
+    names = [name for name in reader.schema.names if name != "disk_read_bytes"]
+    assert names != reader.schema.names
+    schema = pa.schema([reader.schema.field(name) for name in names], reader.schema.metadata)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as older:
+        for number in range(reader.num_record_batches):
+            older.write_batch(reader.get_batch(number).select(names))
+    # Without the overview, the curves would be those of all rows.
+    assert summarised(recorded, monkeypatch, 1) == before
+
+
 def test_a_short_run_has_none(home: Path) -> None:
     directory = create_run_directory(home, new_run_id(START, "x"), b"{}")
     journal = Journal(directory, "n1")

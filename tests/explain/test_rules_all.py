@@ -288,14 +288,14 @@ class TestSuppression:
         findings, _ = judge_all(*made, load_policy())
         assert [finding.sentence for finding in findings] == [
             "GPU 0 on r01g01 was never used.",
-            "GPU 1 on r01g01 was busy 40 % of the time.",
+            "GPU 1 on r01g01 was busy only 40 % of the time.",
         ]
 
     def test_only_the_same_node_is_muted(self):
         made = scenario(NodePart("r01c01", cores_used=1.0), NodePart("r01c02", cores_used=12.0))
         findings, _ = judge_all(*made, load_policy())
         assert [finding.sentence for finding in findings] == [
-            "The program used one core of 40 on r01c01.",
+            "The program used only one of 40 cores on r01c01.",
             "The program kept 12 of 40 cores busy on r01c02.",
         ]
 

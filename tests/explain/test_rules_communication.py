@@ -79,13 +79,13 @@ def count_of(made):
 def test_says_how_long_and_how_much():
     finding = found(communication_bound, scenarios.waiting_for_the_network())
     assert finding.sentence == (
-        "For 100 % of the time, all 8 GPUs were little used while each node exchanged "
-        "1,001 MiB/s with the other nodes."
+        "For 100 % of the time, all 8 GPUs had little work. During this time, each node "
+        "exchanged 1,001 MiB/s with the other nodes."
     )
     assert finding.severity is Severity.WARNING
     evidence = figures(finding)
     assert evidence["data that each node exchanged in each direction during this time"] == 1.05e9
-    assert evidence["GPU power, mean, each of 8"] == 215
+    assert evidence["GPU power, mean (each of 8)"] == 215
     assert "`NET/Socket`" in finding.action
 
 
@@ -181,7 +181,7 @@ class TestDataLoading:
         ]
         findings, _ = judge_all(*scenario(*parts), load_policy())
         (finding,) = (one for one in findings if one.kind == "communication_bound")
-        assert "all 2 GPUs were little used while each node" in finding.sentence
+        assert "all 2 GPUs had little work. During this time, each node" in finding.sentence
 
 
 class TestOneNode:

@@ -29,11 +29,11 @@ from teho.model.watched import State
 class TestSerialProgram:
     def test_forty_cores(self):
         finding = found(serial_program, scenarios.serial_on_40_cores())
-        assert finding.sentence == "The program used one core of 40 on r01c01."
+        assert finding.sentence == "The program used only one of 40 cores on r01c01."
         assert finding.severity is Severity.CRITICAL
         assert figures(finding) == {
-            "cores used, mean, r01c01": pytest.approx(0.97),
-            "cores of the job, r01c01": 40.0,
+            "cores used, mean (r01c01)": pytest.approx(0.97),
+            "cores of the job (r01c01)": 40.0,
         }
         assert "`--cpus-per-task=1`" in finding.action
         assert "`multiprocessing.Pool(40)`" in finding.action
@@ -56,9 +56,9 @@ class TestSerialProgram:
     def test_one_core_of_one_is_all_there_is(self):
         assert judged(serial_program, scenario(NodePart(cores=1, cores_used=0.99))) == []
 
-    def test_on_ones_own_machine_it_is_a_remark(self):
+    def test_on_ones_own_machine_it_is_a_hint(self):
         finding = found(serial_program, scenario(NodePart(cores_used=1.0, scheduler=None)))
-        assert finding.severity is Severity.REMARK
+        assert finding.severity is Severity.HINT
         assert finding.action == (
             "If parts of the work do not depend on each other, compute them at the same time: "
             "`multiprocessing.Pool(40)`."
@@ -87,7 +87,7 @@ class TestSerialProgram:
     def test_cores_asked_count_where_the_program_is_bound_to_fewer(self):
         given = Allocation(scheduler="slurm", cores_asked=20)
         made = scenario(NodePart(cores=1, cores_used=1.0, allocation=given))
-        sentence = "The program used one core of 20 on r01g01."
+        sentence = "The program used only one of 20 cores on r01g01."
         assert found(serial_program, made).sentence == sentence
 
 
@@ -98,7 +98,9 @@ class TestCoresUnused:
             NodePart("a", cores_used=0.3, ranks=range(tasks)), step=step(tasks, "a"), tasks=[]
         )
         verdict = judged(cores_unused, made)
-        found_cores = [figures(finding)["cores used, busiest time, a"] for finding in verdict]
+        found_cores = [
+            figures(finding)["cores used at the busiest time (a)"] for finding in verdict
+        ]
         assert found_cores == ([needed] if needed else [])
 
     @pytest.mark.parametrize(
@@ -130,7 +132,10 @@ class TestCoresUnused:
         used = repeated((2.0, 55), (39.99, 5))
         finding = found(cores_unused, scenario(NodePart(cores_used=used)))
         assert finding.severity is Severity.REMARK
-        assert "Keep the 40 cores, which the program used at its busiest time" in finding.action
+        assert (
+            "Keep the 40 cores, because the program used all of them at its busiest time"
+            in finding.action
+        )
 
     @pytest.mark.parametrize(
         ("environment", "option"),
@@ -212,10 +217,8 @@ class TestCoresUnused:
 class TestTooManyThreads:
     def test_says_how_many_each_process_may_have(self):
         finding = found(too_many_threads, scenarios.oversubscribed())
-        assert finding.sentence == (
-            "On r01c01, on average 64 runnable threads competed for 8 cores."
-        )
-        assert figures(finding)["runnable threads per core, r01c01"] == 8.0
+        assert finding.sentence == "On average, 64 threads competed for 8 cores on r01c01."
+        assert figures(finding)["threads ready to run per core (r01c01)"] == 8.0
         assert finding.regain_percent == (0.0, 87.5)
         assert "slowest line" not in figures(finding)  # no program was looked into
         assert "`export OMP_NUM_THREADS=1`" in finding.action
@@ -258,7 +261,7 @@ class TestTooManyThreads:
         given = Allocation(scheduler=scheduler, cores_asked=40)
         part = NodePart(cores=1, signals={"job_runnable_threads": 3.0}, allocation=given)
         finding = found(too_many_threads, scenario(part, environment=environment))
-        assert finding.sentence == ("On r01g01, on average 3 runnable threads competed for 1 core.")
+        assert finding.sentence == "On average, 3 threads competed for 1 core on r01g01."
 
     def test_a_node_without_known_cores_is_left_out(self):
         assert judged(too_many_threads, scenario(NodePart(cores=0))) == []
@@ -266,7 +269,7 @@ class TestTooManyThreads:
     def test_a_number_in_the_program_takes_precedence(self):
         action = found(too_many_threads, scenarios.oversubscribed()).action
         assert "If the program itself sets a number of threads" in action
-        assert "set this number to 1: it takes precedence over `OMP_NUM_THREADS`." in action
+        assert "set this number to 1, because the program then ignores `OMP_NUM_THREADS`." in action
 
     @pytest.mark.parametrize(
         ("library", "wall_s", "start"),

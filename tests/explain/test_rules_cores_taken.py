@@ -33,9 +33,9 @@ def made(used, busy, *, cores=2, **part):
 
 def test_a_busy_login_node():
     finding = found(cores_taken_by_others, made(0.14, 100.0, scheduler=None))
-    assert finding.sentence == "Other processes used on average 1.86 of the 2 cores on login1."
+    assert finding.sentence == "On average, other processes used 1.86 of the 2 cores on login1."
     assert finding.severity is Severity.WARNING
-    assert figures(finding)["load, login1"] == 7.0
+    assert figures(finding)["load average (login1)"] == 7.0
     assert finding.action.startswith("If this is a login node, run the program in a job.")
     assert "`ps -u $USER`" in finding.action
 
@@ -51,7 +51,7 @@ def test_in_a_job(scheduler, words):
 
 def test_one_core():
     sentence = found(cores_taken_by_others, made(0.1, 100.0, cores=1)).sentence
-    assert sentence == "Other processes used on average 0.90 of the 1 core on login1."
+    assert sentence == "On average, other processes used 0.90 of the 1 core on login1."
 
 
 @pytest.mark.parametrize(("others", "count"), [(9.99, 0), (10.01, 1)])

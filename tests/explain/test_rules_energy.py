@@ -27,12 +27,12 @@ def test_a_disagreement_beyond_5_percent_is_told(apart: float) -> None:
     assert finding.severity is Severity.REMARK
     assert finding.sentence.startswith("The energy counter and the power of GPU 0 on r01g01")
     shown = figures(finding)
-    label = "energy from the counter minus energy from power times time"
-    assert shown[f"{label}, GPU 0 on r01g01"] == apart
+    label = "difference: energy from the counter minus power times time"
+    assert shown[f"{label} (GPU 0 on r01g01)"] == apart
     assert set(shown) == {
-        f"{label}, GPU 0 on r01g01"
+        f"{label} (GPU 0 on r01g01)"
         for label in (
-            "energy from the counter minus energy from power times time",
+            "difference: energy from the counter minus power times time",
             "energy from the counter",
             "energy from power times time",
         )
@@ -53,7 +53,7 @@ def test_what_the_moments_of_reading_explain_is_nothing() -> None:
 def test_a_counter_that_stood_still() -> None:
     finding = found(energy_disagrees, made(-60.0, stuck_s=1800.0))
     assert "did not advance for 30 min" in finding.sentence
-    assert "power times time instead" in finding.sentence
+    assert "So Teho computes the energy as power times time" in finding.sentence
 
 
 def test_where_one_of_the_two_is_missing_the_question_does_not_arise() -> None:

@@ -63,8 +63,10 @@ class TestMultiprocessors:
     def test_busy_is_not_how_much_of_the_gpu_was_used(self):
         """The naive way: 99 % busy, so all is well."""
         finding = found(gpu_sm_low, one(busy=99.0, gpu_sm_active_percent=30.0))
-        assert finding.sentence == "GPU 0 on r01g01 used 30 % of its multiprocessors while busy."
-        assert figures(finding)["GPU busy, mean, GPU 0 on r01g01"] == 99.0
+        assert finding.sentence == (
+            "GPU 0 on r01g01 used only 30 % of its multiprocessors (computing units) while busy."
+        )
+        assert figures(finding)["GPU busy, mean (GPU 0 on r01g01)"] == 99.0
 
     def test_pauses_are_not_held_against_it(self):
         """The naive way takes the mean of the whole run, 54 %, and calls it low."""
@@ -97,7 +99,9 @@ class TestMultiprocessors:
         model = f"{H100} MIG 1g.10gb"
         made = one(model, busy=UNSUPPORTED, gpu_sm_active_percent=12.0)
         finding = found(gpu_sm_low, made)
-        assert finding.sentence == "GPU 0 on r01g01 used 12 % of its multiprocessors."
+        assert finding.sentence == (
+            "GPU 0 on r01g01 used only 12 % of its multiprocessors (computing units)."
+        )
 
     def test_compute_units_of_amd_are_judged_alike(self):
         made = scenario(NodePart(gpus=[gpu(gpu_sm_active_percent=33.0)], vendor="amd"))
@@ -140,13 +144,14 @@ class TestLaunchBound:
         assert kinds_of(made) == ["gpu_launch_bound"]
         sentence = found(gpu_launch_bound, made).sentence
         assert sentence == (
-            "GPU 0 on r01g01 was busy with small kernels: 9.0 % of the multiprocessors had work."
+            "GPU 0 on r01g01 was busy with small kernels (functions on the GPU): only 9.0 % of "
+            "the multiprocessors (computing units) had work."
         )
 
     def test_several_gpus_may_wait_for_each_other(self):
         small = gpu(95.0, gpu_sm_active_percent=9.0)
         action = found(gpu_launch_bound, scenario(NodePart(gpus=[small, small]))).action
-        assert "waits for other GPUs in a communication kernel" in action
+        assert "waits for other GPUs shows the same values" in action
         assert "other GPUs" not in found(gpu_launch_bound, one(gpu_sm_active_percent=9.0)).action
 
     @pytest.mark.parametrize("signal", ["gpu_busy_percent", "gpu_sm_active_percent"])
@@ -213,8 +218,8 @@ class TestTensorCores:
         idle = {"gpu_tensor_percent": 0.0, "gpu_fp32_percent": 80.0}
         finding = found(gpu_tensor_cores_idle, one(**idle))
         assert finding.sentence == (
-            "The tensor cores of GPU 0 on r01g01 did nothing, while the other pipes computed "
-            "82 % of the time."
+            "The tensor cores (fast units for matrix products) of GPU 0 on r01g01 did nothing. "
+            "Other arithmetic units computed 82 % of the time."
         )
         assert "bfloat16" in finding.action
         volta = found(gpu_tensor_cores_idle, one("Tesla V100-SXM2-32GB", **idle))
@@ -257,8 +262,8 @@ class TestFp64:
     def test_says_how_poor(self):
         finding = found(gpu_slow_fp64, one(L40S, gpu_fp64_percent=60.0))
         assert finding.sentence == (
-            "GPU 0 on r01g01 computed with 64-bit numbers for 60 % of the time, at 1.6 % of its "
-            "32-bit rate."
+            "GPU 0 on r01g01 computed with 64-bit numbers for 60 % of the time. Its 64-bit rate "
+            "is only 1.6 % of the 32-bit rate."
         )
 
     def test_a_good_gpu_needs_no_signal(self):
@@ -280,7 +285,7 @@ class TestMemoryBound:
     def test_is_a_remark_with_the_rate(self):
         finding = found(gpu_memory_bound, one(gpu_dram_percent=70.0))
         assert finding.severity is Severity.REMARK
-        assert figures(finding)["memory traffic, GPU 0 on r01g01"] == pytest.approx(0.7 * 3.35e12)
+        assert figures(finding)["memory traffic (GPU 0 on r01g01)"] == pytest.approx(0.7 * 3.35e12)
 
     def test_an_unknown_gpu_has_a_share_and_no_rate(self):
         labels = figures(found(gpu_memory_bound, one(UNKNOWN, gpu_dram_percent=70.0)))
@@ -331,8 +336,9 @@ class TestPcie:
 
     def test_the_busier_way_counts(self):
         made = self.copying(0.01, gpu_pcie_send_bytes_per_s=0.3 * self.LINK)
-        assert "moved 4.73 GB/s over PCIe, 30 % of the rate of the link" in (
-            found(gpu_pcie_bound, made).sentence
+        assert (
+            "copied 4.73 GB/s over PCIe (the connection to the CPU), which is 30 % of the highest"
+            in (found(gpu_pcie_bound, made).sentence)
         )
 
     def test_explains_low_activity(self):
@@ -368,7 +374,7 @@ class TestPowerCap:
         finding = found(gpu_power_capped, scenario(part))
         assert finding.severity is Severity.REMARK
         assert finding.sentence == "GPU 0 on r01g01 ran at its power limit in 80 % of the samples."
-        assert figures(finding)["power limit, GPU 0 on r01g01"] == 300.0
+        assert figures(finding)["power limit (GPU 0 on r01g01)"] == 300.0
 
     def test_is_apart_from_heat(self):
         assert kinds_of(one(gpu_power_throttle_percent=80.0)) == ["gpu_power_capped"]
@@ -403,7 +409,7 @@ class TestHeldIdle:
         assert finding.sentence == (
             "The program used memory of GPU 0 on r01g01, but computed nothing on this GPU."
         )
-        used = figures(finding)["memory used by the program on the GPU, GPU 0 on r01g01"]
+        used = figures(finding)["memory used by the program on the GPU (GPU 0 on r01g01)"]
         assert used == 30 * GIB
         assert kinds_of(made) == ["gpu_held_idle"]
 
@@ -423,7 +429,7 @@ class TestHeldIdle:
         assert len(judged(rule, made)) == count
         if count:
             assert kinds_of(made) == [kind_of(rule)]
-            assert figures(found(rule, made))["SM activity, highest, GPU 0 on r01g01"] == 0
+            assert figures(found(rule, made))["SM activity, highest (GPU 0 on r01g01)"] == 0
 
     def test_nobody_on_it_is_never_used(self):
         assert judged(gpu_held_idle, scenario(NodePart(gpus=[untouched_gpu()]))) == []
@@ -456,5 +462,5 @@ class TestTogether:
     def test_what_one_gpu_lacks_does_not_silence_the_others(self):
         gpus = [gpu(gpu_sm_active_percent=40.0), gpu(gpu_sm_active_percent=NO_GPM)]
         finding = found(gpu_sm_low, scenario(NodePart(gpus=gpus)))
-        missing = figures(finding)["not judged: SM activity, GPU 1 on r01g01"]
+        missing = figures(finding)["not judged: SM activity (GPU 1 on r01g01)"]
         assert missing == NO_GPM

@@ -29,10 +29,11 @@ class TestIoWait:
     def test_one_reading_thread_on_many_cores(self):
         finding = found(io_wait_gpu_idle, scenarios.starved_by_io())
         assert finding.sentence == (
-            "The GPU on r01g01 idled while the program waited for storage, for 100 % of the time."
+            "The GPU on r01g01 had almost no work for 100 % of the time. During this time, the "
+            "program waited for storage (disk or file server)."
         )
         assert finding.severity is Severity.WARNING
-        assert figures(finding)["I/O wait, mean, r01g01"] == 9.0
+        assert figures(finding)["I/O wait, mean (r01g01)"] == 9.0
         assert '`cp data.tar "$TMPDIR"`' in finding.action
         assert "DataLoader(num_workers=9," in finding.action
 
@@ -88,7 +89,7 @@ class TestIoWait:
         made = scenario(NodePart(signals=signals, gpus=[gpu(0.0), unseen]))
         # Of the bins in which both were seen, all are idle.
         assert figures(found(io_wait_gpu_idle, made))[
-            "time with idle GPUs and I/O wait, r01g01"
+            "time in which the GPUs were idle and cores waited for storage (r01g01)"
         ] == 100.0  # fmt: skip
         made = scenario(NodePart(signals=signals, gpus=[gpu(0.0), gpu(UNSUPPORTED)]))
         assert isinstance(judged(io_wait_gpu_idle, made), Abstention)
@@ -105,7 +106,8 @@ class TestCpuBusy:
     def test_all_cores(self):
         finding = found(cpu_busy_gpu_idle, scenarios.starved_by_all_cores())
         assert finding.sentence == (
-            "The GPU on r01g01 idled while all the job's cores were busy, for 100 % of the time."
+            "The GPU on r01g01 had almost no work for 100 % of the time. All cores of the job "
+            "were busy during this time."
         )
         assert "`--cpus-per-task=8` (if each node has one task)" in finding.action
         assert "`DataLoader(num_workers=7)`" in finding.action
@@ -113,10 +115,10 @@ class TestCpuBusy:
     def test_one_main_thread(self):
         finding = found(cpu_busy_gpu_idle, scenarios.starved_by_cpu())
         assert finding.sentence == (
-            "The GPU on r01g01 idled while the program worked on one core of 10, for 100 % of the "
-            "time."
+            "The GPU on r01g01 had almost no work for 100 % of the time. During this time, the "
+            "program worked on only one of 10 cores."
         )
-        assert figures(finding)["busiest core, mean, r01g01"] == 100.0
+        assert figures(finding)["mean use of the busiest core (r01g01)"] == 100.0
         assert "DataLoader(num_workers=9," in finding.action
 
     @pytest.mark.parametrize(("cpu", "count"), [(89.99, 0), (90.0, 0), (90.01, 1)])

@@ -47,7 +47,7 @@ class TestThrottled:
         heat = found(gpu_throttled, scenarios.hot_gpu())
         assert heat.severity is Severity.WARNING
         assert heat.sentence == "GPU 0 on r01g01 was slowed by heat in 31 % of the samples."
-        assert figures(heat)["GPU temperature, highest, GPU 0 on r01g01"] == 91.0
+        assert figures(heat)["GPU temperature, highest (GPU 0 on r01g01)"] == 91.0
         assert "`--exclude=r01g01`" in heat.action
 
     @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ class TestThrottled:
     def test_a_signal_that_is_there_is_judged_without_the_others(self):
         hot = gpu(gpu_thermal_throttle_percent=UNSUPPORTED, gpu_temperature_c=95.0)
         finding = found(gpu_throttled, scenario(NodePart(gpus=[hot])))
-        assert isinstance(figures(finding)["not judged: slowed by heat, GPU 0 on r01g01"], Missing)
+        assert isinstance(figures(finding)["not judged: slowed by heat (GPU 0 on r01g01)"], Missing)
 
 
 class TestInvisible:

@@ -31,7 +31,7 @@ class TestNeverUsed:
         finding = found(gpu_never_used, scenarios.never_used_gpu())
         assert finding.sentence == "GPU 1 on r01g01 was never used."
         assert finding.severity is Severity.CRITICAL
-        assert figures(finding) == {"GPU busy, highest, GPU 1 on r01g01": 0.0}
+        assert figures(finding) == {"GPU busy, highest (GPU 1 on r01g01)": 0.0}
         assert "`--gpus-per-node=1`" in finding.action
         assert "--nodes" not in finding.action
         assert "`--gres=gpu:TYPE:1`" in finding.action
@@ -64,7 +64,7 @@ class TestNeverUsed:
         assert finding.sentence == (
             "GPUs 0–3 on each of r01g01, r01g02, r01g03 and r01g04 were never used."
         )
-        assert figures(finding) == {"GPU busy, highest, each of 16": 0.0}
+        assert figures(finding) == {"GPU busy, highest (each of 16)": 0.0}
         assert "do not request one" in finding.action
 
     def test_unused_nodes_are_not_asked_for(self):
@@ -124,9 +124,9 @@ class TestUsedOnlyAtFirst:
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
-            "idle time of the GPU at the end, GPU 0 on r01g01": pytest.approx(40.0),
-            "GPU busy before, GPU 0 on r01g01": 94.0,
-            "last used after, GPU 0 on r01g01": 2160.0,
+            "idle time of the GPU at the end (GPU 0 on r01g01)": pytest.approx(40.0),
+            "GPU busy before the idle time (GPU 0 on r01g01)": 94.0,
+            "last used after (GPU 0 on r01g01)": 2160.0,
         }
         assert "`sbatch --dependency=afterok:$SLURM_JOB_ID rest.sh`" in finding.action
 
@@ -195,7 +195,7 @@ class TestUsedOnlyAtFirst:
     def test_gaps_within_are_neither_idle_nor_busy(self):
         busy = repeated((94.0, 20), (None, 5), (94.0, 5), (0.0, 10), (None, 5), (0.0, 15))
         finding = found(gpu_used_only_at_first, scenario(NodePart(gpus=[gpu(busy)])))
-        idle = figures(finding)["idle time of the GPU at the end, GPU 0 on r01g01"]
+        idle = figures(finding)["idle time of the GPU at the end (GPU 0 on r01g01)"]
         assert idle == pytest.approx(100 * 25 / 60)
 
     def test_two_severities_become_two_findings(self):
@@ -239,7 +239,7 @@ class TestLowUse:
 
     def test_cites_the_source_of_its_band(self):
         finding = found(gpu_low_use, scenarios.low_use())
-        assert finding.sentence == "GPUs 0–3 on r01g01 were busy 20 % of the time."
+        assert finding.sentence == "GPUs 0–3 on r01g01 were busy only 20 % of the time."
         assert [(limit.value, limit.source.split(",")[0].split(":")[0]) for limit in
                 finding.thresholds] == [(25.0, "Jobstats"), (50.0, "CSC")]  # fmt: skip
 
@@ -247,8 +247,13 @@ class TestLowUse:
         finding = found(gpu_low_use, scenarios.low_use())
         assert "DataLoader(num_workers=9," in finding.action  # 40 cores ÷ 4 GPUs - 1
 
-    def test_four_gpus_are_all_among_the_evidence(self):
-        assert len(figures(found(gpu_low_use, scenarios.low_use()))) == 8
+    def test_four_gpus_are_all_among_the_evidence_and_equal_figures_once(self):
+        different = scenario(NodePart(gpus=[gpu(float(busy)) for busy in (11, 12, 13, 14)]))
+        assert len(figures(found(gpu_low_use, different))) == 8
+        assert figures(found(gpu_low_use, scenarios.low_use())) == {
+            "GPU busy, mean (each of 4)": 20.0,
+            "GPU busy, highest (each of 4)": 20.0,
+        }
 
     def test_a_run_of_no_length_is_not_judged(self):
         made = scenario(NodePart(gpus=[gpu(20.0)]), elapsed_s=0.0)
@@ -263,7 +268,7 @@ class TestLowUse:
     def test_what_was_not_seen_is_among_the_evidence(self):
         made = scenario(NodePart(gpus=[gpu(20.0), gpu(UNSUPPORTED)]))
         assert (
-            figures(found(gpu_low_use, made))["not judged: GPU busy, GPU 1 on r01g01"]
+            figures(found(gpu_low_use, made))["not judged: GPU busy (GPU 1 on r01g01)"]
             == UNSUPPORTED
         )
 
@@ -285,7 +290,7 @@ class TestOneIdle:
         finding = found(gpu_one_idle, scenarios.one_idle_gpu())
         assert finding.sentence == "GPU 1 on r01g01 was idle while 3 other GPUs worked."
         assert finding.severity is Severity.CRITICAL
-        held = "memory used by the program on the GPU, GPU 1 on r01g01"
+        held = "memory used by the program on the GPU (GPU 1 on r01g01)"
         assert figures(finding)[held] == 16.5 * GIB
         assert "`torchrun --nproc-per-node=4`" in finding.action
         assert "`--gpus-per-node=3`" in finding.action

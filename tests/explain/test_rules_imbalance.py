@@ -36,16 +36,16 @@ class TestRankImbalance:
         finding = found(rank_imbalance, scenarios.one_gpu_differs())
         assert finding.severity is Severity.WARNING
         assert finding.sentence == (
-            "GPU 5 on r01g02 drew 211 W, but the other 31 GPUs drew 560 W to 595 W: the load is "
-            "uneven."
+            "GPU 5 on r01g02 used 211 W, but the other 31 GPUs used 560 W to 595 W: the work is "
+            "not equally divided."
         )
         evidence = figures(finding)
-        label = "time in which the GPU differed much from the others, GPU 5 on r01g02"
+        label = "time in which the GPU differed much from the others (GPU 5 on r01g02)"
         assert evidence[label] == 100
         assert evidence["GPU power, median of the other GPUs"] == 575
         # Its busy share is the highest of all: that alone would have hidden it.
-        assert evidence["GPU busy, mean, GPU 5 on r01g02"] == 99
-        assert evidence["rank that probably uses GPU 5 on r01g02"] == "13"
+        assert evidence["GPU busy, mean (GPU 5 on r01g02)"] == 99
+        assert evidence["GPU 5 on r01g02 is probably used by rank"] == "13"
         assert "`py-spy top --pid PID` on r01g02" in finding.action
 
     @pytest.mark.parametrize(("low", "count"), [(399.0, 1), (400.0, 0), (401.0, 0)])
@@ -58,11 +58,11 @@ class TestRankImbalance:
 
     def test_one_that_works_more_than_the_others(self):
         sentence = found(rank_imbalance, powers(300.0, 290.0, 600.0, 300.0)).sentence
-        assert sentence.startswith("GPU 2 on r01g01 drew 600 W, but the other 3 GPUs drew 290 W to")
+        assert sentence.startswith("GPU 2 on r01g01 used 600 W, but the other 3 GPUs used 290 W to")
 
     def test_of_two_the_one_that_works_less_is_named(self):
         sentence = found(rank_imbalance, powers(600.0, 200.0)).sentence
-        assert sentence.startswith("GPU 1 on r01g01 drew 200 W, but the other GPU drew 600 W")
+        assert sentence.startswith("GPU 1 on r01g01 used 200 W, but the other GPU used 600 W")
 
     @pytest.mark.parametrize(("bins", "count"), [(30, 0), (31, 1)])
     def test_threshold_of_time(self, bins, count):
@@ -134,7 +134,7 @@ class TestRankImbalance:
         )
         nodes = (msgspec.structs.replace(node, gpus=(*node.gpus[:3], last)),)
         made = (run, msgspec.structs.replace(summary, nodes=nodes))
-        assert "the other 2 GPUs of that model drew 500 W" in found(rank_imbalance, made).sentence
+        assert "the other 2 GPUs of that model used 500 W" in found(rank_imbalance, made).sentence
 
     def test_gaps_are_neither_low_nor_high(self):
         gappy = repeated((500.0, 20), (None, 20), (500.0, 20))
@@ -151,7 +151,7 @@ class TestRankImbalance:
     def test_several_at_once(self):
         finding = found(rank_imbalance, powers(500.0, 500.0, 500.0, 500.0, 500.0, 90.0, 110.0))
         assert finding.sentence.startswith(
-            "GPUs 5 and 6 on r01g01 drew 90 W to 110 W, but the other 5 GPUs drew 500 W:"
+            "GPUs 5 and 6 on r01g01 used 90 W to 110 W, but the other 5 GPUs used 500 W:"
         )
 
     def test_without_neighbours_the_question_does_not_arise(self):
@@ -167,7 +167,7 @@ class TestTaskImbalance:
     def test_one_that_ends_late(self):
         finding = found(task_imbalance, ended(3000.0, 3600.0, 3000.0, 2990.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 ended 10 min later than the median of the 4 tasks."
+            "Rank 1 on r01g01 ended 10 min later than the median task (of 4 tasks)."
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
@@ -179,7 +179,7 @@ class TestTaskImbalance:
     def test_one_that_ends_early(self):
         finding = found(task_imbalance, ended(3600.0, 1800.0, 3600.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 ended 30 min earlier than the median of the 3 tasks."
+            "Rank 1 on r01g01 ended 30 min earlier than the median task (of 3 tasks)."
         )
 
     @pytest.mark.parametrize(("late_s", "count"), [(360.0, 0), (361.0, 1)])
@@ -206,7 +206,7 @@ class TestTaskImbalance:
             assert verdict[0].severity is Severity.REMARK
             assert verdict[0].sentence.startswith("Rank 3 on r01g01 used ")
             assert verdict[0].sentence.endswith(
-                "of CPU time; half of the 4 tasks used at most 50 min."
+                "of CPU time, but half of the 4 tasks used at most 50 min."
             )
 
     @pytest.mark.parametrize(("more_s", "count"), [(59.0, 0), (60.0, 1)])

@@ -69,8 +69,8 @@ def test_one_on_each_node_was_given_up():
 
 def test_low_use_of_all():
     finding = found(gpu_low_use, many(gpu(20.0), [(host, n) for host in HOSTS for n in range(8)]))
-    assert finding.sentence == f"GPUs 0–7 on each of {ALL} were busy 20 % of the time."
-    assert figures(finding)["GPU busy, mean, each of 32"] == 20
+    assert finding.sentence == f"GPUs 0–7 on each of {ALL} were busy only 20 % of the time."
+    assert figures(finding)["GPU busy, mean (each of 32)"] == 20
     # 40 cores of a node for 8 GPUs, not 160 for 32.
     assert "num_workers=4," in finding.action
 
@@ -86,12 +86,12 @@ def test_low_use_of_all():
         (
             serial_program,
             {"cores_used": 1.0},
-            f"The program used one core of 40 on each of {ALL}.",
+            f"The program used only one of 40 cores on each of {ALL}.",
         ),
         (
             too_many_threads,
             {"signals": {"job_runnable_threads": 80.0}},
-            f"On each of {ALL}, on average 80 runnable threads competed for 40 cores.",
+            f"On average, 80 threads competed for 40 cores on each of {ALL}.",
         ),
         (
             memory_near_limit,

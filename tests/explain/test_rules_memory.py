@@ -33,10 +33,10 @@ class TestMemoryOverasked:
             "On r01c01 the job used 12.0 GiB of the 64.0 GiB of memory that it requested."
         )
         assert finding.severity is Severity.WARNING
-        share = figures(finding)["share of the requested memory that the job used, r01c01"]
+        share = figures(finding)["share of the requested memory that the job used (r01c01)"]
         assert share == 18.75
-        assert "`--mem=15G`: the measured peak plus 20 %" in finding.action
-        assert "page cache (here up to 20.0 GiB)" in finding.action
+        assert "`--mem=15G`, which is the measured peak plus 20 %" in finding.action
+        assert "page cache, which keeps file data in memory (here up to 20.0 GiB)" in finding.action
 
     @pytest.mark.parametrize(("percent", "count"), [(69.99, 1), (70.0, 0), (70.01, 0)])
     def test_threshold_of_the_share(self, percent, count):

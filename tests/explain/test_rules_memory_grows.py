@@ -52,7 +52,7 @@ class TestLine:
             "would be reached 21.4 s after the end of this run."
         )
         assert finding.severity is Severity.CRITICAL
-        assert figures(finding)["limit, r01c01"] == 23.5 * GIB
+        assert figures(finding)["memory limit (r01c01)"] == 23.5 * GIB
         assert "`loss.item()`" in finding.action
         assert "`tracemalloc.start()`" in finding.action
 
@@ -177,7 +177,7 @@ class TestGpus:
         finding = found(memory_grows, self.on_gpus({}, rising))
         assert finding.sentence.startswith("Memory use on GPU 1 on r01g01 grew by 486 MiB per ")
         assert "`torch.cuda.memory_allocated()`" in finding.action
-        assert figures(finding)["limit, GPU 1 on r01g01"] == 32 * GIB
+        assert figures(finding)["memory limit (GPU 1 on r01g01)"] == 32 * GIB
 
     @pytest.mark.parametrize(("own", "count"), [(5.0 * GIB, 0), (UNSUPPORTED, 1)])
     def test_memory_of_others_counts_if_the_job_s_is_not_known(self, own, count):

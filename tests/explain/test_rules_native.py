@@ -19,7 +19,7 @@ class TestShortProcesses:
             "The program started about 300 short processes per second on r01c01. They used 84 % of "
             "the program's CPU time."
         )
-        each_ms = figures(finding)["smallest possible mean CPU time of a process"]
+        each_ms = figures(finding)["mean CPU time of a process, at least"]
         assert each_ms == pytest.approx(2.67, abs=0.01)
         assert finding.certainty is Certainty.LIKELY
 
@@ -60,7 +60,7 @@ class TestUnevenThreads:
         finding = found(openmp_uneven, triangular_loop())
         assert finding.sentence == (
             "The OpenMP threads on r01c01 had unequal work: the busiest thread used 99 % of a "
-            "core, and the mean of all threads is 52 % of a core."
+            "core, but the average thread used 52 % of a core."
         )
         assert finding.regain_percent == (0.0, pytest.approx(47.5, abs=0.1))
 

@@ -190,8 +190,8 @@ class TestTasks:
         assert finding.severity is Severity.CRITICAL
         assert figures(finding) == {
             "ended": "by SIGKILL",
-            "ended first": "rank 5 on b",
-            "after": 720.0,
+            "task that ended first": "rank 5 on b",
+            "ended after": 720.0,
             "tasks that failed": 1.0,
             "tasks that succeeded": 7.0,
             "tasks of the step": 8.0,

@@ -27,7 +27,7 @@ class TestJobTooShort:
             "The program ran for 19.0 s. This is not enough to judge how well the program used its "
             "resources."
         )
-        assert figures(finding) == {"wall time": 19.0, "samples": 19.0}
+        assert figures(finding) == {"run time": 19.0, "samples": 19.0}
         assert "instead of one `sbatch` for each run" in finding.action
 
     @pytest.mark.parametrize(("elapsed_s", "count"), [(59.99, 1), (60.0, 0), (60.01, 0)])

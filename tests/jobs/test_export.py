@@ -102,7 +102,7 @@ def test_openmetrics_has_every_value_once(tmp_path: Path) -> None:
 def test_openmetrics_has_the_job_only_in_one_series() -> None:
     directory = only(LOGS / "prometheus-slurm-job-exporter.json")
     lines = "".join(openmetrics([recorded(directory)], [])).splitlines()
-    with_job = {line.partition("{")[0] for line in lines if 'job="4711"' in line}
+    with_job = {line.partition("{")[0] for line in lines if 'jobid="4711"' in line}
     assert with_job == {"teho_job_info"}
     assert any('user="ana"' in line for line in lines)
     assert not any(run_of(directory).id in line for line in lines if "_info" not in line)
@@ -299,10 +299,10 @@ def test_a_real_prometheus_returns_every_value(tmp_path: Path) -> None:
             if name != "teho_job_info"
         }
         assert found == expected
-        joined = "teho_gpu_busy_percent * on(node, gpu) group_left(job) teho_job_info"
+        joined = "teho_gpu_busy_percent * on(node, gpu) group_left(jobid) teho_job_info"
         at_s = run_of(other).started_at.timestamp() + 30
         of_job = json.loads(asked(server, joined, time=at_s))["data"]["result"]
-        assert {one["metric"].get("job") for one in of_job} == {"4711"}
+        assert {one["metric"].get("jobid") for one in of_job} == {"4711"}
         range_ = asked(server, '{node="g1"}', start=first_s, end=last_s, step=1)
     # What Prometheus answers can be imported, and has the same figures.
     (tmp_path / "q.json").write_bytes(range_)

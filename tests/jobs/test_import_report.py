@@ -100,7 +100,7 @@ def test_used_gpus_of_a_log_are_good_use(tmp_path: Path) -> None:
     directory = only(long_log(tmp_path, lambda second, _: 90 + second % 10, gpus=1))
     view = loaded(directory).view
     assert view.verdict_severity == "good"
-    assert view.verdict == "The GPU was busy 94 % of the time in 5 min; no problems found."
+    assert view.verdict == "The GPU was busy 94 % of the time (run time 5 min). No problems found."
 
 
 def test_low_use_does_not_invent_a_number_of_cores(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 from support import wait_for
+from teho.observe.run_changes import RunChanges
 from teho.observe.traces import Traces
 from teho.store.traces import newest_traces, plan_of_trace, traces_of_plan
 
@@ -27,21 +29,23 @@ def spool(tmp_path: Path) -> Path:
 
 
 def test_a_plan_is_passed_on_once(run: Path, spool: Path) -> None:
-    traces = Traces(str(spool), run, "g1", node_count=3)
+    traces = Traces(str(spool), run, "g1", RunChanges(run, 3))
     traces.look(0.0)
     assert not list(spool.iterdir())
     (run / "plans" / "a.json").write_text("{}")
-    traces.look(2.0)  # three nodes look every 3 s
+    os.utime(run, (1, 1))
+    traces.look(3.0)  # three nodes look every 4 s
     assert not list(spool.iterdir())
-    traces.look(3.0)
+    traces.look(4.0)
     assert (spool / "profile.json").read_text() == "{}"
     (spool / "profile.json").unlink()
-    traces.look(6.0)
+    os.utime(run, (2, 2))
+    traces.look(8.0)
     assert not list(spool.iterdir())
 
 
 def test_a_plan_waits_for_the_folder_of_the_probes(run: Path, tmp_path: Path) -> None:
-    traces = Traces(str(tmp_path / "late"), run, "g1", node_count=1)
+    traces = Traces(str(tmp_path / "late"), run, "g1", RunChanges(run, 1))
     (run / "plans" / "a.json").write_text("{}")
     traces.look(0.0)
     (tmp_path / "late").mkdir()
@@ -50,7 +54,7 @@ def test_a_plan_waits_for_the_folder_of_the_probes(run: Path, tmp_path: Path) ->
 
 
 def test_traces_are_packed(run: Path, spool: Path) -> None:
-    traces = Traces(str(spool), run, "g1", node_count=1)
+    traces = Traces(str(spool), run, "g1", RunChanges(run, 1))
     assert traces.collect() == ""
     content = {name: f"trace of {name}".encode() for name in ("rank0-1-aa", "rank1-2-aa")}
     for name, data in content.items():
@@ -71,7 +75,7 @@ def test_traces_are_packed(run: Path, spool: Path) -> None:
 
 def test_a_trace_that_cannot_be_stored_is_said_and_stays(run: Path, spool: Path) -> None:
     (run / "traces").write_text("not a folder")
-    traces = Traces(str(spool), run, "g1", node_count=1)
+    traces = Traces(str(spool), run, "g1", RunChanges(run, 1))
     (spool / "trace-single-1-aa.json").write_bytes(b"x")
     problem = traces.close()
     assert "trace-single-1-aa.json could not be copied into the recording" in problem
@@ -92,7 +96,7 @@ def as_kineto(*events: dict[str, object]) -> bytes:
 
 def packed(run: Path, spool: Path, content: bytes) -> bytes:
     (spool / "trace-single-1-aa.json").write_bytes(content)
-    assert Traces(str(spool), run, "g1", node_count=1).close() == ""
+    assert Traces(str(spool), run, "g1", RunChanges(run, 1)).close() == ""
     (path,) = newest_traces(run)
     return gzip.decompress(path.read_bytes())
 

@@ -335,7 +335,7 @@ def test_a_node_whose_reserved_core_makes_it_too_small_may_come_for_its_threads(
     assert option.given is not None
     assert (option.given.cores, option.given.cpus) == (None, 20)
     (unknown,) = option.unknown
-    assert unknown.startswith("whether the job gets 20 cores or only 10 on each node: some nodes")
+    assert unknown.startswith("whether the job gets 20 cores or only 10 on each node: on nodes")
     # 40 CPUs are more than the 38 of the other nodes for jobs, but Slurm may give all 40.
     (option,) = plan(cluster(twice, WIDE, dialect={"gives_whole": "cpus"}), gpus=0, cpus=20).options
     assert option.given is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import signal
@@ -12,7 +13,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import nvml_stub
+from nvml_stub import Scenario
 
 from support import TEHO, wait_for
 
@@ -125,3 +129,59 @@ def environment(folder: Path) -> dict[str, str]:
         "XDG_CACHE_HOME": str(folder / "cache"),
         "XDG_CONFIG_HOME": str(folder / "config"),
     }
+
+
+STEADY = Scenario(("gpus 2", "processes 0 parent", "0 * 50 1000 400", "0 1 50 1000 250"))
+
+
+@contextmanager
+def recorded(folder: Path, library: Path, *command: str) -> Iterator[Path]:
+    """Record a program with two stub GPUs until the block ends."""
+    scenario = STEADY.write(folder / "scenario.txt")
+    env = {**os.environ, **environment(folder), **nvml_stub.environment(library, scenario)}
+    process = subprocess.Popen(
+        [*TEHO, "run", "-q", "--every", "200ms", "--name", "live", "--", *command], env=env
+    )
+    try:
+        wait_for(lambda: list((folder / "home").glob("runs/[!.]*/nodes/*.json")))
+        (directory,) = (folder / "home").glob("runs/[!.]*")
+        yield directory
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+class Events:
+    """A stream of events."""
+
+    def __init__(
+        self,
+        connection: http.client.HTTPConnection,
+        address: str,
+        cursor: str = "",
+        **headers: str,
+    ) -> None:
+        self._connection = connection
+        if cursor:
+            headers["Last-Event-ID"] = cursor
+        self._connection.request("GET", address, headers=headers)
+        self.answer: http.client.HTTPResponse = self._connection.getresponse()
+
+    def until(self, name: str, count: int = 1) -> list[tuple[str, str, Any]]:
+        """Return the events until some of a name have come: id, name, data."""
+        found: list[tuple[str, str, Any]] = []
+        fields: dict[str, str] = {}
+        while sum(one[1] == name for one in found) < count:
+            line = self.answer.readline().decode()
+            assert line, "the stream has ended"
+            key, _, value = line.rstrip("\n").partition(": ")
+            if key:
+                fields[key] = value
+            elif fields.get("event"):
+                found.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
+                fields = {}
+        return found
+
+    def close(self) -> None:
+        self.answer.close()
+        self._connection.close()

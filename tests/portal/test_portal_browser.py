@@ -145,10 +145,10 @@ def test_plots_are_drawn_under_the_policy(visit: Callable[..., Any]) -> None:
     assert page.locator(".uplot").first.bounding_box()["width"] > 300
 
 
-def test_a_figure_of_a_finding_leads_to_its_plot(visit: Callable[..., Any]) -> None:
+def test_a_finding_shows_its_times_in_the_plots(visit: Callable[..., Any]) -> None:
     page = visit(f"run?id={REAL}")
     page.wait_for_selector("html.drawn", state="attached")
-    page.get_by_role("button", name="Show the plot of GPU busy, highest, GPU 3 on g1").click()
+    page.get_by_role("link", name="When: 0 to").first.click()
     shown = page.locator("figure.shown")
     assert shown.locator("h4").inner_text() == "GPU busy"
     assert shown.locator("canvas").is_visible()

@@ -17,7 +17,7 @@ from urllib.parse import urljoin
 
 import pyarrow.parquet as pq
 import pytest
-from portal_process import PortalProcess, environment, portal
+from portal_process import Events, PortalProcess, environment, portal
 
 from made_runs import make_run
 from support import TEHO, wait_for
@@ -175,6 +175,10 @@ def test_verdicts_come_in_the_background(running: PortalProcess) -> None:
     wait_for(judged, 60)
     home = running.ask("/").text
     assert "GPU 3 on g1 was never used." in home
+    # A page that shows the run still without its verdict loads itself again.
+    waiting = Events(running.connection(), f"/events?shown=&unjudged={REAL}")
+    waiting.until("changed")
+    waiting.close()
     assert "What would save most" in home
     found = running.ask("/runs?kind=gpu_never_used").text
     assert titles(found) == [REAL]
@@ -252,7 +256,7 @@ def test_another_portal_on_the_same_socket_says_so(
 ) -> None:
     other = teho("portal", "--socket", running.path, env=environment(tmp_path))
     assert other.returncode == 2
-    assert "another portal uses" in other.stderr
+    assert "another process uses" in other.stderr
     assert running.ask("/").status == 200
 
 

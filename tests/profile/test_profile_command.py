@@ -136,7 +136,7 @@ def test_collectives_that_are_not_hidden(tmp_path) -> None:
     found = read_traces([path])
     assert found.verdict == "The GPU only exchanged data with other GPUs 39 % of a step."
     assert "no_sync" in found.advice[0]
-    assert found.notes == ("The program had 8 ranks, and the traces are of 1.",)
+    assert found.notes == ("The program had 8 ranks, but there are traces of only 1.",)
     assert "exchanging data while computing: 10.0 µs" in text_of(found)
 
 

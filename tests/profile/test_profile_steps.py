@@ -94,7 +94,7 @@ def test_the_trace_has_the_very_steps(
         env={"PYTHONPATH": SOURCES},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert "No work of a GPU is in the trace. On the CPU, aten::" in done.stderr.splitlines()[0]
+    assert "The trace has no work of a GPU. On the CPU, aten::" in done.stderr.splitlines()[0]
     ranks = {int(re.search(r"rank(\d+)", path.name)[1]): path for path in traces_of(home)}
     assert sorted(ranks) == list(range(len(PER_STEP)))
     for rank, (name, per_step) in enumerate(PER_STEP.items()):
@@ -315,7 +315,7 @@ def test_only_rank_0_of_a_step_is_recorded(torch_python: Path, ranks: Path, home
     (trace,) = read_traces(traces_of(home)).traces
     assert (trace.rank, trace.ranks, trace.step_count) == (0, 2, 2)
     (printed,) = [text for text in said if text]
-    assert "No work of a GPU is in the trace." in printed
+    assert "The trace has no work of a GPU." in printed
 
 
 def test_a_run_that_goes_on_and_then_is_killed(
@@ -343,5 +343,5 @@ def test_a_run_that_goes_on_and_then_is_killed(
             assert running.wait(60) == -signal.SIGTERM
     assert not list(only_run(home).glob("plans/*"))
     assert teho("profile", "last", "--steps", "3").returncode == 2
-    assert "No work of a GPU is in the trace." in teho("profile", "last").stdout
+    assert "The trace has no work of a GPU." in teho("profile", "last").stdout
     assert not Path(spool_of(str(running.pid))).exists()

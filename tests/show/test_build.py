@@ -68,7 +68,7 @@ def test_a_well_used_node_is_said_to_be_one() -> None:
     view = view_of("well_used_8_gpus")
     assert view.verdict_severity == "good"
     assert view.verdict.startswith("The 8 GPUs were busy ")
-    assert view.verdict.endswith("no problems found.")
+    assert view.verdict.endswith("No problems found.")
 
 
 def test_without_rows_nothing_is_claimed() -> None:
@@ -97,7 +97,7 @@ def test_how_it_ended(state: RunState, end: dict | None, words: str, seff: str) 
     assert (facts["ended"], facts["state_words"]) == (words, seff)
     assert f"State: {seff}" in render_seff(view)
     if end is None:
-        assert "no problems found" not in view.verdict
+        assert "No problems found" not in view.verdict
 
 
 FAILED = [{"exit_code": 1}, {"signal": 9}, {"signal": 15}, {"exit_code": 130}, {"exit_code": 124}]
@@ -135,7 +135,7 @@ def test_a_run_that_failed_is_not_good_even_if_no_rule_judged_it(end: dict) -> N
     ended = msgspec.structs.replace(ENDED, **({"exit_code": None} | end))
     view = build_report(msgspec.structs.replace(run, end=ended), RunState.FINISHED, summary)
     assert view.verdict_severity == "critical"
-    assert "; the program failed: " in view.verdict
+    assert ". The program failed: " in view.verdict
 
 
 def test_the_pace_is_told_where_steps_are_known() -> None:

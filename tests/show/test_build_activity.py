@@ -61,7 +61,7 @@ def test_one_gpu_that_does_not_tell_is_missing_not_zero():
 
 def test_the_verdict_of_mig_instances_is_what_of_them_was_in_use():
     slices = [gpu(UNSUPPORTED, gpu_sm_active_percent=share) for share in (85.0, 95.0)]
-    assert view_of(*slices).verdict.startswith("The 2 GPUs had work for 90 % of their multip")
+    assert view_of(*slices).verdict.startswith("The 2 GPUs used 90 % of their multip")
     assert view_of(gpu(UNSUPPORTED, gpu_sm_active_percent=UNSUPPORTED)).verdict.startswith(
         "The program kept "
     )

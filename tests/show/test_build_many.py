@@ -14,6 +14,7 @@ from teho.explain.policy import load_policy
 from teho.model.document import Report
 from teho.model.missing import Missing, Reason
 from teho.model.run import Clock, RunState, Trouble
+from teho.show.build.report import plots
 from teho.show.build.report.document import build_report
 from teho.show.html.page import render_html
 from teho.show.json.report import render_json
@@ -203,7 +204,10 @@ def test_tasks_without_a_word_are_the_verdict_unless_something_graver_is():
     assert view.verdict_severity == "critical"
     assert view_of(one_task_killed()).verdict.startswith("Rank 5 on r01g02 was ended by SIGKILL")
     cut = view_of(scenario(NodePart("a", gpus=[gpu()]), step=step(2, "a")))
-    assert cut.verdict == "The GPU was busy 92 % of the time in 1 h; the recording was cut off."
+    assert (
+        cut.verdict
+        == "The GPU was busy 92 % of the time (run time 1 h). The recording was cut off."
+    )
 
 
 # What is missing
@@ -213,8 +217,8 @@ def test_what_is_missing_is_told():
     view = view_of(one_node_died())
     assert view.troubles == (
         (
-            "The samples of r01g04 stop after 40 min of 1 h: the recorder was killed or the node "
-            "failed."
+            "The samples of r01g04 stop after 40 min, but the run took 1 h: the recorder was "
+            "killed, or the node failed."
         ),
         f"Ranks 24–31 on r01g04 {KILLED}.",
     )
@@ -231,7 +235,7 @@ def test_a_missing_node_is_told_and_no_sum_is_claimed():
     view = view_of(made)
     facts = facts_of(view)
     assert view.troubles == ("r01g04 left no recording.",)
-    assert view.verdict.endswith("; r01g04 left no recording.")
+    assert view.verdict.endswith(". r01g04 left no recording.")
     assert view.verdict_severity == "unknown"
     assert (facts["nodes"].value, facts["nodes"].note) == (4, "3 recorded")
     for key in ("gpu_energy_j", "cores_used"):
@@ -277,7 +281,7 @@ def test_clocks_that_differ_are_told_from_a_second_on():
             "samples of r01g03 are corrected."
         ),
         (
-            "The clock of r01g04 could not be compared with the clock of r01g01: the "
+            "The clock of r01g04 could not be compared with the clock of r01g01. So the "
             "times of the samples are not corrected."
         ),
     )
@@ -320,6 +324,26 @@ def test_busy_is_weighted_by_time_and_says_of_how_many():
     fact = facts_of(view_of(scenario(*parts)))["gpu_busy_percent"]
     assert fact.value == pytest.approx((90 * 60 + 30 * 20) / 80)
     assert fact.note == "2 of 3 GPUs"
+
+
+# Plots of very many GPUs
+
+
+def test_a_plot_of_very_many_gpus_has_a_line_for_each_node(monkeypatch):
+    parts = [
+        NodePart("a", gpus=[gpu(90.0), gpu(UNSUPPORTED), gpu(70.0)]),
+        NodePart("b", gpus=[gpu(repeated((30.0, 20), (None, 40)))]),
+    ]
+
+    def lines() -> dict[str, set[float | None]]:
+        (plot,) = [one for one in view_of(scenario(*parts)).plots if one.key == "gpu_busy_percent"]
+        return {line.label: set(line.values) for line in plot.series}
+
+    assert lines() == {
+        "a GPU 0": {90.0}, "a GPU 2": {70.0}, "b GPU 0": {30.0, None},
+    }  # fmt: skip
+    monkeypatch.setattr(plots, "_MOST_LINES", 3)
+    assert lines() == {"a, mean of 2 GPUs": {80.0}, "b, mean of 1 GPU": {30.0, None}}
 
 
 # Heat map

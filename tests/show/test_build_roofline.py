@@ -30,7 +30,8 @@ def test_memory_bound():
     """12 FLOP/byte: 42.7 % of 66.9 TFLOP/s over 71 % of 3.35 TB/s."""
     roofline = roofline_of(**NO_TENSOR, gpu_fp32_percent=42.7, gpu_dram_percent=71.0)
     assert roofline.sentence == (
-        "memory-bound: 71 % of 3.35 TB/s; arithmetic intensity 12.0 FLOP/byte"
+        "memory-bound (memory limits the speed): the memory was read and written at 71 % of "
+        "3.35 TB/s; the arithmetic intensity was 12.0 FLOP/byte"
     )
 
 
@@ -39,8 +40,9 @@ def test_compute_bound():
         **NO_TENSOR | {"gpu_tensor_percent": 65.0}, gpu_fp32_percent=0.0, gpu_dram_percent=30.0
     )
     assert roofline.sentence == (
-        "compute-bound: tensor cores active 65 % of the busy time, at most 322 to 643 TFLOP/s; "
-        "arithmetic intensity 320 to 640 FLOP/byte"
+        "compute-bound (arithmetic limits the speed): the busiest pipe (tensor cores) was active "
+        "for 65 % of the busy time, at most 322 to 643 TFLOP/s; the arithmetic intensity was 320 "
+        "to 640 FLOP/byte"
     )
     assert any("precision" in note for note in roofline.notes)
 
@@ -48,14 +50,15 @@ def test_compute_bound():
 def test_under_both_roofs():
     roofline = roofline_of(**NO_TENSOR, gpu_fp32_percent=8.0, gpu_dram_percent=12.0)
     assert roofline.sentence == (
-        "below both limits: memory at 12 % of 3.35 TB/s, FP32 pipe active 8.0 % of the busy time; "
-        "arithmetic intensity 13.3 FLOP/byte"
+        "neither memory nor arithmetic was at its limit: the memory was read and written at 12 % "
+        "of 3.35 TB/s, and the busiest pipe (FP32 pipe) was active for 8.0 % of the busy time; "
+        "the arithmetic intensity was 13.3 FLOP/byte"
     )
-    assert any("latency" in note for note in roofline.notes)
+    assert any("its kernels were small" in note for note in roofline.notes)
 
 
 def test_says_that_arithmetic_is_an_upper_bound():
-    assert roofline_of().notes[0].startswith("The speed of arithmetic is an upper bound")
+    assert roofline_of().notes[0].startswith("The speed of arithmetic is an upper limit")
 
 
 def test_cites_the_document_of_the_peaks():
@@ -111,11 +114,8 @@ def test_where_there_is_none_the_reason_is_told():
 def test_in_text_it_is_a_sentence_and_what_to_know():
     view = view_of(gpu(100.0, **NO_TENSOR, gpu_fp32_percent=42.7, gpu_dram_percent=71.0))
     text = render_text(view, width=80, color=False, detail="why")
+    assert "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound (memory limits the speed): the" in text
     assert (
-        "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s; arithmetic\n"
-        "          intensity 12.0 FLOP/byte\n"
-        "  The speed of arithmetic is an upper bound. A pipe is a part of the GPU for\n"
-        "    one kind of arithmetic. Teho multiplies the share of time in which a pipe\n"
-        "    was active by the peak of this pipe. The real speed is lower if the pipe was\n"
-        "    not full, or if the clock was not at its highest.\n"
-    ) in text
+        "the memory was read and written at 71 % of 3.35 TB/s; the arithmetic intensity was 12.0 "
+        "FLOP/byte The speed of arithmetic is an upper limit: the real speed may be lower. "
+    ) in " ".join(text.split())

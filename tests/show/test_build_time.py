@@ -86,8 +86,8 @@ def test_a_process_that_its_own_thread_looked_at_has_no_interval_and_says_why() 
     assert all(not row["interval"] for row in lines.rows)
     assert table.note == (
         "Python 3.11.7, process 7, sampled by a thread inside the process: its Python is pypy. "
-        "Lines that take less than 5 ms cannot be separated: the time of such a line may be "
-        "counted for the next line."
+        "Lines that take less than 5 ms cannot be measured separately: the time of such a line "
+        "may be counted for the next line."
     )
 
 

@@ -45,7 +45,7 @@ def training() -> Compared:
             place("cpu:1"): steps("a", 1.2, 2.1, 180),
             place("cpu:16"): steps("b", 9.9, 2.2, 320, import_s=1.1),
             place("gpu:1"): steps("c", 161, 9.7, 510, import_s=1.2, compile_s=6.0, copy_s=0.04),
-            place("gpu:8"): [broken("it ended with exit code 1: [x] no memory")],
+            place("gpu:8"): [broken("the run ended with exit code 1: [x] no memory")],
         },
         TERMS,
     )
@@ -117,7 +117,7 @@ def test_batches_are_not_batchs() -> None:
 
 def test_the_recordings_are_a_command_away(training: Compared) -> None:
     text = render_compared(training, width=200)
-    assert "`teho list --tag compare=1f0c2a9b` shows all recordings, `teho report a-0.99`" in text
+    assert "`teho list --tag compare=1f0c2a9b` shows all recordings. `teho report a-0.99`" in text
 
 
 @pytest.mark.parametrize("name", ["training", "fit"])

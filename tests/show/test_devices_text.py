@@ -55,7 +55,7 @@ ACTIVITY = (
     "gpu_fp32_percent", "gpu_fp16_percent", "gpu_integer_percent", "gpu_dram_percent",
 )  # fmt: skip
 SHARED = ("gpu_busy_percent", "gpu_memory_busy_percent", "gpu_power_w", "gpu_energy_j")
-WHOLE = Missing(Reason.UNSUPPORTED, "measured for the whole GPU alone")
+WHOLE = Missing(Reason.UNSUPPORTED, "measured only for the whole GPU")
 
 
 def signals(factor: float = 1, **more: Signal) -> dict[str, Signal]:
@@ -110,7 +110,7 @@ H100 = Answers(
         gpu(2).id: signals(0.9),
     },
     versions={"NVIDIA driver": "550.54.15", "NVML": "12.550.54.15", "CUDA of the driver": "12.4"},
-    notes=("accounting mode is off",),
+    notes=("the driver does not count the work of each process (accounting mode is off)",),
 )
 SLICES = Answers(
     of="nvidia",
@@ -154,12 +154,12 @@ def test_the_documented_page_is_the_true_one() -> None:
 
 
 THREE = (
-    "3 NVIDIA H100 80GB HBM3; 1 more GPU is not part of this job; SM activity is available; "
-    "energy is read from a counter"
+    "3 NVIDIA H100 80GB HBM3. 1 more GPU is not part of this job. SM activity is available. "
+    "Energy is read from a counter"
 )
 SOME = (
-    "2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB; SM activity is available on 2 of 3 "
-    "GPUs; energy is available on 1 of 3 GPUs"
+    "2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB. SM activity is available on 2 of 3 "
+    "GPUs. Energy is available on 1 of 3 GPUs"
 )
 OTHERS = msgspec.structs.replace(NO_AMD, others=(gpu(0),))
 GONE = Missing(Reason.FAILED, "the GPU is lost")
@@ -170,7 +170,7 @@ LOST = msgspec.structs.replace(
     signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, GONE)
              | {"gpu_xid_errors": 1}},
 )  # fmt: skip
-HALF = "SM activity is available on 1 of 2 GPUs; energy is available on 1 of 2 GPUs"
+HALF = "SM activity is available on 1 of 2 GPUs. Energy is available on 1 of 2 GPUs"
 HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
 
 
@@ -181,10 +181,10 @@ HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
         ([SLICES], f"! {SOME}."),
         ([NO_AMD], "i No GPU here: no AMD GPU on this node."),
         ([OTHERS], "! No GPU is part of this job: no AMD GPU on this node."),
-        ([H100, HUNG], f"✗ {THREE.replace(';', '; it hangs;', 1)}."),
+        ([H100, HUNG], f"✗ {THREE.replace('.', '. It hangs.', 1)}."),
         (
             [LOST],
-            f"✗ 2 NVIDIA H100 80GB HBM3; GPU 1 cannot be read: {GONE.detail}; {HALF}.",
+            f"✗ 2 NVIDIA H100 80GB HBM3. GPU 1 cannot be read: {GONE.detail}. {HALF}.",
         ),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_package_is_counted_by_one_of_its_dies() -> None:
     assert "read from a counter" in render_devices(survey(answers), width=300, color=False)
     alone = msgspec.structs.replace(answers, devices=(pair[1], pair[2]))
     shown = render_devices(survey(alone), width=300, color=False)
-    assert "energy is available on 1 of 2 GPUs" in shown
+    assert "Energy is available on 1 of 2 GPUs" in shown
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:

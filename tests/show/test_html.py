@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from browsers import ARGUMENTS, BROWSER, OVERFLOW
 from teho.model.document import PlotSeries
+from teho.model.finding import Moments
+from teho.show.cells import when_text
 from teho.show.html.page import render_html
 from teho.show.text.document import render_text
 from teho.units import format_quantity
@@ -59,7 +61,8 @@ def test_page_names_no_outside_address(name):
     page = render_html(views.SOUND[name]())
     assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", page)
     for _, attributes in Outline(page).elements:
-        assert not {"src", "href", "srcset", "action"} & attributes.keys()
+        assert not {"src", "srcset", "action"} & attributes.keys()
+        assert attributes.get("href", "#").startswith("#")
 
 
 @pytest.mark.parametrize("name", [*views.SOUND, "hostile"])
@@ -169,12 +172,59 @@ def test_numbers_below_a_plot_are_its_mean_least_and_most():
     assert f'<th scope="row">a</th>{cells}' in page
 
 
+def test_numbers_of_all_samples_come_before_those_of_the_points():
+    line = PlotSeries("a", [10.0, 30.0], mean=22.0, least=4.0, most=97.0)
+    page = render_html(views.base(plots=(views.plot("p", "p", "%", "GPU", [line]),)))
+    cells = "".join(f'<td class="n">{figure} %</td>' for figure in (22, "4.0", 97))
+    assert f'<th scope="row">a</th>{cells}' in page
+
+
+def with_moments(*spans_s, metric="gpu_busy_percent", lines=("GPU 6",)):
+    """Return the view of eight GPUs; its second finding has times."""
+    view = views.eight_gpus()
+    shown = msgspec.structs.replace(view.findings[1], moments=Moments(metric, lines, spans_s))
+    findings = (view.findings[0], shown, *view.findings[2:])
+    return msgspec.structs.replace(view, findings=findings, heat_map=view.plots[0])
+
+
+def test_times_of_a_finding_are_a_link_to_the_plot_without_javascript():
+    view = with_moments((60.0, 300.0))
+    page = render_html(view)
+    ((place, times),) = re.findall(r'<p class="when"><a href="#(plot\d+)"[^>]*>(.*?)</a></p>', page)
+    assert times == f"When: 1{HELD}min to 5{HELD}min"
+    figure = page.split(f'<figure id="{place}">')[1].split("</figure>")[0]
+    assert "<h4>GPU busy</h4>" in figure
+    assert data_of(page)["moments"][1] == {
+        "plot": place, "lines": ["GPU 6"], "spans": [[60.0, 300.0]]
+    }  # fmt: skip
+    assert "when 1 min to 5 min" in render_text(view, width=80, color=False, detail="why")
+
+
+def test_a_figure_of_a_finding_is_a_link_to_its_plot():
+    page = render_html(views.eight_gpus())
+    links = re.findall(r'<dt><a href="#(plot\d+)">([^<]*)</a></dt>', page)
+    titles = dict(re.findall(r'<figure id="(plot\d+)">.*?<h4>(.*?)</h4>', page, re.DOTALL))
+    assert "GPU busy, mean" in [label for _, label in links]
+    assert all(label.startswith(titles[place]) for place, label in links)
+
+
+def test_times_without_a_plot_are_only_text():
+    page = render_html(with_moments((60.0, 300.0), metric="oom_kills"))
+    assert '<p class="when">When: 1' in page
+    assert data_of(page)["moments"][1] is None
+
+
+def test_many_times_are_counted():
+    moments = Moments("m", (), tuple((60.0 * i, 60.0 * i + 30) for i in range(10)))
+    assert when_text(moments) == "10 times between 0 and 9 min 30 s, 5 min in all"
+
+
 def test_what_was_always_0_is_a_sentence_and_not_a_plot():
     zero = views.plot("z", "Xid errors", "", "GPU", [PlotSeries("a", [0.0, None, 0.0])])
     power = views.plot("p", "power", "W", "GPU", [PlotSeries("a", [0.0, 1.0, 0.0])])
     page = render_html(views.base(plots=(zero, power)))
     assert [plot["id"] for plot in data_of(page)["plots"]] == ["plot1"]
-    assert "Always 0: Xid errors." in page
+    assert 'Always 0: <span id="plot0">Xid errors</span>.' in page
     assert page.count('class="canvas"') == 1
 
 
@@ -210,7 +260,7 @@ def test_contrast_is_enough_to_read(scheme):
     texts = ("ink", "soft", "accent", "critical", "warning", "remark", "good", "unknown")
     for names, least, behind in (
         (texts, 4.5, grounds),
-        ([f"s{i}" for i in range(8)], 3, grounds[:1]),
+        ([f"s{i}" for i in range(8)], 3, [colors["paper"], colors["band"]]),
     ):
         for name in names:
             for ground in behind:
@@ -237,11 +287,11 @@ def visit(browser, tmp_path):
     """Open a view; anything that the page complains of or asks for fails the test."""
     pages, troubles = [], []
 
-    def open_page(view, *, width=1200, scheme="light", script=True):
+    def open_page(view, *, width=1200, scheme="light", script=True, height=900):
         path = tmp_path / f"{len(pages)}.html"
         path.write_text(render_html(view), encoding="utf-8")
         page = browser.new_page(
-            viewport={"width": width, "height": 900},
+            viewport={"width": width, "height": height},
             color_scheme=scheme,
             java_script_enabled=script,
         )
@@ -360,11 +410,12 @@ def middle_of_first_plot(page):
 
 
 def spans(page):
+    """Return the part of the time that each plot shows; those that are not near follow later."""
     return page.evaluate("tehoReport.charts.map(c => [c.scales.x.min, c.scales.x.max])")
 
 
 def test_cursor_and_zoom_go_through_all_plots(visit):
-    page = visit(views.one_gpu())
+    page = visit(views.one_gpu(), height=6000)
     whole = spans(page)
     assert whole == [[0, 900]] * len(whole)
     x, y = middle_of_first_plot(page)
@@ -391,6 +442,53 @@ def test_line_is_hidden_by_its_name(visit):
     assert page.evaluate("tehoReport.charts[0].series[4].show") is False
     name.click()
     assert page.evaluate("tehoReport.charts[0].series[4].show") is True
+
+
+def test_times_of_a_finding_are_marked_in_the_plots(visit):
+    page = visit(with_moments((60.0, 300.0)))
+    band = """() => {
+      const chart = tehoReport.charts[0], { top } = chart.bbox;
+      const { width, height: whole } = chart.ctx.canvas;
+      const copy = new OffscreenCanvas(width, whole).getContext('2d');
+      copy.drawImage(chart.ctx.canvas, 0, 0);
+      const row = copy.getImageData(0, top + 1, width, 1).data;
+      const at = seconds => {
+        const first = 4 * Math.round(chart.valToPos(seconds, 'x', true));
+        return [...row.slice(first, first + 4)].join();
+      };
+      return [30, 90, 270, 330].map(at);
+    }"""
+    empty = page.evaluate(band)
+    assert len(set(empty)) == 1
+    shown = "tehoReport.charts[0].series.slice(1).filter(s => s.show).map(s => s.label)"
+    everything = page.evaluate(shown)
+    link = page.locator("a[data-moments]")
+    link.click()
+    before, begin, end, after = page.evaluate(band)
+    assert begin == end != empty[0]
+    assert before == after == empty[0]
+    assert page.evaluate(shown) == ["GPU 6"]
+    assert page.locator("figure.shown h4").inner_text() == "GPU busy"
+    assert page.locator("#heat .marked").count() == 1
+    pressed = page.locator("figure.shown .legend button[aria-pressed=true]").all_inner_texts()
+    assert [words.split("\n")[0] for words in pressed] == ["GPU 6"]
+    link.click()
+    assert page.evaluate(band) == empty
+    assert page.evaluate(shown) == everything
+    assert page.locator("#heat .marked").count() == 0
+
+
+def test_a_plot_that_comes_near_takes_the_zoom(visit):
+    page = visit(views.one_gpu())
+    page.evaluate("scrollTo(0, 0)")
+    x, y = middle_of_first_plot(page)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 90, y)
+    page.mouse.up()
+    page.locator("figure").last.scroll_into_view_if_needed()
+    page.wait_for_function("() => tehoReport.charts.at(-1).scales.x.min > 0")
+    assert spans(page)[-1] == pytest.approx(spans(page)[0])
 
 
 def test_many_lines_have_a_folded_legend(visit):

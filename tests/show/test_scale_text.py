@@ -81,9 +81,10 @@ GPUs   speed  95 % interval  needed  bill  enough
 2 → 3   1.20  –                1.27  1.25  open
 
 Fitted law
-  Universal Scalability Law: contention 5.0 % (95 % confidence: 2.0 to 8.5),
-    coherency 0.013 (95 % confidence: 0 to 0.018); the law differs from the
-    measurements by at most 0.6 %.
+  Universal Scalability Law: contention (work that does not run in parallel)
+    5.0 % (95 % confidence: 2.0 to 8.5), coherency (exchange of data) 0.013 (95
+    % confidence: 0 to 0.018). The law differs from the measurements by at most
+    0.6 %.
 
 Not measured
   ✗ 4 GPUs: 2 of 3 runs: it ended with [x]
@@ -136,14 +137,14 @@ def test_nothing_measured_is_a_verdict_and_the_reasons() -> None:
 def test_a_peak_is_told_with_its_interval(high: float | None, shown: str) -> None:
     peak = Estimate(value=21.0, low=12.0, high=high)
     said = fit_words(msgspec.structs.replace(FIT, peak_n=peak), "rank")
-    assert f"; fastest at 21 ranks ({shown});" in said
+    assert f". Fastest at 21 ranks ({shown})." in said
 
 
 def test_amdahls_law_has_no_coherency() -> None:
     said = fit_words(msgspec.structs.replace(FIT, law="amdahl", coherency=None), "GPU")
     assert said == (
-        "Amdahl's law: contention 5.0 % (95 % confidence: 2.0 to 8.5); the law differs from the "
-        "measurements by at most 0.6 %."
+        "Amdahl's law: contention (work that does not run in parallel) 5.0 % (95 % confidence: "
+        "2.0 to 8.5). The law differs from the measurements by at most 0.6 %."
     )
 
 

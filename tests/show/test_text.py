@@ -169,8 +169,8 @@ def test_rules_that_lacked_the_same_stand_in_one_line():
     view = views.base(abstentions=tuple(Abstention(kind=kind, lacked=lack) for kind, lack in lacks))
     assert (
         "Not judged\n"
-        "  gpu_a, gpu_c: SM activity of GPU 0: none\n"
-        "  gpu_b: power of GPU 0: none\n"
+        "  Rules gpu_a, gpu_c. Reason: SM activity of GPU 0: none.\n"
+        "  Rule gpu_b. Reason: power of GPU 0: none.\n"
     ) in render(view, detail="why")  # fmt: skip
 
 
@@ -186,6 +186,7 @@ def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
         abstentions=tuple(Abstention(kind=kind, lacked="", lacks=of) for kind, of in lacks.items())
     )
     assert (
-        "Not judged gpu_a, gpu_b, gpu_c: SM activity, tensor cores (GPUs 0–3 on a); tensor cores "
-        f"(GPU 2 on a): {why} gpu_a: GPU busy (GPU 0 on a): MIG mode"
+        "Not judged Rules gpu_a, gpu_b, gpu_c. Missing: SM activity, tensor cores (GPUs 0–3 on a); "
+        f"tensor cores (GPU 2 on a). Reason: {why}. Rule gpu_a. Missing: GPU busy (GPU 0 on a). "
+        "Reason: MIG mode."
     ) in " ".join(render(view, detail="why").split())

@@ -35,7 +35,7 @@ TUNED = Tuned(
 TEXT = """\
 ✓ `num_workers=2` makes the program 1.90 times as fast (95 % confidence: 1.70 to
   2.10)
-  9.5 → 18.1 steps/s, measured in 4 pairs of alternating runs
+  9.5 → 18.1 steps/s, measured in 4 pairs of runs
 
 Change
   /elsewhere/train.py:31: DataLoader(data)

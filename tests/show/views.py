@@ -181,7 +181,7 @@ def base(**changed):
         "name": "",
         "command": "python3 train.py --epochs 90 --data /scratch/project_2001659/imagenet",
         "state": "finished",
-        "verdict": "One GPU did 92 % of its time what it is for.",
+        "verdict": "The GPU was busy 92 % of the time. No problems found.",
         "verdict_severity": "good",
         "facts": facts(),
         "tables": (),
@@ -219,7 +219,7 @@ def node_tables(node="r01g07"):
             rows=(
                 {"node": node, "peak": 21.5 * GIB, "limit": 64.0 * GIB, "share": 33.6},
             ),
-            note="the limit is that of the cgroup",
+            note="The limit is the memory limit of the job.",
         ),
         Table(
             key="io",
@@ -244,7 +244,9 @@ def one_gpu():
     return base(
         tables=(gpus, *node_tables()),
         abstentions=(
-            Abstention(kind="gpu_throttled", lacked="the reasons for the clocks, not offered here"),
+            Abstention(
+                kind="gpu_throttled", lacked="this GPU does not report why its clock is slow"
+            ),
         ),
         plots=plots(["r01g07 GPU 0"]),
     )
@@ -267,25 +269,28 @@ def eight_gpus():
             severity=Severity.CRITICAL,
             sentence="GPU 6 of 8 was never used.",
             evidence=(
-                Evidence("GPU 6 busy, most", 0.0, "%"),
+                Evidence("GPU 6 busy, highest", 0.0, "%"),
                 Evidence("GPU 6 memory used", 0.44 * GIB, "bytes"),
                 Evidence("job's processes on it", 0.0),
             ),
-            thresholds=(Threshold(0.0, "%", "nothing ran on it"),),
+            thresholds=(Threshold(0.0, "%", "at 0 %, no program used the GPU"),),
             action="Request only the GPUs that the program uses: `#SBATCH --gres=gpu:a100:7`.",
         ),
         Finding(
             kind="cpu_starves_gpu",
             severity=Severity.WARNING,
-            sentence="The GPUs waited for the CPU: for 41 min 12 s of 1 h 58 min, the GPUs were "
-            "idle while the cores were busy.",
+            sentence="The GPUs waited for the CPU: they were idle for 41 min 12 s while the "
+            "cores were busy.",
             evidence=(
                 Evidence("CPU busy", 97.3, "%"),
                 Evidence("GPU busy, mean", 32.9, "%"),
                 Evidence("I/O wait", 1.2, "%"),
                 Evidence("energy lost", NO_COUNTER, "J"),
             ),
-            thresholds=(half, Threshold(90.0, "%", "SageMaker Debugger, CPUBottleneck")),
+            thresholds=(
+                half,
+                Threshold(90.0, "%", "SageMaker's profiler rules: a CPU is busy above 90 %"),
+            ),
             action="Use more loader workers: `DataLoader(..., num_workers=10)`, or let Teho find "
             "the number with `teho tune -- python3 train.py --epochs 1 "
             "--data /scratch/project_2001659/imagenet --workers 16 --prefetch 4`.",
@@ -294,14 +299,19 @@ def eight_gpus():
             kind="memory_asked",
             severity=Severity.REMARK,
             sentence="Only a third of the requested memory was used.",
-            evidence=(Evidence("peak", 21.5 * GIB, "bytes"), Evidence("asked", "64G")),
-            thresholds=(Threshold(70.0, "%", "Jobstats, used of asked"),),
-            action="Request less: `#SBATCH --mem=27G`.",
+            evidence=(
+                Evidence("memory peak", 21.5 * GIB, "bytes"),
+                Evidence("memory requested", "64G"),
+            ),
+            thresholds=(
+                Threshold(70.0, "%", "Jobstats reports a job that used less of its memory"),
+            ),
+            action="Request less memory: `#SBATCH --mem=27G`.",
         ),
         Finding(
             kind="gpu_lost",
             severity=Severity.WARNING,
-            sentence="GPU 7 was lost in mid-run.",
+            sentence="GPU 7 was lost during the run.",
             evidence=(Evidence("last seen after", 723.0, "s"),),
             thresholds=(),
             action="Tell the cluster's support which node it was: g1102.",
@@ -313,8 +323,7 @@ def eight_gpus():
         name="imagenet, first try",
         command="torchrun --nproc-per-node 8 train.py",
         state="interrupted",
-        verdict="Seven of eight GPUs were paid for and used a third of the time; "
-        "one was never used.",
+        verdict="Seven of eight GPUs were busy only a third of the time. One GPU was never used.",
         verdict_severity="critical",
         facts=facts(
             cluster=("cluster", "g1102.gpu.example.org", ""),
@@ -327,12 +336,14 @@ def eight_gpus():
         tables=(gpus, *node_tables("g1102")),
         findings=findings,
         abstentions=(
-            Abstention(kind="gpu_throttled", lacked="the reasons for the clocks"),
-            Abstention(kind="io_wait", lacked="a second node to compare with"),
+            Abstention(
+                kind="gpu_throttled", lacked="the GPUs do not report why their clocks are slow"
+            ),
+            Abstention(kind="io_wait", lacked="the run has no second node to compare with"),
         ),
         notes=(
-            "The recording stops at 1 h 58 min: the recorder was killed or the node failed.",
-            "GPU 7 was lost after 12 min 3 s (NVML: GPU is lost).",
+            "The recording stops at 1 h 58 min: the recorder was killed, or the node failed.",
+            "After 12 min 3 s, GPU 7 did not answer any more (NVML: GPU is lost).",
         ),
         plots=plots([f"GPU {i}" for i in range(8)], ("g1102",)),
     )

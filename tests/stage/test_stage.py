@@ -231,7 +231,7 @@ def test_what_changes_meanwhile_is_named(teho: Call, tmp_path: Path) -> None:
     assert said.returncode == 1
     assert {one["path"]: one["why"] for one in result(said.stdout)["differences"]} == {
         "data/run.sh": "the file here changed while it was copied",
-        "data/sub/f3": "the file is missing at the destination",
+        "data/sub/f3": "missing at the destination",
     }
 
 
@@ -401,7 +401,7 @@ def test_many_small_files_become_an_archive_on_lustre(
     found = result(said.stdout)
     (finding,) = found["findings"]
     assert finding["kind"] == "many_small_files"
-    assert "1,010 files with a mean size of 48.3 KiB go to lustre" in finding["sentence"]
+    assert "1,010 files are small (mean size 48.3 KiB). On lustre, each file" in finding["sentence"]
     assert [one["value"] for one in finding["thresholds"]] == [1000, 1024]
     assert (found["is_archive"], [one.name for one in to.iterdir()]) == (True, ["data.tar"])
     assert len(found["commands"]) == 2
@@ -460,8 +460,10 @@ def test_a_quota_that_is_too_small_is_a_warning(teho: Call, tmp_path: Path) -> N
         "stage", data, to, "--dry-run", env=env
     ).stdout  # fmt: skip
     space, files = found["findings"]
-    assert "the copy needs 18.6 KiB, but the quota leaves only 5.00 KiB" in space["sentence"]
-    assert "the copy needs 33 files, but the quota leaves only 12 files" in files["sentence"]
+    assert space["sentence"].startswith("The copy needs 18.6 KiB, but your quota of ")
+    assert space["sentence"].endswith(" leaves only 5.00 KiB.")
+    assert files["sentence"].startswith("The copy needs 33 files, but your quota of ")
+    assert files["sentence"].endswith(" leaves only 12 files.")
 
 
 def test_a_damaged_record_is_named(teho: Call, tmp_path: Path, home: Path) -> None:

@@ -66,9 +66,9 @@ DIFFERENT = msgspec.structs.replace(
     FILES,
     state="different",
     differences=tuple(
-        Problem(f"images/{name}", "the file is missing at the destination") for name in range(30)
+        Problem(f"images/{name}", "missing at the destination") for name in range(30)
     ),
-    conflicts=(Problem("images/mine", "another file"),),
+    conflicts=(Problem("images/mine", "another file with this name is at the destination"),),
     messages=("rsync: it broke",),
 )
 
@@ -89,30 +89,30 @@ def test_the_verdicts() -> None:
         return stage_document(changed).verdict
 
     assert verdict(PLANNED) == (
-        "120,000 files, 6.00 GiB, will be packed into ada@roihu:/scratch/ada/images.tar."
+        "120,000 files (6.00 GiB) will be packed into ada@roihu:/scratch/ada/images.tar."
     )
     assert verdict(FILES, state="planned") == (
-        "120,000 files and 2 links, 6.00 GiB, will be copied to ada@roihu:/scratch/ada/images."
+        "120,000 files and 2 links (6.00 GiB) will be copied to ada@roihu:/scratch/ada/images."
     )
-    assert verdict(FILES, checksum_count=0).endswith("in 1 min 10 s. All sizes agree.")
+    assert verdict(FILES, checksum_count=0).endswith(
+        "The copy took 1 min 10 s. All sizes are the same on both sides."
+    )
     nothing = {"state": "planned", "copy_count": 0, "copy_link_count": 0}
     assert verdict(FILES, **nothing, file_count=1, host="") == (
-        "Nothing to copy: 1 file, 6.00 GiB, is in /scratch/ada/images already."
+        "Nothing to copy: 1 file (6.00 GiB) is already in /scratch/ada/images."
     )
     mine = (Problem("a", "b"),)
     assert verdict(FILES, **nothing, conflicts=mine) == (
         "Nothing to copy. 1 file of yours at the destination will not be changed."
     )
     assert verdict(FILES, state="different", conflicts=mine) == (
-        "1 file of ada@roihu:/scratch/ada/images differs."
+        "1 file in ada@roihu:/scratch/ada/images differs from the source."
     )
 
 
 def test_every_problem_is_named_with_why() -> None:
     page = text(DIFFERENT, "why")
-    assert all(
-        f"images/{name}: the file is missing at the destination" in page for name in range(30)
-    )
+    assert all(f"images/{name}: missing at the destination" in page for name in range(30))
     assert "rsync: it broke" in page
 
 

@@ -137,7 +137,7 @@ class StillSource:
         self.shown = shown
         self.polls = 0
 
-    def poll(self) -> None:
+    def poll(self, *, reads_all: bool = False) -> None:
         self.polls += 1
 
     def frame(self) -> Frame:

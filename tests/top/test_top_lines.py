@@ -75,7 +75,7 @@ def test_a_node_lists_ranks_and_gpus_of_its_processes() -> None:
         "    PID  RANK     CPU     MEMORY    GPU    GPU MEM  THREADS  COMMAND",
         "     12     1    90 %   1.00 GiB    0,1   30.0 GiB        1  python train.py",
         "     11     0    80 %   2.00 GiB      2          –        1  python train.py",
-        "     13     –     1 %   3.00 GiB                          1  cp big /scratch",
+        "     13     –   1.0 %   3.00 GiB                          1  cp big /scratch",
     ]
     filtered = text_of(node_view(with_processes(SHOWN), "n1", 100, "cpu", "TRAIN"))
     assert "python train.py" in filtered
@@ -130,8 +130,8 @@ def test_a_line_is_made_again_only_if_it_has_changed() -> None:
 
 def test_a_process_shows_the_lines_of_the_last_minute() -> None:
     text = text_of(process_view(SHOWN, "n1", 4711, WATCHED, 100))
-    assert "75 %  ━━━━━━━━━━  computing in native code" in text
-    assert "25 %  ━━━━━━━━━━  train.py:30  open(path)" in text
+    assert "75 %  ━━━━━━━━──  computing in native code" in text
+    assert "25 %  ━━────────  train.py:30  open(path)" in text
     assert "has ended" in text_of(process_view(SHOWN, "n1", 1, None, 100))
     assert "did not record" in text_of(process_view(SHOWN, "n1", 4712, None, 100))
 

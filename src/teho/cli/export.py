@@ -23,14 +23,17 @@ __all__ = ["command"]
 @plain_command("""\
   teho export last --to openmetrics -o metrics.txt
   teho export --all --to parquet -o /scratch/project_2001234/teho
-  teho export 4711 --to js1""")
+  teho export 4711 --to js1
+  teho export --all --to victoriametrics --store https://metrics.example.org""")
 @click.argument("runs", metavar="[RUN…]", nargs=-1, shell_complete=complete_run)
 @option(
     "--to",
     "Write this format.",
     into="form",
     required=True,
-    type=click.Choice(["parquet", "openmetrics", "js1"]),
+    type=click.Choice(
+        ["parquet", "openmetrics", "js1", "remote-write", "victoriametrics", "otlp", "grafana"]
+    ),
 )
 @flag("--all", "Export all recordings of TEHO_HOME.", into="every")
 @option(
@@ -40,7 +43,16 @@ __all__ = ["command"]
     type=click.Path(path_type=Path),
     unset="standard output",
 )
-def command(runs: tuple[str, ...], form: str, every: bool, path: Path | None) -> None:
+@option("--store ADDRESS", "Send to this store.", into="address", unset="the setting monitoring")
+@option("--wait TIME", "Try again for this time if the store does not answer.", default="1min")
+def command(
+    runs: tuple[str, ...],
+    form: str,
+    every: bool,
+    path: Path | None,
+    address: str | None,
+    wait: str,
+) -> None:
     """Write recordings in the formats of other tools.
 
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
@@ -49,18 +61,33 @@ def command(runs: tuple[str, ...], form: str, every: bool, path: Path | None) ->
     written again. openmetrics writes a text for promtool, which makes blocks of Prometheus out of
     it. js1 writes the summary that Jobstats stores in Slurm's AdminComment, one line for each run.
 
-    Reads: the recordings.
+    remote-write, victoriametrics and otlp send the values to a store. If the store does not answer
+    or the command is ended, the next call continues after the last values that the store has.
 
-    Writes: only the -o file or folder.
+    grafana writes dashboards for these series into the folder of -o. It needs no RUN.
 
-    Network: not used.
+    Reads: the recordings, and the file of the setting monitoring_token_file.
+
+    Writes: the -o file or folder. For a store, what it has, in TEHO_HOME/exports.
+
+    Network: used only for a store: the address of --store.
     """
     if every and runs:
         raise InputError("--all cannot be used together with RUN", "one of them")
+    is_sent = form in {"remote-write", "victoriametrics", "otlp"}
+    if address and not is_sent:
+        raise InputError(f"--store cannot be used with --to {form}", "-o PATH")
+    if path and is_sent:
+        raise InputError(f"-o cannot be used with --to {form}", "--store ADDRESS")
+    if form == "grafana":
+        _dashboards(path)
+        return
     problems: list[str] = []
     recordings = list(_recordings(runs or ("last",), every=every))
     if form == "parquet":
         _parquet(recordings, path, problems)
+    elif is_sent:
+        _send(recordings, form, address, wait, problems)
     elif form == "openmetrics":
         from teho.jobs.export.openmetrics import openmetrics
 
@@ -103,6 +130,40 @@ def _parquet(recordings: list[Recorded], path: Path | None, problems: list[str])
     )
     unchanged = "" if written == len(recordings) else "; the others have not changed"
     say(f"wrote {written} of {len(recordings)} runs to {path}{unchanged}")
+
+
+def _dashboards(path: Path | None) -> None:
+    from teho.jobs.export.dashboards import dashboard_json, dashboards
+
+    if path is None:
+        raise InputError("--to grafana without -o", "a folder", "`-o FOLDER`")
+    path.mkdir(parents=True, exist_ok=True)
+    for name in dashboards():
+        _write(iter([dashboard_json(name)]), path / f"teho-{name}.json")
+
+
+def _send(
+    recordings: list[Recorded], form: str, address: str | None, wait: str, problems: list[str]
+) -> None:
+    from teho.cli.progress import hint_if_slow
+    from teho.config.settings import load_settings
+    from teho.jobs.export.push import push
+    from teho.jobs.http import store_of
+    from teho.units import counted, parse_duration
+
+    settings = load_settings()
+    store = store_of(settings, address or "")
+    if store is None:
+        raise InputError(
+            f"--to {form} without --store", "`--store https://metrics.example.org`, or the setting "
+            "monitoring"
+        )  # fmt: skip
+    wait_s = parse_duration(wait, "--wait")
+    with hint_if_slow(f"sending to {store.host}…"):
+        done = push(recordings, store, form, settings.home_directory, wait_s, problems)
+    rest = len(recordings) - done.runs
+    has = f"; {store.host} already had all values of {counted(rest, 'run')}" if rest else ""
+    say(f"sent {done.values:,} values of {counted(done.runs, 'run')} to {store.host}{has}")
 
 
 def _js1(recordings: list[Recorded], problems: list[str]) -> Iterator[str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_SOCKET = "teho-portal.sock"
 _LOOPBACK = "127.0.0.1"
 _ALL = frozenset({"0.0.0.0", "::"})  # noqa: S104 - only named, to print a name instead
 _LOCAL_NAME, _LOCAL_PORT = "localhost", 8750
@@ -90,20 +91,18 @@ def command(
 def _serve(
     settings: Settings, path: Path | None, port: int | None, address: str, hosts: tuple[str, ...]
 ) -> None:
+    from teho.process.listen import listen_on_port, listen_on_socket, socket_path
     from teho.show.portal.app import Portal
     from teho.show.portal.guard import Link
     from teho.show.portal.recordings import Recordings
     from teho.show.portal.serve import (
         host_name,
-        listen_on_port,
-        listen_on_socket,
         serve,
-        socket_path,
         user_at_host,
     )
 
     if port is None:
-        listener = listen_on_socket(path or socket_path())
+        listener = listen_on_socket(path or socket_path(_SOCKET))
         link = None
     else:
         listener = listen_on_port(address, port)

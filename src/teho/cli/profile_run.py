@@ -238,6 +238,7 @@ def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Pat
     Raises:
         TehoError: the run ended before, does not react, or could not record.
     """
+    from teho.observe.run_changes import announce
     from teho.profile.recorded import chosen_ranks
     from teho.store.layout import plan_folder, replace_file
     from teho.store.probe import watched_processes
@@ -256,6 +257,7 @@ def profile_running(directory: Path, plan: ProfilerPlan, output: Output, to: Pat
     path = folder / f"{plan.id}.json"
     line = StatusLine()
     replace_file(path, msgspec.json.encode(plan))
+    announce(directory)
     try:
         _wait(directory, plan, _expected(plan, processes), line)
     except KeyboardInterrupt:

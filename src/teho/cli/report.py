@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from teho.config.settings import Settings
+    from teho.jobs.http import Store
     from teho.model.accounted import AccountedJob
     from teho.model.document import Report
     from teho.model.run import Run
@@ -53,13 +54,15 @@ def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> 
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
     or last. If RUN is the id of a job, Teho reports on the newest recording of the job, and asks
     the scheduler for the accounting. If Teho did not record the job, the report has what the
-    accounting knows. --format seff prints the same values as the command seff of CSC.
+    accounting knows, and what the site's monitoring knows if the setting monitoring names it.
+    --format seff prints the same values as the command seff of CSC.
 
     Reads: the recording.
 
     Writes: the -o file; the end of the job, if `teho always` recorded it.
 
-    Network: used only for jobs, through commands of the scheduler.
+    Network: used only for jobs: commands of the scheduler, and the address in the setting
+    monitoring.
     """
     from teho.show.loaded import LoadedRun
 
@@ -156,9 +159,35 @@ def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) 
     elif len(by_id) == 1:
         from teho.show.accounted import report_on
 
-        output.show(report_on(runs, settings))
+        problems: list[str] = []
+        with hint_if_slow("waiting for the site's monitoring…"):
+            report = report_on(
+                runs,
+                settings,
+                store=_store(settings),
+                plots=output.form in {"html", "json"},
+                problems=problems,
+            )
+        output.show(report)
+        if problems:
+            sys.stdout.flush()
+            say(problems[0])
+            raise click.exceptions.Exit(2)
     else:
         _list_tasks(reference, [own[-1] for own in by_id.values()], output, settings)
+
+
+def _store(settings: Settings) -> Store | None:
+    """Return the site's monitoring; None if neither a setting nor the cluster's file names it.
+
+    Raises:
+        InputError: the settings cannot be used.
+    """
+    from teho.cli.here import cluster_here
+    from teho.jobs.http import store_of
+
+    here = None if settings.monitoring else cluster_here()
+    return store_of(settings, here.monitoring if here else "")
 
 
 def _list_tasks(

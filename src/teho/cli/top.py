@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -46,7 +47,7 @@ _SPEED = 60.0
 @option("--format",
         "Set the output: text prints the values once, json prints one document per line until the "
         "run ends.",
-        into="form", unset="a screen, or text if the output is not a terminal",
+        into="form", unset="a screen, or text if there is no terminal that can move its cursor",
         type=click.Choice(["text", "json"]))  # fmt: skip
 @flag("--replay", "Show a finished run as it looked while it ran.")
 @option("--speed FACTOR", "Show this many seconds of the run in each second of --replay.",
@@ -79,7 +80,7 @@ def command(
     settings = load_settings()
     from teho.store.index import find_run
 
-    is_screen = form is None and not once and sys.stdout.isatty() and sys.stdin.isatty()
+    is_screen = form is None and not once and _has_cursor()
     if replay and not is_screen:
         raise InputError("--replay needs a terminal for input and output")
     if is_screen:
@@ -97,7 +98,9 @@ def command(
 
         directory, job = find_or_record(run, settings.home_directory)
     try:
-        source = _open(directory, settings, speed or _SPEED if replay else None)
+        source = _open(
+            directory, settings, speed or _SPEED if replay else None, is_screen=is_screen
+        )
         try:
             if is_screen:
                 from teho.show.top.app import TopApp
@@ -112,13 +115,20 @@ def command(
             job.close()
 
 
-def _open(directory: Path, settings: Settings, speed: float | None) -> Source:
+def _has_cursor() -> bool:
+    """Return whether the input and the output are a terminal that can move its cursor."""
+    is_terminal = sys.stdout.isatty() and sys.stdin.isatty()
+    return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _open(directory: Path, settings: Settings, speed: float | None, *, is_screen: bool) -> Source:
     """Open a recording.
 
     Args:
         directory: the recording.
         settings: the user's settings.
         speed: of a replay; None: the run as it is now.
+        is_screen: whether the frames are shown one after the other.
     """
     if speed is not None:
         from teho.show.top.replay import ReplaySource
@@ -126,7 +136,7 @@ def _open(directory: Path, settings: Settings, speed: float | None) -> Source:
         return ReplaySource(directory, settings, speed)
     from teho.show.top.live import LiveSource
 
-    return LiveSource(directory, settings)
+    return LiveSource(directory, settings, waits=not is_screen)
 
 
 def _end(number: int, _: object) -> None:
@@ -178,7 +188,7 @@ def _documents(source: Source, *, once: bool) -> Iterator[Report]:
     end_s = time.monotonic() + _FIRST_S
     while True:
         while (left_s := end_s - time.monotonic()) > 0:
-            source.poll()
+            source.poll(reads_all=True)
             time.sleep(min(0.05, left_s))
         frame = source.frame()
         yield top_document(frame.report, frame.nodes, frame.notes)
@@ -198,4 +208,6 @@ def _print(documents: Iterator[Report], form: str) -> None:
             click.echo(msgspec.json.format(render_json(document), indent=-1))
             sys.stdout.flush()
         else:
-            Output("text", None, "default").show(document)
+            # The findings would fill the screen, and the verdict names the first of them.
+            values = msgspec.structs.replace(document, findings=(), lists=())
+            Output("text", None, "why").show(values)

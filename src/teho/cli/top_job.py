@@ -16,6 +16,7 @@ import click
 from teho.cli import say
 from teho.cli.own_path import own_path
 from teho.errors import InputError, RecordingError, RunNotFoundError, TehoError
+from teho.model.job import JobState
 from teho.model.run import RunState
 from teho.store.index import find_run
 from teho.store.layout import runs_directory
@@ -54,7 +55,7 @@ def find_or_record(reference: str, home: Path) -> tuple[Path, JobRecording | Non
         directory = find_run(reference, home)
     except RunNotFoundError as error:
         if not may_be_job:
-            raise
+            raise _is_unrecorded(reference, home) or error from None
         not_found = error
     if directory is not None and (not may_be_job or is_running(directory)):
         return directory, None
@@ -70,6 +71,33 @@ def find_or_record(reference: str, home: Path) -> tuple[Path, JobRecording | Non
         raise
     recording = JobRecording(reference, home)
     return recording.directory, recording
+
+
+def _is_unrecorded(reference: str, home: Path) -> InputError | None:
+    """Return what can be seen of a running job that cannot be recorded; None: no such job."""
+    from teho.jobs.ask import accounting_here
+    from teho.schedulers.jobs import states
+    from teho.schedulers.registry import scheduler_of
+
+    if _JOB.fullmatch(reference) is None:
+        return None
+    number = reference.partition("_")[0]
+    try:
+        backend = accounting_here(home)
+        found = states(backend, [number])[number]
+    except TehoError:
+        return None
+    running = next((job for job in found if job.state is JobState.RUNNING), None)
+    if running is None:
+        return None
+    shows = scheduler_of(backend.name).advice.running_command(number)
+    return InputError(
+        f"job {number} runs on {running.node_list or 'a node'} without `teho run`, and "
+        f"{backend.title} cannot start a recorder in a running job",
+        "",
+        f"{f'{shows} prints what this job has used; ' if shows else ''}start `teho run` in the "
+        "script of the next job",
+    )
 
 
 class JobRecording:

@@ -57,6 +57,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Disk space in GB for all recordings of [`teho always`](../always.md). Variable:
     TEHO_KEEP_GB."""
 
+    monitoring: str = ""
+    """Address of the site's Prometheus or VictoriaMetrics, such as `https://metrics.example.org`;
+    see [Stores](../stores.md). Empty: the address in the file of the cluster. Variable:
+    TEHO_MONITORING."""
+    monitoring_token_file: str = ""
+    """A file with a token for this store, or with `NAME:PASSWORD`. Variable:
+    TEHO_MONITORING_TOKEN_FILE."""
+    monitoring_exporters: str = ""
+    """A TOML file with further exporters of this store; see
+    [Stores](../stores.md#another-exporter). Variable: TEHO_MONITORING_EXPORTERS."""
+
     @property
     def home_directory(self) -> Path:
         """The directory of all recordings."""

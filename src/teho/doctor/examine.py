@@ -103,7 +103,7 @@ def verdict_of(examination: Examination) -> tuple[VerdictSeverity, str]:
     unjudged = [one for one in examination.checks if one.state == "abstained"]
     fine = [one for one in examination.checks if one.state == "fine"]
     test = examination.self_test
-    end = f"; {counted(len(unjudged), 'check')} gave no judgement." if unjudged else "."
+    end = f". {counted(len(unjudged), 'check')} gave no result." if unjudged else "."
     if found and found[0].dooms:
         return "critical", f"A job started like this will fail: {found[0].sentence}"
     if test and test.state == "failed":

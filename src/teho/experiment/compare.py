@@ -71,7 +71,7 @@ def terms_of(
     if not gpu_cores:
         known = ((count, prices.same_cost_cores(count)) for count in counts)
         same = {count: cores for count, cores in known if cores is not None}
-    notes = [] if costs else [f"The costs of the variants on {prices.site} are not known."]
+    notes = [] if costs else [f"Teho does not know what the variants cost on {prices.site}."]
     hourly = {name: cost.amount for name, cost in costs.items()}
     return Terms(hourly, same), next(iter(units), ""), notes
 
@@ -134,7 +134,7 @@ def summed_up(points: Sequence[Point], swept: str, **about: Any) -> Compared:
     beyond = next((point.value for point in points[points.index(last) + 1 :]), None)
     lost = ""
     if beyond:
-        lost = f"; the variants could not be compared at {swept} = {format_count(beyond)}"
+        lost = f". At {swept} = {format_count(beyond)}, the variants could not be compared"
     return Compared(
         outcome=last.outcome,
         verdict=_verdict(known or [last], edge, swept) + lost,
@@ -171,15 +171,15 @@ def _verdict(known: Sequence[Point], edge: BreakEven | None, swept: str) -> str:
         verb = verb_of(int(larger.name.partition(":")[2]))
         faster = f"{larger.words} {verb} faster than {smaller.words}"
         if last.outcome == "worth_it":
-            end = f", {last.contest.speed.times:.2f} times as fast"
+            end = f", {larger.words} {verb} {last.contest.speed.times:.2f} times as fast"
     elif _is_mixed(last.contest):  # at each value, the best of either kind
         faster = f"{'GPUs' if larger.kind == 'gpu' else 'Cores'} are faster than cores"
     else:
         noun = "GPUs" if larger.kind == "gpu" else "cores"
         faster = f"More {noun} are faster than fewer {noun}"
     return (
-        f"{faster} from about {swept} = {format_count(float(f'{edge.at:.2g}'))} (between "
-        f"{format_count(edge.low)} and {format_count(edge.high)}); at {at}{end}"
+        f"{faster} from about {swept} = {format_count(float(f'{edge.at:.2g}'))} on (between "
+        f"{format_count(edge.low)} and {format_count(edge.high)}). At {at}{end}"
     )
 
 

@@ -198,7 +198,7 @@ class _Words:
         return f"{counted(step.to_n, self._worker)} {verb} {self._ratio(step.speed, step.from_n)}"
 
     def _bought(self, step: ScaleStep) -> str:
-        return f"{self._gave(step)} for {step.bill_ratio:.2f} times the bill"
+        return f"{self._gave(step)}, at {step.bill_ratio:.2f} times the cost"
 
     def _unsure(self, step: ScaleStep) -> str:
         return f"{self._gave(step)}, but a speed-up of at least {step.needed:.3g} is needed"
@@ -232,11 +232,11 @@ class _Words:
         if after is None:
             failed = next((n for n in sorted(runs) if n > pays_to), None)
             return (
-                f"; {counted(failed, self._worker)} could not be measured"
+                f". {counted(failed, self._worker)} could not be measured"
                 if failed
-                else f"; more {self._worker}s were not tried"
+                else f". More {self._worker}s were not tried"
             )
-        return f"; {self._unsure(after) if after.pays is None else self._bought(after)}"
+        return f". {self._unsure(after) if after.pays is None else self._bought(after)}"
 
     def remarks(
         self, runs: _Runs, measured: _Runs, spread: Spread, fits: Sequence[Fit]
@@ -247,15 +247,15 @@ class _Words:
         if base_n != 1:
             why = "could not be measured" if 1 in runs else "was not tried"
             found.append(
-                f"1 {self._worker} {why}: all runs are compared with "
+                f"1 {self._worker} {why}, so all runs are compared with "
                 f"{counted(base_n, self._worker)}."
             )
         if measured and not spread.errors:
-            found.append("No run was repeated: it is not known how much runs differ by chance.")
+            found.append("No run was repeated, so it is not known how much runs differ by chance.")
         elif measured and not fits:
             least = FEWEST_SIZES["amdahl" if self._is_strong else "usl"]
             found.append(
-                f"No scaling law was fitted: a fit needs {least} different numbers of "
+                f"No scaling law was fitted: this needs {least} different numbers of "
                 f"{self._worker}s, but only {len(measured)} were measured."
             )
         return found

@@ -216,10 +216,11 @@ def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
         most = "" if contest.same_cost_is_measured else "at most "
         count = contest.same_cost_cores
         cores = f"{count:,} core{'s' if count > 1 else ''}"
-        cost = "cost" if count > 1 else "costs"
         other = "" if count == _size(smaller) else f" as {smaller.words}"
         return _priced(
-            ratio, f"; {cores} {cost} the same and would be {most}{ratio:.3g} times as fast{other}"
+            ratio,
+            f". For the same price, you get {cores}, which would be {most}{ratio:.3g} times as "
+            f"fast{other}",
         )
     if larger.kind == smaller.kind:
         needed = _needed_for(_size(larger) / _size(smaller))
@@ -251,8 +252,8 @@ def _small_print(
         return notes
     if contest.price is None and not contest.same_cost_cores:
         notes.append(
-            "The price of a GPU, compared with a core, is not known here, so the verdict is only "
-            "about time. Give the price with `--site CLUSTER` or `--gpu-cost CORES`."
+            "Teho does not know what a GPU costs here, compared with a core. So the verdict is "
+            "only about time. Give the price with `--site CLUSTER` or `--gpu-cost CORES`."
         )
     elif outcome == "not_worth_it" and contest.speed.low >= 1 + _ALIKE:
         notes.append(

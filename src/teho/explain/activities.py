@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Literal, NamedTuple, Union
@@ -29,6 +30,7 @@ __all__ = [
     "early_stacks",
     "loading_activity",
     "main_activity",
+    "stacks_of_others",
 ]
 
 ANOMALY_MODE = "anomaly_mode"
@@ -110,6 +112,8 @@ class ActivityTime(NamedTuple):
     """Whether most of it was in the workers of a data loader or in other child processes."""
     in_loading: bool
     """Whether most of it was in loading data."""
+    stacks: Mapping[tuple[Frame, ...], float]
+    """Wall time of each of its stacks, in s."""
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -293,19 +297,44 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
         if rest_s <= 0 or early_s / start_s > _MORE_AT_START * later_s / rest_s:
             for seen in stacks:
                 found[name].add(seen, -1.0)
-    others = [seen for one in main.workers or main.children for seen in _active(one)]
     has_many = len(main.children) >= _MANY_CHILDREN
-    others_s = sum(seen.wall_s for seen in others)
-    for seen in others:
+    for _, seen, wall_s in stacks_of_others(main, awaited_s):
         activity = activity_of(seen)
         if activity is not None and (has_many or not activity.only_in_children):
-            weight = min(1.0, awaited_s / others_s)
+            weight = wall_s / seen.wall_s
             found[activity.name].add(seen, weight, is_elsewhere=True, is_loading=bool(main.workers))
     if detects_anomalies(main):
         # It formats the Python stack of each operation.
         found[_TRACEBACKS].activity = found[ANOMALY_MODE].activity
     times = [one.time() for one in found.values() if one.wall_s > 0]
     return sorted(times, key=lambda one: -one.wall_s)
+
+
+def stacks_of_others(
+    main: MainProcess, awaited_s: float | None = None
+) -> Iterator[tuple[WatchedProcess, Seen, float]]:
+    """Yield the stacks of the processes for which a main thread waits.
+
+    These are the workers of its data loaders, or else its child processes. The third item is the
+    part of the main thread's waiting time for which a stack stands, in s.
+
+    Args:
+        main: the process.
+        awaited_s: time for which it waited; None: all time in which it may have waited for them.
+    """
+    if awaited_s is None:
+        awaited_s = sum(
+            seen.wall_s for seen in main.process.stacks if doing_in(main.process, seen) in _AWAITED
+        )
+    others = [
+        (one, seen)
+        for one in main.workers or main.children
+        for seen in _active(one)
+        if seen.wall_s > 0
+    ]
+    others_s = sum(seen.wall_s for _, seen in others)
+    for process, seen in others:
+        yield process, seen, min(1.0, awaited_s / others_s) * seen.wall_s
 
 
 def detects_anomalies(main: MainProcess) -> bool:
@@ -322,6 +351,7 @@ class _Sum:
         self._elsewhere_s = 0.0
         self._loading_s = 0.0
         self._lines = LineTimes()
+        self._stacks: defaultdict[tuple[Frame, ...], float] = defaultdict(float)
 
     def add(
         self, seen: Seen, weight: float, *, is_elsewhere: bool = False, is_loading: bool = False
@@ -331,6 +361,7 @@ class _Sum:
         self._elsewhere_s += wall_s if is_elsewhere else 0.0
         self._loading_s += wall_s if is_loading or doing_of(seen) is Doing.LOADING else 0.0
         self._lines.add(msgspec.structs.replace(seen, wall_s=wall_s))
+        self._stacks[seen.frames] += wall_s
 
     def time(self) -> ActivityTime:
         return ActivityTime(
@@ -339,6 +370,7 @@ class _Sum:
             self._lines.slowest(),
             in_others=2 * self._elsewhere_s > self.wall_s,
             in_loading=2 * self._loading_s > self.wall_s,
+            stacks=self._stacks,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from teho.explain.moments import Shows, bins_where, moments_of
 from teho.explain.places import (
     NodeGpu,
     Place,
@@ -18,11 +19,21 @@ from teho.explain.places import (
     name_all,
     per_place,
     recorded,
+    series_of,
     stats_of,
 )
 from teho.explain.shared_thresholds import EVERY_RULE, SHARED
 from teho.explain.wording import MOST_NAMED
-from teho.model.finding import Abstention, Certainty, Evidence, Finding, Lack, Severity, Threshold
+from teho.model.finding import (
+    Abstention,
+    Certainty,
+    Evidence,
+    Finding,
+    Lack,
+    Moments,
+    Severity,
+    Threshold,
+)
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
@@ -35,8 +46,9 @@ __all__ = [
     "GpuUse",
     "Located",
     "RuleContext",
+    "bins_that_hold",
     "highest_use",
-    "share_of_bins",
+    "share_of",
 ]
 
 _T = TypeVar("_T")
@@ -71,6 +83,11 @@ class GpuUse(NamedTuple):
         return self.stat.max < busy_below if self.is_busy_share else self.stat.max == 0
 
 
+BinsAtWork = dict[tuple[str, int], list[int]]
+"""Node and position of a GPU -> time bins in which the GPU was at work. All rules have the
+same thresholds for it."""
+
+
 class RuleContext:
     """A run as one rule reads it; it notes what the rule looked for and did not find."""
 
@@ -81,6 +98,7 @@ class RuleContext:
         summary: Summary,
         thresholds: Mapping[str, Threshold],
         certainty: Certainty = Certainty.LIKELY,
+        bins_at_work: BinsAtWork | None = None,
     ) -> None:
         self.kind = kind
         self.run = run
@@ -90,6 +108,7 @@ class RuleContext:
         self.own_thresholds = [name for name in thresholds if name not in SHARED[EVERY_RULE]]
         self.mains = summary.program.mains if summary.program else ()
         self._lacks: dict[tuple[str, str, Missing], Place] = {}
+        self._bins_at_work: BinsAtWork = {} if bins_at_work is None else bins_at_work
 
     @property
     def gpus(self) -> list[NodeGpu]:
@@ -187,7 +206,7 @@ class RuleContext:
 
     def series(self, place: Place, metric: str) -> Series | None:
         """Return the means per time bin (bins,); None, and noted, if missing or too few."""
-        series = (place.gpu if isinstance(place, NodeGpu) else place).series.get(metric, [])
+        series = series_of(place).get(metric, [])
         count = len(series) - series.count(None)
         found: Series | Missing
         if len(series) == self.summary.bin_count and count:
@@ -211,25 +230,44 @@ class RuleContext:
         Without a busy share, as on a MIG instance, all of the time counts.
         """
         busy = place.gpu.series.get("gpu_busy_percent", [])
-        count = len(busy) - busy.count(None)
-        least = self.limit("at_work_percent")
-        bins = [bin_ for bin_, share in enumerate(busy) if share is not None and share >= least]
-        if not count:
-            bins = list(range(self.summary.bin_count))
-        elif not self._is_mostly_at_work(busy, bins, count):
+        key = place.node.name, place.gpu.position
+        if key not in self._bins_at_work:
+            self._bins_at_work[key] = self._find_bins_at_work(busy)
+        bins = self._bins_at_work[key]
+        if not bins:
             return None
         series = self.series(place, metric)
         if series is None:
             return None
         known = [bin_ for bin_ in bins if series[bin_] is not None]
         values = [value for bin_ in known if (value := series[bin_]) is not None]
-        shares = [share for bin_ in known if count and (share := busy[bin_]) is not None]
+        shares = [share for bin_ in known if busy and (share := busy[bin_]) is not None]
         if not values:
             mean = Missing(Reason.UNRECORDED, "this signal was not recorded while the GPU was busy")
             return self.figure(place, METRICS_BY_NAME[metric].label, mean)
         # Drivers report whole per cents.
         worked_percent = max(1.0, fmean(shares)) if shares else 100.0
         return min(100.0, 100 * fmean(values) / worked_percent)
+
+    def _find_bins_at_work(self, busy: Series) -> list[int]:
+        """Return the time bins in which a GPU was at work; empty if it seldom was."""
+        count = len(busy) - busy.count(None)
+        if not count:
+            return list(range(self.summary.bin_count))
+        least = self.limit("at_work_percent")
+        bins = [bin_ for bin_, share in enumerate(busy) if share is not None and share >= least]
+        return bins if self._is_mostly_at_work(busy, bins, count) else []
+
+    def low_at_work(self, place: NodeGpu, metric: str, limit: float) -> Shows:
+        """Return the bins in which a share of activity was below a limit while the GPU worked."""
+        busy: Sequence[float | None] = place.gpu.series.get("gpu_busy_percent", [])
+        values = place.gpu.series.get(metric, [])
+        least = self.limit("at_work_percent")
+        return bins_that_hold(
+            lambda share, value: share >= least and 100 * value < limit * share,
+            busy or [100.0] * len(values),
+            values,
+        )
 
     def _is_mostly_at_work(self, busy: Series, bins: list[int], count: int) -> bool:
         if 100 * len(bins) <= self.limit("at_work_run_percent") * count:
@@ -277,6 +315,7 @@ class RuleContext:
         mutes: bool = True,
         doubts: tuple[str, ...] = (),
         certainty: Certainty | None = None,
+        moments: Moments | None = None,
     ) -> Located:
         """Build a finding; `judged_by` names its thresholds, by default all of the rule's.
 
@@ -296,7 +335,20 @@ class RuleContext:
             mutes=mutes,
             doubts=doubts,
             certainty=certainty or self.certainty,
+            moments=moments,
         )
+
+    def moments(
+        self, metric: str, places: Iterable[Place], is_shown: Callable[[float], bool]
+    ) -> Moments | None:
+        """Return the times in which a condition holds for a metric of at least one place."""
+        return self.moments_in(
+            metric, [(place, bins_where(place, metric, is_shown)) for place in places]
+        )
+
+    def moments_in(self, metric: str, bins: Iterable[tuple[Place, Shows]]) -> Moments | None:
+        """Return the times in which a metric showed something, from the bins of each place."""
+        return moments_of(self.run, self.summary, metric, bins)
 
     def forget_lacks(self) -> None:
         """Forget what was missing so far: the rule can answer without it."""
@@ -316,7 +368,7 @@ class RuleContext:
             text = "; ".join(f"{lack.what} of {lack.where}: {lack.why}" for lack in lacks)
             return Abstention(kind=self.kind, lacked=text, lacks=lacks)
         unseen = tuple(
-            Evidence(f"not judged: {what}, {place}", missing)
+            Evidence(f"not judged: {what} ({place})", missing)
             for what, place, missing in islice(self._lacks, MOST_NAMED)
         )
         first = msgspec.structs.replace(found[0], evidence=found[0].evidence + unseen)
@@ -345,19 +397,22 @@ class RuleContext:
             yield Lack(what, name_all(alike), why)
 
 
-def share_of_bins(
-    holds: Callable[..., bool], *series: Sequence[float | None] | None
-) -> float | None:
-    """Return the share of the bins for which a condition holds, in %; None if it is not known.
+def bins_that_hold(holds: Callable[..., bool], *series: Sequence[float | None] | None) -> Shows:
+    """Return for which bins a condition holds (bins,); empty if a series is not known.
 
     Args:
         holds: the condition for one value of each series.
-        series: means per time bin; bins that one of them lacks do not count.
+        series: means per time bin; a bin that one of them lacks is None.
     """
     known = [one for one in series if one is not None]
     if len(known) < len(series):
-        return None
-    verdicts = [holds(*values) for values in zip(*known, strict=True) if None not in values]
+        return []
+    return [None if None in values else holds(*values) for values in zip(*known, strict=True)]
+
+
+def share_of(bins: Shows) -> float | None:
+    """Return the share of the known bins for which a condition holds, in %; None without any."""
+    verdicts = [one for one in bins if one is not None]
     return 100 * sum(verdicts) / len(verdicts) if verdicts else None
 
 

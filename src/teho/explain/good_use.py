@@ -53,4 +53,4 @@ def main_loss(summary: Summary) -> str:
     if spent.lines:
         frame = spent.lines[0][0]
         where = f", most of it at {frame.file.rpartition('/')[2]}:{frame.line}"
-    return f"{share:.0f} % of the time went to {spent.doing.value}{where}"
+    return f"{share:.0f} % of the time was spent on {spent.doing.value}{where}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from teho.explain.context import Located
+from teho.explain.context import BinsAtWork, Located
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.places import NodeGpu
 from teho.explain.policy import Policy
@@ -25,15 +25,28 @@ _FIRST = ("run_stuck", "run_failed")
 """Kinds of findings that come before all others: a run that was stuck was ended because of this."""
 
 
-def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Located] | Abstention:
+def judge_by(
+    rule: Rule,
+    run: Run,
+    summary: Summary,
+    policy: Policy,
+    bins_at_work: BinsAtWork | None = None,
+) -> list[Located] | Abstention:
     """Judge a run by one rule; no other rule mutes it.
+
+    Args:
+        rule: the rule.
+        run: the description of the run.
+        summary: its figures.
+        policy: the thresholds.
+        bins_at_work: what other rules have found out about these GPUs.
 
     Returns:
         The findings, or an abstention if there are none and a signal was missing.
     """
     kind = kind_of(rule)
     certainty = getattr(rule, "CERTAINTY", Certainty.LIKELY)
-    context = ProgramContext(kind, run, summary, policy.of(kind), certainty)
+    context = ProgramContext(kind, run, summary, policy.of(kind), certainty, bins_at_work)
     return context.outcome(rule.judge(context))
 
 
@@ -52,11 +65,12 @@ def judge_all(
     muted: dict[str, set[str]] = {}
     silent: set[str] = set()
     doubtful: set[str] = set()
+    bins_at_work: BinsAtWork = {}
     for rule in in_judging_order():
         if kind_of(rule) in silent:
             continue
         seen = _without(summary, muted.get(kind_of(rule), set()))
-        outcome = judge_by(rule, run, seen, policy)
+        outcome = judge_by(rule, run, seen, policy, bins_at_work)
         if isinstance(outcome, Abstention):
             abstentions.append(outcome)
             continue

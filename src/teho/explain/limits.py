@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar, Union
 
 from teho.explain.context import Located, RuleContext
+from teho.explain.moments import Shows, bins_where
 from teho.explain.places import Place, name_all, per_place
 from teho.explain.wording import span
 from teho.model.finding import Evidence, Severity
@@ -37,6 +38,8 @@ def compare_with_limits(
     judged_by: Sequence[str] = (),
     unit: str = "%",
     name: Callable[[list[_P]], str] = name_all,
+    shown_by: str = "",
+    shows: Union[Callable[[_P, Level], Shows], None] = None,
 ) -> Iterator[Located]:
     """Yield one finding for each severity, about all places whose figure is beyond its limit.
 
@@ -52,7 +55,15 @@ def compare_with_limits(
         judged_by: further thresholds to name.
         unit: of the figures.
         name: writes `{places}`.
+        shown_by: the metric that shows it over time; empty: none.
+        shows: returns the time bins of a place that show it; None: those in which the metric is
+            beyond the limit.
     """
+
+    def beyond_limit(place: _P, level: Level) -> Shows:
+        limit = context.limit(level.limit)
+        return bins_where(place, shown_by, lambda value: level.is_beyond(value, limit))
+
     beyond: dict[Level, list[tuple[_P, float]]] = {level: [] for level in levels}
     for place, figure in figures:
         passed = [
@@ -79,6 +90,13 @@ def compare_with_limits(
             judged_by=list(dict.fromkeys([level.limit, levels[-1].limit, *judged_by])),
             action=_text(action, places),
             subjects=places,
+            moments=context.moments_in(
+                shown_by,
+                [
+                    (place, shows(place, level) if shows else beyond_limit(place, level))
+                    for place in places
+                ],
+            ),
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from teho.explain.step import offset_s
 from teho.model.live import GpuNow, LiveSample, NodeNow
 from teho.model.metric import METRICS_BY_NAME, Scope, metrics_of
 from teho.model.missing import Missing, Reason
@@ -56,13 +57,13 @@ class NewestValues:
                 age_s = now_s - received.at_s if received else None
                 now = msgspec.structs.replace(known[2], age_s=age_s)
             else:
-                now = _node(node, received, now_s)
+                now = _node(run, node, received, now_s)
                 self._known[node.name] = sample, node, now
             found.append(now)
         return tuple(found)
 
 
-def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
+def _node(run: Run, node: Node, received: Received | None, now_s: float) -> NodeNow:
     sample = received.sample if received else None
     before = _rows(received.before) if received and received.before else {}
     rows = _rows(sample) if sample else {}
@@ -81,7 +82,7 @@ def _node(node: Node, received: Received | None, now_s: float) -> NodeNow:
 
     return NodeNow(
         node=node,
-        elapsed_s=sample.elapsed_s if sample else None,
+        elapsed_s=sample.elapsed_s + offset_s(run, node) if sample else None,
         age_s=now_s - received.at_s if received else None,
         way=received.way if received else "",
         values=values("node", "node"),
@@ -133,7 +134,7 @@ class _Values(Mapping[str, Figure]):
         return len(self._names)
 
 
-def _rows(sample: LiveSample) -> dict[str, dict[str, Any]]:
+def _rows(sample: LiveSample) -> dict[str, Mapping[str, Any]]:
     return {row["device"]: row for row in sample.rows}
 
 

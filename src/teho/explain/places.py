@@ -9,7 +9,7 @@ from teho.explain.wording import MOST_NAMED, joined, listed, numbered
 from teho.model.finding import Evidence
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing
-from teho.model.summary import GpuSummary, NodeSummary, PartlyKnown, Stat
+from teho.model.summary import GpuSummary, NodeSummary, PartlyKnown, Series, Stat
 
 __all__ = [
     "NodeGpu",
@@ -24,6 +24,7 @@ __all__ = [
     "per_column",
     "per_place",
     "recorded",
+    "series_of",
     "stats_of",
     "the_gpus",
 ]
@@ -67,6 +68,11 @@ def stats_of(place: Place) -> Mapping[str, Stat | Missing]:
     return place.gpu.stats if isinstance(place, NodeGpu) else place.stats
 
 
+def series_of(place: Place) -> Mapping[str, Series]:
+    """Return the means per time bin of a place, by metric."""
+    return place.gpu.series if isinstance(place, NodeGpu) else place.series
+
+
 def recorded(
     places: Iterable[_P], metric: str, part: Literal["mean", "max"] = "mean"
 ) -> list[tuple[_P, float]]:
@@ -104,15 +110,16 @@ def gauges(
 
 
 def per_place(label: str, unit: str, values: Sequence[tuple[_P, float]]) -> tuple[Evidence, ...]:
-    """Return each place's figure; for more than four places, only the lowest and the highest."""
-    if len(values) <= MOST_NAMED:
-        return tuple(Evidence(f"{label}, {place.name}", value, unit) for place, value in values)
+    """Return each place's figure, equal ones once; of more than four, the lowest and highest."""
     figures = [value for _, value in values]
-    if min(figures) == max(figures):
-        return (Evidence(f"{label}, each of {len(values)}", figures[0], unit),)
+    is_one = len(set(figures)) == 1 and len(values) > 1
+    if len(values) <= MOST_NAMED and not is_one:
+        return tuple(Evidence(f"{label} ({place.name})", value, unit) for place, value in values)
+    if is_one:
+        return (Evidence(f"{label} (each of {len(values)})", figures[0], unit),)
     return (
-        Evidence(f"{label}, lowest of {len(values)}", min(figures), unit),
-        Evidence(f"{label}, highest of {len(values)}", max(figures), unit),
+        Evidence(f"{label} (lowest of {len(values)})", min(figures), unit),
+        Evidence(f"{label} (highest of {len(values)})", max(figures), unit),
     )
 
 

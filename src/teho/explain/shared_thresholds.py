@@ -48,14 +48,14 @@ _EVERY_RULE = {
     "at_work_percent": Threshold(
         50.0,
         "%",
-        "the same threshold as gpu_low_use: if a GPU is busy for less than half of a time "
-        "bin, Teho counts this time bin as waiting",
+        "as in the rule gpu_low_use: if a GPU is busy for less than half of a short period, Teho "
+        "counts this period as waiting",
     ),
     "at_work_time_percent": MOST_OF_THE_TIME,
     "at_work_run_percent": chosen(
         25.0,
         "%",
-        "if a GPU is at work for less than a quarter of the run, other findings matter more",
+        "if a GPU works for less than a quarter of the run, other findings matter more",
     ),
     "lost_percent": Threshold(
         10.0,
@@ -76,8 +76,8 @@ _EVERY_RULE = {
     "work_min_s": Threshold(
         60.0,
         "s",
-        "the same threshold as job_too_short: shares of the time are not reliable in a run "
-        "of one minute or less",
+        "as in the rule job_too_short: shares of the time are not reliable in a run of one "
+        "minute or less",
     ),
     "batches_min": Threshold(
         10.0,
@@ -89,8 +89,9 @@ _ROOFLINE = {
     "near_percent": Threshold(
         60.0,
         "%",
-        "Nsight Compute (rule SOLBottleneck): if a program stays below 60 % of the peak speed "
-        "of arithmetic and below 60 % of the peak bandwidth, latency limits the speed",
+        "Nsight Compute (rule SOLBottleneck): if a program stays below 60 % of the peak speed of "
+        "arithmetic and below 60 % of the peak bandwidth, the speed is limited by latency "
+        "(waiting for single operations)",
     ),
 }
 _OUTLIERS = {
@@ -115,7 +116,9 @@ _OUTLIERS = {
     ),
 }
 _GOOD_USE = {
-    "sm_active_percent": Threshold(80.0, "%", "the same threshold as gpu_sm_low"),
+    "sm_active_percent": Threshold(
+        80.0, "%", "as in the rule gpu_sm_low: above this limit, the GPU has enough work"
+    ),
     "gpu_busy_percent": chosen(80.0, "%", "the same value as sm_active_percent"),
     "power_percent": chosen(
         50.0,

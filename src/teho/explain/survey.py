@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from teho.explain.wording import capital
 from teho.model.device import Device
 from teho.model.document import VerdictSeverity
 from teho.model.missing import Missing, Reason
@@ -64,7 +65,7 @@ def survey_verdict(survey: Survey) -> tuple[VerdictSeverity, str]:
     failed += [sentence for vendor in survey.gpus for sentence in _silent(vendor)]
     is_good = not any(map(_lacks, (*activity, *energy)))
     # A lost GPU is more important than the signals of the others.
-    sentence = "; ".join([*parts[:1], *failed, *parts[1:]]) + "."
+    sentence = ". ".join(map(capital, [*parts[:1], *failed, *parts[1:]])) + "."
     return ("critical" if failed else "good" if is_good else "warning"), sentence
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "LineTimes",
     "doing_in",
     "doing_of",
+    "is_for_next_task",
     "main_process",
     "place_of",
     "spent_by",
@@ -69,7 +70,9 @@ _BY_PLACE = (
         Doing.SAVING,
         re.compile(
             r"(torch/serialization\.py|torch/distributed/checkpoint/|safetensors/|orbax/"
-            r"|numpy/lib/\w*npyio).*:.*save"
+            r"|numpy/lib/\w*npyio|lightning/\w+/utilities/cloud_io\.py|/model_checkpoint\.py"
+            r"|accelerate/checkpointing\.py|keras/.*saving).*:.*save"
+            r"|transformers/trainer\.py:(\w+\.)?_?save\w*$"
         ),
     ),
     (Doing.IMPORTING, IMPORTS),
@@ -108,6 +111,11 @@ _SERVES_ITS_PARENT = re.compile(
     r"|/socketserver\.py:(BaseServer\.)?serve_forever$"
 )
 """Main function of a worker of a pool, of a manager of shared objects, or of a server."""
+_ASKED = re.compile(r"multiprocessing/(connection\.py:.*\b_?recv\w*|queues\.py:.*\bget)$")
+"""Functions with which a process waits for the next task."""
+_IN_CHILD = re.compile(r"/multiprocessing/process\.py:(BaseProcess\.)?_bootstrap$")
+_ASKED_SHARE = 0.02
+"""A process that waits for tasks for this share of its time or more does them for another one."""
 _POLLING = re.compile(r"joblib/parallel\.py:(Parallel\.)?(_?retrieve|_get_outputs)$")
 """Function that sleeps until a worker process has a result."""
 _WAITS = frozenset((State.LOCK, State.PROCESS, State.NETWORK))
@@ -228,10 +236,19 @@ def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
     return found
 
 
+def is_for_next_task(seen: Seen) -> bool:
+    """Return whether a child process waits for its next task."""
+    places = [place_of(frame) for frame in seen.own_frames]
+    return any(map(_ASKED.search, places)) and any(map(_IN_CHILD.search, places))
+
+
 def _serves_its_parent(process: WatchedProcess) -> bool:
     """Return whether a process does what the process that created it asks for."""
-    return any(
-        _SERVES_ITS_PARENT.search(place_of(frame))
-        for seen in process.stacks
-        for frame in seen.own_frames
-    )
+    asked_s = 0.0
+    for seen in process.stacks:
+        places = [place_of(frame) for frame in seen.own_frames]
+        if any(map(_SERVES_ITS_PARENT.search, places)):
+            return True
+        if is_for_next_task(seen):
+            asked_s += seen.wall_s
+    return not process.progress and asked_s > _ASKED_SHARE * process.wall_s

@@ -56,6 +56,12 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceOf, ...]
     jobstats: Js1 | Missing
     """Summary of Jobstats in the comment of the job, or why there is none."""
+    store: str = ""
+    """Store with samples of the job; empty: there is none, or it has none."""
+    covered_percent: float = 0.0
+    """Share of the time of all nodes for which the store has samples."""
+    notes: tuple[str, ...] = ()
+    """Sentences about these samples."""
 
 
 class MemoryUse(NamedTuple):

@@ -28,6 +28,7 @@ from teho.store.layout import (
     node_file,
     replace_file,
     run_file,
+    runs_directory,
     safe_name,
 )
 from teho.store.pack import seal
@@ -53,6 +54,8 @@ class ImportWish(NamedTuple):
     """Host name of all samples; empty: as in the files."""
     every_s: float | None = None
     """Time between two samples of a GPU, for logs without times."""
+    began_s: float | None = None
+    """Start of the program in s since 1970, if another source knows it."""
 
 
 class _Facts(NamedTuple):
@@ -95,8 +98,10 @@ def make_recordings(logs: Sequence[tuple[Source, Log]], wish: ImportWish, home: 
             "import the summary and the logs one after the other",
         )
     digest = _digest(logs, wish)
-    if before := [path for path, run in list_runs(home) if run and _is_from(run, digest)]:
-        return before
+    if runs_directory(home).is_dir():
+        before = [path for path, run in list_runs(home) if run and _is_from(run, digest)]
+        if before:
+            return before
     first = logs[0][1]
     facts = _Facts({}, {}, *_origin(logs), {}, {}, first.sampled_every_s, first.means, digest)
     samples = [sample for source, log in logs for sample in _taken(source, log, wish, facts)]
@@ -228,11 +233,13 @@ def _write(nodes: Sequence[NodeRounds], facts: _Facts, wish: ImportWish, home: P
     """Write one recording; if this fails, the recording is deleted."""
     periods = [node.period_s for node in nodes if node.period_s]
     period_s = min(periods, default=1.0)
-    is_counted = any(len(node.rounds) > 1 for node in nodes) and _has_counters(nodes)
+    several = any(len(node.rounds) > 1 for node in nodes)
+    is_counted = wish.began_s is None and several and _has_counters(nodes)
     first_s = min(node.rounds[0].at_s for node in nodes)
     last_s = max(node.rounds[-1].at_s for node in nodes)
     # A sample describes the time before it. With counters, the first sample is their zero.
     begin_s = first_s - period_s if periods and not is_counted else first_s
+    begin_s = begin_s if wish.began_s is None else wish.began_s
     started_at = datetime.fromtimestamp(begin_s, timezone.utc)
     hosts = [node.name for node in nodes if node.name != UNKNOWN_HOST]
     run = Run(
@@ -383,5 +390,5 @@ def _absences(
             if metric.scope != scope or metric.name in names:
                 continue
             said = sampler.absences.get((id_, metric.name))
-            not_logged = Missing(Reason.UNRECORDED, f"it is not in the log of {tools}")
+            not_logged = Missing(Reason.UNRECORDED, f"the log of {tools} does not have this value")
             yield said or Absence(device=id_, metric=metric.name, missing=not_logged, since_s=0.0)

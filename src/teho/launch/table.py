@@ -80,7 +80,7 @@ def _lines(first: Launch, plans: Sequence[Launch], options: Options, host: str) 
     yield from _environment(plans)
     if options.command:
         yield ""
-        yield f"Then: {' '.join(map(_shown, options.command))}"
+        yield f"Then each rank runs: {' '.join(map(_shown, options.command))}"
 
 
 def _table(plans: Sequence[Launch], host: str) -> Iterator[str]:
@@ -112,12 +112,12 @@ def _environment(plans: Sequence[Launch]) -> Iterator[str]:
     seen = Counter(pair for plan in plans for pair in plan.variables.items())
     first = plans[0].variables
     alike = {name: value for name, value in first.items() if seen[name, value] == len(plans)}
-    yield "Environment of every rank" if len(plans) > 1 else "Environment"
+    yield "Environment variables that all ranks get" if len(plans) > 1 else "Environment variables"
     yield from (f"  {name}={_shown(value)}" for name, value in sorted(alike.items()))
     own = {name: value for name, value in first.items() if name not in alike}
     if own:
         yield ""
-        yield "Different on each rank (these values are for rank 0)"
+        yield "Environment variables that differ between the ranks (here: the values of rank 0)"
         yield from (f"  {name}={_shown(value)}" for name, value in sorted(own.items()))
 
 

@@ -50,6 +50,8 @@ class AccountedJob(Job, frozen=True, kw_only=True, omit_defaults=True):
     """Name of the scheduler's folder, such as `slurm`."""
     source: str
     """Command that printed the figures: `sacct`, `qacct`, or `qstat` for jobs that wait or run."""
+    raw_id: str = ""
+    """Slurm's own number of a task of an array or of a component, as in `SLURM_JOB_ID`."""
     user: str = ""
     cluster: str = ""
     """Name that the scheduler gives the cluster."""

@@ -165,6 +165,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     recognised_by: dict[str, str] = {}
     """Environment variables, with values, that identify the cluster."""
     internet_on_compute_nodes: bool | None = None
+    monitoring: str = ""
+    """Address of the site's Prometheus or VictoriaMetrics, which users may ask."""
     totals: Totals | None = None
     """The cores and GPUs of the whole cluster. Without this key, Teho adds the cores and GPUs of
     all nodes."""

@@ -128,6 +128,12 @@ class PlotSeries(msgspec.Struct, frozen=True):
 
     label: str
     values: list[Union[float, None]]
+    mean: Union[float, None] = None
+    """Mean over the recorded time, from all samples; null if only the points are known."""
+    least: Union[float, None] = None
+    """Smallest recorded value. Of a rate, only the points have a smallest value: then null."""
+    most: Union[float, None] = None
+    """Largest recorded value. Of a rate, only the points have a largest value: then null."""
 
 
 class Plot(msgspec.Struct, frozen=True, kw_only=True):

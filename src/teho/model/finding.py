@@ -9,7 +9,16 @@ import msgspec
 
 from teho.model.missing import Missing
 
-__all__ = ["Abstention", "Certainty", "Evidence", "Finding", "Lack", "Severity", "Threshold"]
+__all__ = [
+    "Abstention",
+    "Certainty",
+    "Evidence",
+    "Finding",
+    "Lack",
+    "Moments",
+    "Severity",
+    "Threshold",
+]
 
 
 class Severity(str, enum.Enum):
@@ -53,6 +62,19 @@ class Evidence(msgspec.Struct, frozen=True):
     unit: str = ""
 
 
+class Moments(msgspec.Struct, frozen=True):
+    """When a metric showed what a finding says."""
+
+    metric: str
+    """Name of the metric, which is the key of its plot."""
+    lines: tuple[str, ...]
+    """Labels of the GPUs or nodes in the plot."""
+    spans_s: tuple[tuple[float, float], ...]
+    """Begin and end of each time, in seconds after the start of the program. In these times, the
+    metric of at least one of the GPUs or nodes showed it. A time has at least the width of a time
+    bin of the plot."""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One problem or remark, with its evidence and the next step."""
 
@@ -70,6 +92,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     share cannot be estimated."""
     certainty: Certainty = Certainty.SURE
     """How sure the finding is."""
+    moments: Union[Moments, None] = None
+    """When the run showed it; null if this is not known, or if it is about the whole run."""
 
 
 class Lack(msgspec.Struct, frozen=True):

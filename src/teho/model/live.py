@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 import msgspec
@@ -69,7 +69,7 @@ class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     elapsed_s: float
     """Seconds after the start of the program."""
-    rows: list[dict[str, Any]]
+    rows: Sequence[Mapping[str, Any]]
     """A row for each device with the columns of a recording, without those that all rows share:
     `kind`, `device` and the metrics. A metric without a value is not there."""
     processes: list[ProcessNow] = []
@@ -92,7 +92,7 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
 
     node: Node
     elapsed_s: Union[float, None] = None
-    """Time of the sample after the start of the program; None: there is no sample."""
+    """Time of the sample after the start of the run; None: there is no sample."""
     age_s: Union[float, None] = None
     """Time since the sample."""
     way: str = ""

@@ -33,6 +33,13 @@ class Metric(NamedTuple):
         """Whether the values are whole numbers: bytes and counted events."""
         return self.unit == "bytes" or (self.unit == "" and self.kind == "counter")
 
+    @property
+    def shown_unit(self) -> str:
+        """Unit on screens and in plots. They show a counter as its increase per second."""
+        if self.kind == "gauge":
+            return self.unit
+        return {"J": "W", "s": "cores", "": "per s"}.get(self.unit, f"{self.unit}/s")
+
 
 METRICS: tuple[Metric, ...] = (
     Metric("cpu_busy_percent", "%", "gauge", "node", "CPU busy",
@@ -99,6 +106,11 @@ METRICS: tuple[Metric, ...] = (
         "bytes that this node read from NFS and Lustre"),
     Metric("netfs_write_bytes", "bytes", "counter", "node", "network file system write",
         "bytes that this node wrote to NFS and Lustre"),
+    Metric("tmp_used_bytes", "bytes", "gauge", "node", "temporary space used",
+        "used space of the file system of `TMPDIR`, or of /tmp, by all programs; only of a file "
+        "system of the node itself"),
+    Metric("tmp_free_bytes", "bytes", "gauge", "node", "temporary space free",
+        "space of the same file system that programs can still use"),
     Metric("net_receive_bytes", "bytes", "counter", "node", "network in",
         "bytes received on all network interfaces except loopback, including InfiniBand"),
     Metric("net_send_bytes", "bytes", "counter", "node", "network out",

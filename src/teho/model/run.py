@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime
+from functools import cached_property
 from typing import Annotated
 
 import msgspec
@@ -185,7 +186,7 @@ class Import(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """SHA-256 of the logs and of the user's options: the same import is not made twice."""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One recorded run: `run.json`, merged with the files of nodes and tasks.
 
     In a step of several tasks, `end` is not in a file. It is computed from the ends of all tasks,
@@ -227,7 +228,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def node(self, name: str) -> Node | None:
         """Return the part of a node; None if the run has no node of this name."""
-        return next((node for node in self.nodes if node.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Node]:
+        # A report of a thousand nodes asks for a node a hundred thousand times.
+        return {node.name: node for node in reversed(self.nodes)}
 
     def allocation(self, node_name: str) -> Allocation:
         """Return what the job was given on a node; an empty allocation if it is not known."""

@@ -12,11 +12,13 @@ import msgspec
 from teho.model.profiling import ProfilerUse
 
 __all__ = [
+    "ColumnFilter",
     "Frame",
     "GivenBatch",
     "Loader",
     "Progress",
     "Raised",
+    "Repeated",
     "Seen",
     "State",
     "Wait",
@@ -31,6 +33,9 @@ _LIBRARY = re.compile(
     # Code that torch.compile has written into its cache, and Triton into its own.
     r"|/torchinductor_[^/]+/|/[a-z0-9]{2}/c[a-z0-9]{51}\.py$|/\.triton/cache/"
 )
+
+_SHORT = 80
+"""Maximum number of characters of a line of code in a sentence."""
 
 
 class State(str, enum.Enum):
@@ -70,6 +75,12 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     text: str
     """The active call, or its whole line; empty if its file cannot be read."""
 
+    @property
+    def short_text(self) -> str:
+        """The text as a sentence has it, or the name of the function if there is no text."""
+        text = self.text or self.function
+        return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One stack, and its time."""
@@ -91,6 +102,48 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
             if frame.file == "<thread>":
                 return self.frames[place + 1 :]
         return self.frames
+
+
+class Repeated(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that gives the same result again in each iteration of a loop."""
+
+    calls: tuple[Frame, ...]
+    """The program's functions on the stack from the outermost one to the one with the call."""
+    loop: Frame
+    """The loop's first line, or that of a function that a library calls again and again."""
+    last: int
+    """Last line of the loop."""
+    is_same: bool
+    """Whether each iteration computes the same value. False: each one goes through the same values
+    in an inner loop."""
+    has_cache: bool = False
+    """Whether the called function keeps its results, such as with `functools.lru_cache`."""
+    periods: int = 0
+    """Number of periods of writing in which both the call and other lines of the loop were seen. A
+    call that happens only once is in at most two of them."""
+
+    def has(self, seen: Seen) -> bool:
+        """Return whether a stack is in this call."""
+        rest = iter(reversed(seen.own_frames))
+        return all(any(frame == call for frame in rest) for call in self.calls)
+
+    def is_beside(self, seen: Seen) -> bool:
+        """Return whether a stack is in the loop, but not in this call."""
+        return not self.has(seen) and any(
+            frame.file == self.loop.file
+            and frame.function == self.loop.function
+            and self.loop.line <= frame.line <= self.last
+            for frame in seen.own_frames
+        )
+
+
+class ColumnFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """A query of a database whose condition calls a function on a column."""
+
+    frame: Frame
+    """The line that makes the query."""
+    text: str
+    """The call in the condition, such as `substr(taken_at, 1, 10)`."""
 
 
 class Wait(msgspec.Struct, frozen=True, array_like=True):
@@ -236,6 +289,10 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
 
     raised: Union[Raised, None] = None
     """Exception that ended it; None also if unknown."""
+    repeated: tuple[Repeated, ...] = ()
+    """Calls on its stacks that give the same results in each iteration of a loop."""
+    column_filters: tuple[ColumnFilter, ...] = ()
+    """Queries of a database that cannot use an index."""
 
     @property
     def wall_s(self) -> float:

@@ -18,16 +18,19 @@ from pathlib import Path
 import msgspec
 
 from teho.model.live import Hello, Lease, LiveSample
+from teho.observe.run_changes import RunChanges, share_of
 from teho.store.layout import lease_folder, now_file, replace_file
 
 __all__ = ["Publisher"]
 
-_LONGEST_LOOK_S = 10.0
-"""Each node looks for leases at least once in this time. Few nodes look more often: all together
-look about once per second, because each look is an operation of a shared file system."""
+_RENEWED_S = 5.0
+"""The recorder reads known leases again after this time, or after the period of a large job."""
 _EXPIRES_S = 20.0
-"""A lease that was not renewed for this long has expired: its viewer was killed."""
+"""A lease that was not renewed for this long has expired: its viewer was killed. In a large job it
+is longer, because the recorder reads the leases less often."""
 _CONNECT_S = 2.0
+_SAMPLES_PER_S = 400.0
+"""Most samples that all nodes together send in a second, because the viewer has to read them."""
 _FILES_PER_S = 20.0
 """Most files that all nodes together replace in a second: each replacement needs some operations of
 the file system's metadata server."""
@@ -41,21 +44,39 @@ class Publisher:
         run: the run's directory.
         node: this node's name.
         node_count: number of nodes of the recording.
+        changes: of the run; None: only this object looks for them.
     """
 
-    def __init__(self, run: Path, node: str, node_count: int) -> None:
+    def __init__(
+        self, run: Path, node: str, node_count: int, changes: RunChanges | None = None
+    ) -> None:
         self._run = run
         self._node = node
-        self._look_s = min(float(max(node_count, 1)), _LONGEST_LOOK_S)
+        self._changes = changes or RunChanges(run, node_count)
+        self._seen = 0
+        self._look_s = max(_RENEWED_S, self._changes.period_s)
+        self._expires_s = max(_EXPIRES_S, 2 * self._look_s)
+        self._period_s = node_count / _SAMPLES_PER_S
+        self._phase_s = share_of(node) * self._period_s
+        self._turn = -1
         self._file_period_s = node_count / _FILES_PER_S
         self._viewers: dict[str, _Viewer] = {}
         self._looked_s = self._filed_s = float("-inf")
 
     def watching(self, now_s: float) -> bool:
-        """Return whether a viewer watches the run. Reads the leases if it is time."""
-        if now_s - self._looked_s >= self._look_s:
+        """Return whether a viewer waits for this sample. Reads the leases if it is time.
+
+        In a very large job, not every sample is sent.
+        """
+        seen, self._seen = self._seen, self._changes.count(now_s)
+        # A connection shows that its viewer is alive, so its lease is not read again.
+        is_unsure = not all(viewer.is_connected for viewer in self._viewers.values())
+        if seen != self._seen or (is_unsure and now_s - self._looked_s >= self._look_s):
             self.look(now_s)
-        return any(viewer.is_valid(now_s) for viewer in self._viewers.values())
+        if not any(viewer.is_valid(now_s) for viewer in self._viewers.values()):
+            return False
+        turn, self._turn = self._turn, int((now_s + self._phase_s) / self._period_s)
+        return turn != self._turn or self._period_s <= 1.0
 
     def look(self, now_s: float) -> None:
         """Read the leases, and connect to new viewers.
@@ -66,7 +87,9 @@ class Publisher:
         self._looked_s = now_s
         known, self._viewers = self._viewers, {}
         for name, lease in _leases(lease_folder(self._run)):
-            viewer = self._viewers[name] = known.pop(name) if name in known else _Viewer()
+            viewer = self._viewers[name] = (
+                known.pop(name) if name in known else _Viewer(self._expires_s)
+            )
             viewer.renew(lease, now_s)
             if viewer.is_valid(now_s):
                 viewer.connect(lease, self._node)
@@ -80,13 +103,16 @@ class Publisher:
         line = msgspec.json.encode(sample) + b"\n"
         valid = [viewer for viewer in self._viewers.values() if viewer.is_valid(now_s)]
         # Not all(): each viewer gets the line.
-        reached = [viewer.send(line) for viewer in valid]
+        reached = [viewer.send(line, now_s) for viewer in valid]
         if not all(reached) and now_s - self._filed_s >= self._file_period_s:
             self._filed_s = now_s
             path = now_file(self._run, self._node)
             with contextlib.suppress(OSError):
-                path.parent.mkdir(mode=0o700, exist_ok=True)
-                replace_file(path, line)
+                try:
+                    replace_file(path, line)
+                except FileNotFoundError:
+                    path.parent.mkdir(mode=0o700, exist_ok=True)
+                    replace_file(path, line)
 
     def close(self) -> None:
         """Close all connections, and delete the file: the recording has its sample now."""
@@ -100,11 +126,14 @@ class Publisher:
 class _Viewer:
     """One viewer, and the connection to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, expires_s: float) -> None:
+        self._expires_s = expires_s
         self._number: int | None = None
         self._renewed_s = float("-inf")
         self._socket: socket.socket | None = None
         self._rest = b""
+        self._sent_s = float("inf")
+        """When the connection last took some bytes."""
         self._connecting: threading.Thread | None = None
 
     def renew(self, lease: Lease, now_s: float) -> None:
@@ -113,11 +142,19 @@ class _Viewer:
             self._number, self._renewed_s = lease.number, now_s
 
     def is_valid(self, now_s: float) -> bool:
-        return now_s - self._renewed_s < _EXPIRES_S
+        return self.is_connected or now_s - self._renewed_s < self._expires_s
+
+    @property
+    def is_connected(self) -> bool:
+        return self._socket is not None
+
+    @property
+    def is_connecting(self) -> bool:
+        return self._connecting is not None and self._connecting.is_alive()
 
     def connect(self, lease: Lease, node: str) -> None:
         """Connect in a thread, unless there is a connection: a firewall may not answer at all."""
-        if self._socket is None and not (self._connecting and self._connecting.is_alive()):
+        if lease.addresses and not self.is_connected and not self.is_connecting:
             self._connecting = threading.Thread(
                 target=self._try, args=(lease, node), name="viewer", daemon=True
             )
@@ -135,16 +172,23 @@ class _Viewer:
                 self._rest, self._socket = b"", connection
                 return
 
-    def send(self, line: bytes) -> bool:
-        """Send a line, or drop it if the one before is not sent yet; return whether connected."""
+    def send(self, line: bytes, now_s: float) -> bool:
+        """Send a line, or drop it if the one before is not sent yet.
+
+        Returns:
+            Whether there is a connection, or there will soon be one.
+        """
         if self._socket is None:
-            return False
+            return self.is_connecting
         try:
             if self._rest:
                 self._rest = self._rest[self._socket.send(self._rest) :]
             if not self._rest:
                 self._rest = line[self._socket.send(line) :]
+            self._sent_s = now_s
         except BlockingIOError:
+            if now_s - self._sent_s > self._expires_s:
+                self.close()  # its machine is gone
             return True
         except OSError:
             self.close()

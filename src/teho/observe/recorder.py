@@ -28,6 +28,7 @@ from teho.observe.plan import RecordingPlan
 from teho.observe.process_list import ProcessList
 from teho.observe.publisher import Publisher
 from teho.observe.recorder_end import RecorderEnd
+from teho.observe.run_changes import RunChanges, share_of
 from teho.observe.sampler import SignalSampler
 from teho.observe.spool import Spool
 from teho.observe.stack_sampling import StackSampling
@@ -45,6 +46,9 @@ _FLUSH_S = 9.5
 """Rows are on disk after 10 s at most: this time, and one sample."""
 _ARRIVAL_S = 2.0
 """How long to wait for the other tasks of this node before the first sample."""
+_TOUCH_S = 40.0
+"""Readers take a run for interrupted if its recorders change no file for 90 s."""
+_MANY_NODES = 100
 _FLUSH_SAMPLES = 10
 """Runs with a short sampling period are often short, so they flush sooner."""
 _ORPHAN_WAIT_S = 0.5
@@ -122,14 +126,18 @@ class Recorder:
         self._environment = self._find_environment()
         self._sources = self._open_sources()
         self._node = self._sources.node
-        self._spool = Spool(plan.spool, probe_folder(plan.run), plan.node) if plan.spool else None
-        self._traces = (
-            Traces(plan.spool, plan.run, plan.node, plan.node_count) if plan.spool else None
+        self._spool = (
+            Spool(plan.spool, probe_folder(plan.run), plan.node, plan.node_count)
+            if plan.spool
+            else None
         )
+        changes = RunChanges(plan.run, plan.node_count)
+        self._traces = Traces(plan.spool, plan.run, plan.node, changes) if plan.spool else None
         self._stacks = StackSampling(plan.spool, len(self._cores)) if plan.spool else None
-        self._publisher = Publisher(plan.run, plan.node, plan.node_count)
+        self._publisher = Publisher(plan.run, plan.node, plan.node_count, changes)
         self._processes = ProcessList()
         self._uninstrumented = Uninstrumented()
+        self._touched_s = 0.0
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
 
@@ -204,6 +212,9 @@ class Recorder:
         next_s = self._elapsed() + self._plan.period_s
         flush_s = min(_FLUSH_S, _FLUSH_SAMPLES * self._plan.period_s)
         flushed_s = -flush_s
+        if self._plan.node_count >= _MANY_NODES:
+            # The nodes of a large job do not create their files all at once.
+            flushed_s += share_of(self._plan.node) * flush_s
         has_new_peers = False
         while True:
             self._wait(next_s - self._elapsed())
@@ -219,7 +230,7 @@ class Recorder:
             self._journal.append(self._sampler.add(readings, now, self._elapsed() - now))
             self._publish(readings, now)
             if self._traces:
-                self._traces.look(now)
+                self._traces.look(time.monotonic())
             if has_new_peers:
                 self._reopen_sources()
                 has_new_peers = False
@@ -365,10 +376,13 @@ class Recorder:
         return readings
 
     def _flush(self) -> None:
-        self._journal.flush()
-        # A long run has minutes between two rows. The file's time shows that it goes on.
-        with contextlib.suppress(OSError):
-            os.utime(node_file(self._plan.run, self._plan.node))
+        if self._journal.flush():
+            self._touched_s = self._elapsed()
+        elif self._elapsed() - self._touched_s >= _TOUCH_S:
+            # A long run has minutes between two rows. The file's time shows that it goes on.
+            self._touched_s = self._elapsed()
+            with contextlib.suppress(OSError):
+                os.utime(node_file(self._plan.run, self._plan.node))
         if self._spool:
             try:
                 self._spool.collect()

@@ -71,6 +71,10 @@ def _kept(name: str, value: float) -> float:
     return float((whole + step // 2) // step * step)
 
 
+def _kept_total(name: str, total: float) -> float:
+    return round(total) if name in _INTEGERS else _on_grid(total, _COUNTER_STEP)
+
+
 class _Device:
     """The next row of one device."""
 
@@ -107,7 +111,7 @@ class _Device:
                 row[name] = _kept(name, sum(values) / len(values))
                 row[max_column(name)] = _kept(name, max(values))
         for name, total in self.totals.items():
-            row[name] = round(total) if name in _INTEGERS else _on_grid(total, _COUNTER_STEP)
+            row[name] = _kept_total(name, total)
         self.gauges.clear()
 
 
@@ -151,7 +155,10 @@ class SignalSampler:
                 if isinstance(value, list):
                     row[name] = [min(100, round(share)) for share in value]
                 elif isinstance(value, (int, float)):
-                    row[name] = totals[name] if name in _COUNTERS else _kept(name, value)
+                    is_counter = name in _COUNTERS
+                    row[name] = (
+                        _kept_total(name, totals[name]) if is_counter else _kept(name, value)
+                    )
             rows.append(row)
         return rows
 

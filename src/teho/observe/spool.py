@@ -21,6 +21,9 @@ _INJECT = Path(__file__).parents[1] / "probe" / "inject"
 _CHUNK_BYTES = 1 << 20
 _OF_PROFILER = ("profile.json", "profile-*.claim", "trace-*")
 """Files for `teho profile`: the plan, the marks of the processes that record, their traces."""
+_MANY_NODES = 10
+"""With fewer nodes, a file is closed after each write, so that NFS shows it to other machines."""
+_MOST_OPEN = 128
 _FULL_BYTES = 1 << 20
 """Size of the folder from which on probes create no new files: their `_MOST_NAMES_BYTES`."""
 
@@ -72,14 +75,19 @@ class Spool:
         folder: the spool.
         target: the folder in the run's directory.
         node: this node's name.
+        node_count: number of nodes of the recording. With many nodes, the files of the recording
+            stay open, because to open a file is an operation of the metadata server.
     """
 
-    def __init__(self, folder: str, target: Path, node: str) -> None:
+    def __init__(self, folder: str, target: Path, node: str, node_count: int = 1) -> None:
         self._folder = Path(folder)
         self._target = target
         self._node = node
         self._copied: dict[str, int] = {}
         """File name -> number of bytes copied so far."""
+        self._keeps_open = node_count >= _MANY_NODES
+        self._open: dict[str, int] = {}
+        """File name -> descriptor of the file of the recording."""
 
     @property
     def is_empty(self) -> bool:
@@ -113,16 +121,38 @@ class Spool:
                     file.seek(self._copied[path.name])
 
     def _append(self, name: str, data: bytes) -> None:
-        self._target.mkdir(mode=0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-        descriptor = os.open(self._target / f"{self._node}-{name}", flags, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        descriptor = self._descriptor(name)
+        try:
             # If the disk was full, this overwrites what was written of the lines.
-            file.seek(self._copied.get(name, 0))
-            file.write(data)
+            at = self._copied.get(name, 0)
+            while data:
+                written = os.pwrite(descriptor, data, at)
+                at, data = at + written, data[written:]
+        finally:
+            if descriptor not in self._open.values():
+                os.close(descriptor)
+
+    def _descriptor(self, name: str) -> int:
+        """Return a descriptor of a file of the recording. Most files stay open."""
+        if name in self._open:
+            return self._open[name]
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        path = self._target / f"{self._node}-{name}"
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            self._target.mkdir(mode=0o700, exist_ok=True)
+            descriptor = os.open(path, flags, 0o600)
+        if self._keeps_open and len(self._open) < _MOST_OPEN:
+            self._open[name] = descriptor
+        return descriptor
 
     def close(self) -> None:
         """Delete the copied files, and the folder if it is then empty."""
+        for descriptor in self._open.values():
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        self._open.clear()
         for path in _files_in(self._folder):
             with contextlib.suppress(OSError):
                 # A process that still runs would create a new file, without the first lines.

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
-from functools import lru_cache
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from teho.model.watched import State, is_library
+from teho.model.watched import Frame, State, is_library
+from teho.source.parsed import SourceFile, one_line, parsed
+from teho.source.purity import Sources
+from teho.source.queries import find_column_filter
+from teho.source.repeated import find_repeated
 from teho.unwind.code import Code
 from teho.unwind.stack import Key, Place
 
@@ -22,7 +28,13 @@ _MOST_BYTES = 16 * 1024**2
 _LONGEST = 400
 """Maximum number of characters of a line of the program."""
 _MOST_STACKS = 50_000
+_MOST_LINES = 20
+"""Number of lines from which the text of an expression is taken."""
 _LONGEST_FILE = 1 << 22
+_REPEATED_SHARE = 0.005
+"""A stack with less than this share of a process's samples is not searched for repeated work."""
+_REPEATED_S = 0.5
+"""Maximum time for this search, at the end of the run."""
 
 
 class StackLines:
@@ -37,6 +49,10 @@ class StackLines:
         self._waiting: list[dict[str, Any]] = []
         self._frames: dict[tuple[object, ...], int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
+        self._places: list[Frame] = []
+        """The frames, by their numbers."""
+        self._times: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
+        """Process and its pid -> stack -> its time, in ms."""
         self._size = 0
         self._is_full = False
         self._process = ""
@@ -77,7 +93,9 @@ class StackLines:
         self._process = process
         by_stack: dict[int, dict[str, list[float]]] = {}
         for (key, state), (samples, wall_s) in seen.items():
-            states = by_stack.setdefault(self._stack(pid, key), {})
+            number = self._stack(pid, key)
+            self._times[process, pid][number] += round(1000 * wall_s)
+            states = by_stack.setdefault(number, {})
             before = states.get(state.value, [0, 0.0])
             states[state.value] = [before[0] + samples, round(before[1] + wall_s, 5)]
         stayed = {
@@ -103,9 +121,13 @@ class StackLines:
             if not numbers:  # a stack without functions: Python begins or ends
                 numbers = (len(self._frames),)
                 self._frames["<python>",] = numbers[0]
-                self._append({"frame": numbers[0], "is": ["<python>", "", 0, ""]})
+                self._add_frame(numbers[0], ["<python>", "", 0, ""])
             self._append({"stack": number, "frames": numbers})
         return number
+
+    def _add_frame(self, number: int, place: list[Any]) -> None:
+        self._places.append(msgspec.convert(place[:4], Frame))
+        self._append({"frame": number, "is": place})
 
     def _frame(self, pid: int, code: Code, offset: int, *, is_innermost: bool) -> int:
         """Return the number of a place; the first call adds its line.
@@ -118,8 +140,7 @@ class StackLines:
         number = self._frames.get(key)
         if number is None:
             number = self._frames[key] = len(self._frames)
-            place = self._described(pid, code, offset, has_text=has_text)
-            self._append({"frame": number, "is": place})
+            self._add_frame(number, self._described(pid, code, offset, has_text=has_text))
         return number
 
     def _described(self, pid: int, code: Code, offset: int, *, has_text: bool) -> list[Any]:
@@ -133,9 +154,50 @@ class StackLines:
             self._asked.setdefault(self._process, set()).add((code.file, line))
         if begin is not None and end is not None:  # columns count bytes
             text = text[begin:end]
-        words = text.decode("utf-8", "replace").strip()[:_LONGEST]
+        words = text.decode("utf-8", "replace").strip()
+        if span := code.lines(offset):
+            words = _joined(pid, code.file, *span) or words
+        words = words[:_LONGEST]
         place: list[Any] = [code.file, code.function, line, words]
         return place if words or begin is None else [*place, begin, end]
+
+    def search_sources(self) -> None:
+        """Add the calls that give the same results in each iteration of a loop, and slow queries.
+
+        The files of the program are known from reading the text of its lines.
+        """
+        try:
+            self._search_sources()
+        except Exception as error:  # noqa: BLE001 - the source may be anything
+            self._append({"not_searched": f"{type(error).__name__}: {error}"})
+
+    def _search_sources(self) -> None:
+        until_s = time.monotonic() + _REPEATED_S
+        stacks = [*self._stacks]
+        for (process, pid), times in self._times.items():
+            sources = Sources(partial(_parsed, pid))
+            found: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
+            filters: dict[int, str] = {}
+            searched: set[tuple[Frame, ...]] = set()
+            least_ms = _REPEATED_SHARE * times.total()
+            for stack, time_ms in times.most_common():
+                if stack < 0 or time_ms < least_ms or time.monotonic() > until_s:
+                    break
+                frames = [self._places[number] for number in stacks[stack]]
+                if (key := _beside_own(frames)) in searched:
+                    continue
+                searched.add(key)
+                numbers = dict(zip(frames, stacks[stack], strict=True))
+                for one in find_repeated(frames, sources):
+                    line = msgspec.to_builtins(one)
+                    line["calls"] = [numbers[frame] for frame in one.calls]
+                    found[one.calls, one.loop] = line
+                if query := find_column_filter(frames, sources):
+                    filters[numbers[query.frame]] = query.text
+            if found:
+                self._append({"process": process, "repeated": list(found.values())})
+            if filters:
+                self._append({"process": process, "column_filters": list(filters.items())})
 
     def flush(self, cost_s: float) -> None:
         """Write all new lines. If this fails, the next call tries again.
@@ -174,6 +236,29 @@ class StackLines:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(text.encode("utf-8", "surrogateescape"))
         self._asked = {}
+
+
+def _joined(pid: int, path: str, first: int, begin: int, last: int, end: int) -> str:
+    """Return an expression of several lines as one line."""
+    lines = [_line_of(pid, path, line) for line in range(first, min(last, first + _MOST_LINES) + 1)]
+    if last - first <= _MOST_LINES:
+        lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][begin:]
+    return one_line(lines)
+
+
+def _parsed(pid: int, path: str) -> SourceFile | None:
+    lines = _lines_of(pid, path)
+    return parsed(b"\n".join(lines)) if lines else None
+
+
+def _beside_own(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return the program's functions of a stack, and the library functions that they call."""
+    is_own = [not is_library(frame.file) for frame in frames]
+    outer = [*is_own, False][1:]
+    return tuple(
+        frame for frame, own, caller in zip(frames, is_own, outer, strict=True) if own or caller
+    )
 
 
 def _line_of(pid: int, path: str, line: int) -> bytes:

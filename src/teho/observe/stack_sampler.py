@@ -117,6 +117,9 @@ class StackSampler:
                 until_s = max(due.due_s, time.monotonic() + _REST_S)
             # The sample must follow directly after waking up: meanwhile a wait could end.
             if self._timer.wait(control, until_s):
+                for process in self._processes.values():
+                    self._add_lines(process)
+                self._lines.search_sources()
                 self._write()
                 return
             if due is not None:

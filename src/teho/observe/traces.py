@@ -6,7 +6,6 @@ written. A child process of the recorder compresses it into the recording.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import os
 import shutil
@@ -16,6 +15,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO
 
+from teho.observe.run_changes import RunChanges
 from teho.observe.spool import clear_profiles
 from teho.observe.step_marks import moved_marks
 from teho.process.child import Child
@@ -23,8 +23,6 @@ from teho.store.layout import TRACE_ENDINGS, plan_folder, replace_file, trace_fo
 
 __all__ = ["Traces"]
 
-_LONGEST_LOOK_S = 10.0
-"""As for the leases of viewers: each look is an operation of a shared file system."""
 _LEVEL = 1
 """Of gzip. For a trace of 25 MB, level 6 took twice the time, and the file was 30 % smaller
 (2026-11-26)."""
@@ -42,16 +40,18 @@ class Traces:
         spool: the folder of the probes.
         run: the run's directory.
         node: this node's name.
-        node_count: number of nodes of the recording.
+        changes: of the run; a new plan is one.
     """
 
-    def __init__(self, spool: str, run: Path, node: str, node_count: int) -> None:
+    def __init__(self, spool: str, run: Path, node: str, changes: RunChanges) -> None:
         self._spool = Path(spool)
         self._run = run
         self._node = node
-        self._look_s = min(float(max(node_count, 1)), _LONGEST_LOOK_S)
-        self._looked_s = float("-inf")
+        self._changes = changes
+        self._seen = 0
         self._known: set[str] = set()
+        self._is_late = False
+        """Whether a plan could not be passed on yet."""
         self._packing: tuple[Path, Child] | None = None
         self._failed: set[Path] = set()
 
@@ -59,22 +59,25 @@ class Traces:
         """Pass a new plan to the probes, if it is time to look for one.
 
         Args:
-            now_s: any clock in s.
+            now_s: monotonic time.
         """
-        if now_s - self._looked_s < self._look_s:
+        seen, self._seen = self._seen, self._changes.count(now_s)
+        if seen == self._seen and not self._is_late:
             return
-        self._looked_s = now_s
+        self._is_late = False
         try:
             names = os.listdir(plan_folder(self._run))  # noqa: PTH208 - only the names
         except OSError:
             return  # no plan was made yet
         new = [name for name in names if name.endswith(".json") and name not in self._known]
         for name in sorted(new):
-            with contextlib.suppress(OSError):  # the folder of the probes may not exist yet
+            try:
                 path = plan_folder(self._run) / name
                 if path.stat().st_uid == os.getuid():
                     replace_file(self._spool / "profile.json", path.read_bytes())
                 self._known.add(name)
+            except OSError:
+                self._is_late = True  # the folder of the probes may not exist yet
 
     def collect(self) -> str:
         """Pack the next trace; return what went wrong, or an empty string."""

@@ -19,6 +19,7 @@ import msgspec
 
 from teho.model.live import SILENT_S, Hello, Lease, LiveSample
 from teho.model.run import Node
+from teho.observe.run_changes import announce
 from teho.process.json_lines import LineReader, LineTooLongError
 from teho.store.layout import lease_folder, now_file, replace_file, safe_name
 from teho.store.read import samples_of_node
@@ -91,14 +92,19 @@ class Viewer:
         new = [node for node in nodes if node.name not in self._nodes]
         for node in new:
             self._nodes[node.name] = node
-            self._read_s[node.name] = float("-inf")
-            self._read_recording(node)
+            self._read_s[node.name] = self._filed_s = float("-inf")
         _allow_files(2 * len(self._nodes) + _OTHER_FILES)
         if new and self._listener and len(self._addresses) < _HOSTS_TRIED:
             self._addresses = tuple(self._own_addresses())
 
-    def poll(self, wait_s: float) -> None:
-        """Receive what has come, and wait for at most this time if there is nothing."""
+    def poll(self, wait_s: float, *, reads_all: bool = True) -> None:
+        """Receive what has come, and wait for at most this time if there is nothing.
+
+        Args:
+            wait_s: the time.
+            reads_all: whether the recording of every node is read that has no connection yet; if
+                not, a call reads some of them.
+        """
         now_s = time.monotonic()
         if now_s - self._renewed_s >= _RENEW_S:
             self._renew()
@@ -116,7 +122,7 @@ class Viewer:
                 break
         self._close_silent()
         if time.monotonic() - self._filed_s >= _FILE_S:
-            self._read_files()
+            self._read_files(float("inf") if reads_all else time.monotonic() + _LONGEST_S)
 
     def close(self) -> None:
         """Give the lease back, and close all connections."""
@@ -134,6 +140,8 @@ class Viewer:
         lease = Lease(number=self._number, addresses=self._addresses, token=self._token)
         try:
             replace_file(self._lease, msgspec.json.encode(lease))
+            if self._number == 1:
+                announce(self._directory)
             self.problem = ""
         except OSError as error:
             self.problem = f"{self._lease.parent}: {error.strerror}"
@@ -225,19 +233,37 @@ class Viewer:
             if now_s - connection.opened_s > _HELLO_S:
                 self._drop(connection)
 
-    def _read_files(self) -> None:
-        """Read the newest samples of the nodes that have no connection."""
+    def _read_files(self, until_s: float) -> None:
+        """Read the newest samples of the nodes that have no connection.
+
+        Args:
+            until_s: monotonic time from which no other recording is read.
+        """
         now_s = self._filed_s = time.monotonic()
-        for name, node in self._nodes.items():
-            if name in self._connected:
+        away = [node for name, node in self._nodes.items() if name not in self._connected]
+        for node in sorted(away, key=lambda one: self._read_s[one.name]):
+            known = self.newest.get(node.name)
+            newest_s = max(known.at_s if known else float("-inf"), self._read_s[node.name])
+            if now_s - newest_s <= (SILENT_S if known else _RENEW_S):
                 continue
-            known = self.newest.get(name)
-            if known is None or now_s - max(known.at_s, self._read_s[name]) > SILENT_S:
-                self._read_s[name] = now_s
-                self._read_recording(node)
-            with contextlib.suppress(OSError, msgspec.MsgspecError):
-                content = now_file(self._directory, name).read_bytes()
-                self._keep(msgspec.json.decode(content, type=LiveSample), "file")
+            if time.monotonic() > until_s:
+                self._filed_s = float("-inf")  # the next call goes on
+                break
+            self._read_s[node.name] = now_s
+            self._read_recording(node)
+        names = _files_in(now_file(self._directory, "").parent) if away else frozenset()
+        for path in (now_file(self._directory, node.name) for node in away):
+            if path.name in names:
+                with contextlib.suppress(OSError, msgspec.MsgspecError):
+                    content = path.read_bytes()
+                    self._keep(msgspec.json.decode(content, type=LiveSample), "file")
+
+
+def _files_in(folder: Path) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folder))  # noqa: PTH208 - only the names
+    except OSError:
+        return frozenset()
 
 
 def _allow_files(wanted: int) -> None:

@@ -89,8 +89,8 @@ def unsure_cores(case: Case) -> Iterator[str]:
     fewest = min((one.cores for one in found if one.cores is not None), default=asked)
     if fewest < asked:
         yield (
-            f"whether the job gets {counted(asked, 'core')} or only {fewest} on each node: some "
-            "nodes have several CPUs per core, and on these nodes Slurm counts CPUs, not cores"
+            f"whether the job gets {counted(asked, 'core')} or only {fewest} on each node: on "
+            "nodes with several CPUs per core, Slurm counts CPUs, not cores"
         )
 
 

@@ -95,8 +95,8 @@ def _launcher(case: Case) -> Iterator[Advice]:
             starters = "`-- mpirun COMMAND` starts one process on each core"
         yield Advice(
             kind="one_process_for_many",
-            sentence=f"the job starts only one process for {what}; if the program does not start "
-            f"more processes, the other {rest} stay idle; {starters}",
+            sentence=f"the job starts only one process for {what}. If the program does not start "
+            f"more processes, the other {rest} stay idle. {starters}",
             source="CSC ml-multi.md 2026-08-20: simply reserving more GPUs isn't enough",
         )
     known = launchers().get(program)
@@ -144,8 +144,9 @@ def _share(case: Case) -> Iterator[Advice]:
     def excess(kind: str, asked: str, fair: str, fair_shape: Shape) -> Advice:
         return Advice(
             kind=kind,
-            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}; if the job gets more "
-            f"than {fair}, other GPUs of the node may stay unused{_dearer(case, fair_shape)}",
+            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}. On this cluster, the "
+            f"share of {counted(gpus, 'GPU')} is {fair}. So other GPUs of the node may stay "
+            f"unused{_dearer(case, fair_shape)}",
             source=share.source,
         )
 

@@ -54,7 +54,8 @@ class _Words(NamedTuple):
 
 IDLE_WORDS = {
     "launch": _Words(
-        "idle, nothing launched yet", "the program had not launched the next kernel yet"
+        "idle, nothing launched yet",
+        "the program had not launched the next kernel (function on the GPU) yet",
     ),
     "data": _Words("idle, waiting for data", "the program waited for its data loader"),
     "sync": _Words(
@@ -72,24 +73,25 @@ _ADVICE = {
         "Launch fewer and larger kernels: use a larger batch, or "
         '`torch.compile(model, mode="reduce-overhead")`.'
     ),
-    "data": "Load data in advance: `DataLoader(..., num_workers=N)`, one for each free core.",
-    "sync": "Read results less often: call `.item()` or `.cpu()` every 100 steps, for example.",
+    "data": "Load data in advance: `DataLoader(..., num_workers=N)`, with one worker for each "
+    "free core.",
+    "sync": "Read results less often: for example, call `.item()` or `.cpu()` every 100 steps.",
     "collective": "Exchange gradients on the GPU: `init_process_group('nccl')`.",
 }
 _WITH_GRAPHS = (
-    "Use a larger batch. The program launches CUDA graphs already: with `--why`, the table of the "
-    "operators shows what else the CPU does."
+    "Use a larger batch. The program launches CUDA graphs already. To see what else the CPU "
+    "does, add `--why`, and look at the table of operators."
 )
 _PINNED = "Copy from pinned memory: `pin_memory=True`, `.to(device, non_blocking=True)`."
 _EXPOSED = (
-    "Exchange gradients less often, or while the GPU computes: `model.no_sync()` with several "
-    "batches per step, a larger batch, or larger buckets (`bucket_cap_mb=100`)."
+    "Exchange gradients less often: use a larger batch, or `model.no_sync()` with several "
+    "batches per step. Or exchange larger parts (`bucket_cap_mb=100`)."
 )
 
 
 _TENSOR_CORES = (
-    'Compute with 16 bits, on tensor cores: `with torch.autocast("cuda", dtype=torch.bfloat16):` '
-    "around the forward pass."
+    'Use the tensor cores, and compute with 16 bits: `with torch.autocast("cuda", '
+    "dtype=torch.bfloat16):` around the forward pass."
 )
 
 
@@ -208,13 +210,15 @@ def _because(reasons: Sequence[IdleReason], mean: Parts, a_step: str) -> str:
 def _without_gpu(traces: Sequence[Trace]) -> str:
     """Return the verdict on traces without work of a GPU."""
     found = [one for trace in traces for one in trace.operators]
-    said = "No work of a GPU is in the trace"
+    said = "The trace has no work of a GPU"
     if not found:
-        return f"{said}, and no operator of PyTorch."
+        return f"{said} and no operator of PyTorch."
     top = max(found, key=lambda one: one.self_s)
     total_s = sum(one.self_s for one in found)
     share = format_quantity(percent_of(top.self_s, total_s), "%")
-    return f"{said}. On the CPU, {top.name} took the most time: {share} of all operators."
+    return (
+        f"{said}. On the CPU, {top.name} took the most time: {share} of the time of all operators."
+    )
 
 
 def _advice(traces: Sequence[Trace]) -> Iterator[str]:
@@ -253,27 +257,27 @@ def _notes(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
     devices = _devices(traces)
     launch_s = sum(one.mean.idle.launch_s for one in devices)
     if launch_s >= LARGE_SHARE * sum(one.mean.elapsed_s for one in devices) > 0:
-        stacks = " Without `with_stack=True`, it costs less." * any(
+        stacks = " Without `with_stack=True`, the profiler slows down the CPU less." * any(
             trace.has_stacks for trace in traces
         )
         yield (
-            "The profiler itself slows down the CPU, so without it the GPU is idle for less time."
-            f"{stacks}"
+            "The profiler itself slows down the CPU. Without the profiler, the GPU is idle for "
+            f"less time.{stacks}"
         )
     has_steps = all(trace.step_count for trace in traces)
     if not has_steps and by_teho:
-        yield "The trace has no complete step, so the figures are for all of it."
+        yield "The trace has no complete step, so the figures are for the whole trace."
     elif not has_steps:
         yield (
-            "The trace has no steps, so the figures are for all of it. To get steps, give "
+            "The trace has no steps, so the figures are for the whole trace. To get steps, give "
             "`schedule=` to the profiler, and call `profiler.step()` at the end of each step."
         )
     after_s = max((one.after_s for one in devices), default=0.0)
     steps_s = max((trace.step_s * max(trace.step_count, 1) for trace in traces), default=0.0)
     if after_s >= _BEHIND * steps_s > 0:
         yield (
-            f"The GPU worked for {format_time(after_s)} after the last step: the CPU was ahead of "
-            "it. So a step takes longer than these times."
+            f"The GPU worked for {format_time(after_s)} after the last step, because it was "
+            "behind the CPU. So a step takes longer than the times shown here."
         )
     unread = sum(trace.unread for trace in traces)
     if unread:
@@ -286,7 +290,7 @@ def _ranks(traces: Sequence[Trace]) -> Iterator[str]:
     expected = max((trace.ranks or 1 for trace in traces), default=1)
     known = {trace.rank for trace in traces if trace.rank is not None}
     if known and len(known) < expected:
-        yield f"The program had {expected} ranks, and the traces are of {len(known)}."
+        yield f"The program had {expected} ranks, but there are traces of only {len(known)}."
 
 
 def _percent(time_s: float, parts: Parts) -> str:

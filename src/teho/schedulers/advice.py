@@ -76,6 +76,10 @@ class Advice:
         """Return the command that shows how a job ended."""
         return ""
 
+    def running_command(self, job_id: str) -> str:
+        """Return the command that shows what a running job has used."""
+        return ""
+
     def log(self, job_id: str, job_name: str) -> str:
         """Return the file that has the output of a job."""
         return ""

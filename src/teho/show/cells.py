@@ -11,7 +11,7 @@ from itertools import groupby
 import msgspec
 
 from teho.model.document import Cell, Column, Table
-from teho.model.finding import Abstention, Certainty, Evidence, Finding, Lack
+from teho.model.finding import Abstention, Certainty, Evidence, Finding, Lack, Moments
 from teho.model.missing import Missing, Reason
 from teho.units import convert, format_quantity
 
@@ -34,19 +34,23 @@ __all__ = [
     "not_judged",
     "plain",
     "quantity",
+    "when_text",
     "without_empty",
     "without_shared",
     "worst_first",
 ]
 
 BUSY_MEANS = (
-    "Busy is the share of time with at least one kernel running: it does not say how much of the "
-    "GPU that kernel used."
+    "The GPU is busy while at least one kernel (a function on the GPU) runs. Busy does not show "
+    "how much of the GPU these kernels use."
 )
 """Note for every table with the busy share of a GPU."""
 
 _NOTHING = "\N{EN DASH}"
 """Text of a cell that does not apply."""
+
+_MOST_TIMES = 2
+"""Number of times that are written one by one."""
 
 FIGURE = r"(?<!\w)\d[\d.,]*\s\S{1,4}(?!\S)"
 """Pattern of a number with its unit, which are kept on one line."""
@@ -97,14 +101,27 @@ def not_judged(abstentions: Iterable[Abstention]) -> list[str]:
             kinds.setdefault(lack.why, {})[abstention.kind] = None
             lacking.setdefault(lack.why, {}).setdefault(lack.where, {})[lack.what] = None
     return [
-        ": ".join(filter(None, [", ".join(kinds[why]), _lacking(places), why]))
+        f"Reason: {why}. {_lacking(places)}{'Rules' if len(kinds[why]) > 1 else 'Rule'} that "
+        f"could not be judged: {', '.join(kinds[why])}."
         for why, places in lacking.items()
     ]
 
 
+_QUALIFIED = re.compile(r", (highest|mean|lowest)$")
+
+
 def _lacking(whats: Mapping[str, Iterable[str]]) -> str:
-    """Return the missing signals with their places: `SM activity (GPUs 0–3 on r01g01)`."""
-    return "; ".join(f"{', '.join(what)} ({where})" for where, what in whats.items() if where)
+    """Return the missing signals: `Missing for GPUs 0–3 on r01g01: SM activity. `."""
+    return "".join(
+        f"Missing for {where}: {'; '.join(map(_qualified, what))}. "
+        for where, what in whats.items()
+        if where
+    )
+
+
+def _qualified(label: str) -> str:
+    """Return `memory used (highest)`, which is one item in a list."""
+    return _QUALIFIED.sub(r" (\1)", label)
 
 
 def plain(text: str) -> str:
@@ -253,6 +270,22 @@ def explanations(table: Table) -> list[str]:
                 if subject not in subjects:
                     subjects.append(subject)
     return [f"{words} ({', '.join(names)}): {why}" for (words, why), names in where.items()]
+
+
+def when_text(moments: Moments) -> str:
+    """Write the times of a finding after the start: `2 min to 5 min`, or how many there are."""
+    times = moments.spans_s
+    if len(times) <= _MOST_TIMES:
+        return ", ".join(f"{_moment(begin)} to {_moment(end)}" for begin, end in times)
+    whole_s = sum(end - begin for begin, end in times)
+    return (
+        f"{len(times)} times between {_moment(times[0][0])} and {_moment(times[-1][1])}, "
+        f"{quantity(whole_s, 's')} in all"
+    )
+
+
+def _moment(elapsed_s: float) -> str:
+    return quantity(elapsed_s, "s") if elapsed_s else "0"
 
 
 def evidence_of(finding: Finding) -> tuple[Evidence, ...]:

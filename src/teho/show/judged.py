@@ -74,7 +74,8 @@ def judge_of(thresholds: str) -> str:
     import teho.explain
 
     folder = Path(teho.explain.__file__).parent
-    files = [*folder.glob("*"), *folder.glob("rules/*/*.py")]
+    # Without __pycache__, whose time changes when Python stores what it compiled.
+    files = [*folder.glob("*.*"), *folder.glob("rules/*/*.py")]
     if thresholds:
         files.append(expanded(thresholds))
     newest = 0

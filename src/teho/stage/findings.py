@@ -35,8 +35,8 @@ def many_small_files(
     return Finding(
         kind="many_small_files",
         severity=Severity.WARNING,
-        sentence=f"{count:,} files with a mean size of {format_bytes(mean)} go to {kind}: there, "
-        "each file needs requests to a server that all users share.",
+        sentence=f"{count:,} files are small (mean size {format_bytes(mean)}). On {kind}, each "
+        "file needs requests to a server that all users share.",
         evidence=(Evidence("files", count), Evidence("mean size", mean, "bytes")),
         thresholds=thresholds,
         action="`teho stage` packs these files into one archive. To copy the files as they are, "
@@ -72,9 +72,8 @@ def over_quota(place: Looked, more_bytes: int, more_files: int) -> Iterator[Find
             yield Finding(
                 kind="quota",
                 severity=Severity.WARNING,
-                sentence=f"The copy exceeds your quota of {what} on {quota.file_system}: the "
-                f"copy needs {_amount(more, unit)}, but the quota leaves only "
-                f"{_amount(left, unit)}.",
+                sentence=f"The copy needs {_amount(more, unit)}, but your quota of {what} on "
+                f"{quota.file_system} leaves only {_amount(left, unit)}.",
                 evidence=(Evidence("used", used, unit), Evidence("allowed", limit, unit)),
                 thresholds=(),
                 action="Delete files there, or choose another DEST.",

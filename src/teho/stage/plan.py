@@ -142,7 +142,7 @@ def differences(wanted: Iterable[Entry], there: Iterable[Entry]) -> list[Problem
     for one in wanted:
         other = known.get(one.name)
         if other is None:
-            why = "the file is missing at the destination"
+            why = "missing at the destination"
         elif is_same(one, other):
             continue
         elif one.kind == other.kind == "f" and one.size != other.size:

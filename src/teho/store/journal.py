@@ -67,20 +67,25 @@ class Journal:
             del self._pending[:surplus]
             self.lost_rows += surplus
 
-    def flush(self) -> None:
-        """Write the pending rows with one system call, and rotate a part that is large."""
+    def flush(self) -> bool:
+        """Write the pending rows with one system call, and rotate a part that is large.
+
+        Returns:
+            Whether there were rows, and they are written.
+        """
         if not self._pending:
-            return
+            return False
         try:
             self._write(_batch(self._pending).serialize().to_pybytes())
         except OSError as error:
             self._failed(error)
-            return
+            return False
         self.problem = None
         self._pending.clear()
         self._packing = [child for child in self._packing if not child.ended()]
         if self._size > _ROTATE_BYTES:
             self._rotate()
+        return True
 
     def close(self) -> None:
         """Flush, finish the stream and wait until all parts are packed. May be called twice."""
@@ -108,8 +113,8 @@ class Journal:
 
     def _write(self, message: bytes) -> None:
         """Append one complete message, or leave the file as it was."""
-        if self._descriptor is not None and not self._path.exists():
-            # Another process deleted the file: create it again, so that later rows are kept.
+        if self._descriptor is not None and _is_deleted(self._descriptor):
+            # Create it again, so that later rows are kept.
             self._release()
         if self._descriptor is None:
             self._descriptor = open_private(self._path)
@@ -137,6 +142,14 @@ class Journal:
         self._number += 1
         with contextlib.suppress(OSError):
             self._packing.append(Child(partial(pack_part, path)))
+
+
+def _is_deleted(descriptor: int) -> bool:
+    """Return whether another process deleted an open file."""
+    try:
+        return os.fstat(descriptor).st_nlink == 0
+    except OSError:  # ESTALE, if another machine deleted it
+        return True
 
 
 @lru_cache(maxsize=32)

@@ -70,17 +70,21 @@ def read_overview(run: Path, node: str, metrics: Sequence[Metric]) -> Overview |
         return None
     try:
         content = pa.py_buffer(overview_file(run, node).read_bytes())
-        figures = msgspec.json.decode(
-            pa.ipc.open_file(content).schema.metadata[_FIGURES], type=Figures
-        )
+        schema = pa.ipc.open_file(content).schema
+        figures = msgspec.json.decode(schema.metadata[_FIGURES], type=Figures)
         rows = {}
         for batch, kind in enumerate(kind for kind in KINDS if _has(figures, kind)):
             wanted = {"elapsed_s", "span_s", "device"}
             wanted |= {one.name for one in metrics if one.scope == kind}
-            fields = [place for place, name in enumerate(_SCHEMA.names) if name in wanted]
+            fields = [place for place, name in enumerate(schema.names) if name in wanted]
             only = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
             read = pa.ipc.open_file(content, options=only).get_batch(batch)
-            found = with_places(pa.Table.from_batches([read]))
+            table = pa.Table.from_batches([read])
+            # An older Teho did not know every metric of today.
+            for name in sorted(wanted.intersection(_SCHEMA.names).difference(schema.names)):
+                nothing = pa.nulls(table.num_rows, _SCHEMA.field(name).type)
+                table = table.append_column(name, nothing)
+            found = with_places(table)
             if found:
                 rows[kind] = found
     except (OSError, pa.ArrowInvalid, KeyError, TypeError, msgspec.DecodeError):

@@ -139,6 +139,8 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         profiled=tuple(profiled),
         phases=phases,
         raised=_raised(raised, until_s) if raised else None,
+        repeated=tuple(outside.repeated) if outside is not None else (),
+        column_filters=tuple(outside.column_filters) if outside is not None else (),
     )
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from operator import itemgetter
@@ -347,40 +347,37 @@ def rows_of_node(
     return with_places(table if paths == [sealed] else in_order(table))
 
 
-def samples_of_node(directory: Path, node: str, count: int | None = None) -> list[LiveSample]:
-    """Return the rows of a node, those of one moment as one sample, in the order of time.
+def samples_of_node(directory: Path, node: str, count: int) -> list[LiveSample]:
+    """Return the newest rows of a node, those of one moment as one sample, in the order of time.
 
     A file that cannot be read has no rows here; the report names it.
 
     Args:
         directory: the recording.
         node: name of the node.
-        count: only the last samples; None: all.
+        count: number of samples.
     """
     sealed = sealed_file(directory, node)
     paths = [sealed] if sealed.exists() else live_parts(directory, node)
-    tables, _, _ = _read_parts(paths if count is None else paths[-2:], None, None)
-    found: dict[float, list[dict[str, Any]]] = {}
+    tables, _, _ = _read_parts(paths[-2:], None, None)
+    found: dict[float, list[Mapping[str, Any]]] = {}
     for table in tables:
         # Not the time: its conversion would import pandas. `elapsed_s` says the same.
         values = table.drop_columns(["time", "node"])
-        if count is not None:
-            first = sorted(set(values["elapsed_s"].to_pylist()))[-count:][:1]
-            values = values.filter(_from(values, first[0])) if first else values
-        for row in values.to_pylist():
+        first = sorted(set(values["elapsed_s"].to_pylist()))[-count:][:1]
+        for row in _from(values, first[0]).to_pylist() if first else []:
             known = {name: value for name, value in row.items() if value is not None}
             found.setdefault(row["elapsed_s"], []).append(known)
-    moments = sorted(found)
     return [
         LiveSample(node=node, elapsed_s=moment, rows=found[moment])
-        for moment in (moments if count is None else moments[-count:])
+        for moment in sorted(found)[-count:]
     ]
 
 
 def _from(table: pa.Table, first_s: float) -> Any:
     import pyarrow.compute as pc
 
-    return pc.greater_equal(table["elapsed_s"], first_s)
+    return table.filter(pc.greater_equal(table["elapsed_s"], first_s))
 
 
 def with_places(table: pa.Table) -> NodeRows | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from teho.model.watched import Frame, Seen, State
+from teho.model.watched import ColumnFilter, Frame, Repeated, Seen, State
 from teho.store.slices import Slice, changed, entries
 from teho.store.stack_corrections import corrected
 
@@ -25,6 +25,8 @@ class OutsideStacks:
         """Innermost place -> how much more often the thread stayed there than it went on."""
         self.columns: dict[Frame, tuple[int, ...]] = {}
         """For frames without a text: where they are in their line, in bytes."""
+        self.repeated: list[Repeated] = []
+        self.column_filters: list[ColumnFilter] = []
         self.failure = ""
         """Why the stacks could not be read; empty if they were read."""
 
@@ -88,10 +90,26 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
             problems.append(
                 f"{path}: the stack sampler failed before the end of the run: {line['gave_up']}"
             )
+        elif "not_searched" in line:
+            problems.append(
+                f"{path}: the search of the program's source failed: {line['not_searched']}"
+            )
         elif "process" in line:
             process = found[f"{node}-{line['process']}" if node else line["process"]]
             if "failed" in line:
                 process.failure = line["failed"]
+            elif "repeated" in line:
+                process.repeated += (
+                    msgspec.convert(
+                        {**one, "calls": [frames[number] for number in one["calls"]]}, Repeated
+                    )
+                    for one in line["repeated"]
+                )
+            elif "column_filters" in line:
+                process.column_filters += (
+                    ColumnFilter(frame=frames[number], text=text)
+                    for number, text in line["column_filters"]
+                )
             elif "seen" in line:
                 process.slices.append(_slice(line, stacks))
                 for number, (stayed, went_on) in line["stayed"].items():
@@ -104,7 +122,16 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
             if len(places) == 1 and () not in places
         }
         process.slices = corrected(process.slices, process.stayed)
+        process.repeated = [_with_periods(one, process.slices) for one in process.repeated]
     return dict(found)
+
+
+def _with_periods(repeated: Repeated, slices: Sequence[Slice]) -> Repeated:
+    periods = sum(
+        any(map(repeated.has, one.seen)) and any(map(repeated.is_beside, one.seen))
+        for one in slices
+    )
+    return msgspec.structs.replace(repeated, periods=periods)
 
 
 def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:

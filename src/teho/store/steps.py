@@ -68,6 +68,8 @@ def create_step_directory(home: Path, run_id: str) -> Path:
         OSError: they cannot be created.
     """
     run = runs_directory(home) / run_id
+    if (run / _PARTS[-1]).exists():
+        return run  # the part that is made last: ten thousand tasks come here at the same time
     for directory in (home, run.parent, run, *(run / name for name in _PARTS)):
         directory.mkdir(mode=0o700, exist_ok=True)
     return run

@@ -52,10 +52,27 @@ class Code:
             offset: offset of the instruction, in bytes.
         """
         if self.version >= (3, 11):
-            return _place_3_11(self.table, self.first_line, offset)
+            line, begin, last, end = _span_3_11(self.table, self.first_line, offset)
+            return (line, begin, end) if line == last else (line, None, None)
         if self.version == (3, 10):
             return _line_3_10(self.table, self.first_line, offset), None, None
         return _line_3_8(self.table, self.first_line, offset), None, None
+
+    def lines(self, offset: int) -> tuple[int, int, int, int] | None:
+        """Return where an expression of several lines is; None if it has one, or it is not known.
+
+        Args:
+            offset: offset of the instruction, in bytes.
+
+        Returns:
+            Its first line and the column in it, and its last line and the column behind it.
+        """
+        if self.version < (3, 11):
+            return None
+        line, begin, last, end = _span_3_11(self.table, self.first_line, offset)
+        if last <= line or begin is None or end is None:
+            return None
+        return line, begin, last, end
 
 
 THREAD = Code(
@@ -184,8 +201,14 @@ def _line_3_10(table: bytes, first_line: int, offset: int) -> int:
     return line
 
 
-def _place_3_11(table: bytes, first_line: int, offset: int) -> tuple[int, int | None, int | None]:
-    """Read the table of `Objects/locations.md` (from 3.11 on): entries of lines and columns."""
+def _span_3_11(
+    table: bytes, first_line: int, offset: int
+) -> tuple[int, int | None, int, int | None]:
+    """Read the table of `Objects/locations.md` (from 3.11 on): entries of lines and columns.
+
+    Returns:
+        First line, column in it, last line, and column behind the expression.
+    """
     data = iter(table)
     address, line = 0, first_line
     for head in data:
@@ -209,10 +232,10 @@ def _place_3_11(table: bytes, first_line: int, offset: int) -> tuple[int, int | 
         address += 2 * ((head & 7) + 1)
         if offset < address:
             if kind == 15:
-                return 0, None, None
-            whole = last_delta or begin is None or begin < 0 or end is None or end < 0
-            return (line, None, None) if whole else (line, begin, end)
-    return line, None, None
+                return 0, None, 0, None
+            whole = begin is None or begin < 0 or end is None or end < 0
+            return (line, None, line, None) if whole else (line, begin, line + last_delta, end)
+    return line, None, line, None
 
 
 def _number(data: Iterator[int]) -> int:

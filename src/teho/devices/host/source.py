@@ -17,6 +17,7 @@ from teho.devices.host.network import Network
 from teho.devices.host.part import FilePart, Part
 from teho.devices.host.proctree import METRICS as JOB_METRICS
 from teho.devices.host.proctree import ProcessTree
+from teho.devices.host.space import TemporarySpace
 from teho.devices.procfile import read_text, words_of
 from teho.model.device import Device, ProcessMemory, Reading, Readings
 from teho.model.missing import Missing, Reason
@@ -88,6 +89,7 @@ class HostSource:
             Disks(root),
             NetworkFileSystems(root),
             network,
+            TemporarySpace(root, environment),
             open_host_energy(root),
         )
 

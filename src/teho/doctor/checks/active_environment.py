@@ -54,4 +54,4 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             "program.",
             ("Python", python.path, ""),
         )
-    return fine(f"{python.path}, without an environment")
+    return fine(f"no environment is active; programs use {python.path}")

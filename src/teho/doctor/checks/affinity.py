@@ -42,4 +42,4 @@ def check(snapshot: Snapshot) -> Outcome:
             f"Start at most {asked} threads and workers: `export OMP_NUM_THREADS={max(1, own)}`.",
             *evidence,
         )
-    return fine(f"{bound} of {asked} cores")
+    return fine(f"programs may run on {bound} of the job's {asked} cores")

@@ -17,10 +17,10 @@ def check(snapshot: Snapshot) -> Outcome:
     if isinstance(clock, Missing):
         return unknown(clock.detail)
     if clock.is_synchronised:
-        return fine(f"synchronised, within {clock.error_s:.3g} s")
+        return fine(f"the clock is synchronised, within {clock.error_s:.3g} s")
     return remark(
-        "The kernel reports that this node's clock is not synchronised: times in the logs of "
-        "several nodes may differ, and certificates may be refused.",
+        "The kernel reports that this node's clock is not synchronised. So times in the logs of "
+        "several nodes may differ, and servers may refuse certificates.",
         "Report this to the administrator; on your own machine, run `timedatectl set-ntp true`.",
         ("possible error", clock.error_s, "s"),
     )

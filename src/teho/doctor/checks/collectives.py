@@ -38,8 +38,8 @@ def check(snapshot: Snapshot) -> Outcome:
         )
     kind = "RCCL" if any(reports[name].kind == "rocm" for name in lacking) else "NCCL"
     return warning(
-        f"{joined(lacking)} {'has' if len(lacking) == 1 else 'have'} no {kind}, so the program's "
-        "GPUs cannot exchange data directly.",
+        f"{joined(lacking)} {'has' if len(lacking) == 1 else 'have'} no {kind}, a library for "
+        "the exchange of data. So the program's GPUs cannot exchange data directly.",
         f"Install a build with {kind}: `teho env plan` proposes one. The library Gloo also works, "
         "but it copies the data through the CPU.",
         ("GPUs here", len(snapshot.gpus), ""),

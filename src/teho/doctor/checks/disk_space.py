@@ -15,6 +15,7 @@ ABOUT = "space and permissions of the folders of a job: current folder, home, sc
 DECISIVE = True
 
 _PLACES = ("here", "home", "scratch", "temporary")
+_NAMES = {"here": "current folder", "home": "home folder"}
 _NONE = Threshold(16, "MiB", "Teho's own choice: a log and a small checkpoint need at least 16 MiB")
 _LITTLE = Threshold(
     1, "GiB", "Teho's own choice: the checkpoint of a model with 10^8 weights needs about 1 GiB"
@@ -36,7 +37,7 @@ def check(snapshot: Snapshot) -> Outcome:
             one = _problem(place, folder, snapshot, is_first=is_first)
             found += [one] if one else []
         elif folder is not None:
-            missing.append(f"{place}: {folder.detail}")
+            missing.append(f"{_NAMES.get(place, place)}: {folder.detail}")
     if found:
         return found
     if missing:
@@ -47,7 +48,7 @@ def check(snapshot: Snapshot) -> Outcome:
 
 def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) -> Symptom | None:
     """Return the first problem of a folder; its space only if it is the first on its disk."""
-    name = {"here": "The current folder", "home": "The home folder"}.get(place, folder.path)
+    name = f"The {_NAMES[place]}" if place in _NAMES else folder.path
     is_needed = place in {"here", "temporary"} and snapshot.in_job
     mounted = ("mounted on", folder.mounted_on, "")
     if not folder.is_writable:

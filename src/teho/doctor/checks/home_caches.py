@@ -43,9 +43,9 @@ def check(snapshot: Snapshot) -> Outcome:
     if not inside:
         return fine("all caches are on other file systems")
     return remark(
-        f"The home folder is on {home.file_system}, and contains "
-        f"{counted(len(inside), 'cache')}: programs "
-        f"wait for the file server, and downloads fill your quota.",
+        f"The home folder contains {counted(len(inside), 'cache')}, and is on a network file "
+        f"system ({home.file_system}). Programs wait for the file server, and downloads fill "
+        "your quota.",
         "Start programs with `teho launch`, which moves compiled files to the node's disk. Move "
         "downloads to a larger file system: "
         "`export HF_HOME=… TORCH_HOME=… PIP_CACHE_DIR=…` in your `.bashrc`.",

@@ -36,7 +36,7 @@ def check(snapshot: Snapshot) -> Outcome:
     limits = (_open_files(snapshot), _address_space(snapshot), _locked_memory(snapshot))
     files = snapshot.limits.open_files
     return [one for one in limits if one] or fine(
-        f"{files if files is not None else 'any number of'} open files"
+        f"a program may open {files if files is not None else 'any number of'} files at a time"
     )
 
 
@@ -64,8 +64,8 @@ def _address_space(snapshot: Snapshot) -> Symptom | None:
         return None
     advice = scheduler_or_none(snapshot.allocation.scheduler).advice
     return warning(
-        f"The address space is limited to {format_bytes(limit)}: CUDA reserves addresses for "
-        "the memory of the node and its GPUs, and may fail to start.",
+        f"The address space is limited to {format_bytes(limit)}. CUDA needs addresses for the "
+        "memory of the node and of its GPUs, and may fail to start.",
         advice.more_address_space or "Run `ulimit -v unlimited` in the job script.",
         ("limit", limit, "bytes"),
         ("memory of node and GPUs", needed, "bytes"),
@@ -79,8 +79,8 @@ def _locked_memory(snapshot: Snapshot) -> Symptom | None:
     if limit is None or not needs_it or limit >= _LOCKED.value * MIB:
         return None
     return warning(
-        f"A program may lock only {format_bytes(limit)} of memory: NCCL cannot use InfiniBand "
-        "between the job's nodes.",
+        f"A program may lock only {format_bytes(limit)} of memory. So NCCL cannot use the fast "
+        "network (InfiniBand) between the job's nodes.",
         "Run `ulimit -l unlimited` in the job script. If this is refused, ask the cluster's "
         "support for a higher limit.",
         ("locked memory", limit, "bytes"),

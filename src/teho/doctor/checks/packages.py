@@ -35,7 +35,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         for problem in checked.problems
         if problem.kind not in _JUDGED_ELSEWHERE
     ]
-    return found or fine(f"{counted(len(python.packages), 'package')}, without a conflict")
+    return found or fine(f"{counted(len(python.packages), 'package')} found, without a conflict")
 
 
 def _target(snapshot: Snapshot) -> Target:

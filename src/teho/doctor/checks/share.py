@@ -27,11 +27,12 @@ def check(snapshot: Snapshot) -> Outcome:
     if cluster is None:
         return moot("this is not a cluster that Teho knows")
     if not snapshot.in_job or not given.gpus_held:
-        return moot("no job with GPUs")
+        return moot("this is not a job with GPUs")
     share = _share(cluster, snapshot)
     if share is None:
         return unknown(
-            f"the cores and the memory that {cluster.title} intends for each GPU are not known"
+            f"it is not known how many cores and how much memory {cluster.title} intends for "
+            "each GPU"
         )
     found: list[Symptom | None] = []
     seen: list[str] = []

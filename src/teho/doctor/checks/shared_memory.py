@@ -27,7 +27,7 @@ def check(snapshot: Snapshot) -> Outcome:
             f"the shared memory cannot be checked: {found.detail if found else 'no answer'}"
         )
     if found.free_bytes >= _SMALL.value * MIB:
-        return fine(f"{format_bytes(found.free_bytes)} free")
+        return fine(f"{found.path} has {format_bytes(found.free_bytes)} free")
     return warning(
         f"{found.path} has only {format_bytes(found.free_bytes)} free of "
         f"{format_bytes(found.total_bytes)}: loader workers will end with a bus error.",

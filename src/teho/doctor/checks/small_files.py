@@ -21,7 +21,7 @@ _SMALL = SHARED[SMALL_FILES]["size_kib"]
 def check(snapshot: Snapshot) -> Outcome:
     """Judge the median size of some files, drawn at random. Not all files are read."""
     if snapshot.data is None:
-        return moot("no folder of data was named: `--data DIR`")
+        return moot("to check the files of a folder, add `--data DIR`")
     if isinstance(snapshot.data, Missing):
         return unknown(f"the data cannot be checked: {snapshot.data.detail}")
     data, count = snapshot.data, snapshot.data.listed

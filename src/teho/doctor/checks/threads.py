@@ -55,7 +55,7 @@ def check(snapshot: Snapshot) -> Outcome:
         return found
     if plain:
         shown = ", ".join(f"{name}={count}" for name, count in plain.items())
-        return fine(f"{shown}, on {cores} cores")
+        return fine(f"{shown}, and each process has {cores} cores")
     if not snapshot.in_job:
         return moot("no variable sets the number of threads, and this is not a job")
     if promised(snapshot) is None:

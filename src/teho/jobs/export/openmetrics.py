@@ -13,13 +13,19 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teho.jobs.export.labels import labels_of, run_labels
+from teho.jobs.export.labels import info_labels, labels_of, memory_labels
+from teho.jobs.exporters import JOB_INFO, OWN_MEMORY, own_name
 from teho.model.metric import METRICS, Metric
 from teho.model.run import Node, Run
 from teho.store.read import rows_of_node
 
-__all__ = ["Recorded", "metric_name", "openmetrics"]
+__all__ = ["FACT_HEADS", "Recorded", "concatenated", "escaped", "head_of", "openmetrics"]
 
+FACT_HEADS = {
+    OWN_MEMORY: f"# TYPE {OWN_MEMORY} gauge\n# HELP {OWN_MEMORY} Size of the memory of a GPU.\n",
+    JOB_INFO: "# TYPE teho_job info\n# HELP teho_job The run that uses a node and its GPUs.\n",
+}
+"""Metric that is not sampled -> the lines above its samples."""
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -29,11 +35,6 @@ class Recorded(NamedTuple):
     run: Run
     directory: Path
     owner: str
-
-
-def metric_name(metric: Metric) -> str:
-    """Return the name of a metric in the store, such as `teho_gpu_power_w`."""
-    return f"teho_{metric.name}"
 
 
 def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
@@ -48,12 +49,16 @@ def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator
     """
     ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
     for metric in METRICS:
-        name = metric_name(metric)
-        head = f"# TYPE {name} {metric.kind}\n# HELP {name} {_escaped(metric.meaning)}\n"
-        yield from _below(head, _of_metric(metric, ordered, problems))
-    head = "# TYPE teho_job info\n# HELP teho_job The run that used a node and its GPUs.\n"
-    yield from _below(head, _jobs(ordered, problems))
+        yield from _below(head_of(metric), _of_metric(metric, ordered, problems))
+    yield from _below(FACT_HEADS[OWN_MEMORY], _sizes(ordered, problems))
+    yield from _below(FACT_HEADS[JOB_INFO], _jobs(ordered, problems))
     yield "# EOF\n"
+
+
+def head_of(metric: Metric) -> str:
+    """Return the lines above the samples of a metric."""
+    name = own_name(metric).removesuffix("_total")
+    return f"# TYPE {name} {metric.kind}\n# HELP {name} {escaped(metric.meaning)}\n"
 
 
 def _below(head: str, parts: Iterator[str]) -> Iterator[str]:
@@ -67,7 +72,7 @@ def _below(head: str, parts: Iterator[str]) -> Iterator[str]:
 def _of_metric(
     metric: Metric, recordings: Sequence[Recorded], problems: list[str]
 ) -> Iterator[str]:
-    name = metric_name(metric) + ("_total" if metric.kind == "counter" else "")
+    name = own_name(metric)
     for place in _places(recordings, metric.scope, [metric.name, "time"], problems):
         values = place.rows[metric.name]
         if not metric.per_core:
@@ -86,11 +91,21 @@ def _jobs(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
     """Yield the info of a run at each time at which its node or GPU has a row."""
     for kind in ("node", "gpu"):
         for place in _places(recordings, kind, ["time"], problems):
-            about = run_labels(place.recorded.run, place.recorded.owner)
-            labels = {**place.labels, **{name: text for name, text in about.items() if text}}
-            times = place.rows["time"]
-            ones = pa.chunked_array([pa.repeat(1, len(times))])
-            yield _lines("teho_job_info", labels, ones, times)
+            about = info_labels(place.recorded.run, place.recorded.owner)
+            labels = {**place.labels, **about}
+            yield _same(JOB_INFO, labels, 1, place.rows["time"])
+
+
+def _sizes(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
+    """Yield the size of each GPU's memory at each time at which it has a row."""
+    for place in _places(recordings, "gpu", ["time"], problems):
+        if size := memory_labels(place.node, place.id):
+            yield _same(OWN_MEMORY, *size, place.rows["time"])
+
+
+def _same(name: str, labels: dict[str, str], value: int, times: pa.ChunkedArray) -> str:
+    """Return lines with the same value at each time."""
+    return _lines(name, labels, pa.chunked_array([pa.repeat(value, len(times))]), times)
 
 
 class _Place(NamedTuple):
@@ -98,6 +113,7 @@ class _Place(NamedTuple):
 
     recorded: Recorded
     node: Node
+    id: str
     labels: dict[str, str]
     rows: pa.Table
 
@@ -113,7 +129,7 @@ def _places(
                 continue
             for id_, labels in labels_of(node, kind):
                 if id_ in found.places:
-                    yield _Place(recorded, node, labels, found.of(id_))
+                    yield _Place(recorded, node, id_, labels, found.of(id_))
 
 
 def _lines(
@@ -132,7 +148,7 @@ def _lines(
     milliseconds = times.cast(pa.int64())
     seconds = pc.divide(milliseconds, 1000)
     rest = pc.subtract(milliseconds, pc.multiply(seconds, 1000)).cast(pa.string())
-    inner = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+    inner = ",".join(f'{label}="{escaped(text)}"' for label, text in labels.items())
     lines = pc.binary_join_element_wise(
         f"{name}{{{inner}}} ",
         values.cast(pa.string()),
@@ -143,14 +159,20 @@ def _lines(
         "\n",
         "",
     )
-    if isinstance(lines, pa.ChunkedArray):
-        lines = lines.combine_chunks()
-    # The strings follow each other in memory. The last offset is the end of the last string.
-    _, offsets, characters = lines.buffers()
-    size = memoryview(offsets).cast("i")[lines.offset + len(lines)]
-    text: str = characters.slice(0, size).to_pybytes().decode()
-    return text
+    lines = lines.combine_chunks() if isinstance(lines, pa.ChunkedArray) else lines
+    return concatenated(lines).decode()
 
 
-def _escaped(text: str) -> str:
+def concatenated(texts: pa.Array) -> bytes:
+    """Return all texts of an array without nulls, one after the other."""
+    # They follow each other in memory. An offset is the beginning of a text.
+    _, offsets, characters = texts.buffers()
+    begins = memoryview(offsets).cast("i")
+    first, last = begins[texts.offset], begins[texts.offset + len(texts)]
+    content: bytes = characters.slice(first, last - first).to_pybytes()
+    return content
+
+
+def escaped(text: str) -> str:
+    """Return the text of a label or of a HELP line."""
     return text.translate(_ESCAPES)

@@ -46,6 +46,10 @@ class GridEngineAdvice(Advice):
         """Return a qacct command."""
         return f"`qacct -j {job_id}`"
 
+    def running_command(self, job_id: str) -> str:
+        """Return a qstat command."""
+        return f"`qstat -j {job_id}`"
+
     def log(self, job_id: str, job_name: str) -> str:
         """Return the default file for errors."""
         return f"`{job_name or 'NAME'}.e{job_id}`"

@@ -16,8 +16,8 @@ __all__ = ["COLUMNS", "history_of_job", "history_since", "read_jobs"]
 
 # sacct(1), --format; 20.11 has all of them. Free texts are at the end.
 COLUMNS = (
-    f"{slurm_text.FACTS},User,Cluster,QOS,NNodes,NTasks,AveRSS,TRESUsageInMax,JobName,Comment,"
-    "AdminComment"
+    f"{slurm_text.FACTS},JobIDRaw,User,Cluster,QOS,NNodes,NTasks,AveRSS,TRESUsageInMax,JobName,"
+    "Comment,AdminComment"
 )
 _JOB = re.compile(r"(\d+(?:_\d+|\+\d+)?)(?:\.\w+)?(?:;([\w.-]+))?", re.ASCII)
 _MOST_BYTES = 2**50
@@ -82,6 +82,7 @@ def read_jobs(lines: Iterable[str]) -> Iterator[AccountedJob]:
             **facts,
             scheduler="slurm",
             source="sacct",
+            raw_id=values.word(row["JobIDRaw"]),
             user=values.word(row["User"]),
             cluster=values.word(row["Cluster"]),
             qos=values.word(row["QOS"]),

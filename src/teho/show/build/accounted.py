@@ -15,6 +15,7 @@ from teho.model.document import Fact, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.job import JobState
 from teho.model.missing import Missing, Reason
+from teho.model.summary import Stat
 from teho.show.build.jobs import state_sentence, wall_time
 from teho.show.build.layout import column, is_known, table
 from teho.show.build.report.document import build_report
@@ -23,12 +24,14 @@ from teho.units import counted, format_bytes, format_duration
 
 __all__ = ["accounted_report"]
 
+_COVERED_PERCENT = 90.0
+"""Teho's own choice: if the store has samples of less of the time, the verdict says so."""
 _ZERO_GPU = "Slurm also prints 0 if it cannot measure the GPUs: AMD GPUs, GH200, MIG"
 _AT_MOST = "at most: the sum of the peaks of all tasks"
 _AT_LEAST = "at least: some steps have no sample"
 _NEXT = (
-    "`teho run -- COMMAND` in the script of the next job records every GPU and core over time. "
-    "The report then has the causes too."
+    "To find the causes, write `teho run -- COMMAND` in the script of the next job: it records "
+    "every GPU and core over time."
 )
 
 
@@ -39,6 +42,7 @@ def accounted_report(
     findings: Sequence[Finding],
     abstentions: Sequence[Abstention],
     policy: Policy,
+    plots: bool,
 ) -> Report:
     """Lay out the report on a job.
 
@@ -48,6 +52,7 @@ def accounted_report(
         findings: findings of the rules, most important first.
         abstentions: rules that could not judge.
         policy: the thresholds.
+        plots: whether to include every metric over time.
     """
     report = build_report(
         found.run,
@@ -55,7 +60,7 @@ def accounted_report(
         found.summary,
         findings=findings,
         abstentions=abstentions,
-        plots=False,
+        plots=plots,
         policy=policy,
     )
     verdict, severity = _verdict(found, report)
@@ -68,8 +73,7 @@ def accounted_report(
         tables=(*filter(_has_figures, report.tables), *_tables(found, runs)),
         troubles=(),
         notes=(*_notes(found, runs), *report.notes),
-        heat_map=None,
-        commands=(_next(found.job),),
+        commands=() if found.store else (_next(found.job),),
     )
 
 
@@ -87,7 +91,11 @@ def _next(job: AccountedJob) -> str:
 
 def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
     """Return the most important finding; without one, the state of the job and what is unknown."""
-    if any(finding.severity is not Severity.REMARK for finding in report.findings):
+    is_judged = any(finding.severity is not Severity.REMARK for finding in report.findings)
+    if found.store and not is_judged and found.covered_percent < _COVERED_PERCENT:
+        only = f"only {found.covered_percent:.0f} % of this time"
+        return f"{report.verdict} The store has samples of {only}.", "unknown"
+    if is_judged or found.store:
         return report.verdict, report.verdict_severity
     job = found.job
     sentence = f"Job {job.id} {state_sentence([job])}"
@@ -95,7 +103,7 @@ def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
         sentence += f" {'after' if job.state.ended else 'for'} {wall_time(job.elapsed_s)}"
         sentence += f" of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
     if not job.state.ended:
-        return f"{sentence}. What it uses is known after its end.", "remark"
+        return f"{sentence}. Its use of CPU, memory and GPUs is known after its end.", "remark"
     unknown = list(_unknown(found))
     if unknown:
         verb = "is" if len(unknown) == 1 else "are"
@@ -125,7 +133,7 @@ def _facts(found: JobRun, facts: Iterable[Fact]) -> Iterator[Fact]:
     changed = {fact.key: fact for fact in _changed(found)}
     yield Fact("source", "Figures from", joined(_programs(found)))
     for fact in facts:
-        if fact.key == "gpu_energy_j":
+        if fact.key == "gpu_energy_j" and not found.store:
             continue  # no accounting has it
         if job.started_at is None and fact.key in _OF_STARTED:
             changed.pop(fact.key, None)
@@ -158,7 +166,7 @@ def _programs(found: JobRun) -> list[str]:
     names = [found.job.source]
     if not isinstance(found.jobstats, Missing):
         names.append("Jobstats")
-    return names
+    return [*names, found.store] if found.store else names
 
 
 def _changed(found: JobRun) -> Iterator[Fact]:
@@ -170,16 +178,19 @@ def _changed(found: JobRun) -> Iterator[Fact]:
         note = ", ".join(filter(None, ["" if job.elapsed_s else "less than 1 s", limit]))
         yield Fact("elapsed_s", "Time", job.elapsed_s, "s", note)
     yield Fact("ended", "State", state_sentence([job]))
-    if job.cpu_s is not None and job.elapsed_s:
-        used = job.cpu_s / job.elapsed_s
-        yield Fact("cores_used", "Cores used", used, note=_of_cores(job))
-    else:
-        yield Fact("cores_used", "Cores used", summary.cpu_s, note=_of_cores(job))
-    if isinstance(found.jobstats, Missing):
+    cpu_s = summary.cpu_s if job.cpu_s is None else job.cpu_s
+    if not isinstance(cpu_s, Missing):
+        cpu_s /= job.elapsed_s or summary.elapsed_s or 1.0
+    yield Fact("cores_used", "Cores used", cpu_s, note=_of_cores(job))
+    if isinstance(found.jobstats, Missing) and not _has_sampled_memory(found):
         yield from _memory(found)
     yield Fact("state_words", "State", _state_words(job), aside=True)
     if job.nodes:
         yield Fact("node_count", "Nodes", job.nodes, aside=True)
+
+
+def _has_sampled_memory(found: JobRun) -> bool:
+    return any(isinstance(node.stats.get("job_memory_bytes"), Stat) for node in found.summary.nodes)
 
 
 def _of_cores(job: AccountedJob) -> str:
@@ -305,7 +316,7 @@ def _steps_table(job: AccountedJob) -> Table:
         column("gpu", "GPU use", lambda step: step.gpu_peak_percent, unit="%"),
         column("gpu_memory", "GPU memory", lambda step: step.gpu_memory_peak_bytes, unit="bytes"),
         column("state", "State", _step_state),
-        note="Memory and GPU figures are the highest sample of one task.",
+        note="The figures of memory and GPUs are the highest sample of one task.",
         only_known=True,
     )  # fmt: skip
     return made if len(steps) > 1 else _leveled(made)
@@ -328,10 +339,14 @@ def _step_state(step: AccountedStep) -> str:
 
 def _notes(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[str]:
     job = found.job
-    yield (
-        f"Teho did not record this job. Its figures are from {joined(_programs(found))}, which "
-        "have totals and peaks, but no values over time."
-    )
+    without = "" if found.store else ", which have totals and peaks, but no values over time"
+    yield f"Teho did not record this job. Its figures are from {joined(_programs(found))}{without}."
+    if found.store and found.covered_percent < _COVERED_PERCENT:
+        yield (
+            f"The store has samples of {found.covered_percent:.0f} % of the time. All figures over "
+            "time are about this part."
+        )
+    yield from found.notes
     if isinstance(found.jobstats, Missing) and found.jobstats.reason is Reason.FAILED:
         yield f"{found.jobstats.detail[:1].upper()}{found.jobstats.detail[1:]}."
     elif isinstance(found.jobstats, Missing) and job.admin_comment:
@@ -340,7 +355,6 @@ def _notes(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[str]:
         yield f"The job has {counted(len(runs), 'run')}: this report is about the last one."
     if found.memory.most > found.memory.least:
         yield (
-            "The accounting has the peak of each task. The sum of these peaks is at least the "
-            "memory of the job, because tasks share memory and reach their peaks at different "
-            "times."
+            "The accounting has the memory peak of each task. The job used at most the sum of "
+            "these peaks, because tasks share memory and reach their peaks at different times."
         )

@@ -98,9 +98,9 @@ def _uses(measured: Measured, phases: Sequence[str]) -> Iterator[Table]:
     if memory.rows:
         yield msgspec.structs.replace(
             memory, key="memory", title="Most memory",
-            note="For a GPU, the value is the memory that the library allocated. For a CPU, the "
-            "value is the memory of the process, with the library and the images, but without the "
-            "loader's workers",
+            note="For a GPU, this is the memory that the library allocated. For a CPU, this is "
+                 "the memory of the process, with the library and the images, but without the "
+                 "loader's workers",
         )  # fmt: skip
     use = _grid(
         measured, phases,

@@ -97,11 +97,11 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
                 column("gpus", "GPUs", lambda one: whole_size(one)[1], decimals=0),
                 column("gpu_types", "GPU types", _gpu_types),
                 column("verified", "Verified", lambda one: one.verified_on.isoformat()),
-                note="The column CPU cores shows the number of cores in nodes without GPUs.",
+                note="CPU cores is the number of cores in nodes without GPUs.",
             ),
         ),
         lists=(listing("sites", "Sites", sites, "why"),),
-        commands=("To see one cluster, with the source of every fact: `teho clusters show NAME`",),
+        commands=("`teho clusters show NAME` shows one cluster, with the source of every fact.",),
     )
 
 
@@ -122,7 +122,7 @@ def _size_words(cluster: Cluster) -> str | None:
     if not cores and not gpus:
         return None
     each = cores_per_gpu(cluster)
-    ratio = f", {each:,} cores for each GPU" if each else ""
+    ratio = f": {each:,} cores for each GPU" if each else ""
     return f"{_count(cores)} cores in nodes without GPUs, {_count(gpus)} GPUs{ratio}"
 
 
@@ -144,7 +144,9 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
     """
     when = f" on {cluster.retired_on.isoformat()}" if cluster.retired_on else ""
     status = "takes jobs" if cluster.status == "active" else f"retired{when}"
-    successor = f" → `teho clusters show {cluster.successor}`" if cluster.successor else ""
+    successor = (
+        f". Its successor: `teho clusters show {cluster.successor}`" if cluster.successor else ""
+    )
     verdict = (
         f"{cluster.title}, {scheduler_or_none(cluster.scheduler).title}, {cluster.site}: {status}"
     )
@@ -185,7 +187,7 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
             listing("conflicts", "Conflicts between sources", cluster.conflicts, "why"),
             listing("notes", "Notes", cluster.notes, "why"),
             listing("sources", "Sources", sources, "why"),
-            listing("file", "File", [str(path)], "why"),
+            listing("file", "Teho's file about this cluster", [str(path)], "why"),
         ),
     )
 
@@ -196,7 +198,7 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
     found = [
         Item(
             lead=f"{item.place}, {item.fact}",
-            text=f"catalogue {item.catalogue}, here {item.live}",
+            text=f"{item.catalogue} in Teho's file, {item.live} on this cluster",
             details=(f"Source: {item.source}",) if item.source else (),
         )
         for item in items
@@ -210,7 +212,7 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
         title=f"teho clusters discover · {known.title}",
         verdict=f"{known.title}: {count} between Teho's file about this cluster and {asked}"
         if items
-        else f"{known.title}: everything that {asked} reports agrees with the catalogue.",
+        else f"{known.title}: everything that {asked} reports agrees with Teho's file.",
         verdict_severity="warning" if items else "good",
         lists=(listing("differences", "Differences", found, "first"),),
         commands=(hint,) if items else (),
@@ -281,7 +283,7 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     elif isinstance(first, Term):
         between = " + " if key == "sum" else ", "
         terms = between.join(_term(term) for term in value)
-        yield _labelled("" if key == "sum" else _spoken(key), terms)
+        yield _labelled("" if key == "sum" else f"the {_spoken(key)} of", terms)
     elif isinstance(first, tuple):
         yield from (_labelled(f"GPU {number}", _range(cores)) for number, cores in enumerate(value))
     elif isinstance(value, tuple):
@@ -326,7 +328,7 @@ def _term(term: Term) -> str:
     text = f"{term.gpu_type} {text}" if term.gpu_type else text
     if term.per != 1:
         text += f" / {term.per:g}"
-        text = f"⌈{text}⌉" if term.up else text
+        text += " (rounded up)" * term.up
     return text if term.times == 1 else f"{text} × {term.times:g}"
 
 

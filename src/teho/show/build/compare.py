@@ -80,7 +80,7 @@ def _ahead(point: Point) -> Iterator[str]:
     if point.break_even:
         larger = point.contest.larger if point.contest else ""
         ends = ", which is ".join(_end(one) for one in point.break_even)
-        yield f"{larger} takes longer to start, but is ahead after {ends}."
+        yield f"{larger} takes longer to start. It is ahead after {ends}."
 
 
 def _from_submission(point: Point) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _out(compared: Compared, point: Point) -> Iterator[Item]:
 def _commands(compared: Compared) -> Iterator[str]:
     if first := first_recording(compared):
         tag = f"compare={compared.id}"
-        shown = f"`teho list --tag {tag}` shows all recordings, " if compared.id else ""
+        shown = f"`teho list --tag {tag}` shows all recordings. " if compared.id else ""
         yield f"{shown}`teho report {first}` shows the first recording."
 
 

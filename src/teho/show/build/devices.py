@@ -176,10 +176,10 @@ def _lacking(title: str, signals: _Signals, *, to_come: bool) -> Listing:
         Item(
             lead=", ".join(METRICS_BY_NAME[name].label for name in names)
             + (f" ({_gpu_names(devices)})" if len(devices) < len(signals) else ""),
-            text=": ".join(filter(None, (*([] if to_come else [str(why)]), why.detail))),
+            text=why.detail if to_come else f"{why} ({why.detail})" if why.detail else str(why),
         )
         for (why, devices), names in lacking_signals(signals).items()
         if is_to_come(why) is to_come
     ]
     what = "not measured yet" if to_come else "not available"
-    return listing("lacking", f"Signals of {title}, {what}", items)
+    return listing("lacking", f"{title[:1].upper()}{title[1:]}: signals that are {what}", items)

@@ -54,8 +54,8 @@ def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
         ),
         lists=(listing("findings", "Findings", _findings(names, reports)),),
         notes=(
-            ("Only two single runs are compared, so the difference can be chance. To find out "
-            "whether it is chance, use `teho compare`."),
+            ("Each side is only one run, so the difference can be chance. To find out, use `teho "
+             "compare`, which repeats the runs."),
         ),
         troubles=tuple(problems),
         commands=tuple(f"`teho report {run.run.id}`" for run in (first, second)),
@@ -76,8 +76,8 @@ def several_document(runs: Sequence[LoadedRun]) -> Document:
         lists=(listing("findings", "Findings", _findings_of(names, reports)),),
         notes=(
             (
-                "Each of these runs is a single run, so a difference can be chance. To find out "
-                "whether it is chance, use `teho compare`."
+                "No run was repeated, so a difference can be chance. To find out, use `teho "
+                "compare`, which repeats the runs."
             ),
         ),
         troubles=tuple(problem for run in runs for problem in run.problems),
@@ -106,7 +106,7 @@ def _figures_of(names: Sequence[str], reports: Sequence[Report]) -> Table:
     rows = [[facts.get(key) for facts in found] for key in keys]
     return table(
         "figures",
-        "Figures",
+        "What was measured",
         [row for row in rows if any(fact and fact.value is not None for fact in row)],
         column("what", "Figure", lambda row: next(one.label or one.key for one in row if one)),
         *(
@@ -191,7 +191,7 @@ def _figures(names: list[str], reports: tuple[Report, Report]) -> Table:
     pairs = [(first.get(key), second.get(key)) for key in first | second]
     return table(
         "figures",
-        "Figures",
+        "What was measured",
         [pair for pair in pairs if any(fact and fact.value is not None for fact in pair)],
         column("what", "Figure", lambda pair: next(one.label or one.key for one in pair if one)),
         column("first", names[0], lambda pair: _text(pair[0])),

@@ -202,7 +202,10 @@ def _unjudged(found: Digest) -> Iterator[str]:
         yield f"{counted(running, 'job')} did not end in this period."
     if found.short_jobs:
         limit = format_duration(found.short_below_s)
-        yield f"{counted(found.short_jobs, 'job')} ran for less than {limit}, which is too short."
+        yield (
+            f"{counted(found.short_jobs, 'job')} ran for less than {limit}, which is too short "
+            "to judge."
+        )
     yield (
         "GPUs that were used only at first: the accounting has no values over time. Teho finds "
         "them in jobs that it recorded; `teho always on` records all jobs."

@@ -117,11 +117,11 @@ def _table(lines: Sequence[JobLine], most: int, hint: str, *, is_narrow: bool = 
 
 
 def _note(lines: Sequence[JobLine], *, is_narrow: bool) -> str:
-    parts = ["Cores: the mean number of cores in use, of the cores of the job."]
+    parts = ["Cores: the mean number of used cores, of the cores of the job."]
     if is_narrow:
         parts = ["Cores and memory: the used share of the request; `?` means not known."]
     if any(_is_bound(line) for line in lines):
-        parts.append("Memory: ≤ marks the sum of the peaks of all tasks, an upper bound.")
+        parts.append("Memory: ≤ means at most this value, the sum of the peaks of all tasks.")
     if any(line.gpus for line in lines):
         parts.append("GPUs: the mean use, if the site stores it (Jobstats).")
     return " ".join(parts)

@@ -21,6 +21,7 @@ from teho.planner.nearest import (
     nearly_fitting,
     purpose_of,
 )
+from teho.schedulers.registry import scheduler_of
 from teho.schedulers.script.quoting import bash_command
 from teho.show.build.layout import column, document, listing, table
 from teho.show.build.plan_words import (
@@ -95,8 +96,7 @@ def plan_document(
 
 def _fits(first: Option, clusters: Mapping[str, Cluster]) -> str:
     cost = f", {cost_words(first)}" if first.cost and first.cost.unit else ""
-    where = f"{clusters[first.cluster].title}, {label_of(first)}"
-    return f"Fits on {where}: {resource_words(first)}{cost}"
+    return f"Fits on {_place(first, clusters)}: {resource_words(first)}{cost}"
 
 
 def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
@@ -109,10 +109,18 @@ def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
         return f"No partition fits: {refusal.sentence}{instead_words(refusal)}"
     where = clusters[nearest.cluster].title
     if nearest.label or nearest.partition:
-        where += f", {label_of(nearest)}"
+        where = _place(nearest, clusters)
     return (
         f"No partition fits. The best match is {where}: {refusal.sentence}{instead_words(refusal)}"
     )
+
+
+def _place(place: Option | Unfit, clusters: Mapping[str, Cluster]) -> str:
+    """Name a cluster and its partition: `Birch, partition gpu`."""
+    cluster = clusters[place.cluster]
+    is_name = place.partition and label_of(place).startswith(place.partition)
+    noun = f"{scheduler_of(cluster.scheduler).partition_word} " if is_name else ""
+    return f"{cluster.title}, {noun}{label_of(place)}"
 
 
 def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
@@ -121,12 +129,12 @@ def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
         more = f"this is the first of {len(options)} options"
         more += f" on {len(names)} clusters" if len(names) > 1 else ""
         more += (
-            ": its GPU has the smallest memory that is enough"
+            ", because its GPU has the smallest memory that is enough"
             if len(names) > 1 and request.gpus
             else ""
         )
         yield Fact("ways", "", more)
-    yield Fact("asked", "Asked", ", ".join(asked_words(request)))
+    yield Fact("asked", "You asked for", ", ".join(asked_words(request)))
 
 
 def _next(
@@ -250,7 +258,7 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
                 )
             )
         if bills:
-            remarks.append(Item(text=f"bill: {'; '.join(bills)}"))
+            remarks.append(Item(text=f"source of the prices: {'; '.join(bills)}"))
         ways = (_way(option, cluster, shared) for option in own)
         title = f"{_called(cluster)}, {cluster.site}"
         yield listing("cluster", title, (*ways, *remarks), "why")
@@ -312,9 +320,8 @@ def _unfit(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
 
 
 def _limits(unfit: Unfit, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
-    where = f"{clusters[unfit.cluster].title}, {label_of(unfit)}"
     for text, source in limits_of(unfit):
-        yield Item(lead=where, text=text, details=(source,) if source else ())
+        yield Item(lead=_place(unfit, clusters), text=text, details=(source,) if source else ())
 
 
 def _called(cluster: Cluster) -> str:

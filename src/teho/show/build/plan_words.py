@@ -43,7 +43,7 @@ def asked_words(request: Request) -> Iterator[str]:
         f"{_gib(request.local_disk_gib)} of local disk" if request.local_disk_gib else "",
         format_duration(request.time_s)
         if request.time_s
-        else f"{format_duration(DEFAULT_TIME_S)} because no `--time` was given (less if a "
+        else f"{format_duration(DEFAULT_TIME_S)}, the default without `--time` (less if a "
         "partition allows less)",
         request.launcher if request.launcher != "plain" else "",
     ]
@@ -82,7 +82,7 @@ def cost_words(option: Option) -> str:
 
 
 def bill_words(option: Option) -> str:
-    """Return the bill with its sum: `150 BU = (…) × 2 h · 80 % of it for GPUs`."""
+    """Return the bill with its sum: `150 BU = (…) × 2 h · 80 % of the cost is for GPUs`."""
     cost = option.cost
     if cost is None:
         return "cost not documented"
@@ -90,7 +90,7 @@ def bill_words(option: Option) -> str:
         return "free of charge"
     total, _, _ = cost.sum.rpartition(" = ")
     share = (
-        "" if cost.gpu_share is None else f" · {quantity(100 * cost.gpu_share, '%')} of it for GPUs"
+        "" if cost.gpu_share is None else f" · {quantity(100 * cost.gpu_share, '%')} is for GPUs"
     )
     return f"{cost_words(option)} = {total or cost.sum}{share}"
 
@@ -142,10 +142,14 @@ def limits_of(unfit: Unfit) -> Iterator[tuple[str, str]]:
 
 
 def instead_words(refusal: Refusal) -> str:
-    """Return what would fit instead, after an arrow; empty if it is not known."""
+    """Return what would fit instead; empty if it is not known."""
     if not refusal.instead:
         return ""
-    return f" → `{refusal.instead}`" if refusal.instead[:2] == "--" else f" → {refusal.instead}"
+    return (
+        f"; try: `{refusal.instead}`"
+        if refusal.instead[:2] == "--"
+        else f"; try: {refusal.instead}"
+    )
 
 
 def _joined(sentences: list[str]) -> str:

@@ -34,19 +34,21 @@ _KERNEL_WIDTH = 23
 _OPERATOR_WIDTH = 14
 """Largest width of these names in a terminal of 80 columns."""
 _DEFINITIONS = """\
-If the GPU does several things at the same time, this time counts once. "Only copying" is the \
+If the GPU does several things at the same time, this time counts only once. "Only copying" is the \
 time in which the GPU copied and did nothing else.
-Idle time is divided by what the CPU did meanwhile: it waited for the data loader, it exchanged \
-data with other ranks, it had just waited for the GPU (after synchronising), or it had not \
-launched the next kernel yet. Between kernels: the next kernel was launched, but waited for an \
-event, or for the short pause between two kernels.
-A kernel is launch-bound if the GPU was idle and waited for this launch. A launch reaches the GPU \
-after the shortest delay in the trace, at most 10 µs. The count is over all steps.
-The share of a kernel is of the time of all kernels, and the share of an operator is of the time \
-of all operators on the CPU.
-Matrix kernels are matrix multiplications, convolutions and attention, if their names show whether \
-they use tensor cores.
-Parts of at least 10 % of a step are in the verdict. This limit is Teho's own choice.
+Idle time is divided by its reason. "Waiting for data": the program waited for its data loader. \
+"Collective on CPU": the ranks exchanged data through the CPU. "After synchronising": the program \
+had just waited for a result of the GPU. "Nothing launched yet": the program had not started the \
+next kernel. "Between kernels": the next kernel was already started, but had to wait.
+A kernel is a function that runs on the GPU. It is launch-bound if the GPU was idle and waited \
+until the program started this kernel. A start needs some time to reach the GPU: Teho takes the \
+shortest such time in the trace, at most 10 µs. Kernels of all steps are counted.
+The share of a kernel is its part of the time of all kernels. The share of an operator is its part \
+of the time of all operators on the CPU.
+Matrix kernels are matrix multiplications, convolutions and attention. They are counted only if \
+their names show whether they use tensor cores.
+The first sentence names only parts that take at least 10 % of a step. This limit is Teho's own \
+choice.
 The time of a step is the duration of its event `ProfilerStep#N` on the CPU. Kernels and operators \
 are counted in the whole trace.
 """
@@ -113,7 +115,7 @@ def _facts(profiled: Profiled, shown: Trace) -> Iterator[Fact]:
     if launches:
         bound = sum(device.launch_bound for device in profiled.devices)
         yield Fact(
-            "launch_bound", "Launch-bound kernels", 100 * bound / launches, "%",
+            "launch_bound", "Kernels that started late", 100 * bound / launches, "%",
             f"{bound:,} of {launches:,}",
         )  # fmt: skip
     yield from _tensor_fact(shown)
@@ -220,7 +222,8 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
         ),
         column("idle", "idle", lambda use: share(use.device.mean.idle_s, use), unit="%"),
         column("reason", "mostly", reason),
-        note="Exchanging and copying are without computing at the same time.",
+        note="The columns exchanging and copying show the time in which the GPU did not compute "
+             "at the same time.",
     )  # fmt: skip
 
 
@@ -330,7 +333,7 @@ def _operator_table(trace: Trace, of: str, *, level: Level) -> Table:
                decimals=3),
         column("total", "with inner", lambda one: one.total_s / steps, unit="s", shown_in="ms",
                decimals=3),
-        note="Own time is the time without the operators that it calls.",
+        note="The column own time does not include the operators that an operator calls.",
     )  # fmt: skip
     return _at(_first_rows(made, "operators"), level)
 

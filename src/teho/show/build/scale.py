@@ -51,15 +51,16 @@ def scale_document(scaled: Scaled) -> Document:
 def fit_words(fit: Fit, worker: str) -> str:
     """Return a fitted law in a sentence."""
     share = _figure(f"{100 * fit.contention.value:.1f} %", _interval(fit.contention, ".1f", 100))
-    off = f"the law differs from the measurements by at most {fit.off_percent:.1f} %."
+    off = f"The law differs from the measurements by at most {fit.off_percent:.1f} %."
+    serial = f"contention (work that does not run in parallel) {share}"
     if fit.coherency is None:
-        return f"Amdahl's law: contention {share}; {off}"
+        return f"Amdahl's law: {serial}. {off}"
     kappa = _figure(f"{fit.coherency.value:.2g}", _interval(fit.coherency, ".2g"))
     peak = ""
     if fit.peak_n:
         until = f"to {fit.peak_n.high:.0f}" if fit.peak_n.high else "or more"
-        peak = f" fastest at {fit.peak_n.value:.0f} {worker}s ({fit.peak_n.low:.0f} {until});"
-    return f"Universal Scalability Law: contention {share}, coherency {kappa};{peak} {off}"
+        peak = f" Fastest at {fit.peak_n.value:.0f} {worker}s ({fit.peak_n.low:.0f} {until})."
+    return f"Universal Scalability Law: {serial}, coherency (exchange of data) {kappa}.{peak} {off}"
 
 
 def _figure(value: str, interval: str | None) -> str:

@@ -106,22 +106,29 @@ def _verdict(staged: Staged) -> tuple[VerdictSeverity, str]:
     if staged.state == "planned":
         kept = stays if staged.conflicts else ""
         if not _copies(staged):
-            all_there = f"Nothing to copy: {many}, {size}, {are} in {to} already."
+            all_there = f"Nothing to copy: {many} ({size}) {are} already in {to}."
             return ("warning", f"Nothing to copy.{kept}") if kept else ("good", all_there)
         if staged.is_archive:
-            verdict = f"{many}, {size}, will be packed into {to}."
+            verdict = f"{many} ({size}) will be packed into {to}."
         else:
             verdict = (
-                f"{_copies(staged)}, {format_bytes(staged.copy_bytes)}, will be copied to {to}."
+                f"{_copies(staged)} ({format_bytes(staged.copy_bytes)}) will be copied to {to}."
             )
         return ("warning" if kept or staged.unreadable else "good"), f"{verdict}{kept}"
     if staged.state == "different":
         bad = len(staged.differences) + len(staged.conflicts) + len(staged.unreadable)
-        return "critical", f"{_counted(bad, 'file')} of {to} {'differs' if bad == 1 else 'differ'}."
-    took = f" in {format_duration(staged.elapsed_s)}" if staged.elapsed_s is not None else ""
+        return "critical", (
+            f"{_counted(bad, 'file')} in {to} {'differs' if bad == 1 else 'differ'} from the "
+            "source."
+        )
+    took = (
+        f" The copy took {format_duration(staged.elapsed_s)}."
+        if staged.elapsed_s is not None
+        else ""
+    )
     sums = f" and the checksums of {_counted(staged.checksum_count, 'file')}"
-    agree = f"All sizes{sums if staged.checksum_count else ''} agree."
-    done = f"{many}, {size}, {are} in {to}{took}."
+    agree = f"All sizes{sums if staged.checksum_count else ''} are the same on both sides."
+    done = f"{many} ({size}) {are} now in {to}.{took}"
     return "good", f"{done} {agree}"
 
 
@@ -144,5 +151,5 @@ def _problems(
     )
     return [
         listing(key, title, [*items[:_MOST], rest]),
-        listing(f"{key}_rest", f"{title}, continued", items[_MOST:], "why"),
+        listing(f"{key}_rest", f"{title}: the other items", items[_MOST:], "why"),
     ]

@@ -22,10 +22,11 @@ from teho.show.cells import (
     is_number,
     not_judged,
     quantity,
+    when_text,
 )
 from teho.show.html.heat import heat_section
 from teho.show.html.markup import advice, copyable, folded, prose, text
-from teho.show.html.plots import plot_data, plots_section
+from teho.show.html.plots import PlotLinks, plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
 from teho.show.html.tables import html_tables
 
@@ -55,7 +56,7 @@ def page_parts(document: Document, pictures: Sequence[str] = ()) -> PageParts:
         header=_header(document),
         sections="".join(_sections(document, pictures)),
         footer=_footer(document),
-        data=plot_data(document.plots, document.heat_map),
+        data=plot_data(document.plots, document.heat_map, document.findings),
         has_plots=bool(document.plots or document.heat_map),
     )
 
@@ -107,7 +108,10 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 
 def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
     lead = _lead(document)
-    cards = "".join(_card(one) for one in document.findings if one is not lead)
+    links = PlotLinks(document.plots)
+    cards = "".join(
+        _card(one, number, links) for number, one in enumerate(document.findings) if one is not lead
+    )
     findings = f'<ul class="cards">\n{cards}</ul>\n' if cards else ""
     lists = [one for one in document.lists if one.items]
     hidden = [one for one in lists if one.level == "why"]
@@ -177,7 +181,7 @@ def _header(document: Document) -> str:
         if document.command:
             command = f'<p class="command"><code>{text(document.command)}</code></p>'
     lead = _lead(document)
-    inner = f'<div class="lead">{_body(lead)}</div>' if lead else ""
+    inner = f'<div class="lead">{_body(lead, 0, PlotLinks(document.plots))}</div>' if lead else ""
     return f"""<header class="{document.verdict_severity}">
 <p class="of">{about}</p>
 <p class="mark">{SEVERITY_WORDS[document.verdict_severity]}</p>
@@ -204,22 +208,31 @@ def _fact(fact: Fact) -> str:
     return f"<div><dt>{text(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
 
 
-def _card(finding: Finding) -> str:
+def _card(finding: Finding, number: int, links: PlotLinks) -> str:
     severity = finding.severity.value
     return f"""<li class="card {severity}">
 <p class="mark">{SEVERITY_WORDS[severity]}</p>
 <h3>{prose(finding.sentence)}</h3>
-{_body(finding)}
+{_body(finding, number, links)}
 </li>
 """
 
 
-def _body(finding: Finding) -> str:
-    """Write a finding without its sentence: the advice, the figures, the thresholds folded."""
+def _body(finding: Finding, number: int, links: PlotLinks) -> str:
+    """Write a finding without its sentence: the advice, the figures, the thresholds folded.
+
+    Without JavaScript, its times are a link to the plot that shows them.
+    """
     figures = "".join(
-        f"<div><dt>{text(item.label)}</dt><dd>{prose(cell_text(item.value, item.unit))}</dd></div>"
+        f"<div><dt>{_linked(text(item.label), links.of_label(item.label))}</dt>"
+        f"<dd>{prose(cell_text(item.value, item.unit))}</dd></div>"
         for item in evidence_of(finding)
     )
+    when = ""
+    if finding.moments:
+        times = f"When: {prose(when_text(finding.moments))}"
+        place = links.of_metric(finding.moments.metric)
+        when = f'<p class="when">{_linked(times, place, f" data-moments={number}")}</p>'
     limits = "".join(
         f"<li>threshold {prose(quantity(limit.value, limit.unit))} · {prose(limit.source)}</li>"
         for limit in finding.thresholds
@@ -229,10 +242,16 @@ def _body(finding: Finding) -> str:
         for part in (
             advice(finding.action),
             f'<dl class="figures">{figures}</dl>' if figures else "",
+            when,
             folded("Thresholds", f'<ul class="limits">{limits}</ul>' if limits else ""),
         )
         if part
     )
+
+
+def _linked(inner: str, place: str, more: str = "") -> str:
+    """Make a link to a plot; without a plot, only its text."""
+    return f'<a href="#{place}"{more}>{inner}</a>' if place else inner
 
 
 def _list(sentences: Iterable[str], write: Callable[[str], str] = prose) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from statistics import fmean
 from typing import Union, cast
@@ -11,11 +11,12 @@ from typing import Union, cast
 import msgspec
 
 from teho.explain.wording import capital
-from teho.model.document import Plot
+from teho.model.document import Plot, PlotSeries
+from teho.model.finding import Finding
 from teho.show.cells import plain, quantity
 from teho.show.html.markup import grid, prose, row, text
 
-__all__ = ["numbers_of", "plot_data", "plots_section"]
+__all__ = ["PlotLinks", "numbers_of", "plot_data", "plots_section"]
 
 _GROUPS = ("GPU", "CPU", "Memory", "I/O and network")
 _THINNED_ROWS = 24
@@ -24,6 +25,37 @@ _MOST_EXTENTS = 32
 """Number of lines in a table of extents; the JSON has all lines."""
 
 Value = Union[float, None]
+
+
+class PlotLinks:
+    """The addresses of the plots within the page.
+
+    Args:
+        plots: in the order of the page.
+    """
+
+    def __init__(self, plots: Sequence[Plot]) -> None:
+        self._places = {plot.key: f"plot{number}" for number, plot in enumerate(plots)}
+        # The longest title first: `GPU memory used` before `GPU memory`.
+        titles = sorted(plots, key=lambda plot: len(plot.title), reverse=True)
+        self._titles = [(capital(plot.title), self._places[plot.key]) for plot in titles]
+
+    def of_metric(self, metric: str) -> str:
+        """Return the id of the plot of a metric; empty if there is none."""
+        return self._places.get(metric, "")
+
+    def of_label(self, label: str) -> str:
+        """Return the id of the plot that a figure's label begins with; empty if there is none."""
+        begins = (place for title, place in self._titles if capital(label).startswith(title))
+        return next(begins, "")
+
+    def moments(self, finding: Finding) -> dict[str, object] | None:
+        """Return the times of a finding for the script; None if no plot can show them."""
+        moments = finding.moments
+        place = self.of_metric(moments.metric) if moments else ""
+        if moments is None or not place:
+            return None
+        return {"plot": place, "lines": moments.lines, "spans": moments.spans_s}
 
 
 def plots_section(plots: Sequence[Plot]) -> str:
@@ -41,12 +73,17 @@ def plots_section(plots: Sequence[Plot]) -> str:
     for group in _GROUPS:
         own = [(number, plot) for number, plot in enumerate(plots) if plot.group == group]
         figures = "".join(_figure(*pair) for pair in own if not _is_zero(pair[1]))
-        zeros = ", ".join(capital(plot.title) for _, plot in own if _is_zero(plot))
+        # A link to a plot that is not drawn leads to its name in this sentence.
+        zeros = ", ".join(
+            f'<span id="plot{number}">{text(capital(plot.title))}</span>'
+            for number, plot in own
+            if _is_zero(plot)
+        )
         if own:
             groups.append(
                 f'<h3 class="group">{group}</h3>\n'
                 + (f'<div class="plots">{figures}</div>\n' if figures else "")
-                + (f'<p class="zeros">Always 0: {text(zeros)}.</p>\n' if zeros else "")
+                + (f'<p class="zeros">Always 0: {zeros}.</p>\n' if zeros else "")
             )
     return hint + "".join(groups)
 
@@ -57,15 +94,17 @@ def _is_zero(plot: Plot) -> bool:
     return bool(known) and not any(known)
 
 
-def plot_data(plots: Iterable[Plot], heat_map: Plot | None) -> str:
+def plot_data(plots: Sequence[Plot], heat_map: Plot | None, findings: Sequence[Finding]) -> str:
     """Write the points of all plots and of the heat map as JSON for a script element.
 
-    All points are finite.
+    All points are finite. The times of the findings are in the order of the findings.
     """
+    links = PlotLinks(plots)
     data = {
         "plots": [
             _entry(f"plot{number}", plot) for number, plot in enumerate(plots) if not _is_zero(plot)
         ],
+        "moments": [links.moments(finding) for finding in findings],
         "heat": None if heat_map is None else _entry("heat", heat_map),
     }
     # In a script element, `<` could end the data; JSON can write it in another way.
@@ -92,10 +131,10 @@ def _known(values: list[Value]) -> list[float]:
 
 def _figure(number: int, plot: Plot) -> str:
     title = text(capital(plot.title))
-    return f"""<figure>
+    return f"""<figure id="plot{number}">
 <figcaption><div class="title"><h4>{title}</h4></div>
 <p>{prose(capital(plot.meaning))}</p></figcaption>
-<div class="canvas" id="plot{number}" role="img" \
+<div class="canvas" role="img" \
 aria-label="{title} over time, a line per device; the numbers follow below"></div>
 <details><summary>Show the numbers</summary>{numbers_of(plot)}</details>
 </figure>
@@ -112,17 +151,31 @@ def _extents(plot: Plot) -> Iterator[str]:
     """Yield a row for each line; if there are many, for the lowest and the highest means."""
     lines = plot.series
     if len(lines) > _MOST_EXTENTS:
-        means = [(fmean(own), series) for series in lines if (own := _known(series.values))]
-        lines = tuple(series for _, series in sorted(means, key=itemgetter(0)))
+        means = [(known[0], line) for line in lines if (known := _ends(line))]
+        lines = tuple(line for _, line in sorted(means, key=itemgetter(0)))
     half = _MOST_EXTENTS // 2
     between = len(lines) - 2 * half
     for place, series in enumerate(lines):
         if place < half or place >= half + between:
-            known = _known(series.values)
-            ends = (fmean(known), min(known), max(known)) if known else [None] * 3
+            ends = _ends(series) or (None, None, None)
             yield row(series.label, (_point(value, plot.unit) for value in ends))
         elif place == half:
             yield f'<tr><td class="missing" colspan="4">{between} more rows in between</td></tr>'
+
+
+def _ends(line: PlotSeries) -> tuple[float, float, float] | None:
+    """Return the mean, the smallest and the largest value of a line; None without values.
+
+    If not all samples are known, those of the points are taken.
+    """
+    points = _known(line.values)
+    if not points:
+        return None
+    return (
+        fmean(points) if line.mean is None else line.mean,
+        min(points) if line.least is None else line.least,
+        max(points) if line.most is None else line.most,
+    )
 
 
 def _thinned(plot: Plot) -> str:

@@ -21,6 +21,9 @@ from teho.show.html.markup import folded, prose, scrolling, text
 
 __all__ = ["html_tables"]
 
+_LONG = 40
+"""Letters of a cell from which on it is written on several lines."""
+
 
 def html_tables(tables: Sequence[Table]) -> str:
     """Write the tables of the default level, then the others folded."""
@@ -92,5 +95,8 @@ def _cell(cell: Cell, column: Column, *, numeric: bool, heads: bool) -> str:
     if cell is None or isinstance(cell, Missing):
         classes.append("missing")
     start = 'th scope="row"' if heads else "td"
+    shown = column_text(cell, column)
+    if len(shown) > _LONG:
+        classes.append("long")
     named = f' class="{" ".join(classes)}"' if classes else ""
-    return f"<{start}{named}>{text(column_text(cell, column))}</{start[:2]}>"
+    return f"<{start}{named}>{text(shown)}</{start[:2]}>"

@@ -23,6 +23,7 @@ from teho.show.portal.computed import Computed
 from teho.show.portal.events import Streams
 from teho.show.portal.files import downloads, open_file
 from teho.show.portal.judging import Judging
+from teho.show.portal.languages import choose_language, say
 from teho.show.portal.live import MOST_RUNS, Live, Watched
 from teho.show.portal.query import PAGE_ROWS, ListQuery, parse_since, read_query
 from teho.show.portal.recordings import Recordings
@@ -59,7 +60,7 @@ class Portal:
         self._computed = Computed(teho)
         self._judging = Judging(recordings, self._computed)
         self._live = Live()
-        self._streams = Streams(self._live, self._running)
+        self._streams = Streams(self._live, self._running, self._are_judged)
         self._choices: dict[bool, tuple[float, dict[str, list[tuple[str, int]]]]] = {}
 
     @cached_property
@@ -99,6 +100,7 @@ class Portal:
         """Return a view that shows a page for what the user can solve."""
 
         def answer(request: Request) -> Response:
+            choose_language(request.headers.get("accept-language", ""))
             try:
                 return view(request)
             except RunNotFoundError as error:
@@ -127,12 +129,12 @@ class Portal:
             "has_search": True,
             "now_s": time.time(),
             "pages": [
-                ("home", "./", "Home"),
-                ("runs", "runs", "Runs"),
-                *([("group", "runs?of=group", "Group")] if has_group else []),
-                ("usage", "usage", "Usage"),
-                ("clusters", "clusters", "Clusters"),
-                ("plan", "plan", "Plan"),
+                ("home", "./", say("Home")),
+                ("runs", "runs", say("Runs")),
+                *([("group", "runs?of=group", say("Group"))] if has_group else []),
+                ("usage", "usage", say("Usage")),
+                ("clusters", "clusters", say("Clusters")),
+                ("plan", "plan", say("Plan")),
             ],
         }
 
@@ -241,6 +243,8 @@ class Portal:
         self._recordings.refresh()
         with self._recordings.search(group=bool(of)) as search:
             totals = search.totals(by, wanted, limit=200)
+            if by != "month":
+                totals.sort(key=lambda one: (one.gpu_hours, one.runs), reverse=True)
             self._judging.ask(search.find(wanted, limit=_MOST_JUDGED))
         return HTMLResponse(pages.usage_page(self.base(), by, of, since, totals))
 
@@ -271,7 +275,7 @@ class Portal:
 
         planned = plan_of(request.query_params)
         page = render(
-            "plan.html", self.base(), title="Plan", here="plan", planned=planned, fields=FIELDS
+            "plan.html", self.base(), title=say("Plan"), here="plan", planned=planned, fields=FIELDS
         )
         return HTMLResponse(page)
 
@@ -326,8 +330,11 @@ class Portal:
         after = int(given) if given.isascii() and given.isdecimal() and len(given) < 20 else 0
         run_id = request.query_params.get("id", "")
         if not run_id:
-            shown = request.query_params.get("shown", "").split(",")
-            stream = self._streams.of_home(set(filter(None, shown)))
+            shown, unjudged = (
+                {one for one in request.query_params.get(name, "").split(",") if is_run_id(one)}
+                for name in ("shown", "unjudged")
+            )
+            stream = self._streams.of_home(shown, unjudged)
         else:
             watched = await run_in_threadpool(self._watched, run_id)
             if watched is None:
@@ -344,6 +351,11 @@ class Portal:
         """Watch an own run; None if it is not known, or if too many runs are watched."""
         run = self._recordings.find(run_id) if is_run_id(run_id) else None
         return self._live.watch(Path(run.directory)) if run else None
+
+    def _are_judged(self, ids: set[str]) -> bool:
+        """Return whether all these runs have a verdict."""
+        runs = (self._recordings.find(run_id) for run_id in ids)
+        return all(run is None or run.judged for run in runs)
 
     def _running(self) -> list[ListedRun]:
         self._recordings.refresh()
@@ -367,10 +379,11 @@ def _next_steps(running: list[ListedRun], newest: list[ListedRun]) -> list[str]:
     """Return what can be done next, one sentence each."""
     steps = []
     if running:
-        steps.append(f"Watch a run in the terminal: `teho top {running[0].id}`.")
+        steps.append(say("Watch a run in the terminal: {}.").format(f"`teho top {running[0].id}`"))
     failed = [run for run in newest if run.outcome == "failed"]
     if failed:
-        steps.append(f"Find out why the newest failed run failed: `teho report {failed[0].id}`.")
+        command = f"`teho report {failed[0].id}`"
+        steps.append(say("Find out why the newest failed run failed: {}.").format(command))
     if not newest:
-        steps.append("Record a program: put `teho run --` before its command.")
+        steps.append(say("Record a program: put `teho run --` before its command."))
     return steps

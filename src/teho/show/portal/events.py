@@ -33,11 +33,18 @@ class Streams:
     Args:
         live: receives the samples.
         running: returns the runs that go on.
+        are_judged: returns whether all runs with these ids have a verdict.
     """
 
-    def __init__(self, live: Live, running: Callable[[], Sequence[ListedRun]]) -> None:
+    def __init__(
+        self,
+        live: Live,
+        running: Callable[[], Sequence[ListedRun]],
+        are_judged: Callable[[set[str]], bool],
+    ) -> None:
         self._live = live
         self._running = running
+        self._are_judged = are_judged
         self._count = 0
         self._ending = asyncio.Event()
 
@@ -77,17 +84,20 @@ class Streams:
                 return
             await self._pause(_TICK_S)
 
-    async def of_home(self, shown: set[str]) -> AsyncIterator[bytes]:
-        """Yield the figures of all runs that go on; `changed` if the page shows other runs.
+    async def of_home(self, shown: set[str], unjudged: set[str]) -> AsyncIterator[bytes]:
+        """Yield the figures of all runs that go on; `changed` if the page is not up to date.
 
         Args:
             shown: the ids of the running runs that the page shows.
+            unjudged: the ids of the runs that it shows without a verdict.
         """
         end_s = time.monotonic() + _LONGEST_S
         yield _BEGIN
         while time.monotonic() < end_s and not self._ending.is_set():
             running = await run_in_threadpool(self._running)
-            if {run.id for run in running} != shown:
+            if {run.id for run in running} != shown or (
+                unjudged and await run_in_threadpool(self._are_judged, unjudged)
+            ):
                 yield _event("changed", b"{}")
                 return
             facts = await run_in_threadpool(self._facts, running)

@@ -14,6 +14,7 @@ from teho.errors import InputError, RecordingError
 from teho.model.listed_run import ListedRun
 from teho.show.html.page import render_html
 from teho.show.loaded import LoadedRun
+from teho.show.portal.languages import say
 from teho.show.portal.recordings import Recordings
 from teho.show.portal.render import asset, render
 from teho.show.portal.rows import COLUMNS, known_columns, row_of
@@ -97,7 +98,7 @@ def _list(runs: list[ListedRun], files: dict[str, str], number: int, *, more: bo
     return render(
         "export.html",
         {"has_search": False, "pages": []},
-        title="Runs",
+        title=say("Runs"),
         here="runs",
         rows=[(row, files[row.run.id]) for row in rows],
         columns=[(place, COLUMNS[place][1]) for place in known_columns(rows)],

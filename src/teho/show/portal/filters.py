@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from teho.show.portal.languages import say
 from teho.show.portal.query import PAGE_ROWS, ListQuery
 from teho.show.portal.words import OUTCOMES, finding_text
 from teho.store.search import CHOICES
@@ -78,5 +79,5 @@ def filter_fields(
 
 def _value_label(column: str, value: str) -> str:
     if column == "outcome":
-        return OUTCOMES.get(value, value)
+        return say(OUTCOMES.get(value, value))
     return finding_text(value) if column == "kind" else value

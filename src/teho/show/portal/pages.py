@@ -12,12 +12,13 @@ from teho.model.listed_run import ListedRun, Totals
 from teho.show.html.markup import advice
 from teho.show.html.page import PageParts
 from teho.show.portal.filters import filter_fields, heading, paging
+from teho.show.portal.languages import say, say_count
 from teho.show.portal.query import PAGE_ROWS, ListQuery
 from teho.show.portal.render import render
 from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of
 from teho.show.portal.words import finding_text, quantity_text
 from teho.store.search import CHOICES
-from teho.units import counted, format_quantity
+from teho.units import format_quantity
 
 __all__ = [
     "USAGE_BY",
@@ -70,10 +71,15 @@ def home_page(
     return render(
         "home.html",
         base,
-        title="Home",
+        title=say("Home"),
         here="home",
         running=running,
         newest=newest,
+        unjudged=[
+            row.run.id
+            for row in newest
+            if row.run.outcome in {"ok", "failed"} and not row.run.judged
+        ],
         month=month,
         month_facts=_totals_facts(month) if month else (),
         findings=[(one, finding_text(one.key)) for one in findings],
@@ -100,7 +106,7 @@ def list_page(
     return render(
         "runs.html",
         base,
-        title="Runs",
+        title=say("Runs"),
         here="group" if query.of else "runs",
         query=query,
         rows=rows,
@@ -131,7 +137,7 @@ def programs_page(
     return render(
         "programs.html",
         base,
-        title="Programs",
+        title=say("Programs"),
         here="group" if query.of else "runs",
         query=query,
         programs=programs,
@@ -202,7 +208,7 @@ def usage_page(
     return render(
         "usage.html",
         base,
-        title="Usage",
+        title=say("Usage"),
         here="usage",
         by=by,
         of=of,
@@ -216,7 +222,7 @@ def usage_page(
 def error_page(base: Mapping[str, Any], sentence: str, next_step: str = "") -> str:
     """Return a page that says what is wrong with a request."""
     return render(
-        "error.html", base, title="Not shown", here="", sentence=sentence, next_step=next_step
+        "error.html", base, title=say("Not shown"), here="", sentence=sentence, next_step=next_step
     )
 
 
@@ -224,17 +230,23 @@ def _totals_facts(total: Totals) -> list[tuple[str, str, str]]:
     """Return label, figure and remark of each sum; one that is not known says so."""
     measured = total.measured_gpu_hours
     idle = total.unused_percent
-    partly = f"of {counted(total.judged, 'run')} with a report"
+    runs = (say("Runs"), f"{total.runs:,}", "")
+    if not total.gpu_hours:
+        return [runs]
+    partly = say_count("of {} run with a report", "of {} runs with a report", total.judged)
+    partly = partly.format(f"{total.judged:,}")
     return [
-        ("Runs", f"{total.runs:,}", ""),
+        runs,
         ("GPU hours", quantity_text(total.gpu_hours, "h"), ""),
         (
             "GPUs without a kernel",
-            "not known" if idle is None else format_quantity(idle, "%"),
-            f"of {format_quantity(measured, 'h')} measured GPU hours" if measured else "",
+            say("not known") if idle is None else format_quantity(idle, "%"),
+            say("of {} measured GPU hours").format(format_quantity(measured, "h"))
+            if measured
+            else "",
         ),
         *(
-            (label, "not known", "")
+            (label, say("not known"), "")
             if value is None
             else (label, format_quantity(value, unit), partly)
             for label, value, unit in (
@@ -247,12 +259,7 @@ def _totals_facts(total: Totals) -> list[tuple[str, str, str]]:
 
 def _usage_label(by: str, key: str) -> str:
     if not key:
-        return {
-            "gpu": "no GPU",
-            "cluster": "not on a cluster",
-            "account": "no project",
-            "kind": "no finding or no report",
-        }.get(by, "no name")
+        return say(_NO_KEY[by]) if by in _NO_KEY else say("no name")
     return finding_text(key) if by == "kind" else key
 
 

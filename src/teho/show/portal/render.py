@@ -12,8 +12,8 @@ import jinja2
 from teho.show.cells import plain
 from teho.show.html.markup import prose
 from teho.show.html.page import shipped
+from teho.show.portal.languages import language, say, say_count
 from teho.show.portal.words import moment_text, quantity_text, seconds_text
-from teho.units import counted
 from teho.version import __version__
 
 __all__ = ["ASSETS", "asset", "render"]
@@ -61,6 +61,7 @@ def _environment() -> jinja2.Environment:
         # Names and commands come from outside: no control characters, no marks of direction.
         finalize=lambda value: plain(value) if type(value) is str else value,
         trim_blocks=True,
+        extensions=["jinja2.ext.i18n"],
         lstrip_blocks=True,
     )
     environment.filters |= {
@@ -68,10 +69,13 @@ def _environment() -> jinja2.Environment:
         "moment": moment_text,
         "quantity": quantity_text,
         "hours": lambda hours: quantity_text(hours, "h"),
-        "counted": counted,
         "prose": prose,
     }
     environment.globals |= {
+        "gettext": say,
+        "_": say,
+        "ngettext": say_count,
+        "language": language,
         "version": __version__,
         "asset_address": _asset_address,
     }

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from teho.model.listed_run import Judged, ListedRun, Totals
+from teho.show.portal.languages import say
 from teho.show.portal.query import ListQuery
 from teho.show.portal.spark import spark_line
 from teho.show.portal.words import (
@@ -153,10 +154,12 @@ def program_of(query: ListQuery, total: Totals, runs: Sequence[ListedRun]) -> Pr
     if len(ended) > 1:
         last, before = ended[-1], ended[-2]
         percent = 100 * ((last.elapsed_s or 0.0) / (before.elapsed_s or 1.0) - 1)
-        change, tone = "same time as the run before", "unknown"
+        change, tone = say("same time as the run before"), "unknown"
         if abs(percent) >= _SAME_PERCENT:
-            more, tone = ("more", "warning") if percent > 0 else ("less", "good")
-            change = f"{abs(percent):.0f} % {more} time than the run before"
+            change, tone = say("{} more time than the run before"), "warning"
+            if percent < 0:
+                change, tone = say("{} less time than the run before"), "good"
+            change = change.format(f"{abs(percent):.0f} %")
         if not query.of:
             compared = f"compare?{urlencode([('run', before.id), ('run', last.id)])}"
     return Program(

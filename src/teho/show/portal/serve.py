@@ -7,138 +7,22 @@ import os
 import pwd
 import signal
 import socket
-import stat
-import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
 
-from teho.errors import InputError
 from teho.show.portal.app import Portal
 from teho.show.portal.guard import LONGEST_HEADERS, Guard, Link
 
 __all__ = [
     "host_name",
-    "listen_on_port",
-    "listen_on_socket",
     "serve",
-    "socket_path",
     "user_at_host",
 ]
 
-_LONGEST_PATH = 100
-"""The kernel allows 107 bytes for the path of a Unix socket."""
 _CONNECTIONS = 80
-_NAME = "teho-portal.sock"
-
-
-def socket_path() -> Path:
-    """Return the path of the default socket, in a folder that only this user can enter.
-
-    Raises:
-        InputError: there is no such folder.
-    """
-    given = os.environ.get("XDG_RUNTIME_DIR", "")
-    if given and _is_private(Path(given)):
-        return Path(given) / _NAME
-    folder = Path(tempfile.gettempdir()) / f"teho-{os.geteuid()}"
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    if not _is_private(folder):
-        raise InputError(
-            f"{folder} belongs to another user, or other users can enter it",
-            "a folder that only you can enter",
-            "give another path with --socket",
-        )
-    return folder / _NAME
-
-
-def _is_private(folder: Path) -> bool:
-    try:
-        status = folder.lstat()
-    except OSError:
-        return False
-    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return is_own and not status.st_mode & 0o077
-
-
-def listen_on_socket(path: Path) -> socket.socket:
-    """Listen on a Unix socket that only this user can connect to.
-
-    A socket that a killed portal left is replaced.
-
-    Raises:
-        InputError: another portal uses it, or it cannot be made.
-    """
-    if len(os.fsencode(path)) > _LONGEST_PATH:
-        raise InputError(f"{path} is too long", f"a path of at most {_LONGEST_PATH} bytes")
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        _remove_left(path)
-        # The mode counts from the first moment: a chmod afterwards would leave a gap.
-        before = os.umask(0o177)
-        try:
-            listener.bind(str(path))
-        finally:
-            os.umask(before)
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        raise InputError(f"{path}: {error.strerror}", "a path in a folder of yours") from error
-    except InputError:
-        listener.close()
-        raise
-    return listener
-
-
-def _remove_left(path: Path) -> None:
-    """Delete the socket of a portal that was killed."""
-    if not path.is_socket():
-        return
-    if _answers(path):
-        raise InputError(
-            f"another portal uses {path}",
-            "a path that is not in use",
-            "use the portal that runs, or give another path with --socket",
-        )
-    path.unlink()
-
-
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-    return True
-
-
-def listen_on_port(address: str, port: int) -> socket.socket:
-    """Listen on a TCP port.
-
-    Args:
-        address: of the interface, such as `127.0.0.1`.
-        port: its number; 0: any free port.
-
-    Raises:
-        InputError: the port cannot be used.
-    """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
-        listener.listen(128)
-    except (OSError, OverflowError) as error:
-        listener.close()
-        raise InputError(
-            f"port {port} on {address}: {getattr(error, 'strerror', error)}",
-            "a free port, or 0 for any free port",
-        ) from error
-    return listener
 
 
 class _Server(uvicorn.Server):

@@ -72,7 +72,7 @@
   const readPalette = () => {
     const style = getComputedStyle(root);
     const read = (name) => style.getPropertyValue(name).trim();
-    palette = { ink: read("--soft"), line: read("--line"), series: [] };
+    palette = { ink: read("--soft"), line: read("--line"), band: read("--band"), edge: read("--warning"), series: [] };
     for (let i = 0; i < COLORS; i += 1) palette.series.push(read(`--s${i}`));
   };
   readPalette();
@@ -139,8 +139,28 @@
     return found;
   };
 
+  /* ---- the times of a finding: a band in every plot ---- */
+  const BAND_EDGE_PX = 3;
+  let marked = null;
+  const paintBands = ({ ctx, bbox, valToPos }) => {
+    if (!marked) return;
+    ctx.save();
+    for (const [begin, end] of marked.spans) {
+      const left = Math.max(bbox.left, valToPos(begin, "x", true));
+      const width = Math.min(bbox.left + bbox.width, valToPos(end, "x", true)) - left;
+      if (width <= 0) continue;
+      /* A band over all that is shown separates nothing: its edge is enough. */
+      ctx.fillStyle = palette.band;
+      if (width < bbox.width - 1) ctx.fillRect(left, bbox.top, width, bbox.height);
+      ctx.fillStyle = palette.edge;
+      ctx.fillRect(left, bbox.top, width, BAND_EDGE_PX);
+    }
+    ctx.restore();
+  };
+
   /* ---- one plot ---- */
   const FEW = 8;
+  const KEY = "teho";
   const element = (tag, attributes, ...children) => {
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -158,12 +178,13 @@
       focus: { alpha: thin && total <= 64 ? 0.25 : 1 },
       cursor: {
         y: false,
-        sync: { key: "teho", setSeries: false },
+        sync: { key: KEY, setSeries: false },
         focus: { prox: thin ? 24 : -1 },
         points: { show: !thin, size: 6 },
       },
       scales: { x: { time: false, range: wholeBins(plot.elapsed_s) }, y: { range: range(plot.unit) } },
       axes: axes(plot.unit),
+      hooks: { drawClear: [paintBands] },
       series: [{}, ...plot.series.map((line, i) => {
         const alone = lonely(line.values);
         return {
@@ -184,16 +205,29 @@
 
   const legendButton = (plot, chart, i) => {
     const output = element("output", {});
-    const button = element("button", { type: "button", class: `c${i % COLORS}`, "aria-pressed": "true" },
-      plot.series[i].label, output);
+    const button = element("button", { type: "button", class: `c${i % COLORS}` }, plot.series[i].label, output);
     button.addEventListener("click", () => {
-      const show = button.getAttribute("aria-pressed") !== "true";
-      button.setAttribute("aria-pressed", String(show));
-      chart.setSeries(i + 1, { show });
+      chart.setSeries(i + 1, { show: !chart.series[i + 1].show });
+      press(chart);
     });
     return { button, output };
   };
-  const wholeLegend = (plot, chart) => plot.series.map((_, i) => legendButton(plot, chart, i));
+  /* A button of the legend is pressed if its line is shown. */
+  const buttons = new Map();
+  const press = (chart) => (buttons.get(chart) || []).forEach((button, i) =>
+    button.setAttribute("aria-pressed", String(chart.series[i + 1].show)));
+  const wholeLegend = (plot, chart) => {
+    const entries = plot.series.map((_, i) => legendButton(plot, chart, i));
+    buttons.set(chart, entries.map(({ button }) => button));
+    press(chart);
+    return entries;
+  };
+  const showLines = (chart, isWanted) => {
+    chart.batch(() => chart.series.forEach(({ label, show }, i) => {
+      if (i && show !== isWanted(label)) chart.setSeries(i, { show: !show });
+    }));
+    press(chart);
+  };
 
   /* The legend of many lines is folded, and is built when it is first opened. */
   const foldedLegend = (plot, chart) => {
@@ -202,13 +236,9 @@
     fold.addEventListener("toggle", () => {
       if (list.childElementCount) return;
       const entries = wholeLegend(plot, chart);
-      const turn = (show) => {
-        entries.forEach(({ button }) => button.setAttribute("aria-pressed", String(show)));
-        chart.batch(() => entries.forEach((_, i) => chart.setSeries(i + 1, { show })));
-      };
       const [all, none] = ["show all", "hide all"].map((text) => element("button", { type: "button" }, text));
-      all.addEventListener("click", () => turn(true));
-      none.addEventListener("click", () => turn(false));
+      all.addEventListener("click", () => showLines(chart, () => true));
+      none.addEventListener("click", () => showLines(chart, () => false));
       list.append(all, none, ...entries.map(({ button }) => button));
     });
     return fold;
@@ -239,14 +269,29 @@
     ].filter(Boolean).join(" · ");
   };
 
+  /* Only the plots near the window follow the cursor and the zoom; others follow when they come near. */
   const charts = [];
+  let zoom = null;
+  const follow = (chart) => {
+    const { min, max } = chart.scales.x;
+    if (zoom && (min !== zoom.min || max !== zoom.max)) chart.setScale("x", zoom);
+  };
+  const turn = (chart, isNear) => {
+    const group = uPlot.sync(KEY);
+    group.unsub(chart);
+    if (!isNear) return;
+    follow(chart);
+    group.sub(chart);
+  };
+
   const draw = (plot) => {
-    const place = document.getElementById(plot.id);
+    const figure = document.getElementById(plot.id);
+    const place = figure.querySelector(".canvas");
     const data = [plot.elapsed_s, ...plot.series.map((line) => line.values)];
     const chart = new uPlot(options(plot, place.clientWidth), data, place);
     const readout = element("div", { class: "readout" });
     let outputs = [];
-    place.parentElement.querySelector(".title").append(readout);
+    figure.querySelector(".title").append(readout);
     if (plot.series.length > FEW) {
       place.after(foldedLegend(plot, chart));
     } else {
@@ -257,6 +302,9 @@
     let focused = null;
     const update = () => { readout.textContent = say(plot, chart, outputs, focused); };
     chart.hooks.setCursor = [update];
+    chart.hooks.setScale = [(_, scale) => {
+      if (scale === "x") zoom = { min: chart.scales.x.min, max: chart.scales.x.max };
+    }];
     chart.hooks.setSeries = [(_, index, change) => {
       if (change && "focus" in change) { focused = change.focus ? index : null; update(); }
     }];
@@ -265,6 +313,8 @@
       if (width > 0 && width !== chart.width) chart.setSize({ width, height: 200 });
     }).observe(place);
     charts.push(chart);
+    turn(chart, false);
+    return chart;
   };
 
   /* ---- the heat map shows the value under the pointer ---- */
@@ -286,15 +336,74 @@
     map.addEventListener("pointerleave", () => { readout.textContent = ""; });
   };
 
-  /* One plot at a time: a page with thousands of lines stays responsive. */
-  const { plots, heat } = JSON.parse(document.getElementById("data").textContent);
-  const drawFrom = (index) => {
-    if (index === plots.length) { root.classList.add("drawn"); return; }
-    draw(plots[index]);
-    setTimeout(drawFrom, 0, index + 1);
+  /* The plots near the window come first, then one at a time: with thousands of lines, the page still
+     answers. */
+  const { plots, heat, moments } = JSON.parse(document.getElementById("data").textContent);
+  const waiting = new Map(plots.map((plot) => [plot.id, plot]));
+  const drawn = new Map();
+  const drawOne = (id) => {
+    if (waiting.has(id)) drawn.set(id, draw(waiting.get(id)));
+    waiting.delete(id);
+    if (!waiting.size) root.classList.add("drawn");
+    return drawn.get(id);
   };
+  const drawRest = () => {
+    const [next] = waiting.keys();
+    if (next === undefined) return;
+    drawOne(next);
+    setTimeout(drawRest);
+  };
+  const near = new IntersectionObserver((seen) => seen.forEach(({ target, isIntersecting }) => {
+    if (isIntersecting || drawn.has(target.id)) turn(drawOne(target.id), isIntersecting);
+  }), { rootMargin: "200px" });
+  plots.forEach(({ id }) => near.observe(document.getElementById(id)));
+  addEventListener("beforeprint", () => { [...waiting.keys()].forEach(drawOne); charts.forEach(follow); });
   if (heat) readHeat(heat);
-  drawFrom(0);
+  if (plots.length) setTimeout(drawRest); else root.classList.add("drawn");
+
+  /* ---- a finding shows its times ---- */
+  const markHeat = () => {
+    const map = heat && document.getElementById(heat.id);
+    if (!map) return;
+    map.querySelector(".marked")?.remove();
+    if (!marked) return;
+    const { width, height } = map.viewBox.baseVal;
+    const half = heat.elapsed_s[0], last = heat.elapsed_s.length - 1;
+    const whole = last ? 2 * heat.elapsed_s[last] - 2 * half * last : 2 * half;
+    const named = heat.series.map(({ label }) => marked.lines.includes(label));
+    const box = (row, rows) => marked.spans.map(([begin, end]) =>
+      `M${begin / whole * width} ${row}H${Math.min(end, whole) / whole * width}v${rows}H${begin / whole * width}z`).join("");
+    const path = document.createElementNS(map.namespaceURI, "path");
+    path.setAttribute("class", "marked");
+    path.setAttribute("d", named.some(Boolean)
+      ? named.map((is, row) => (is ? box(row, 1) : "")).join("") : box(0, height));
+    map.append(path);
+  };
+  const mark = (one, link) => {
+    const old = marked;
+    marked = old && old.link === link ? null : { ...one, link };
+    document.querySelectorAll(".shown").forEach((place) => place.classList.remove("shown"));
+    if (old) {
+      old.link.removeAttribute("aria-current");
+      if (drawn.has(old.plot)) showLines(drawn.get(old.plot), () => true);
+    }
+    if (marked) {
+      link.setAttribute("aria-current", "true");
+      const chart = drawOne(one.plot), place = document.getElementById(one.plot);
+      const isNamed = (label) => one.lines.includes(label);
+      if (chart && chart.series.length > 2 && chart.series.some(({ label }) => isNamed(label))) showLines(chart, isNamed);
+      place.classList.add("shown");
+      place.scrollIntoView({ block: "center" });
+    }
+    charts.forEach((chart) => chart.redraw(false));
+    markHeat();
+  };
+  for (const link of document.querySelectorAll("a[data-moments]")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      mark(moments[link.dataset.moments], link);
+    });
+  }
 
   const repaint = () => { readPalette(); charts.forEach((chart) => chart.redraw(false, true)); };
   for (const query of ["(prefers-color-scheme: dark)", "print"]) {
@@ -323,5 +432,5 @@
     });
   }
 
-  globalThis.tehoReport = { charts, quantity };
+  globalThis.tehoReport = { charts, quantity, tick };
 })();

@@ -20,6 +20,7 @@ from teho.show.cells import (
     not_judged,
     plain,
     quantity,
+    when_text,
     without_empty,
 )
 from teho.show.text.flow import dotted, flow, printed, words
@@ -113,8 +114,8 @@ def _left_out(names: Sequence[str], width: int) -> list[Text]:
     """Return the names of parts in the last lines of a screen; if too many, only the first."""
     for count in range(len(names), 0, -1):
         more = f" and {counted(len(names) - count, 'more part')}" if count < len(names) else ""
-        said = f"{', '.join(names[:count])}{more}."
-        lines = flow(words(said), width, Text("With --why: ", "dim"), hang=2)
+        said = f"{'; '.join(names[:count])}{more}."
+        lines = flow(words(said), width, Text("Add --why to see: ", "dim"), hang=2)
         if len(lines) < _LAST_LINES:
             break
     return lines
@@ -175,7 +176,7 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     ]
     yield _Block(commands, "", keep=True)
     if isinstance(document, Report):
-        run = " · ".join(map(plain, filter(None, (document.run_id, document.command))))
+        run = " · ".join(map(plain, filter(None, (f"Run {document.run_id}", document.command))))
         lines = [Text(run, "dim")]
         if is_full:
             lines = flow(words(run), width, Text(), style="dim", hang=2)
@@ -267,6 +268,8 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
 
 
 def _limits(finding: Finding) -> Iterator[str]:
+    if finding.moments:
+        yield f"when {when_text(finding.moments)}"
     for threshold in finding.thresholds:
         yield f"threshold {quantity(threshold.value, threshold.unit)} · {threshold.source}"
     yield f"kind {finding.kind}"

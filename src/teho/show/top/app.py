@@ -11,7 +11,7 @@ from rich.text import Text
 from textual.actions import SkipAction
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Click
+from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -28,13 +28,15 @@ from teho.show.top.job import JobLines
 from teho.show.top.node import node_view
 from teho.show.top.orders import NODE_ORDERS, PROCESS_ORDERS, Order
 from teho.show.top.process import process_view
-from teho.show.top.rows import Row, View
+from teho.show.top.rows import WARNING, Row, View
 
 __all__ = ["TopApp"]
 
 _TICK_S = 0.5
 _ORDER_S = 5.0
 """Nodes change their places at most so often: one can read and choose a line."""
+_HEAD_LINES = 3
+_SMALL_LINES = 12
 _ALL = 1_000_000
 """More rows than any list has."""
 _ORDERS = (NODE_ORDERS, PROCESS_ORDERS)
@@ -104,8 +106,10 @@ class _List(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_to(0, 0, animate=False)
 
     def _refresh_row(self, place: int) -> None:
-        # Textual writes a line from its beginning, so to refresh a part of it saves nothing.
-        self.refresh(Region(0, place - self.scroll_offset.y, self.size.width, 1))
+        line = place - self.scroll_offset.y
+        if 0 <= line < self.size.height:
+            # Textual writes a line from its beginning, so to refresh a part of it saves nothing.
+            self.refresh(Region(0, line, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
         """Return a line for the terminal."""
@@ -167,7 +171,7 @@ class TopApp(App[None]):
 
     CSS = """
     Screen { background: ansi_default; color: ansi_default; }
-    #head, #title, #keys { width: 100%; height: auto; }
+    #head, #title, #keys { width: 100%; }
     #head { height: 3; }
     #title, #keys, #filter { height: 1; }
     #filter { border: none; padding: 0 2; background: ansi_default; display: none; }
@@ -238,7 +242,8 @@ class TopApp(App[None]):
         if frame is None or not self.query("#list"):
             return  # the screen is being taken down
         width, height = self.size.width, self._list.size.height
-        self.query_one("#head", _Lines).show(head(frame, width))
+        top = self.query_one("#head", _Lines)
+        top.show(head(frame, width, top.size.height))
         view = self._view(frame, width - 2, height)
         self.query_one("#title", _Lines).show([Text("  ") + view.title])
         self._list.show(view.rows, first=first)
@@ -282,9 +287,9 @@ class TopApp(App[None]):
             keys += [("s", f"sort: {order}"), ("/", "filter")]
         line = Text("  ")
         if self._is_frozen:
-            line.append("FROZEN   ", "bold yellow")
+            line.append("FROZEN   ", WARNING)
         if self._has_rows and self._patterns[self._level]:
-            line.append(f"ONLY {self._patterns[self._level]}   ", "bold yellow")
+            line.append(f"ONLY {self._patterns[self._level]}   ", WARNING)
         for key, what in keys:
             line.append(key, "bold").append(f" {what}   ", "dim")
         return line
@@ -380,6 +385,8 @@ class TopApp(App[None]):
         self._is_help = not self._is_help
         self._draw(first=True)
 
-    def on_resize(self) -> None:
-        """Draw for the new size."""
-        self._draw()
+    def on_resize(self, event: Resize) -> None:
+        """Draw for the new size. On a very small screen, the rows need the lines of the head."""
+        is_small = event.size.height < _SMALL_LINES
+        self.query_one("#head", _Lines).styles.height = 1 if is_small else _HEAD_LINES
+        self.call_after_refresh(self._draw)

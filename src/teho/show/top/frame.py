@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from teho.model.document import Report
+import msgspec
+
+from teho.model.document import Fact, Report
 from teho.model.live import NodeNow
 from teho.model.watched import WatchedProcess
+from teho.show.loaded import LoadedRun
 
-__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source"]
+__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source", "report_of", "unjudged"]
 
+_BELOW = re.compile(r" (\d+ (?:more finding|remark)s?) below\.$")
 CURVES = {
     "gpu_busy_percent": 100.0,
     "gpu_sm_active_percent": 100.0,
@@ -41,10 +47,14 @@ class Frame(NamedTuple):
     """Seconds from the start of the program until the scheduler ends the job."""
     notes: tuple[str, ...] = ()
     """How the values came, if they are old or incomplete."""
+    replayed_s: float | None = None
+    """Moment of a replay, in seconds after the start of the program; None: it is no replay."""
 
     @property
     def elapsed_s(self) -> float:
         """Time since the start of the program, by the newest sample."""
+        if self.replayed_s is not None:
+            return self.replayed_s
         return max((node.elapsed_s for node in self.nodes if node.elapsed_s), default=0.0)
 
     def node(self, name: str) -> NodeNow | None:
@@ -55,8 +65,13 @@ class Frame(NamedTuple):
 class Source(Protocol):
     """Where the frames come from: a run that goes on, or a recording."""
 
-    def poll(self) -> None:
-        """Take what has come, without waiting."""
+    def poll(self, *, reads_all: bool = False) -> None:
+        """Take what has come, without waiting.
+
+        Args:
+            reads_all: whether all nodes are read that are not read yet; if not, a call reads as
+                many as it can in a part of a second.
+        """
 
     def frame(self) -> Frame:
         """Return the present state."""
@@ -69,3 +84,34 @@ class Source(Protocol):
 
     def close(self) -> None:
         """End watching."""
+
+
+def report_of(loaded: LoadedRun) -> Report:
+    """Return the report on a run. A frame shows only its first finding."""
+    report = loaded.view_with(plots=False)
+    verdict = _BELOW.sub(rf" \1: `teho report {loaded.run.id}`.", report.verdict)
+    return msgspec.structs.replace(report, verdict=verdict)
+
+
+def unjudged(loaded: LoadedRun, why: str) -> Report:
+    """Return a report without figures, for the head of the screen.
+
+    Args:
+        loaded: the run.
+        why: a sentence in place of the verdict.
+    """
+    run = loaded.run
+    jobs = [node.allocation.job_id for node in run.nodes if node.allocation.job_id]
+    return Report(
+        title=run.name or run.id,
+        run_id=run.id,
+        name=run.name,
+        command=shlex.join(run.command),
+        state=loaded.state.value,
+        verdict=why,
+        verdict_severity="unknown",
+        facts=tuple(Fact("job_id", "Job", job) for job in jobs[:1]),
+        tables=(),
+        findings=(),
+        abstentions=(),
+    )

@@ -64,7 +64,7 @@ def gpu_view(
             missing.setdefault(value, []).append(label)
             continue
         text = Text(f"{label:<32}")
-        text.append(quantity(value, about.unit if about.kind == "gauge" else _rate(about.unit)))
+        text.append(quantity(value, about.shown_unit))
         if metric == "gpu_power_w" and gpu.device.power_limit_w:
             text.append(f" of {gpu.device.power_limit_w:.0f} W")
         if metric == "gpu_memory_used_bytes" and gpu.device.memory_bytes:
@@ -75,10 +75,6 @@ def gpu_view(
         sentence = flow(words(", ".join(labels)), width, lead, hang=2)
         rows += [Row(Text()), *map(Row, sentence)]
     return View(title, rows).cut(width)
-
-
-def _rate(unit: str) -> str:
-    return f"{unit or 'events'}/s"
 
 
 def _curve_rows(

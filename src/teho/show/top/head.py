@@ -23,15 +23,23 @@ _HEAD_FACTS = (
 )  # fmt: skip
 
 
-def head(frame: Frame, width: int) -> list[Text]:
-    """Return the most important sentence, and the facts of the run in one line."""
+def head(frame: Frame, width: int, height: int = 3) -> list[Text]:
+    """Return the most important sentence, and the facts of the run in one line.
+
+    Args:
+        frame: what is shown.
+        width: columns of the terminal.
+        height: number of lines; with only one, the facts are left out.
+    """
     report = frame.report
     mark = MARKS[report.verdict_severity]
     style = VERDICT_STYLES[report.verdict_severity]
     sentence = flow(words(plain(report.verdict)), width, Text(f"{mark} ", style), hang=2)
-    lines = sentence[:2]
-    facts = " · ".join(_facts(frame))
-    return [cut(line, width) for line in (*lines, Text(facts))]
+    shown = sentence[: max(1, height - 1)]
+    if len(shown) < len(sentence):
+        shown[-1].append(f" {sentence[len(shown)].plain.strip()}")
+    facts = [Text(" · ".join(_facts(frame)))] if height > 1 else []
+    return [cut(line, width) for line in (*shown, *facts)]
 
 
 def _facts(frame: Frame) -> Iterable[str]:

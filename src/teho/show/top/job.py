@@ -9,14 +9,16 @@ from rich.text import Text
 
 from teho.explain.now import busy_percent, fullest_percent, known, total_power_w
 from teho.model.live import GpuNow, NodeNow
-from teho.show.cells import plain
-from teho.show.top.rows import DIM, Row, View, cell, cut, percent
+from teho.show.cells import plain, quantity
+from teho.show.top.rows import DIM, WARNING, Row, View, cell, cut, percent
 from teho.units import format_bytes, format_duration
 
 __all__ = ["JobLines"]
 
 _MOST_CORES = 64
 """Largest number of cores that the line of a node shows."""
+_SHARE, _AGE = "  MEM %", "     AGE"
+"""Headings of the last columns."""
 _NEW_S = 2.5
 """Samples come each second; the age of a sample that is not older is not shown, because it would
 change the line at each tick."""
@@ -44,20 +46,23 @@ class JobLines:
         title.append(f"  {'GPUS, ×10 %' if gpus else 'CORES, ×10 %':<{cells}}")
         if gpus:
             title.append(f"  {'GPU MEM':>7}  {'POWER':>9}")
-        title.append(f"  {'CORES':>6}  {'MEMORY':>9}  {'MEM %':>5}  {'AGE':>6}")
-        rows = [self._row(node, name, cells, width) for node in nodes]
+        title.append(f"  {'CORES':>6}  {'MEMORY':>9}")
+        # If a line is too long, it has no share of the memory: the age is more important.
+        has_share = title.cell_len + len(_SHARE + _AGE) <= width
+        title.append(f"{_SHARE if has_share else ''}{_AGE}")
+        rows = [self._row(node, name, cells, width, has_share=has_share) for node in nodes]
         if not rows and pattern:
             rows = [Row(cut(Text(f"No node has “{plain(pattern)}” in its name."), width))]
         return View(cut(title, width), rows)
 
-    def _row(self, node: NodeNow, name: int, cells: int, width: int) -> Row:
+    def _row(self, node: NodeNow, name: int, cells: int, width: int, *, has_share: bool) -> Row:
         # A sample has its own object of values.
-        made_of = (node.values, _age_in_line(node), name, cells, width)
+        made_of = (node.values, _age_in_line(node), name, cells, width, has_share)
         kept = self._rows.get(node.node.name)
         if kept is not None and kept[0] is made_of[0] and kept[1:-1] == made_of[1:]:
             row: Row = kept[-1]
             return row
-        row = Row(cut(_node_line(node, name, cells), width), node.node.name)
+        row = Row(cut(_node_line(node, name, cells, has_share=has_share), width), node.node.name)
         self._rows[node.node.name] = (*made_of, row)
         return row
 
@@ -77,10 +82,10 @@ def _cells(nodes: Sequence[NodeNow]) -> int:
     return max(16, gpus if gpus > 0 else min(cores, _MOST_CORES))
 
 
-def _node_line(node: NodeNow, name: int, cells: int) -> Text:
+def _node_line(node: NodeNow, name: int, cells: int, *, has_share: bool) -> Text:
     line = Text(f"{plain(node.node.name)[:name]:<{name}}")
     if node.is_silent:
-        return line.append(f"  {_age_in_line(node)}", "bold yellow")
+        return line.append(f"  {_age_in_line(node)}", WARNING)
     line.append("  ")
     begin = line.cell_len
     if node.gpus:
@@ -93,13 +98,14 @@ def _node_line(node: NodeNow, name: int, cells: int) -> Text:
     cores = known(node.values, "cpu_busy_percent")
     memory = known(node.values, "job_memory_bytes")
     limit = node.node.allocation.memory_limit_bytes
-    share = "" if memory is None or not limit else f"{100 * memory / limit:.0f} %"
+    share = "" if memory is None or not limit else quantity(100 * memory / limit, "%")
     if node.gpus:
         power_w = total_power_w(node)
-        power = "–" if power_w is None else f"{power_w:,.0f} W"
+        power = "–" if power_w is None else quantity(power_w, "W")
         line.append(f"  {percent(fullest_percent(node)):>7}  {power:>9}")
     line.append(f"  {percent(cores):>6}")
-    line.append(f"  {'–' if memory is None else format_bytes(memory):>9}  {share:>5}")
+    line.append(f"  {'–' if memory is None else format_bytes(memory):>9}")
+    line.append(f"{share:>{len(_SHARE)}}" if has_share else "")
     return line.append(f"  {_age_in_line(node):>6}", DIM)
 
 

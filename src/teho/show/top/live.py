@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import defaultdict, deque
@@ -16,13 +17,16 @@ from teho.model.run import Run, RunState
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
 from teho.show.loaded import LoadedRun
-from teho.show.top.frame import CURVES, KEPT, Curve, Frame
+from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
 from teho.store.read import rows_of_node
 
 __all__ = ["LiveSource"]
 
 _REPORT_S = 10.0
 """The recording has new rows after this time."""
+_SWITCH_S = 2e-4
+_REPORT_SHARE = 0.02
+"""Largest share of a core for reports: the report of many nodes takes seconds."""
 
 
 class LiveSource:
@@ -31,20 +35,28 @@ class LiveSource:
     Args:
         directory: the recording.
         settings: the user's settings.
+        waits: whether the first frame waits for the report. The report of many nodes takes seconds.
     """
 
-    def __init__(self, directory: Path, settings: Settings) -> None:
+    def __init__(self, directory: Path, settings: Settings, *, waits: bool = True) -> None:
         self._directory = directory
         self._settings = settings
         loaded = LoadedRun(directory, settings)
-        self._report: Report = loaded.view_with(plots=False)
-        self._watched = loaded.processes
+        self._report: Report = unjudged(loaded, "Teho is making the report of the run so far.")
+        self._watched: tuple[WatchedProcess, ...] = ()
         self._run: Run = loaded.run
         self._state = loaded.state
-        self._reported_s = time.monotonic()
-        self._reporting: threading.Thread | None = None
+        self._pause_s = _REPORT_S
         self._problem = ""
         """Why the report is not renewed."""
+        self._reported_s = time.monotonic()
+        self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
+        if waits:
+            self._renew()
+        else:
+            # While a thread makes a report, each sample that is received waits for Python's lock.
+            sys.setswitchinterval(_SWITCH_S)
+            self._reporting.start()
         self._viewer = Viewer(directory, loaded.run.nodes)
         self._values = NewestValues()
         self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
@@ -52,15 +64,15 @@ class LiveSource:
         )
         self._curves_of: tuple[str, str] | None = None
 
-    def poll(self) -> None:
+    def poll(self, *, reads_all: bool = False) -> None:
         """Take the samples that have come; begin a new report if it is time."""
         self._viewer.add(self._run.nodes)
-        self._viewer.poll(0.0)
+        self._viewer.poll(0.0, reads_all=reads_all)
         if self._curves_of is not None:
             self._keep(*self._curves_of)
         is_over = self._state is not RunState.RUNNING
-        is_due = time.monotonic() - self._reported_s >= _REPORT_S
-        if is_due and not is_over and not (self._reporting and self._reporting.is_alive()):
+        is_due = time.monotonic() - self._reported_s >= self._pause_s
+        if is_due and not is_over and not self._reporting.is_alive():
             self._reported_s = time.monotonic()
             self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
             self._reporting.start()
@@ -97,15 +109,17 @@ class LiveSource:
         self._viewer.close()
 
     def _renew(self) -> None:
+        began_s = time.thread_time()
         try:
             loaded = LoadedRun(self._directory, self._settings)
-            report = loaded.view_with(plots=False)
+            report = report_of(loaded)
         except RecordingError as error:  # somebody has deleted or moved the recording
             self._problem = error.found
             return
         self._problem = ""
         self._run, self._state, self._report = loaded.run, loaded.state, report
         self._watched = loaded.processes
+        self._pause_s = max(_REPORT_S, (time.thread_time() - began_s) / _REPORT_SHARE)
 
     def _load(self, node: str, device: str) -> None:
         """Read what the recording has of a GPU."""

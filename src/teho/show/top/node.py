@@ -14,22 +14,22 @@ from teho.show.cells import plain, quantity
 from teho.show.top.frame import Frame
 from teho.show.top.orders import PROCESS_ORDERS
 from teho.show.top.processes import process_rows
-from teho.show.top.rows import DIM, Row, View, age, bar, cell, percent
+from teho.show.top.rows import DIM, WARNING, Row, View, age, bar, cell, percent
 from teho.units import format_bytes
 
 __all__ = ["node_view"]
 
 _HOST = (
-    ("cpu_busy_percent", "Cores busy", ""),
-    ("job_cpu_s", "Cores used by the program", "cores"),
-    ("cpu_iowait_percent", "I/O wait", ""),
-    ("job_memory_bytes", "Memory", ""),
-    ("job_threads", "Threads", ""),
-    ("job_read_bytes", "Read by the program", "bytes/s"),
-    ("job_write_bytes", "Written by the program", "bytes/s"),
-    ("netfs_read_bytes", "Read from network file systems", "bytes/s"),
-    ("net_receive_bytes", "Network in", "bytes/s"),
-    ("net_send_bytes", "Network out", "bytes/s"),
+    ("cpu_busy_percent", "Cores busy"),
+    ("job_cpu_s", "Cores used by the program"),
+    ("cpu_iowait_percent", "I/O wait"),
+    ("job_memory_bytes", "Memory"),
+    ("job_threads", "Threads"),
+    ("job_read_bytes", "Read by the program"),
+    ("job_write_bytes", "Written by the program"),
+    ("netfs_read_bytes", "Read from network file systems"),
+    ("net_receive_bytes", "Network in"),
+    ("net_send_bytes", "Network out"),
 )
 
 
@@ -55,7 +55,7 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
             Row(
                 Text(
                     "The newest sample of this node is missing or too old, so no values are shown.",
-                    "yellow",
+                    WARNING,
                 )
             )
         )
@@ -81,24 +81,20 @@ def _gpu_line(node: NodeNow, gpu: GpuNow) -> Text:
     line = Text(f"{gpu.position:>3}  ")
     line.append_text(bar(None if busy is None else busy / 100, 14))
     line.append(f" {percent(busy):>5}")
-    line.append(f"  {percent(known(gpu.values, 'gpu_sm_active_percent')):>5}")
-    line.append(f"  {percent(known(gpu.values, 'gpu_tensor_percent')):>6}")
-    line.append(f"  {_short(gpu.values.get('gpu_memory_used_bytes'), 'gpu_memory_used_bytes'):>9}")
+    line.append(f"  {_short(gpu, 'gpu_sm_active_percent'):>5}")
+    line.append(f"  {_short(gpu, 'gpu_tensor_percent'):>6}")
+    line.append(f"  {_short(gpu, 'gpu_memory_used_bytes'):>9}")
     other = power_reported_by(node, gpu)
-    power = _short(gpu.values.get("gpu_power_w"), "gpu_power_w")
+    power = _short(gpu, "gpu_power_w")
     line.append(f"  {power if other is None else f'with {other.position}':>7}")
-    line.append(f"  {_short(gpu.values.get('gpu_temperature_c'), 'gpu_temperature_c'):>6}")
+    line.append(f"  {_short(gpu, 'gpu_temperature_c'):>6}")
     line.append(f"  {plain(gpu.device.name)}", DIM)
     return line
 
 
-def _short(value: object, metric: str) -> str:
-    if not isinstance(value, (int, float)):
-        return "–"
-    unit = METRICS_BY_NAME[metric].unit
-    if unit == "bytes":
-        return format_bytes(value)
-    return f"{value:.0f} {unit}"
+def _short(gpu: GpuNow, metric: str) -> str:
+    value = known(gpu.values, metric)
+    return "–" if value is None else quantity(value, METRICS_BY_NAME[metric].shown_unit)
 
 
 def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:
@@ -109,7 +105,7 @@ def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:
             for share in node.cores_percent[first : first + room]:
                 text.append(*cell(share))
             yield Row(text)
-    for metric, label, unit in _HOST:
+    for metric, label in _HOST:
         value = node.values.get(metric)
         if value is None:
             continue
@@ -117,7 +113,7 @@ def _host_rows(node: NodeNow, width: int) -> Iterable[Row]:
         if isinstance(value, Missing):
             text.append(f"{value}{': ' if value.detail else ''}{plain(value.detail)}", DIM)
         else:
-            text.append(quantity(value, unit or METRICS_BY_NAME[metric].unit))
+            text.append(quantity(value, METRICS_BY_NAME[metric].shown_unit))
             limit = node.node.allocation.memory_limit_bytes
             if metric == "job_memory_bytes" and limit:
                 text.append(f" of {format_bytes(limit)}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 from rich.text import Text
 
+from teho.explain.lines import own_lines
 from teho.explain.where import spent_by
+from teho.model.watched import Frame as CodeFrame
 from teho.model.watched import WatchedProcess
 from teho.show.cells import plain
 from teho.show.top.frame import Frame
@@ -58,24 +60,21 @@ def process_view(
         return View(title, rows).cut(width)
     recent = watched
     if watched.at_end:
-        recent = msgspec.structs.replace(watched, stacks=watched.at_end)
-    spent = spent_by(recent)
-    whole_s = sum(one.wall_s for one in spent)
+        recent = msgspec.structs.replace(watched, stacks=watched.at_end, set_up=(), parts=())
     when = "in the last minute" if watched.at_end else "since its start"
     rows.append(Row(Text(f"Main thread {when}, % of the time", "bold")))
-    doings = {one.doing.value: one.wall_s for one in spent}
-    lines: dict[str, float] = {}
-    for one in spent:
-        for at, wall_s in one.lines:
-            place = f"{at.file.rpartition('/')[2]}:{at.line}  {at.text}"
-            lines[place] = lines.get(place, 0.0) + wall_s
-    for sums in (doings, lines):
-        ordered = sorted(sums.items(), key=lambda pair: -pair[1])[:_MOST_LINES]
-        for text, wall_s in ordered:
-            share = wall_s / whole_s if whole_s else 0.0
+    doings = [(one.doing.value, one.wall_s) for one in spent_by(recent)]
+    lines = [(_place(one.frame), one.own_s) for one in own_lines(recent) if one.own_s > 0]
+    for parts in (doings, lines):
+        for text, wall_s in parts[:_MOST_LINES]:
+            share = wall_s / recent.seen_s if recent.seen_s else 0.0
             line = Text(f"{100 * share:>4.0f} %  ")
             line.append_text(bar(share, 10))
             line.append(f"  {plain(text)}")
             rows.append(Row(line))
         rows.append(Row(Text()))
     return View(title, rows).cut(width)
+
+
+def _place(frame: CodeFrame) -> str:
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}  {frame.text}"

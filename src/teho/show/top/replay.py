@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,19 +12,28 @@ import msgspec
 
 from teho.config.settings import Settings
 from teho.explain.now import NewestValues
+from teho.explain.step import offset_s
 from teho.model.document import Report
-from teho.model.live import LiveSample
+from teho.model.run import Node, Run
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.loaded import LoadedRun
-from teho.show.top.frame import CURVES, KEPT, Curve, Frame
-from teho.store.read import samples_of_node
+from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
+from teho.store.moments import NodeMoments
 
 __all__ = ["ReplaySource"]
 
+_LONGEST_S = 0.2
+"""Longest time of a tick for reading more nodes."""
+_COLUMNS = {
+    "node": ("cpu_busy_percent", "job_memory_bytes", "core_busy_percent"),
+    "gpu": tuple(CURVES),
+}
+"""Columns that the line of a node needs."""
+
 
 class ReplaySource:
-    """Plays a recording.
+    """Plays a recording. The first frame has the nodes that are read by then.
 
     Args:
         directory: the recording.
@@ -32,59 +42,77 @@ class ReplaySource:
     """
 
     def __init__(self, directory: Path, settings: Settings, speed: float) -> None:
-        loaded = LoadedRun(directory, settings)
-        self._run = loaded.run
-        self._whole: Report = loaded.view_with(plots=False)
+        self._loaded = LoadedRun(directory, settings)
+        self._run: Run = self._loaded.run
+        self._directory = directory
         self._speed = speed
-        self._samples = {
-            node.name: samples_of_node(directory, node.name) for node in loaded.run.nodes
-        }
-        self._times = {
-            name: [sample.elapsed_s for sample in samples]
-            for name, samples in self._samples.items()
-        }
-        self._last_s = max((times[-1] for times in self._times.values() if times), default=0.0)
+        self._so_far = unjudged(
+            self._loaded,
+            "The replay shows the values of the recording. The verdict follows at the end.",
+        )
+        self._whole: Report | None = None
+        self._reporting = threading.Thread(target=self._report, name="report", daemon=True)
+        self._unread = deque(self._run.nodes)
+        self._nodes: dict[str, NodeMoments] = {}
+        self._offsets_s = {node.name: offset_s(self._run, node) for node in self._run.nodes}
+        self._last_s = self._run.end.elapsed_s if self._run.end else 0.0
         self._values = NewestValues()
         self._began_s = time.monotonic()
+        self.poll()
 
     @property
     def at_s(self) -> float:
         """Moment of the run that is shown, in seconds after the start of the program."""
-        return min(self._last_s, (time.monotonic() - self._began_s) * self._speed)
+        at_s = (time.monotonic() - self._began_s) * self._speed
+        # Without a known end, the last row of all nodes is the end.
+        return at_s if self._unread and not self._run.end else min(self._last_s, at_s)
 
-    def poll(self) -> None:
-        """Do nothing: the time goes on by itself."""
+    def poll(self, *, reads_all: bool = False) -> None:
+        """Read some nodes. The time goes on by itself."""
+        until_s = float("inf") if reads_all else time.monotonic() + _LONGEST_S
+        while self._unread:
+            self._read(self._unread.popleft())
+            if not self._unread:
+                self._reporting.start()
+            if time.monotonic() > until_s:
+                break
+
+    def _read(self, node: Node) -> None:
+        kinds = {kind: _COLUMNS[kind] for kind in ("node", *(["gpu"] if node.devices else []))}
+        read = self._nodes[node.name] = NodeMoments(self._directory, node.name, kinds)
+        self._last_s = max(self._last_s, read.last_s + self._offsets_s[node.name])
 
     def frame(self) -> Frame:
         """Return the state at the present moment of the replay."""
         at_s = self.at_s
         newest: dict[str, Received] = {}
-        for name, samples in self._samples.items():
-            count = bisect_right(self._times[name], at_s)
-            if count:
-                before = samples[count - 2] if count > 1 else None
-                sample = samples[count - 1]
-                newest[name] = Received(sample, sample.elapsed_s, before, "recording")
-        nodes = self._values.nodes(self._run, newest, at_s)
+        for name, node in self._nodes.items():
+            offset = self._offsets_s[name]
+            if found := node.at(at_s - offset):
+                newest[name] = Received(
+                    found.sample, found.at_s + offset, found.before, "recording"
+                )
+        run = self._run
+        notes = [f"replay at {self._speed:g} times the speed"]
+        if self._unread:
+            nodes = tuple(node for node in run.nodes if node.name in self._nodes)
+            notes.append(f"{len(nodes)} of {len(run.nodes)} nodes read")
+            run = msgspec.structs.replace(run, nodes=nodes)
         # The verdict is about the whole run, so it is not shown before the end.
-        report = self._whole if at_s >= self._last_s else _so_far(self._whole)
-        return Frame(report, nodes, None, (f"replay at {self._speed:g} times the speed",))
+        is_over = at_s >= self._last_s and not self._unread
+        report = (self._whole if is_over else None) or self._so_far
+        nodes_now = self._values.nodes(run, newest, at_s)
+        return Frame(report, nodes_now, None, tuple(notes), at_s)
 
     def curves(self, node: str, position: int) -> Sequence[Curve]:
         """Return the metrics of a GPU before the present moment."""
-        described = self._run.node(node)
-        if described is None or position >= len(described.devices):
+        described, read = self._run.node(node), self._nodes.get(node)
+        if described is None or read is None or position >= len(described.devices):
             return ()
         device = described.devices[position].id
-        shown: list[LiveSample] = self._samples[node][: bisect_right(self._times[node], self.at_s)]
-        rows = [
-            (sample.elapsed_s, row)
-            for sample in shown[-KEPT:]
-            for row in sample.rows
-            if row["device"] == device
-        ]
-        times = [elapsed_s for elapsed_s, _ in rows]
-        return [Curve(metric, times, [row.get(metric) for _, row in rows]) for metric in CURVES]
+        rows = read.newest(device, self.at_s - self._offsets_s[node], KEPT)
+        times = [row["elapsed_s"] for row in rows]
+        return [Curve(metric, times, [row.get(metric) for row in rows]) for metric in CURVES]
 
     def process(self, node: str, pid: int) -> WatchedProcess | None:
         """Return None: a recording has no list of processes."""
@@ -92,12 +120,5 @@ class ReplaySource:
     def close(self) -> None:
         """Do nothing."""
 
-
-def _so_far(report: Report) -> Report:
-    return msgspec.structs.replace(
-        report,
-        verdict="The replay shows the values of the recording. The verdict follows at the end.",
-        verdict_severity="unknown",
-        findings=(),
-        facts=tuple(fact for fact in report.facts if fact.key == "job_id"),
-    )
+    def _report(self) -> None:
+        self._whole = report_of(self._loaded)

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from rich.text import Text
 
 from teho.model.live import NodeNow
+from teho.show.cells import quantity
 
-__all__ = ["DIM", "Row", "View", "age", "bar", "cell", "cut", "percent"]
+__all__ = ["DIM", "WARNING", "Row", "View", "age", "bar", "cell", "cut", "percent"]
 
 _COLORS = tuple(f"color({number})" for number in (88, 124, 130, 94, 100, 64, 28, 29, 30, 24))
 """From an idle GPU to a busy GPU. The digit in the cell says the same without colour. Colours of
@@ -16,6 +17,8 @@ the table of 256 need half as many bytes as any colour, and white can be read on
 _ON_COLOR = "color(231)"
 _CELLS = tuple((str(place), f"bold {_ON_COLOR} on {color}") for place, color in enumerate(_COLORS))
 DIM = "dim"
+WARNING = "bold color(130)"
+"""Can be read on white and on black."""
 
 
 class Row(NamedTuple):
@@ -53,7 +56,7 @@ def cell(share: float) -> tuple[str, str]:
 
 def percent(value: float | None) -> str:
     """Return a share as text; a dash if it is missing."""
-    return "–" if value is None else f"{value:.0f} %"
+    return "–" if value is None else quantity(value, "%")
 
 
 def bar(share: float | None, width: int) -> Text:
@@ -63,7 +66,8 @@ def bar(share: float | None, width: int) -> Text:
     filled = round(max(0.0, min(1.0, share)) * width)
     place = min(9, max(0, int(share * 10)))
     text = Text("━" * filled, _COLORS[place])
-    text.append("━" * (width - filled), "color(240)")
+    # Not the same sign: without colour, the whole bar would look full.
+    text.append("─" * (width - filled), "color(240)")
     return text
 
 

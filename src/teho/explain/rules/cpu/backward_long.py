@@ -14,9 +14,8 @@ THRESHOLDS = {
     "times_longer": chosen(
         8.0,
         "times",
-        "the backward pass usually takes about twice as long as the forward pass, because the "
-        "gradient of a matrix product needs two products; if activations are recomputed, the "
-        "backward pass takes about three times as long",
+        "the backward pass usually takes about twice as long as the forward pass, or three times "
+        "as long if it computes activations again (checkpointing)",
     ),
     "backward_percent": chosen(
         30.0, "%", "below this limit, a faster backward pass would save little"
@@ -60,17 +59,17 @@ def judge(context: ProgramContext) -> Findings:
     yield context.finding(
         Severity.REMARK,
         f"The backward pass took {share:.0f} % of the time. It took {backward_s / forward_s:.0f} "
-        "times as long as the forward pass; twice as long is usual.",
+        "times as long as the forward pass. Twice as long is usual.",
         evidence=(
-            Evidence("backward", backward_s, "s"),
-            Evidence("forward", forward_s, "s"),
+            Evidence("time in the backward pass", backward_s, "s"),
+            Evidence("time in the forward pass", forward_s, "s"),
         ),
         action=(
-            "If the model has an `Embedding` with many rows, each step makes a gradient for all "
-            "rows, also for rows that no sample used. To compute gradients only for used rows, set "
-            "`Embedding(…, sparse=True)` and use the optimizer `SGD`, `Adagrad` or `SparseAdam`. "
-            "If the loss is built from many small operations, such as a loop over samples, use one "
-            "operation for the whole batch."
+            "If the model has an `Embedding` with many rows, each step computes a gradient for "
+            "every row, even for rows that no sample used. To compute gradients only for used "
+            "rows, set `Embedding(…, sparse=True)` and use the optimizer `SGD`, `Adagrad` or "
+            "`SparseAdam`. If the loss is built from many small operations, such as a loop over "
+            "samples, use one operation for the whole batch."
         ),
         regain_percent=(share / 4, 0.9 * share),
     )

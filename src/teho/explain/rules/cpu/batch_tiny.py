@@ -12,7 +12,7 @@ THRESHOLDS = {
     "samples_max": chosen(
         2.0,
         "samples",
-        "if a step has more samples, these samples share the fixed cost of the step",
+        "if a step has more samples, the calls of the framework take a smaller part of its time",
     ),
     "step_max_s": chosen(
         0.02,
@@ -42,13 +42,13 @@ def judge(context: ProgramContext) -> Findings:
             continue
         samples = "1 sample" if batch == 1 else f"{batch} samples"
         yield context.lost(
-            f"Each step has only {samples} and takes {1000 * step_s:.1f} ms: most of this time is "
-            "the fixed cost of a step.",
+            f"Each step has only {samples} and takes {1000 * step_s:.1f} ms. Most of this time "
+            "goes to calls of the framework, not to computing.",
             share_percent=computing,
             evidence=(
-                Evidence("batch", float(batch), "samples"),
-                Evidence("step, usual", step_s, "s"),
-                Evidence("computing", computing, "%"),
+                Evidence("batch size", float(batch), "samples"),
+                Evidence("usual time of a step", step_s, "s"),
+                Evidence("time spent on computing", computing, "%"),
             ),
             action=(
                 "Use larger batches, for example `batch_size=32`: `teho tune --allow batch-size` "

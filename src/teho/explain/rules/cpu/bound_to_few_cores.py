@@ -16,7 +16,12 @@ THRESHOLDS = {
     "used_percent": chosen(
         80.0, "%", "if a program leaves a fifth of its cores idle, the program has enough cores"
     ),
-    "threads_per_core": Threshold(1.25, "threads", "the same threshold as too_many_threads"),
+    "threads_per_core": Threshold(
+        1.25,
+        "threads",
+        "as in the rule too_many_threads: with more threads than this, the threads compete for "
+        "the cores",
+    ),
 }
 MUTES = (
     "input_too_many_workers", "input_too_few_workers", "input_in_main_process", "input_slow",
@@ -58,10 +63,11 @@ def judge(context: ProgramContext) -> Findings:
             ),
             judged_by=["used_percent"],
             action=(
-                "Find what limits the program to these cores: `os.sched_setaffinity`, `taskset` "
-                "or `numactl` in the script, a variable (`OMP_PROC_BIND`, `GOMP_CPU_AFFINITY` or "
-                "`KMP_AFFINITY`), or the launcher. `taskset -cp $$` shows which cores the script "
-                "can use. If Slurm limits the cores, use `srun --cpu-bind=none`."
+                "Find what limits the program to these cores. Look in the script for "
+                "`os.sched_setaffinity`, `taskset` and `numactl`, and for the variables "
+                "`OMP_PROC_BIND`, `GOMP_CPU_AFFINITY` and `KMP_AFFINITY`. The launcher can also "
+                "limit the cores: with Slurm, try `srun --cpu-bind=none`. `taskset -cp $$` shows "
+                "which cores the script can use."
             ),
             regain_percent=(0.0, binding.lost_percent),
             lines=binding.mains[0].lines(*doings) if binding.mains else (),

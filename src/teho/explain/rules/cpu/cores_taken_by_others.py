@@ -17,7 +17,7 @@ THRESHOLDS = {
         25.0,
         "%",
         "the portal of the Digital Research Alliance of Canada asks each job to use 75 % of its "
-        "cores; if other programs use more than 25 % of these cores, the job cannot use 75 %",
+        "cores. This is not possible if other programs use more than 25 % of these cores",
     ),
     "cores_min": chosen(
         0.5, "cores", "the operating system and the recorder together use less than half a core"
@@ -25,8 +25,8 @@ THRESHOLDS = {
     "full_percent": Threshold(
         90.0,
         "%",
-        "the same threshold as cpu_busy_gpu_idle: in SageMaker's profiler rules, a CPU counts "
-        "as busy if it works for more than 90 % of the time",
+        "as in the rule cpu_busy_gpu_idle: in SageMaker's profiler rules, a CPU counts as busy "
+        "if it works for more than 90 % of the time",
     ),
 }
 MUTES = ("cpu_busy_gpu_idle", "serial_program", "cores_unused")
@@ -74,13 +74,13 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> L
     cores = counted([one.node.cores for one in taken], "core")
     return context.finding(
         severity,
-        f"Other processes used on average {span([one.others for one in taken], '')} of the {cores} "
-        f"on {each_of(nodes)}.",
+        f"On average, other processes used {span([one.others for one in taken], '')} of the "
+        f"{cores} on {each_of(nodes)}.",
         evidence=(
             *per_place("cores used by others", "cores", [(one.node, one.others) for one in taken]),
             *per_place("cores used by the program", "cores", [(at.node, at.used) for at in taken]),
             *per_place("CPU busy", "%", [(one.node, one.busy_percent) for one in taken]),
-            *gauges(nodes, "load_1min", label="load"),
+            *gauges(nodes, "load_1min", label="load average"),
         ),
         action=_action(context),
         subjects=nodes,
@@ -93,11 +93,14 @@ def _action(context: RuleContext) -> str:
     look = "While the job runs, look for your old processes on its node: `ps -u $USER`."
     if whole := context.scheduler_advice.whole_node:
         return (
-            f"{look} If there are none, request the whole node, {whole}, or report the other "
-            "processes to the cluster's support."
+            f"{look} If you have no old processes there, request the whole node, {whole}, or "
+            "report the other processes to the cluster's support."
         )
     if scheduler_or_none(context.scheduler).reports_cores:
-        return f"{look} If there are none, report the other processes to the cluster's support."
+        return (
+            f"{look} If you have no old processes there, report the other processes to the "
+            "cluster's support."
+        )
     return (
         "If this is a login node, run the program in a job. Look for your old processes: "
         "`ps -u $USER`."

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from teho.explain import advice
+from teho.explain.moments import Shows, bins_where
 from teho.explain.places import each_of, gpus_of, per_place
 from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
@@ -30,14 +31,14 @@ THRESHOLDS = {
     "gpu_used_percent": Threshold(
         1.0,
         "%",
-        "the same threshold as gpu_never_used: if the program uses the GPU, the cores may "
-        "load data for the GPU",
+        "as in the rule gpu_never_used: if the program uses the GPU, the cores may load data for "
+        "the GPU",
     ),
     "gpu_busy_percent": Threshold(
         50.0,
         "%",
-        "the same threshold as gpu_low_use: a GPU that is busier than this limit gets its "
-        "data in time without the unused cores",
+        "as in the rule gpu_low_use: if the GPU is busier than this limit, it gets its data in "
+        "time, without the unused cores",
     ),
     "cores_per_gpu": Threshold(
         12.0,
@@ -124,6 +125,7 @@ def _severity(context: RuleContext, use: _Use) -> Severity:
 
 def _finding(context: RuleContext, severity: Severity, uses: list[_Use]) -> Located:
     nodes = [use.node for use in uses]
+    part = context.limit("used_percent") / 100
     graded = {Severity.CRITICAL: ["critical_percent"], Severity.WARNING: ["warning_percent"]}
     return context.finding(
         severity,
@@ -132,21 +134,26 @@ def _finding(context: RuleContext, severity: Severity, uses: list[_Use]) -> Loca
         evidence=(
             *per_place("cores used, mean", "cores", [(use.node, use.used) for use in uses]),
             *per_place(
-                "cores used, busiest time", "cores", [(use.node, use.needed) for use in uses]
+                "cores used at the busiest time", "cores", [(use.node, use.needed) for use in uses]
             ),
             *per_place("cores requested", "cores", [(use.node, use.requested) for use in uses]),
         ),
         judged_by=["used_percent", *graded.get(severity, [])],
         action=_action(context, nodes[0], max(use.needed for use in uses), uses[0].requested),
         subjects=nodes,
+        moments=context.moments_in("job_cpu_s", [(use.node, _unused(use, part)) for use in uses]),
     )
+
+
+def _unused(use: _Use, part: float) -> Shows:
+    return bins_where(use.node, "job_cpu_s", lambda cores: cores < part * use.requested)
 
 
 def _action(context: RuleContext, node: NodeSummary, needed: int, requested: int) -> str:
     if needed >= requested:
         return (
-            f"Keep the {requested} cores, which the program used at its busiest time, or run the "
-            "part that needs few cores in a separate job."
+            f"Keep the {requested} cores, because the program used all of them at its busiest "
+            "time. Or run the part that needs few cores in a separate job."
         )
     fewer = advice.ask_cores(context.run, node, needed)
     cores = "1 core, which is" if needed == 1 else f"{needed} cores, which are"

@@ -49,7 +49,11 @@ def judge(context: ProgramContext) -> Findings:
                 f"{what}: all computing takes longer.",
                 evidence=(
                     Evidence("setting", what),
-                    *([Evidence("storing stacks", stored, "%")] if stored else []),
+                    *(
+                        [Evidence("time for storing the call stacks", stored, "%")]
+                        if stored
+                        else []
+                    ),
                 ),
                 action=f"{action} when you have found the error.",
                 regain_percent=(0.8 * stored, stored) if stored else None,

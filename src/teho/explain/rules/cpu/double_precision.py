@@ -28,11 +28,11 @@ def judge(context: ProgramContext) -> Findings:
         yield context.finding(
             # Some work needs 64 bits; only its author knows.
             Severity.REMARK,
-            f"{sentence}: 64 bits need twice the memory of 32 bits, and twice the time "
-            "(far more on most GPUs).",
+            f"{sentence}. 64-bit numbers need twice the memory and twice the time of 32-bit "
+            "numbers. On most GPUs, they need far more than twice the time.",
             evidence=(
                 evidence,
-                Evidence("computing", computing, "%"),
+                Evidence("time spent on computing", computing, "%"),
                 *in_lines(main.lines(*_COMPUTING)),
             ),
             action=f"If 32 bits are enough, {action}.",

@@ -16,8 +16,9 @@ THRESHOLDS = {
     "generating_min_s": chosen(
         20.0,
         "s",
-        "the probe reads about 400 stacks in 20 s; if the cache takes 1 % of the time, some of "
-        "these stacks show the cache; needed only if the probe has not noted `use_cache`",
+        "Teho reads about 400 stacks in 20 s. If the program uses the cache for 1 % of the time, "
+        "some of these stacks show the cache. This limit is needed only if Teho could not read "
+        "the setting `use_cache`",
     ),
 }
 
@@ -47,7 +48,10 @@ def judge(context: ProgramContext) -> Findings:
         if noted.get("generated_with_cache") or not context.is_loss(generating_s, main):
             continue
         share = 100 * generating_s / main.process.wall_s
-        evidence = (Evidence("generating", share, "%"), Evidence("generating", generating_s, "s"))
+        evidence = (
+            Evidence("share of the run spent on generating text", share, "%"),
+            Evidence("time spent on generating text", generating_s, "s"),
+        )
         regain = (share / 2, 0.95 * share)
         if without:
             yield context.lost(
@@ -64,8 +68,8 @@ def judge(context: ProgramContext) -> Findings:
         if sees_attention and not sees_cache and is_long:
             yield context.finding(
                 Severity.REMARK,
-                f"Generating text took {share:.0f} % of the time, and Teho did not see the cache "
-                "of keys and values in use.",
+                f"Generating text took {share:.0f} % of the time. Teho did not see that "
+                "`generate` used its cache of keys and values.",
                 evidence=(*evidence, *in_lines(lines)),
                 action=_ACTION,
                 regain_percent=regain,

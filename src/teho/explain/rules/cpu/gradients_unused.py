@@ -42,7 +42,7 @@ def judge(context: ProgramContext) -> Findings:
             evidence=(
                 Evidence("parameters with gradients that no optimizer changes", float(unused)),
                 Evidence("parameters with gradients that an optimizer changes", float(used)),
-                Evidence("backward", 100 * backward_s / main.process.wall_s, "%"),
+                Evidence("time in the backward pass", 100 * backward_s / main.process.wall_s, "%"),
             ),
             action=(
                 "If a part of the model is not trained, freeze it: "

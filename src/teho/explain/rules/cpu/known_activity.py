@@ -22,9 +22,13 @@ from teho.explain.activities import (
 from teho.explain.compiles import compiled_again, compiles_again
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.program_context import in_lines
+from teho.explain.queries import column_filter
+from teho.explain.repeated import repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.where import is_for_next_task
 from teho.explain.wording import capital
 from teho.model.program import MainProcess
+from teho.model.watched import Frame
 
 RANK = 205
 SEVERITY = "critical, warning, remark, hint"
@@ -44,15 +48,22 @@ THRESHOLDS = {
     "known_min_s": chosen(
         0.5,
         "s",
-        "Teho reads the stacks about 20 times per second: this time has about 10 samples",
+        "Teho looks about 20 times per second at what the program does, so this time has about "
+        "10 samples",
     ),
     "known_percent": chosen(
         20.0,
         "%",
-        "an overhead of less than 2 s counts only from this share: it may be needed once",
+        "if an overhead takes less than 2 s, it counts only above this share: the program may "
+        "need it once",
     ),
     "ended_children_min": chosen(
-        3.0, "processes", "a program that waits for several short processes loses time after each"
+        3.0,
+        "processes",
+        "a program that waits for several short processes loses time after each process",
+    ),
+    "idle_children_percent": chosen(
+        10.0, "%", "child processes that wait for tasks for this time could work meanwhile"
     ),
     "beside_waiting_percent": chosen(
         10.0,
@@ -63,6 +74,11 @@ THRESHOLDS = {
         5.0,
         "times",
         "the rule fixed_costs_dominate uses the same threshold for one function of JAX",
+    ),
+    "repeated_part": chosen(
+        0.7,
+        "of the activity",
+        "if most of the activity is work that a loop repeats, the rule work_repeated says more",
     ),
     "explains_percent": chosen(
         50.0, "%", "above this limit, the activity is the main reason why the run takes long"
@@ -77,6 +93,16 @@ _OF_OTHER_RULES = frozenset(("activations_recomputed",))
 _SLEEPING = "sleeping"
 _ASYNCIO = "asyncio_waits"
 """Names in activities.toml."""
+_DATABASES = frozenset(("database", "rows_queried"))
+"""Names in activities.toml."""
+_COMPARE_COLUMN = (
+    "Compare the column itself, because a query cannot use an index for the result of a function. "
+    "For the values of one day, for example: `taken_at >= ? AND taken_at < ?`. If the column has "
+    "no index, create one."
+)
+_REGAIN_AWAITED = (0.1, 0.6)
+"""Part of a sleep that is saved if the program wakes up as soon as its child processes are ready:
+on average they are ready in the middle of a pause."""
 _MOST_OF_A_LIFE = 0.9
 """A child process that lived for this part of the time did not end while the program waited."""
 _OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
@@ -85,6 +111,12 @@ _OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
 def judge(context: ProgramContext) -> Findings:
     """Find activities that took much of the time of the process that ran longest."""
     for main in context.mains[:1]:
+        repeated = frozenset(
+            stack
+            for one in repeated_times(main)
+            if context.is_loss(one.wall_s, main)
+            for stack in one.stacks
+        )
         # In a short run, the set-up takes a larger share than it will in a longer one.
         is_long = main.process.wall_s >= context.limit("work_min_s")
         for time in activity_times(main, with_set_up=is_long):
@@ -96,8 +128,15 @@ def judge(context: ProgramContext) -> Findings:
             is_once = time.activity.name in _OF_JAX and not compiles_again(
                 main, most, partial(context.is_loss, main=main)
             )
-            if not is_once and not is_said and _counts(context, main, time):
+            is_repeated = _part_of(time, repeated) >= context.limit("repeated_part")
+            is_new = not (is_once or is_said or is_repeated)
+            if is_new and _counts(context, main, time):
                 yield from _found(context, main, time)
+
+
+def _part_of(time: ActivityTime, stacks: frozenset[tuple[Frame, ...]]) -> float:
+    """Return the part of an activity's time that is in some stacks, from 0 to 1."""
+    return sum(s for frames, s in time.stacks.items() if frames in stacks) / time.wall_s
 
 
 def _counts(context: ProgramContext, main: MainProcess, time: ActivityTime) -> bool:
@@ -135,16 +174,24 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         again = compiled_again(main, context.limit("compiles_max"))
     least, most = activity.regain
     sentence = f"{capital(activity.what)} took {share:.0f} % of the time{_where(time)}."
+    action = activity.advice
+    query = column_filter(main, time.stacks) if activity.name in _DATABASES else None
+    if query is not None:
+        sentence += f" The condition of the query calls a function on a column: `{query}`."
+        action = _COMPARE_COLUMN
     evidence = (
-        Evidence(activity.what, share, "%"),
-        Evidence(activity.what, time.wall_s, "s"),
+        Evidence("share of the run time", share, "%"),
+        Evidence("time spent on it", time.wall_s, "s"),
         *([again] if again else []),
     )
     regain = (least * share, most * share)
     # Without the steps of a training, reading or sleeping may be what the program is for: the
     # remark then promises no saving. So may be what a child process does that loads no data.
     is_training = bool(main.process.progress) and not (time.in_others and not time.in_loading)
-    may_be_purpose = activity.may_be_purpose and not is_training
+    may_be_purpose = activity.may_be_purpose and not is_training and query is None
+    if activity.name == _SLEEPING and may_be_purpose and _is_awaited(context, main):
+        may_be_purpose = False
+        regain = (_REGAIN_AWAITED[0] * share, _REGAIN_AWAITED[1] * share)
     if is_work:
         may_be_purpose = not is_training or share < context.limit("work_warning_percent")
     mutes = not (is_work or may_be_purpose) and share >= context.limit("explains_percent")
@@ -152,9 +199,9 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         is_hint = not is_training and _is_purpose(context, main, activity)
         yield context.finding(
             Severity.HINT if is_hint else Severity.REMARK,
-            sentence if is_hint else f"{sentence} This may be the purpose of the program.",
+            sentence if is_hint else f"{sentence} This may be what the program is for.",
             evidence=(*evidence, *in_lines(time.lines)),
-            action=activity.advice,
+            action=action,
             judged_by=judged_by,
             mutes=mutes,
             certainty=Certainty.POSSIBLE,
@@ -162,9 +209,9 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         return
     finding = context.lost(
         sentence,
-        share_percent=share,
+        share_percent=sum(regain) / 2 if activity.name == _SLEEPING else share,
         evidence=evidence,
-        action=activity.advice,
+        action=action,
         judged_by=judged_by,
         regain_percent=regain,
         lines=time.lines,
@@ -180,12 +227,26 @@ def _is_purpose(context: ProgramContext, main: MainProcess, activity: Activity) 
     if activity.kind is ActivityKind.WORK:
         return not activity.faster_way
     if activity.name == _SLEEPING:
-        ended = [one for one in main.children if one.wall_s < _MOST_OF_A_LIFE * main.process.wall_s]
-        return len(ended) < context.limit("ended_children_min")
+        return True
     if activity.name == _ASYNCIO:
         ran_percent = 100 * main.process.ran_s / main.process.wall_s
         return ran_percent < context.limit("beside_waiting_percent")
     return False
+
+
+def _is_awaited(context: ProgramContext, main: MainProcess) -> bool:
+    """Return whether a program that sleeps had child processes that were ready meanwhile.
+
+    Several of them ended, or they waited for their next tasks.
+    """
+    ended = [one for one in main.children if one.wall_s < _MOST_OF_A_LIFE * main.process.wall_s]
+    if len(ended) >= context.limit("ended_children_min"):
+        return True
+    whole_s = sum(one.seen_s for one in main.children)
+    idle_s = sum(
+        seen.wall_s for one in main.children for seen in one.stacks if is_for_next_task(seen)
+    )
+    return 100 * idle_s > context.limit("idle_children_percent") * whole_s > 0
 
 
 def _certainty(activity: Activity) -> Certainty | None:

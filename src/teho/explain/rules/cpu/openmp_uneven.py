@@ -46,7 +46,7 @@ def judge(context: RuleContext) -> Findings:
         yield context.finding(
             Severity.WARNING,
             f"The OpenMP threads on {node.name} had unequal work: the busiest thread used "
-            f"{busiest:.0f} % of a core, and the mean of all threads is {mean:.0f} % of a core.",
+            f"{busiest:.0f} % of a core, but the average thread used {mean:.0f} % of a core.",
             evidence=(
                 Evidence("busiest thread", busiest, "% of a core"),
                 Evidence("mean of all threads", mean, "% of a core"),
@@ -57,9 +57,9 @@ def judge(context: RuleContext) -> Findings:
                 ),
             ),
             action=(
-                "If the iterations of a parallel loop take different times, give each thread small "
-                "pieces of the loop: `schedule(dynamic)`. If a part of the program runs outside "
-                "parallel loops for long, run this part in parallel too."
+                "If the passes of a parallel loop take different times, give each thread small "
+                "pieces of the loop: `schedule(dynamic)`. If a long part of the program is "
+                "outside parallel loops, run this part in parallel too."
             ),
             subjects=(node,),
             regain_percent=(0.0, unequal),

@@ -18,7 +18,8 @@ THRESHOLDS = {
     "second_core": chosen(
         0.25,
         "cores",
-        "if a matrix product used a second core at all, it would use it for most of its time",
+        "if a matrix product could use a second core, this core would be busy for most of the "
+        "product's time",
     ),
 }
 MUTES = ("serial_program", "cores_unused")
@@ -54,7 +55,7 @@ def judge(context: ProgramContext) -> Findings:
         f"Matrix products took {share:.0f} % of the time, but used only one of {node.cores} cores.",
         share_percent=share,
         evidence=(
-            Evidence("matrix products", share, "%"),
+            Evidence("time spent on matrix products", share, "%"),
             Evidence("cores used, mean", used, "cores"),
             Evidence("threads that NumPy's linear algebra library may use", float(threads)),
         ),

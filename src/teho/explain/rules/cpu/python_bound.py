@@ -35,10 +35,11 @@ def judge(context: ProgramContext) -> Findings:
         yield context.lost(
             f"Python code took {share:.0f} % of the time, on one core.",
             share_percent=share,
-            evidence=(Evidence("Python", share, "%"),),
+            evidence=(Evidence("time in Python code", share, "%"),),
             action=(
-                "In the lines below, use NumPy or PyTorch on whole arrays instead of single "
-                "values. Or compile the lines with `numba.njit`, `torch.compile` or `jax.jit`."
+                "In the slowest lines, use NumPy or PyTorch on whole arrays instead of single "
+                "values. Or compile the functions of these lines with `numba.njit`, "
+                "`torch.compile` or `jax.jit`."
             ),
             regain_percent=(0.0, share),
             lines=lines.slowest(),

@@ -17,7 +17,7 @@ from teho.explain.wording import span
 from teho.model.summary import NodeSummary
 
 RANK = 460
-SEVERITY = "critical, warning; only a remark outside a job"
+SEVERITY = "critical, warning; only a hint outside a job"
 CERTAINTY = Certainty.SURE
 _SOURCE = (
     "Jobstats, a job report tool, calls a job serial if the job keeps between 0.85 and 1.01 cores "
@@ -32,7 +32,7 @@ THRESHOLDS = {
     "gpu_used_percent": Threshold(
         1.0,
         "%",
-        "the same threshold as gpu_never_used: a program that uses a GPU may need only one thread",
+        "as in the rule gpu_never_used: a program that uses a GPU may need only one thread",
     ),
 }
 MUTES = ("cores_unused",)
@@ -61,7 +61,7 @@ def judge(context: RuleContext) -> Findings:
     threads = context.run.environment.get("OMP_NUM_THREADS")
     yield context.finding(
         _severity(context, 100 * (1 - sum(used) / sum(cores))),
-        f"The program used one core of {span(cores, '')} on {each_of(nodes)}.",
+        f"The program used only one of {span(cores, '')} cores on {each_of(nodes)}.",
         evidence=(
             *per_column(found, ("cores used, mean", "cores"), ("cores of the job", "cores")),
             *([Evidence("OMP_NUM_THREADS", threads)] if threads else []),
@@ -74,8 +74,8 @@ def judge(context: RuleContext) -> Findings:
 
 def _severity(context: RuleContext, unused_percent: float) -> Severity:
     if context.scheduler is None:
-        # Other users do not wait for the idle cores of the user's own machine.
-        return Severity.REMARK
+        # Nobody else waits for the idle cores, and not every program can use several.
+        return Severity.HINT
     critical = unused_percent >= context.limit("unused_critical_percent")
     return Severity.CRITICAL if critical else Severity.WARNING
 

@@ -54,11 +54,11 @@ def judge(context: RuleContext) -> Findings:
             evidence=(
                 Evidence("CPU time of ended child processes", share, "%"),
                 Evidence("processes started on the node", per_s, "1/s"),
-                Evidence("smallest possible mean CPU time of a process", each_ms, "ms"),
+                Evidence("mean CPU time of a process, at least", each_ms, "ms"),
             ),
             action=(
-                "Start fewer processes, and let each do more work: for example, let one program "
-                "read the whole file, instead of starting programs for each line."
+                "Start fewer processes, and give each process more work. For example, let one "
+                "program read the whole file, instead of starting a program for each line."
             ),
             subjects=(node,),
             certainty=Certainty.LIKELY if is_whole else Certainty.POSSIBLE,

@@ -12,7 +12,9 @@ RANK = 262
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "used_max_percent": chosen(
-        20.0, "%", "above this limit, a gradient of only the used rows would save little"
+        20.0,
+        "%",
+        "if more rows than this are used, computing gradients only for used rows would save little",
     ),
     "table_percent": chosen(
         50.0, "%", "below this limit, most of the time of a step is spent on other parameters"
@@ -57,17 +59,17 @@ def judge(context: ProgramContext) -> Findings:
         share = 100 * needless_s / main.process.wall_s
         yield context.lost(
             f"Each step computes a gradient of {format_bytes(table['bytes'])} for all "
-            f"{table['rows']:,} rows of a table, but only {used:.2g} % of the rows were used.",
+            f"{table['rows']:,} rows of an embedding table, but only {used:.2g} % of the rows "
+            "were used.",
             share_percent=share,
             evidence=(
                 Evidence("rows of the table", float(table["rows"])),
                 Evidence("rows with a gradient in one step", used, "%"),
-                Evidence("time on gradients", 100 * spent_s / main.process.wall_s, "%"),
+                Evidence("time spent on gradients", 100 * spent_s / main.process.wall_s, "%"),
             ),
             action=(
-                "Make gradients only for the rows that a batch uses: "
-                "`torch.nn.Embedding(..., sparse=True)`. "
-                f"{_OTHERS.get(str(main.library.get('optimizer')), _SPARSE)}"
+                "Compute gradients only for the rows that a batch uses: `torch.nn.Embedding(..., "
+                f"sparse=True)`. {_OTHERS.get(str(main.library.get('optimizer')), _SPARSE)}"
             ),
             regain_percent=(share / 3, 0.9 * share),
             lines=lines,

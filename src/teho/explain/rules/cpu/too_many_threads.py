@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.explain.cores import cores_of_job
+from teho.explain.moments import Shows, bins_where
 from teho.explain.places import each_of, per_place, recorded
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold
@@ -74,20 +75,31 @@ def judge(context: RuleContext) -> Findings:
         return
     yield context.finding(
         Severity.WARNING,
-        f"On {each_of(nodes)}, on average {span([one.threads for one in crowded], '')} runnable "
-        f"threads competed for {counted([one.cores for one in crowded], 'core')}.",
+        f"On average, {span([one.threads for one in crowded], '')} threads competed for "
+        f"{counted([one.cores for one in crowded], 'core')} on {each_of(nodes)}.",
         evidence=(
             *per_place(
-                "runnable threads, mean", "threads", [(one.node, one.threads) for one in crowded]
+                "threads ready to run, mean",
+                "threads",
+                [(one.node, one.threads) for one in crowded],
             ),
-            *per_place("runnable threads per core", "", per_core),
+            *per_place("threads ready to run per core", "", per_core),
             *(in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING)) if main else ()),
         ),
         action=_action(mains, each),
         subjects=nodes,
+        moments=context.moments_in(
+            "job_runnable_threads",
+            [(one.node, _crowded_bins(context, one)) for one in crowded],
+        ),
         # At most, the threads without a core delay the threads with one.
         regain_percent=(0.0, max(0.0, 100 * (1 - 1 / most))),
     )
+
+
+def _crowded_bins(context: RuleContext, one: _Crowded) -> Shows:
+    most = context.limit("threads_per_core") * one.cores
+    return bins_where(one.node, "job_runnable_threads", lambda threads: threads > most)
 
 
 def _is_limited(main: MainProcess, each: int) -> bool:
@@ -109,17 +121,16 @@ def _action(mains: Sequence[MainProcess], each: int) -> str:
         )
         if 2 * in_library_s > worked_s:
             return (
-                f"Limit the threads of {library}: `{parameter}={each}` (or `n_jobs={each}`). "
-                "This setting takes precedence over `OMP_NUM_THREADS`. For other libraries, limit "
-                f"the threads before the program starts: `export OMP_NUM_THREADS={each}`. If that "
-                "is not enough, use fewer worker processes."
+                f"Limit the threads of {library}: `{parameter}={each}` (or `n_jobs={each}`). The "
+                "library uses this setting instead of `OMP_NUM_THREADS`. For other libraries, "
+                f"limit the threads before the program starts: `export OMP_NUM_THREADS={each}`. "
+                "If that is not enough, use fewer worker processes."
             )
     return (
-        "Limit the threads of each process before the program starts: "
-        f"`export OMP_NUM_THREADS={each}`. If the program itself sets a number of threads "
-        f"(`num_threads`, `n_jobs`, `torch.set_num_threads`), set this number to {each}: it "
-        "takes precedence over `OMP_NUM_THREADS`. If that is not enough, use fewer worker "
-        "processes."
+        "Limit the threads of each process before the program starts: `export "
+        f"OMP_NUM_THREADS={each}`. A program that sets a number of threads itself (`num_threads`, "
+        "`n_jobs`, `torch.set_num_threads`) ignores `OMP_NUM_THREADS`: set the number in the "
+        f"program to {each}. If that is not enough, use fewer worker processes."
     )
 
 

@@ -34,8 +34,8 @@ _ADVICE = {
     "for each write with `fsync`.",
     Doing.PROCESS: "Let the program and the other process work at the same time, or "
     "start as many processes as the job has cores.",
-    Doing.LOCK: "Find the thread that holds the lock: `py-spy dump --pid PID` shows all threads. "
-    "Hold locks only for short times.",
+    Doing.LOCK: "Find the thread that has the lock: `py-spy dump --pid PID` shows all threads. "
+    "Release each lock as soon as possible.",
 }
 _ASLEEP = frozenset((Doing.SLEEPING, Doing.NETWORK))
 """A child process in these waits for something outside of the program, such as an instrument."""

@@ -41,10 +41,10 @@ def judge(context: RuleContext) -> Findings:
         yield _finding(
             context,
             stopped,
-            f"did not advance for {times} although {who} drew power; the energy is computed as "
-            "power times time instead",
+            f"did not advance for {times}, although {who} used power. So Teho computes the "
+            "energy as power times time",
             ("time in which the energy counter did not advance", "s"),
-            "Report the counter to the cluster's support: the cluster's accounting may use the "
+            "Report this to the cluster's support, because the cluster's accounting may use the "
             "same counter.",
         )
     if differing:
@@ -53,9 +53,9 @@ def judge(context: RuleContext) -> Findings:
             context,
             differing,
             f"disagree by {percents}",
-            ("energy from the counter minus energy from power times time", "%"),
-            "Do not rely on this energy value. Sample the power more often, with `--every 200ms`. "
-            "If counter and power still disagree, one of the sensors is wrong.",
+            ("difference: energy from the counter minus power times time", "%"),
+            "Do not rely on this energy value. Measure the power more often: `--every 200ms`. If "
+            "counter and power still disagree, one of the two sensors is wrong.",
             what=" and the power",
         )
 

@@ -27,10 +27,11 @@ def judge(context: RuleContext) -> Findings:
         sentence="{places} ran at {its} power limit in {figures} of the samples.",
         label="samples in which the power cap slowed the GPU",
         further=_power,
+        shown_by="gpu_power_throttle_percent",
         action=(
-            "If the GPU has much work, it normally reaches its power limit: do nothing. "
-            "`nvidia-smi -q -d POWER` shows the present limit and the maker's limit. If the "
-            "maker's limit is higher, ask the cluster's support for the reason."
+            "A GPU with much work normally reaches its power limit, so you do not have to change "
+            "anything. `nvidia-smi -q -d POWER` shows the present limit and the maker's limit. "
+            "If the maker's limit is higher, ask the cluster's support why."
         ),
     )
 

@@ -41,6 +41,7 @@ def judge(context: RuleContext) -> Findings:
         label="samples in which heat slowed the GPU",
         further=lambda gpus: gauges(gpus, "gpu_temperature_c", "max"),
         action=lambda gpus: _cooling(context, gpus),
+        shown_by="gpu_thermal_throttle_percent",
     )
     yield from compare_with_limits(
         context,
@@ -50,6 +51,7 @@ def judge(context: RuleContext) -> Findings:
         label="GPU temperature, highest",
         unit="°C",
         action=lambda gpus: _cooling(context, gpus),
+        shown_by="gpu_temperature_c",
     )
 
 

@@ -19,8 +19,12 @@ THRESHOLDS = {
         "the GPU's memory; Teho's threshold is 50 %, so that a batch of twice the size fits into "
         "the memory",
     ),
-    "sm_active_percent": Threshold(80.0, "%", "the same threshold as gpu_sm_low"),
-    "busy_percent": Threshold(50.0, "%", "the same threshold as gpu_low_use"),
+    "sm_active_percent": Threshold(
+        80.0, "%", "as in the rule gpu_sm_low: above this limit, the GPU has enough work"
+    ),
+    "busy_percent": Threshold(
+        50.0, "%", "as in the rule gpu_low_use: below this limit, the GPU has too little work"
+    ),
 }
 
 
@@ -53,15 +57,15 @@ def judge(context: ProgramContext) -> Findings:
             f"Batches of {counted(batch, 'sample')} leave {format_bytes(total - used)} of the "
             f"GPU's {format_bytes(total)} free, and the GPU has too little work.",
             evidence=(
-                Evidence("batch", float(batch), "samples"),
+                Evidence("batch size", float(batch), "samples"),
                 Evidence("GPU memory used, highest", used, "bytes"),
                 Evidence("GPU memory used, highest share", 100 * used / total, "%"),
                 Evidence(label, percent, "%"),
             ),
             action=(
-                "Try batches of two, four and eight times the size: "
-                "`teho tune --allow batch-size -- …` measures the gain. Larger batches change the "
-                "training: the learning rate may have to change too."
+                "Try batches that are two, four and eight times as large: `teho tune --allow "
+                "batch-size -- …` measures the gain. Larger batches change the training: the "
+                "learning rate may have to change too."
             ),
         )
         return

@@ -30,15 +30,15 @@ def judge(context: ProgramContext) -> Findings:
             continue
         context.forget_lacks()
         yield context.lost(
-            f"The program copied data to the GPU {copying:.0f} % of the time, and waited for "
-            "the copies: the memory of the batches is not pinned.",
+            f"The program spent {copying:.0f} % of the time on copies to the GPU. The batches "
+            "are not in pinned memory, so the program has to wait for each copy.",
             share_percent=share,
             evidence=(
                 Evidence("copying to the device", copying, "%"),
                 gpu.evidence,
             ),
             action=(
-                "Pin the batches with "
+                "Put the batches into pinned memory with "
                 f"{loader_call(loader, **_settings(context, main, loader))}, and copy them while "
                 'the program computes: `x.to("cuda", non_blocking=True)`.'
             ),

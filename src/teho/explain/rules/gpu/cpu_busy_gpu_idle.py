@@ -5,8 +5,9 @@ from __future__ import annotations
 from operator import gt
 
 from teho.explain import advice
-from teho.explain.context import share_of_bins
+from teho.explain.context import bins_that_hold, share_of
 from teho.explain.limits import Level, compare_with_limits
+from teho.explain.moments import Shows
 from teho.explain.places import per_place, the_gpus
 from teho.explain.rule import Evidence, Findings, RuleContext, Severity, Threshold, chosen
 from teho.explain.wording import span
@@ -54,31 +55,43 @@ def judge(context: RuleContext) -> Findings:
     low, high = context.limit("one_core_min"), context.limit("one_core_max")
     all_cores: list[tuple[NodeSummary, float]] = []
     one_core: list[tuple[NodeSummary, float]] = []
+    shown: dict[str, Shows] = {}
     for node in context.summary.nodes:
         gpu = context.busiest_gpu(node) if node.gpus else None
         if gpu is None:
             continue
         cores_busy = context.series(node, "cpu_busy_percent")
         rate = context.series(node, "job_cpu_s") if node.cores > 1 else None
-        share = share_of_bins(lambda gpu, cpu: gpu < idle and cpu > all_busy, gpu, cores_busy)
-        if share and share > context.limit("time_percent"):
-            all_cores.append((node, share))
-            continue
-        share = share_of_bins(lambda gpu, used: gpu < idle and low <= used <= high, gpu, rate)
-        if share and share > context.limit("time_percent"):
-            one_core.append((node, share))
+        for group, bins in (
+            (
+                all_cores,
+                bins_that_hold(lambda gpu, cpu: gpu < idle and cpu > all_busy, gpu, cores_busy),
+            ),
+            (
+                one_core,
+                bins_that_hold(lambda gpu, used: gpu < idle and low <= used <= high, gpu, rate),
+            ),
+        ):
+            share = share_of(bins)
+            if share and share > context.limit("time_percent"):
+                group.append((node, share))
+                shown[node.name] = bins
+                break
     yield from compare_with_limits(
         context,
         all_cores,
         _LEVELS,
         name=the_gpus,
-        sentence="{places} idled while all the job's cores were busy, for {figures} of the time.",
-        label="time with idle GPUs and busy cores",
+        sentence="{places} had almost no work for {figures} of the time. All cores of the job "
+        "were busy during this time.",
+        label="time in which the GPUs were idle and the cores were busy",
         further=lambda nodes: per_place(
             "cores of the job", "", [(node, float(node.cores)) for node in nodes]
         ),
         judged_by=["gpu_below_percent", "cpu_percent"],
         action=lambda nodes: _more_cores(context, nodes[0]),
+        shown_by="cpu_busy_percent",
+        shows=lambda node, _: shown[node.name],
     )
     cores = span([node.cores for node, _ in one_core], "") if one_core else ""
     yield from compare_with_limits(
@@ -86,12 +99,14 @@ def judge(context: RuleContext) -> Findings:
         one_core,
         _LEVELS,
         name=the_gpus,
-        sentence="{places} idled while the program worked on one core "
-        f"of {cores}, for {{figures}} of the time.",
-        label="time with idle GPUs and one busy core",
+        sentence="{places} had almost no work for {figures} of the time. During this time, the "
+        f"program worked on only one of {cores} cores.",
+        label="time in which the GPUs were idle and one core was busy",
         further=_busiest_core,
         judged_by=["gpu_below_percent", "one_core_min", "one_core_max"],
         action=_other_processes,
+        shown_by="job_cpu_s",
+        shows=lambda node, _: shown[node.name],
     )
 
 
@@ -99,7 +114,9 @@ def _busiest_core(nodes: list[NodeSummary]) -> tuple[Evidence, ...]:
     first = nodes[0]
     if not first.core_mean_percent:
         return ()
-    return (Evidence(f"busiest core, mean, {first.name}", max(first.core_mean_percent), "%"),)
+    return (
+        Evidence(f"mean use of the busiest core ({first.name})", max(first.core_mean_percent), "%"),
+    )
 
 
 def _more_cores(context: RuleContext, node: NodeSummary) -> str:
@@ -107,8 +124,8 @@ def _more_cores(context: RuleContext, node: NodeSummary) -> str:
     workers = advice.loader_workers(2 * node.cores if more else node.cores, len(node.gpus))
     return (
         f"{f'Request twice as many cores: {more}. Use' if more else 'Use'} "
-        f"`DataLoader(num_workers={workers})`. Or do less on the CPU: prepare the data once and "
-        "store the result, or move the transforms to the GPU."
+        f"`DataLoader(num_workers={workers})`. Or do less work on the CPU: prepare the data once "
+        "and store the result, or transform the data on the GPU."
     )
 
 

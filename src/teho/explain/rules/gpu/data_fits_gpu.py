@@ -63,7 +63,7 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("copying to the device", main.percent(Doing.COPYING), "%"),
                 gpu.evidence,
                 Evidence("all samples", float(size), "bytes"),
-                Evidence("GPU memory, always free", free, "bytes"),
+                Evidence("GPU memory that stayed free", free, "bytes"),
             ),
             judged_by=["lost_percent", "free_share_percent"],
             action=(

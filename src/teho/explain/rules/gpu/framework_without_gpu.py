@@ -12,7 +12,11 @@ from teho.model.program import MainProcess
 RANK = 40
 SEVERITY = "critical"
 CERTAINTY = Certainty.SURE
-THRESHOLDS = {"busy_max_percent": Threshold(1.0, "%", "the same threshold as gpu_never_used")}
+THRESHOLDS = {
+    "busy_max_percent": Threshold(
+        1.0, "%", "as in the rule gpu_never_used: a GPU below this limit was not used"
+    )
+}
 MUTES = ("gpu_never_used", "gpu_held_idle", *STARVED, *GPU_PROGRAM)
 MUTES_BECAUSE = "this finding says why the GPU has no work"
 

@@ -13,8 +13,7 @@ THRESHOLDS = {
     "busy_max_percent": Threshold(
         1.0,
         "%",
-        "the same threshold as gpu_never_used; for gpu_held_idle, the job also has a "
-        "process on the GPU",
+        "as in the rule gpu_never_used; here, the job also has a process on the GPU",
     ),
     "samples_min": Threshold(
         10.0,
@@ -31,9 +30,10 @@ MUTES_BECAUSE = (
 def judge(context: RuleContext) -> Findings:
     """Find GPUs with a process of the job on which nothing ever ran."""
     idle = []
+    limit = context.limit("busy_max_percent")
     for gpu in context.gpus:
         use = context.use(gpu)
-        if use is None or not use.is_none(context.limit("busy_max_percent")):
+        if use is None or not use.is_none(limit):
             continue
         if not ever_above_zero(gpu, "gpu_job_processes", "gpu_job_memory_bytes"):
             # Notes if it is not known.
@@ -59,4 +59,5 @@ def judge(context: RuleContext) -> Findings:
             "GPUs that JAX can use."
         ),
         subjects=gpus,
+        moments=context.moments("gpu_busy_percent", gpus, lambda busy: busy < limit),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import share_of_bins
+from teho.explain.context import bins_that_hold, share_of
 from teho.explain.kinds import DEEP_GPU
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold
@@ -40,17 +40,20 @@ def judge(context: RuleContext) -> Findings:
     gpus = [gpu for gpu, _ in shares]
     active = [mean for _, mean in recorded(gpus, "gpu_sm_active_percent")]
     waits = (
-        " A GPU that waits for other GPUs in a communication kernel shows the same values. To "
-        "find out whether the GPU waits, measure a step on one GPU."
+        " A GPU that waits for other GPUs shows the same values. To find out whether this GPU "
+        "waits, measure a step on only one GPU."
         if len(context.gpus) > 1
         else ""
     )
     yield context.finding(
         Severity.WARNING,
-        f"{name_all(gpus)} {'was' if len(gpus) == 1 else 'were'} busy with small kernels: "
-        f"{span(active, '%')} of the multiprocessors had work.",
+        f"{name_all(gpus)} {'was' if len(gpus) == 1 else 'were'} busy with small kernels "
+        f"(functions on the GPU): only {span(active, '%')} of the multiprocessors (computing "
+        "units) had work.",
         evidence=(
-            *per_place("time busy with few multiprocessors", "%", shares),
+            *per_place(
+                "time in which the GPU was busy, but few multiprocessors had work", "%", shares
+            ),
             *gauges(gpus, "gpu_busy_percent"),
             *gauges(gpus, "gpu_sm_active_percent"),
         ),
@@ -66,7 +69,11 @@ def _share(context: RuleContext, gpu: NodeGpu) -> float | None:
     if busy is None:
         return None
     least, below = context.limit("busy_percent"), context.limit("sm_active_percent")
-    if (share_of_bins(lambda share: share >= least, busy) or 0.0) <= context.limit("time_percent"):
+    if (share_of(bins_that_hold(lambda share: share >= least, busy)) or 0.0) <= context.limit(
+        "time_percent"
+    ):
         return None
     active = context.series(gpu, "gpu_sm_active_percent")
-    return share_of_bins(lambda share, part: share >= least and part < below, busy, active)
+    return share_of(
+        bins_that_hold(lambda share, part: share >= least and part < below, busy, active)
+    )

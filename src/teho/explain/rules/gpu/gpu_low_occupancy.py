@@ -47,12 +47,16 @@ def judge(context: RuleContext) -> Findings:
         context,
         [(gpu, _occupancy(context, gpu)) for gpu in context.gpus],
         [Level(Severity.REMARK, lt, "occupancy_percent")],
-        sentence="{places} had {figures} of the possible warps, and neither arithmetic nor memory "
-        "was near its limit.",
+        sentence="{places} ran only {figures} of the possible number of warps (groups of "
+        "threads). Neither arithmetic nor memory was near its limit.",
         label="SM occupancy while busy",
         further=lambda gpus: (
             *gauges(gpus, "gpu_sm_active_percent"),
             *gauges(gpus, "gpu_dram_percent"),
+        ),
+        shown_by="gpu_sm_occupancy_percent",
+        shows=lambda gpu, level: context.low_at_work(
+            gpu, "gpu_sm_occupancy_percent", context.limit(level.limit)
         ),
         judged_by=["limit_percent"],
         action=(

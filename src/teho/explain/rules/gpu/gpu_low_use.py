@@ -45,10 +45,11 @@ def judge(context: ProgramContext) -> Findings:
             Level(Severity.WARNING, le, "warning_percent"),
             Level(Severity.REMARK, lt, "busy_percent"),
         ],
-        sentence="{places} {was} busy {figures} of the time.",
+        sentence="{places} {was} busy only {figures} of the time.",
         label="GPU busy, mean",
         further=lambda gpus: gauges(gpus, "gpu_busy_percent", "max"),
         action=lambda gpus: _action(context, gpus[0]),
+        shown_by="gpu_busy_percent",
     )
 
 
@@ -60,8 +61,8 @@ def _action(context: ProgramContext, gpu: NodeGpu) -> str:
     uses = [use for main in context.mains if (use := context.gpu_use(main)) and use.during]
     if uses and all(use.busy_percent >= context.limit("busy_during_steps_percent") for use in uses):
         return (
-            "The GPU is busy while the program makes steps. The rest of the time goes to the "
-            "program's start and end: let one job do more steps, or shorten the start."
+            "The GPU is busy while the program makes steps, but not at the start and at the end "
+            "of the program. Let one job do more steps, or shorten the start."
         )
     waits = any(context.is_loss(main.feed.wait_s, main) for main in context.mains)
     loading = (
@@ -69,8 +70,7 @@ def _action(context: ProgramContext, gpu: NodeGpu) -> str:
         "persistent_workers=True)`. "
     )
     return (
-        f"{loading if waits or not context.mains else ''}"
-        "Give the GPU more work at a time, with a larger "
-        "`batch_size`. If the problem is too small for this GPU, measure a run on CPU "
-        f"cores{fewer}: the run may cost less there."
+        f"{loading if waits or not context.mains else ''}Give the GPU more work at a time, with "
+        "a larger `batch_size`. If the problem is too small for this GPU, measure a run on CPU "
+        f"cores{fewer}. It may cost less."
     )

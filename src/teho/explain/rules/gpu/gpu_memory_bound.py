@@ -28,18 +28,18 @@ def judge(context: RuleContext) -> Findings:
         context,
         [(gpu, context.at_work(gpu, "gpu_dram_percent")) for gpu in context.gpus],
         [Level(Severity.REMARK, ge, "bandwidth_percent")],
-        sentence="{places} used {figures} of {its} memory bandwidth: memory, not arithmetic, "
-        "limits the speed.",
+        sentence="{places} used {figures} of {its} memory bandwidth. So the speed is limited by "
+        "memory, not by arithmetic.",
         label="memory bandwidth while busy",
         further=lambda gpus: _evidence(context, gpus),
+        shown_by="gpu_dram_percent",
         judged_by=["at_work_percent"],
         action=(
-            "If the program must read all these bytes, do nothing. Otherwise move fewer "
-            "bytes for each operation. `torch.compile(model)` joins operations that each read "
-            "and write all of the data. `dtype=torch.bfloat16` halves the bytes. With a larger "
-            "`batch_size`, each time that the program reads the weights, it uses them for more "
-            "samples. A GPU with more arithmetic units would not be faster. A GPU with faster "
-            "memory would be faster."
+            "To be faster, the program has to read and write fewer bytes. `torch.compile(model)` "
+            "joins operations, so that the data are read and written less often. "
+            "`dtype=torch.bfloat16` halves the number of bytes. A larger `batch_size` uses the "
+            "weights for more samples each time they are read. If the program needs all these "
+            "bytes, only a GPU with faster memory would be faster."
         ),
     )
 

@@ -58,6 +58,7 @@ def judge(context: RuleContext) -> Findings:
             judged_by=["busy_max_percent"],
             action=_action(context, gpus),
             subjects=gpus,
+            moments=context.moments("gpu_busy_percent", gpus, lambda busy: busy < limit),
         )
 
 

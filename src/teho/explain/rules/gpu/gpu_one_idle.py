@@ -31,8 +31,9 @@ def judge(context: RuleContext) -> Findings:
     if len(context.gpus) < 2:
         return
     means = context.means("gpu_busy_percent")
+    limit = context.limit("idle_below_percent")
     working = [pair for pair in means if pair[1] >= context.limit("others_busy_percent")]
-    idle = [pair for pair in means if pair[1] < context.limit("idle_below_percent")]
+    idle = [pair for pair in means if pair[1] < limit]
     if not idle or not working:
         return
     gpus, nodes = [gpu for gpu, _ in idle], len(context.run.nodes)
@@ -49,4 +50,5 @@ def judge(context: RuleContext) -> Findings:
         ),
         action=f"Start one process per GPU: {each} with DistributedDataParallel. Or {fewer}.",
         subjects=gpus,
+        moments=context.moments("gpu_busy_percent", gpus, lambda busy: busy < limit),
     )

@@ -26,8 +26,7 @@ THRESHOLDS = {
     "active_percent": Threshold(
         80.0,
         "%",
-        "the same threshold as gpu_sm_low: above this limit, the GPU also computed during "
-        "the copies",
+        "as in the rule gpu_sm_low: above this limit, the GPU also computed during the copies",
     ),
 }
 MUTES = (*DEEP_GPU, "batch_small")
@@ -89,22 +88,22 @@ def _finding(
     gpus = [traffic.gpu for traffic in found]
     shares = [(traffic.gpu, traffic.percent) for traffic in found]
     active = [(traffic.gpu, traffic.active_percent) for traffic in found]
-    link = "the link" if len(gpus) == 1 else "their links"
+    they = "The GPU" if len(gpus) == 1 else "The GPUs"
     return context.finding(
         severity,
-        f"{name_all(gpus)} moved {span([one.bytes_per_s for one in found], 'B/s')} over "
-        f"PCIe, {span([share for _, share in shares], '%')} of the rate of {link}, and "
-        f"had work for only {span([share for _, share in active], '%')} of the time.",
+        f"{name_all(gpus)} copied {span([one.bytes_per_s for one in found], 'B/s')} over PCIe "
+        f"(the connection to the CPU), which is {span([share for _, share in shares], '%')} of "
+        f"the highest rate. {they} had work for only {span([share for _, share in active], '%')} "
+        "of the time.",
         evidence=(
-            *per_place("share of the link's rate used in the busier direction", "%", shares),
-            *per_place("time with work", "%", active),
+            *per_place("used share of the highest PCIe rate, in the busier direction", "%", shares),
+            *per_place("time in which the GPU had work", "%", active),
         ),
         judged_by=[*judged_by, "link_percent", "active_percent"],
         action=(
-            "Copy while the GPU computes: `DataLoader(pin_memory=True)` with "
-            '`batch.to("cuda", non_blocking=True)`. Copy less: keep data on the GPU if the program '
-            "uses the data again or if all data fit. Send images as `uint8` and convert "
-            "them on the GPU."
+            'Copy while the GPU computes: `DataLoader(pin_memory=True)` with `batch.to("cuda", '
+            "non_blocking=True)`. Copy less: if the program uses data again, keep them on the "
+            "GPU. Copy images as `uint8` and convert them on the GPU."
         ),
         subjects=gpus,
     )

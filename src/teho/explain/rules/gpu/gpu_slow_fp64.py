@@ -21,8 +21,8 @@ THRESHOLDS = {
     "rate_percent": chosen(
         25.0,
         "%",
-        "in the file peaks.toml, GPUs that are made for 64-bit numbers have a 64-bit rate of 50 "
-        "% of their 32-bit rate; other GPUs have a 64-bit rate of 3 % of their 32-bit rate",
+        "GPUs that are made for 64-bit numbers have a 64-bit rate of 50 % of their 32-bit rate. "
+        "For other GPUs, it is 3 % (file peaks.toml)",
     ),
 }
 
@@ -43,20 +43,20 @@ def judge(context: RuleContext) -> Findings:
     if not slow:
         return
     gpus, shares, rates = zip(*slow, strict=True)
-    its = "its" if len(gpus) == 1 else "their"
+    their = "Its" if len(gpus) == 1 else "Their"
     yield context.finding(
         Severity.WARNING,
-        f"{name_all(gpus)} computed with 64-bit numbers for {span(shares, '%')} of "
-        f"the time, at {span(rates, '%')} of {its} 32-bit rate.",
+        f"{name_all(gpus)} computed with 64-bit numbers for {span(shares, '%')} of the time. "
+        f"{their} 64-bit rate is only {span(rates, '%')} of the 32-bit rate.",
         evidence=per_column(
             slow, ("FP64 pipe while busy", "%"), ("64-bit rate as a share of the 32-bit rate", "%")
         ),
         judged_by=["fp64_percent", "rate_percent", "at_work_percent"],
         action=(
-            "If you do not need 64 bits, make arrays with 32 bits (NumPy's default is 64): "
-            "`cupy.asarray(x, dtype=cupy.float32)`, `torch.as_tensor(x, "
-            "dtype=torch.float32)`. If you need 64 bits, use a GPU made for 64 bits (V100, "
-            "A100, H100, MI250X): such a GPU is many times faster."
+            "If 32 bits are enough, make arrays with 32 bits (NumPy's default is 64 bits): "
+            "`cupy.asarray(x, dtype=cupy.float32)`, `torch.as_tensor(x, dtype=torch.float32)`. "
+            "If you need 64 bits, use a GPU made for 64 bits (V100, A100, H100, MI250X): such a "
+            "GPU is many times faster."
         ),
         subjects=gpus,
     )

@@ -37,10 +37,15 @@ def judge(context: RuleContext) -> Findings:
             Level(Severity.REMARK, lt, "sm_active_percent"),
         ],
         sentence=lambda gpus: (
-            f"{{places}} used {{figures}} of {{its}} multiprocessors{_when(gpus)}."
+            "{places} used only {figures} of {its} multiprocessors (computing "
+            f"units){_when(gpus)}."
         ),
         label=lambda gpus: f"SM activity{_when(gpus)}",
         further=lambda gpus: gauges(gpus, "gpu_busy_percent"),
+        shown_by="gpu_sm_active_percent",
+        shows=lambda gpu, level: context.low_at_work(
+            gpu, "gpu_sm_active_percent", context.limit(level.limit)
+        ),
         judged_by=["at_work_percent"],
         action=_action,
     )

@@ -53,11 +53,11 @@ def judge(context: RuleContext) -> Findings:
     gpus, on_others, _ = zip(*found, strict=True)
     yield context.finding(
         Severity.WARNING,
-        f"The tensor cores of {name_all(gpus)} did nothing, while the other pipes computed "
-        f"{span(on_others, '%')} of the time.",
+        f"The tensor cores (fast units for matrix products) of {name_all(gpus)} did nothing. "
+        f"Other arithmetic units computed {span(on_others, '%')} of the time.",
         evidence=per_column(
             found,
-            ("activity of the FP32 and FP16 pipes while the GPU was busy", "%"),
+            ("activity of the FP32 and FP16 units while the GPU was busy", "%"),
             ("activity of the tensor cores while the GPU was busy", "%"),
         ),
         judged_by=["tensor_max_percent", "arithmetic_percent", "at_work_percent"],

@@ -24,7 +24,7 @@ THRESHOLDS = {
         33.3,
         "%",
         "above this limit, the GPU was idle for the last third of the run; users of Jobstats, a "
-        "job report tool, ask for mean values of parts of a run (issue 28)",
+        "job report tool, ask for the mean use in parts of a run (issue 28)",
     ),
     "idle_share_critical_percent": chosen(
         50.0,
@@ -34,8 +34,8 @@ THRESHOLDS = {
     "blips_percent": chosen(
         5.0,
         "%",
-        "if an idle GPU works again for only a short time, for example in an evaluation, Teho "
-        "still counts this GPU as idle to the end",
+        "if an idle GPU works again for only a short time, for example in an evaluation, this "
+        "time does not count",
     ),
 }
 MUTES = ("gpu_one_idle", *STARVED, *UNEVEN, "batch_small")
@@ -118,7 +118,9 @@ def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> 
             *per_place(
                 "idle time of the GPU at the end", "%", [(at.gpu, at.idle_percent) for at in splits]
             ),
-            *per_place("GPU busy before", "%", [(at.gpu, at.busy_percent) for at in splits]),
+            *per_place(
+                "GPU busy before the idle time", "%", [(at.gpu, at.busy_percent) for at in splits]
+            ),
             *per_place("last used after", "s", list(zip(gpus, until, strict=True))),
         ),
         judged_by=["idle_share_percent", "idle_share_critical_percent", "idle_below_percent"],
@@ -128,4 +130,11 @@ def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> 
             f"log what happened {format_duration(min(until))} after the start."
         ),
         subjects=gpus,
+        moments=context.moments_in(
+            "gpu_busy_percent",
+            [
+                (at.gpu, [bin_ >= at.used_bins for bin_ in range(context.summary.bin_count)])
+                for at in splits
+            ],
+        ),
     )

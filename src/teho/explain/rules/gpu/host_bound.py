@@ -18,7 +18,9 @@ THRESHOLDS = {
     "starting_percent": chosen(
         50.0, "%", "above this limit, Python code and launches of kernels take most of the run time"
     ),
-    "busy_percent": Threshold(50.0, "%", "the same threshold as gpu_low_use"),
+    "busy_percent": Threshold(
+        50.0, "%", "as in the rule gpu_low_use: below this limit, the GPU has too little work"
+    ),
 }
 MUTES = (*DEEP_GPU, "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small")
 MUTES_BECAUSE = "this finding says why the GPU had little work, and what the main thread did"
@@ -46,9 +48,9 @@ def judge(context: ProgramContext) -> Findings:
             continue
         context.forget_lacks()
         yield context.lost(
-            f"The GPU was busy only {gpu.busy_percent:.0f} % of the time{gpu.during}, because the "
-            "program launched kernels too slowly: launches and other Python code took "
-            f"{share:.0f} % of the time.",
+            f"The GPU was busy only {gpu.busy_percent:.0f} % of the time{gpu.during}, because "
+            "the program gave it work too slowly. Python code, which also launches the kernels "
+            f"(functions on the GPU), took {share:.0f} % of the time.",
             share_percent=gpu.idle_percent,
             evidence=(
                 Evidence("Python code and launches of kernels", share, "%"),

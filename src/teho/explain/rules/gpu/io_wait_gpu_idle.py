@@ -5,7 +5,9 @@ from __future__ import annotations
 from operator import gt
 
 from teho.explain import advice
+from teho.explain.context import share_of
 from teho.explain.limits import Level, compare_with_limits
+from teho.explain.moments import Shows
 from teho.explain.places import gauges, the_gpus
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold, chosen
 from teho.model.summary import NodeSummary, Series
@@ -27,8 +29,8 @@ THRESHOLDS = {
     "waiting_cores_min": chosen(
         0.5,
         "cores",
-        "if a program has few threads on many cores, the I/O wait is never a large share of "
-        "all cores; so Teho also counts the waiting cores",
+        "if a program has few threads on many cores, only few cores can wait for storage. So "
+        "Teho also counts the number of waiting cores",
     ),
 }
 MUTES = ("communication_bound", "batch_small")
@@ -42,35 +44,41 @@ def judge(context: RuleContext) -> Findings:
     meets it. So a bin also counts if at least half a core waits and more cores wait than threads
     want to run.
     """
+    nodes = {node.name: node for node in context.summary.nodes if node.gpus}
+    shown = {name: _waiting(context, node) for name, node in nodes.items()}
     yield from compare_with_limits(
         context,
-        [(node, _share(context, node)) for node in context.summary.nodes if node.gpus],
+        [(nodes[name], share_of(bins)) for name, bins in shown.items()],
         [Level(Severity.WARNING, gt, "time_percent")],
         name=the_gpus,
-        sentence="{places} idled while the program waited for storage, for {figures} of the time.",
-        label="time with idle GPUs and I/O wait",
+        sentence="{places} had almost no work for {figures} of the time. During this time, the "
+        "program waited for storage (disk or file server).",
+        label="time in which the GPUs were idle and cores waited for storage",
         further=lambda nodes: gauges(nodes, "cpu_iowait_percent"),
         judged_by=["gpu_below_percent", "iowait_percent", "waiting_cores_min"],
         action=_action,
+        shown_by="cpu_iowait_percent",
+        shows=lambda node, _: shown[node.name],
     )
 
 
-def _share(context: RuleContext, node: NodeSummary) -> float | None:
-    """Return the share of the recorded bins that were spent waiting, in %."""
+def _waiting(context: RuleContext, node: NodeSummary) -> Shows:
+    """Return the bins that were spent waiting (bins,); empty if this is not known."""
     gpu = context.busiest_gpu(node)
     iowait = context.series(node, "cpu_iowait_percent")
     if gpu is None or iowait is None:
-        return None
+        return []
     # SageMaker's condition does not need it.
     runnable: Series = node.series.get("job_runnable_threads", [])
     if len(runnable) != len(iowait):
         runnable = [None] * len(iowait)
-    verdicts = [
-        busy < context.limit("gpu_below_percent") and _waits(context, node.cores, wait, threads)
+    idle = context.limit("gpu_below_percent")
+    return [
+        None
+        if busy is None or wait is None
+        else busy < idle and _waits(context, node.cores, wait, threads)
         for busy, wait, threads in zip(gpu, iowait, runnable, strict=True)
-        if busy is not None and wait is not None
     ]
-    return 100 * sum(verdicts) / len(verdicts) if verdicts else None
 
 
 def _waits(context: RuleContext, cores: int, iowait_percent: float, runnable: float | None) -> bool:
@@ -87,8 +95,8 @@ def _waits(context: RuleContext, cores: int, iowait_percent: float, runnable: fl
 def _action(nodes: list[NodeSummary]) -> str:
     workers = advice.loader_workers(nodes[0].cores, len(nodes[0].gpus))
     return (
-        "Copy the data to the node's own disk at the start of the job: "
-        '`cp data.tar "$TMPDIR"` (on some clusters `$LOCAL_SCRATCH` or `$SLURM_TMPDIR`). Pack '
-        "small files into a few large ones (`teho pack`, HDF5), and "
-        f"read in parallel: `DataLoader(num_workers={workers}, prefetch_factor=4)`."
+        'Copy the data to the node\'s own disk at the start of the job: `cp data.tar "$TMPDIR"` '
+        "(on some clusters `$LOCAL_SCRATCH` or `$SLURM_TMPDIR`). Pack small files into a few "
+        f"large files (`teho pack`, HDF5). Read in parallel: `DataLoader(num_workers={workers}, "
+        "prefetch_factor=4)`."
     )

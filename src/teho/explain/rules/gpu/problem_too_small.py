@@ -13,7 +13,9 @@ THRESHOLDS = {
         5.0, "ms", "about 500 kernels can start within 5 ms, if each start takes 10 µs"
     ),
     "model_mib": chosen(10.0, "MiB", "a model of this size fits into the caches of a CPU"),
-    "busy_percent": Threshold(50.0, "%", "the same threshold as gpu_low_use"),
+    "busy_percent": Threshold(
+        50.0, "%", "as in the rule gpu_low_use: below this limit, the GPU has too little work"
+    ),
 }
 MUTES = (
     *("waits_for_device", "host_bound", "gpu_launch_bound"),
@@ -42,7 +44,7 @@ def judge(context: ProgramContext) -> Findings:
             f"A step takes only {step_ms:.2g} ms, and the GPU is busy {gpu.busy_percent:.0f} % of "
             f"the time{gpu.during}: the problem is too small for a GPU.",
             evidence=(
-                Evidence("step, mean", step_ms / 1000, "s"),
+                Evidence("mean time of a step", step_ms / 1000, "s"),
                 Evidence("model's parameters", float(size), "bytes"),
                 gpu.evidence,
                 *in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.PYTHON, Doing.DEVICE)),

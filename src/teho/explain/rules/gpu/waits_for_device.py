@@ -26,8 +26,8 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         yield context.lost(
             f"The program waited for the GPU {share:.0f} % of the time, but the GPU was busy "
-            f"only {gpu.busy_percent:.0f} % of the time{gpu.during}: the program and the GPU "
-            "worked one after the other.",
+            f"only {gpu.busy_percent:.0f} % of the time{gpu.during}: they worked one after the "
+            "other, not at the same time.",
             share_percent=share,
             evidence=(
                 Evidence("waiting for the device", share, "%"),

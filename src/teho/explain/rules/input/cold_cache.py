@@ -36,7 +36,7 @@ THRESHOLDS = {
         "waits only for a short time",
     ),
     "stepping_min_s": Threshold(
-        60.0, "s", "the same threshold as job_too_short: a shorter run cannot be judged"
+        60.0, "s", "as in the rule job_too_short: a shorter run cannot be judged"
     ),
 }
 
@@ -69,23 +69,19 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         yield context.finding(
             Severity.REMARK,
-            f"The program made {slow:.3g} steps/s in its first "
-            f"{format_duration(stepping_s / 3)} and {fast:.3g} steps/s at the end: at first "
-            "the data came from storage, and later from memory.",
+            f"The program made {slow:.3g} steps/s in its first {format_duration(stepping_s / 3)} "
+            f"and {fast:.3g} steps/s at the end: at first the data came from storage (slow), and "
+            "later from memory (fast).",
             evidence=(
-                Evidence("pace in the first third of the time with steps", slow, "step/s"),
-                Evidence("pace in the last third of the time with steps", fast, "step/s"),
-                Evidence(
-                    "reads from storage in the first third of the time with steps", read, "bytes/s"
-                ),
-                Evidence(
-                    "reads from storage in the last third of the time with steps", later, "bytes/s"
-                ),
+                Evidence("step rate in the first third of the training", slow, "step/s"),
+                Evidence("step rate in the last third of the training", fast, "step/s"),
+                Evidence("reads from storage in the first third of the training", read, "bytes/s"),
+                Evidence("reads from storage in the last third of the training", later, "bytes/s"),
             ),
             action=(
-                "Measure the time of a step after the first epoch. If runs are short, pack the "
-                "data into a few large files. At the start of the job, copy these files to the "
-                "node's own disk or `/dev/shm`, and read the data there."
+                "To measure the time of a step, leave out the first epoch. If your runs are "
+                "short, pack the data into a few large files. At the start of the job, copy "
+                "these files to the node's own disk or to `/dev/shm`, and read the data there."
             ),
             regain_percent=(0.0, min(100.0, 100 * lost_s / main.process.wall_s)),
         )

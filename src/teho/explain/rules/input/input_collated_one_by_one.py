@@ -13,6 +13,7 @@ THRESHOLDS = {
         50.0, "%", "above this limit, putting batches together takes most of the loading time"
     )
 }
+_COLLATING = "share of the waiting time spent on putting batches together"
 MUTES = ("input_in_main_process", "input_slow", "python_bound", *STARVED)
 MUTES_BECAUSE = "this finding says which part of loading is slow, and how to avoid this part"
 
@@ -28,8 +29,8 @@ def judge(context: ProgramContext) -> Findings:
     if not waiting.is_in_memory and share < context.limit("collating_percent"):
         return
     how = (
-        "Take all samples of a batch from the tensors at once: "
-        "`for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]`."
+        "Take all samples of a batch from the tensors at once, with a generator instead of the "
+        "`DataLoader`: `for rows in torch.randperm(n).split(batch_size): yield x[rows], y[rows]`."
         if waiting.is_in_memory
         else "Let the data set return whole batches: `DataLoader(…, batch_size=None)` with a "
         "`BatchSampler` as sampler."
@@ -40,8 +41,8 @@ def judge(context: ProgramContext) -> Findings:
         if waiting.is_in_memory
         else ": each batch is put together sample by sample.",
         evidence=(
-            Evidence("share of the waiting time spent on putting batches together", share, "%"),
-            Evidence("batch", float(waiting.settings["batch_size"]), "samples"),
+            *(() if waiting.is_in_memory else (Evidence(_COLLATING, share, "%"),)),
+            Evidence("batch size", float(waiting.settings["batch_size"]), "samples"),
         ),
         action=f"{how} Python code for each single sample is slow.",
         regain_percent=(waiting.share_percent / 2, waiting.share_percent),

@@ -25,7 +25,7 @@ def judge(context: ProgramContext) -> Findings:
     yield context.lost_waiting(
         waiting,
         ": the pipeline does not load the next batch while the program computes.",
-        evidence=(Evidence("stages that work ahead", 0.0),),
+        evidence=(Evidence("stages that load batches in advance", 0.0),),
         action=(
             "Let the pipeline load the next batch while the program computes: add "
             f"{with_place('.prefetch(tf.data.AUTOTUNE)', last)}, as the last call."

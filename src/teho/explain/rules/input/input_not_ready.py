@@ -77,8 +77,9 @@ def _action(context: ProgramContext, main: MainProcess, pipeline: Pipeline) -> s
     if (pipeline.generator_percent or 0.0) >= limit:
         return (
             "If the data fit into memory, prepare them once with NumPy, on whole arrays, and use "
-            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(...)`. Else let the generator give "
-            "whole batches: TensorFlow calls Python for each element that it gives."
+            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(...)`. Otherwise let the "
+            "generator give whole batches: TensorFlow calls Python for each element of the "
+            "generator."
         )
     if (pipeline.serial_map_percent or 0.0) >= limit and context.cores_of(main) > 1:
         code = ".map(…, num_parallel_calls=tf.data.AUTOTUNE)"

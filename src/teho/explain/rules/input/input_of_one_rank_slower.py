@@ -41,12 +41,12 @@ def judge(context: ProgramContext) -> Findings:
         return
     yield context.lost(
         f"Rank {slow.library.get('rank')} on {slow.process.node} delayed the other ranks: it "
-        f"waited for data {shares[worst]:.0f} % of the time, the other ranks only "
+        f"waited for data {shares[worst]:.0f} % of the time, but the other ranks only "
         f"{median:.0f} %.",
         share_percent=difference,
         evidence=(
             Evidence("time that the slowest rank waited for data", shares[worst], "%"),
-            Evidence("time that the median rank waited for data", median, "%"),
+            Evidence("time that the other ranks waited for data (median)", median, "%"),
             Evidence("ranks", float(len(ranks))),
         ),
         action=(

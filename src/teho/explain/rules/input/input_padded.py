@@ -38,8 +38,8 @@ def judge(context: ProgramContext) -> Findings:
             continue
         share = 100 * needless_s / main.process.wall_s
         yield context.lost(
-            f"Of all tokens in the batches, {padding:.0f} % are padding, and the model computes "
-            "them too.",
+            f"Of all tokens in the batches, {padding:.0f} % are padding (tokens without text). "
+            "The model computes with the padding too.",
             share_percent=share,
             evidence=(
                 Evidence("padding, share of the tokens", padding, "%"),

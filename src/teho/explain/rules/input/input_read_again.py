@@ -12,8 +12,8 @@ THRESHOLDS = {
     "read_times": chosen(
         1.5,
         "times",
-        "the run read 1.5 times the amount of data that fits into memory; so the run read the "
-        "same data again",
+        "a run that reads 1.5 times the amount of data that fits into memory has probably read "
+        "the same data again",
     ),
 }
 MUTES = (*input_causes_after("input_read_again"), *STARVED)

@@ -58,8 +58,8 @@ def judge(context: ProgramContext) -> Findings:
     lost_percent = waiting.share_percent * share / 100
     yield context.lost_waiting(
         waiting,
-        f", and {share:.0f} % of this waiting was for {rare:.2g} % of the batches: some "
-        "samples take far longer to load than others.",
+        f". A few batches ({rare:.2g} %) caused {share:.0f} % of this waiting: some samples take "
+        "far longer to load than others.",
         evidence=(
             Evidence("share of the waiting time spent on long waits", share, "%"),
             Evidence("share of the batches with a long wait", rare, "%"),

@@ -53,9 +53,9 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("cores", float(waiting.cores), "cores"),
         ),
         action=(
-            f"{'In the lines below, do' if waiting.main.feed.lines else 'Do'} less work for each "
-            "sample: decode and cut the samples before the job, and store the result"
-            f"{context.or_keep_data(waiting.main)}. More cores would also help."
+            f"{'In the slowest lines, do' if waiting.main.feed.lines else 'Do'} less work for "
+            "each sample: decode and cut the samples before the job, and store the "
+            f"result{context.or_keep_data(waiting.main)}. More cores would also help."
         ),
         regain_percent=(0.0, waiting.share_percent),
     )

@@ -13,8 +13,8 @@ THRESHOLDS = {
     "without_core_percent": Threshold(
         10.0,
         "%",
-        "the same threshold as lost_percent: Teho warns if the program waits for data for a "
-        "tenth of the time",
+        "Teho also warns if the program waits for data for a tenth of the time (threshold "
+        "lost_percent)",
     ),
     "mostly_waiting_percent": MOST_OF_THE_TIME,
 }
@@ -46,12 +46,14 @@ def judge(context: ProgramContext) -> Findings:
             advice = "Use at most one worker per core"
         yield context.lost(
             f"The data loader has {workers} workers on {cores} core{'s' if cores > 1 else ''}: "
-            "they take turns with each other and with the program.",
+            "they compete for the cores with each other and with the program.",
             share_percent=100 * lost_s / wall_s,
             evidence=(
                 Evidence("waiting for data", waiting.share_percent, "%"),
-                Evidence("waiting for a core", 100 * without_core_s / wall_s, "%"),
-                Evidence("workers waiting for a core", crowded, "%"),
+                Evidence(
+                    "time that the program waited for a core", 100 * without_core_s / wall_s, "%"
+                ),
+                Evidence("time that workers waited for a core", crowded, "%"),
                 Evidence("workers", float(workers)),
                 Evidence("cores", float(cores), "cores"),
             ),

@@ -38,9 +38,9 @@ def judge(context: ProgramContext) -> Findings:
             Evidence("workers", float(waiting.workers)),
         ),
         action=(
-            f"Use no workers: {loader_call(waiting.loader, num_workers=0)}. Take all samples of a "
-            "batch from the tensors at once: "
-            "`for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]`."
+            f"Use no workers: {loader_call(waiting.loader, num_workers=0)}. Or take all samples of "
+            "a batch from the tensors at once, with a generator instead of the `DataLoader`: "
+            "`for rows in torch.randperm(n).split(batch_size): yield x[rows], y[rows]`."
         ),
         regain_percent=(waiting.share_percent / 2 if in_memory else 0.0, waiting.share_percent),
     )

@@ -19,8 +19,8 @@ THRESHOLDS = {
     "first_batches_percent": chosen(
         50.0,
         "%",
-        "above this limit, most of the waiting time is for the first batch of each epoch, while "
-        "the workers start; the finding then replaces other findings about the loader",
+        "above this limit, the program waits mostly for the first batch of each epoch, while the "
+        "workers start. This finding then replaces other findings about the loader",
     ),
 }
 MUTES = ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow", *STARVED)
@@ -51,9 +51,7 @@ def judge(context: ProgramContext) -> Findings:
         waiting,
         f", {'mostly' if is_most else 'partly'} because workers were started {starts} times.",
         evidence=(
-            Evidence(
-                "share of the waiting time that passed before the workers had started", first, "%"
-            ),
+            Evidence("share of the waiting time in which the workers were starting", first, "%"),
             Evidence(
                 "mean waiting time for the first batch of an epoch",
                 loader.first_s / loader.epochs,

@@ -20,14 +20,14 @@ THRESHOLDS = {
     "together_percent": chosen(
         90.0,
         "%",
-        "nearly all GPUs of the run must wait at the same time; in a run of many GPUs, one GPU "
-        "may be an exception",
+        "nearly all GPUs of the run must wait at the same time, but in a run of many GPUs, one "
+        "GPU may be an exception",
     ),
     "busy_below_percent": Threshold(
         50.0,
         "%",
-        "the same threshold as gpu_low_use: a GPU that is busy for less than half of the "
-        "time waits for something",
+        "as in the rule gpu_low_use: a GPU that is busy for less than half of the time waits for "
+        "something",
     ),
     "power_below_percent": chosen(
         50.0,
@@ -83,13 +83,17 @@ def judge(context: RuleContext) -> Findings:
     if percent <= context.limit("time_percent"):
         return
     rate = statistics.fmean(both)
+    bins = [wait and flow is not None and flow >= least
+            for wait, flow in zip(together, exchange, strict=True)]  # fmt: skip
     who, others = ("each node", "nodes") if several else ("each GPU", "GPUs")
     yield context.finding(
         Severity.WARNING if rate >= high_mb * _MB else Severity.REMARK,
-        f"For {span([percent], '%')} of the time, all {len(context.gpus)} GPUs were little used "
-        f"while {who} exchanged {span([rate], 'bytes/s')} with the other {others}.",
+        f"For {span([percent], '%')} of the time, all {len(context.gpus)} GPUs had little work. "
+        f"During this time, {who} exchanged {span([rate], 'bytes/s')} with the other {others}.",
         evidence=(
-            Evidence("time with little use of the GPUs and much traffic", percent, "%"),
+            Evidence(
+                "time in which the GPUs had little work and exchanged much data", percent, "%"
+            ),
             Evidence(
                 f"data that {who} exchanged in each direction during this time", rate, "bytes/s"
             ),
@@ -97,6 +101,7 @@ def judge(context: RuleContext) -> Findings:
             *per_place("GPU power, mean", "W", context.means("gpu_power_w")),
         ),
         action=_action(several=several),
+        moments=context.moments_in("gpu_busy_percent", [(gpu, bins) for gpu in context.gpus]),
     )
 
 
@@ -192,6 +197,6 @@ def _action(*, several: bool) -> str:
     return (
         f"Check which path the data take between the GPUs: {way}. Exchange data less often: use "
         "a larger batch on each GPU, or several batches for one step (`with model.no_sync():`). "
-        "Or exchange fewer bytes, with DDP's `bf16_compress_hook`. To know how much time "
-        "the exchange takes, also measure a step on one node or one GPU, and compare the times."
+        "Or exchange fewer bytes, with DDP's `bf16_compress_hook`. To find out how much time the "
+        "exchange takes, also measure a step on one node or one GPU, and compare the times."
     )

@@ -46,7 +46,10 @@ def judge(context: ProgramContext) -> Findings:
         ]
         most, faster = mostly(main_activity(stacks_in(main.process, Section.EVALUATION)))
         sentence = f"Evaluation took {share:.0f} % of the time after the set-up.{most}"
-        evidence = (Evidence("evaluation", share, "%"), Evidence("evaluation", evaluated_s, "s"))
+        evidence = (
+            Evidence("evaluation, share of the time after the set-up", share, "%"),
+            Evidence("time spent on evaluation", evaluated_s, "s"),
+        )
         action = EVALUATE_LESS
         if faster:
             action = f"{faster}. Or evaluate less often, or on a fixed part of the data."

@@ -29,8 +29,8 @@ THRESHOLDS = {
     "large_compile_s": chosen(
         5.0,
         "s",
-        "JAX usually compiles a function without an unrolled loop in less time; a function that "
-        "takes longer is reported in a shorter run too",
+        "JAX usually compiles a function in less time; a function that takes longer is reported "
+        "even if the run is short",
     ),
     "compiles_max": chosen(
         5.0,
@@ -74,8 +74,8 @@ def judge(context: ProgramContext) -> Findings:
             _sentence(main, share, large),
             share_percent=share,
             evidence=(
-                Evidence("importing", main.seconds(Doing.IMPORTING), "s"),
-                Evidence("compiling", main.seconds(Doing.COMPILING), "s"),
+                Evidence("time spent on importing", main.seconds(Doing.IMPORTING), "s"),
+                Evidence("time spent on compiling", main.seconds(Doing.COMPILING), "s"),
                 *([again] if again else []),
             ),
             judged_by=judged_by,

@@ -41,7 +41,7 @@ def judge(context: ProgramContext) -> Findings:
             share_percent=share,
             evidence=(
                 Evidence("exchanges for each step", per_step),
-                Evidence("backward", 100 * backward_s / main.process.wall_s, "%"),
+                Evidence("time in the backward pass", 100 * backward_s / main.process.wall_s, "%"),
                 Evidence("ranks", float(ranks)),
             ),
             action=(

@@ -65,8 +65,8 @@ def judge(context: RuleContext) -> Findings:
         elapsed_s >= context.limit("gpu_min_s") and samples >= context.limit("samples_min")
     )
     enough = (
-        "In such a short run, findings about GPUs are possible, but not certain. "
-        "The use of resources other than GPUs is not judged."
+        "For such a short run, findings about GPUs may be wrong, and Teho does not judge the use "
+        "of cores and memory."
         if has_gpus
         else "This is not enough to judge how well the program used its resources."
     )
@@ -74,7 +74,7 @@ def judge(context: RuleContext) -> Findings:
         Severity.REMARK,
         f"{what}. {enough}",
         doubts=_ABOUT_GPUS if has_gpus else (),
-        evidence=(Evidence("wall time", elapsed_s, "s"), Evidence("samples", float(samples))),
+        evidence=(Evidence("run time", elapsed_s, "s"), Evidence("samples", float(samples))),
         action=_of_log(context)
         if is_log
         else _longer(context)

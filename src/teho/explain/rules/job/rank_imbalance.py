@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.context import share_of_bins
+from teho.explain.context import bins_that_hold, share_of
+from teho.explain.moments import Shows
 from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
 from teho.explain.rule import Evidence, Findings, Located, RuleContext, Severity, Threshold
 from teho.explain.shared_thresholds import MOST_OF_THE_TIME
@@ -22,15 +23,15 @@ THRESHOLDS = {
     "working_percent": Threshold(
         25.0,
         "%",
-        "the same threshold as gpu_one_idle: if all GPUs of the run are busy for less than this "
-        "share of the time, no GPU works much",
+        "as in the rule gpu_one_idle: if all GPUs of the run are busy for less than this share "
+        "of the time, no GPU works much",
     ),
     "power_percent": Threshold(
         20.0,
         "%",
-        "if equal GPUs have the same work, their power normally differs by less than 20 %; "
-        "TraceML, a profiler for training, uses the same limit: it calls a difference of 20 % of "
-        "the step time critical",
+        "if equal GPUs have the same work, their power normally differs by less than 20 %. "
+        "TraceML, a profiler for training, also calls a difference of 20 % (of the step time) "
+        "critical",
     ),
     "busy_points": Threshold(
         20.0,
@@ -57,7 +58,7 @@ class _Signal(NamedTuple):
         return METRICS_BY_NAME[self.metric].unit
 
 
-_POWER = _Signal("gpu_power_w", "power_percent", "drew {}", "drew {}")
+_POWER = _Signal("gpu_power_w", "power_percent", "used {}", "used {}")
 _MEMORY = _Signal(
     "gpu_memory_busy_percent", "busy_points",
     "used its memory {} of the time", "used their memory {} of the time",
@@ -122,10 +123,10 @@ def _load(context: RuleContext, gpus: list[NodeGpu]) -> tuple[_Signal, _Rows] | 
 
 def _far(
     context: RuleContext, signal: _Signal, rows: _Rows, working: list[bool]
-) -> Iterator[list[tuple[NodeGpu, float]]]:
+) -> Iterator[list[tuple[NodeGpu, Shows]]]:
     """Yield the GPUs that were far below, and far above, the median for most of the working time.
 
-    Each with the share of the time, in %.
+    Each with the bins in which it was.
     """
     columns = zip(*(series for _, series in rows), strict=True)
     known = [[value for value in column if value is not None] for column in columns]
@@ -133,6 +134,7 @@ def _far(
         median(values) if at_work and len(values) > 1 else None
         for at_work, values in zip(working, known, strict=True)
     ]
+    limit = context.limit("time_percent")
     part, points = context.limit("power_percent") / 100, context.limit("busy_points")
 
     def least(middle: float) -> float:
@@ -143,12 +145,12 @@ def _far(
         lambda value, middle: value < middle - least(middle),
         lambda value, middle: value > middle + least(middle),
     ):
-        shares = [(gpu, share_of_bins(is_far, series, middles) or 0.0) for gpu, series in rows]
-        yield [(gpu, share) for gpu, share in shares if share > context.limit("time_percent")]
+        bins = [(gpu, bins_that_hold(is_far, series, middles)) for gpu, series in rows]
+        yield [(gpu, own) for gpu, own in bins if (share_of(own) or 0.0) > limit]
 
 
 def _uneven(
-    context: RuleContext, signal: _Signal, gpus: list[NodeGpu], far: list[tuple[NodeGpu, float]]
+    context: RuleContext, signal: _Signal, gpus: list[NodeGpu], far: list[tuple[NodeGpu, Shows]]
 ) -> Located:
     odd = [gpu for gpu, _ in far]
     keys = {gpu.key for gpu in odd}
@@ -156,27 +158,31 @@ def _uneven(
     did, usually = (_did(signal, group) for group in (odd, others))
     model = "" if len(gpus) == len(context.gpus) else " of that model"
     rest = f"the other {f'{len(others)} GPUs' if len(others) > 1 else 'GPU'}{model}"
+    shares = [(gpu, share_of(bins) or 0.0) for gpu, bins in far]
     nodes = listed(list(dict.fromkeys(gpu.node.name for gpu in odd)))
     process = "the process on this GPU does"
     if len(odd) > 1:
         process = "the processes on these GPUs do"
     return context.finding(
         Severity.WARNING,
-        f"{name_all(odd)} {did}, but {rest} {usually}: the load is uneven.",
+        f"{name_all(odd)} {did}, but {rest} {usually}: the work is not equally divided.",
         evidence=(
-            *per_place("time in which the GPU differed much from the others", "%", far),
+            *per_place("time in which the GPU differed much from the others", "%", shares),
             *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
-            *(Evidence(f"rank that probably uses {gpu.name}", f"{rank}") for gpu in odd[:MOST_NAMED]
+            *(Evidence(f"{gpu.name} is probably used by rank", str(rank))
+              for gpu in odd[:MOST_NAMED]
               if (rank := rank_at(context.run, gpu.node.name, gpu.gpu.position)) is not None),
         ),
         judged_by=["time_percent", signal.limit, "working_percent"],
         action=(
             "Give all ranks the same amount of work: samples of similar length, and the same "
             "number of samples, with `DistributedSampler(dataset, drop_last=True)`. Check what "
-            f"{process}: `py-spy top --pid PID` on {nodes}. The other ranks wait for a rank that "
-            "has more work. A rank that does less work waits for the other ranks, or for data."
+            f"{process}: `py-spy top --pid PID` on {nodes}. If one rank has more work, all other "
+            "ranks wait for it. A GPU that uses less power than the others probably waits for "
+            "data or for the other ranks."
         ),
         subjects=odd,
+        moments=context.moments_in(signal.metric, far),
     )  # fmt: skip
 
 

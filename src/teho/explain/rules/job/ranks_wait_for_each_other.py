@@ -74,12 +74,12 @@ def _uneven(
         lines = busiest.lines(wait)
         frame = lines[0][0] if lines else None
         return context.lost(
-            f"{capital(name)} made the other ranks wait up to {lost:.0f} % of the time: {name} "
-            f"{_WAITS[wait]}{_place(frame)}.",
+            f"{capital(name)} made the other ranks wait for up to {lost:.0f} % of the time: "
+            f"{name} {_WAITS[wait]}{_place(frame)}.",
             share_percent=lost,
             evidence=(
                 *_evidence(shares),
-                Evidence(f"{wait.value}, {name}", busiest.percent(wait), "%"),
+                Evidence(f"{wait.value} ({name})", busiest.percent(wait), "%"),
             ),
             action=_instead(wait, name, frame),
             # A part of the wait may be for work that has to be done.
@@ -89,14 +89,14 @@ def _uneven(
     has_steps = bool(busiest.process.progress)
     computing = [spent for spent in busiest.spent if spent.doing is not Doing.COMMUNICATING]
     return context.lost(
-        f"{capital(name)} made the other ranks wait up to {lost:.0f} % of the time: {name} has "
-        f"more work{' in each step' if has_steps else ''}.",
+        f"{capital(name)} made the other ranks wait for up to {lost:.0f} % of the time: {name} "
+        f"has more work{' in each step' if has_steps else ''}.",
         share_percent=lost,
         evidence=_evidence(shares),
         action=_UNEQUAL_PARTS
         if not has_steps
         else (
-            f"Give all ranks the same amount of work. Check what {name} does more than the others: "
+            f"Give all ranks the same amount of work. Check which additional work {name} has: "
             "larger batches, longer samples, logging, evaluation or saving."
         ),
         # With equal work, the slowest rank loses half of the difference for two ranks, nearly all
@@ -127,7 +127,7 @@ def _place(frame: Frame | None) -> str:
     if frame is None:
         return ""
     at = f"{frame.file.rpartition('/')[2]}:{frame.line}"
-    return f" in `{frame.text}` ({at})" if frame.text else f" at {at}"
+    return f" in `{frame.short_text}` ({at})" if frame.text else f" at {at}"
 
 
 def _instead(wait: Doing, name: str, frame: Frame | None) -> str:
@@ -141,14 +141,14 @@ def _instead(wait: Doing, name: str, frame: Frame | None) -> str:
         )
     if wait is Doing.DISK:
         return (
-            f"Check what {name} reads or writes and the other ranks do not, such as a checkpoint, "
-            "a log or the data set. Give each rank an equal part of it, or do it in a thread "
-            "during the steps."
+            f"Check what only {name} reads or writes, such as a checkpoint, a log or the data "
+            "set. Give each rank an equal part of this work, or do the work in a thread during "
+            "the steps."
         )
     if wait is Doing.NETWORK:
         return (
-            f"Check what {name} requests over the network and the other ranks do not. Download it "
-            "before the job starts, or request it in a thread during the steps."
+            f"Check what only {name} requests over the network. Download it before the job "
+            "starts, or request it in a thread during the steps."
         )
     if wait is Doing.PROCESS:
         return (
@@ -189,7 +189,10 @@ def _all(
 def _evidence(shares: Sequence[tuple[MainProcess, float]]) -> tuple[Evidence, ...]:
     ordered = sorted(shares, key=lambda pair: pair[1])
     shown = ordered if len(ordered) <= MOST_NAMED else [ordered[0], ordered[-1]]
-    return tuple(Evidence(f"communicating, {_name(main)}", share, "%") for main, share in shown)
+    return tuple(
+        Evidence(f"time spent on communication ({_name(main)})", share, "%")
+        for main, share in shown
+    )
 
 
 def _name(main: MainProcess) -> str:

@@ -90,7 +90,7 @@ def _some(
         f"{capital(names)} {how} after {format_duration(after_s)}{named(known)}{others}.",
         meaning_of(known)._replace(action=_action(context, first[0], known)),
         known,
-        Evidence("ended first", names),
+        Evidence("task that ended first", names),
         *_counts(context, tasks, failures),
     )
 
@@ -106,7 +106,7 @@ def _finding(
         sentence,
         evidence=(
             Evidence("ended", ending(known.end)),
-            Evidence("after", known.after_s, "s"),
+            Evidence("ended after", known.after_s, "s"),
             *([Evidence("exception", known.exception)] if known.exception else []),
             *([Evidence("in your code at", known.place)] if known.place else []),
             *further,

@@ -136,6 +136,7 @@ def judge(context: ProgramContext) -> Findings:
         )
     if gone and len(causes) == len(known):
         waiting = f"{_named(gone)} {'has' if len(gone) == 1 else 'have'} ended, but {waiting}"
+    bin_s, stopped_s = context.summary.bin_s, context.summary.elapsed_s - first.since_s
     what = "no step" if first.usual_s is not None else "no progress"
     yield context.finding(
         Severity.CRITICAL,
@@ -147,6 +148,11 @@ def judge(context: ProgramContext) -> Findings:
             *([Evidence("usual time of a step", first.usual_s, "s")] if first.usual_s else []),
         ),
         action=_action(first, context),
+        moments=context.moments_in(
+            "job_cpu_s",
+            [(node, [(bin_ + 1) * bin_s > stopped_s for bin_ in range(context.summary.bin_count)])
+             for node in context.summary.nodes],
+        ),
     )  # fmt: skip
 
 
@@ -280,7 +286,7 @@ def _place(halt: _Halt) -> str:
     if halt.frame is None:
         return f"`{halt.call}`" if halt.call else "code outside Python"
     name = halt.frame.file.rpartition("/")[2]
-    text = halt.frame.text or halt.frame.function
+    text = halt.frame.short_text
     return f"`{text}` ({name}:{halt.frame.line})"
 
 
@@ -291,20 +297,21 @@ def _places(causes: Sequence[_Halt]) -> str:
 
 _ACTIONS = {
     Doing.COMMUNICATING: (
-        "Check that all ranks call the same collective operations in the same order. Also check "
-        "the end of an epoch, when a rank can have fewer batches. If a rank has ended, its error "
-        "is in the log."
+        "Check that all ranks call the same collective operations, such as `all_reduce`, in the "
+        "same order. Also check the end of an epoch, when a rank can have fewer batches. If a "
+        "rank has ended, its error is in the log."
     ),
     Doing.LOADING: (
-        "Look in the log for an error of a loader worker. If another thread held a lock when a "
-        "worker was forked, this worker waits for the lock forever. Use "
+        "Look in the log for an error of a loader worker. If a thread holds a lock while a worker "
+        "is forked, the worker waits for this lock forever. Use "
         '`DataLoader(..., multiprocessing_context="spawn")`, or import and use libraries with '
         "threads only in the workers."
     ),
     Doing.LOCK: (
         "Two threads that take two locks in different orders wait for each other forever. Always "
-        "take locks in the same order. If another thread held a lock when a process was forked, "
-        "this process also waits for the lock forever: start processes with `spawn`."
+        "take locks in the same order. There is a second possible cause: a process was forked "
+        "while one of its threads held a lock. Then the new process waits for this lock forever. "
+        "To avoid this, start processes with `spawn`."
     ),
     Doing.PROCESS: (
         "This line waits for another process. Check whether that process still runs, and look for "

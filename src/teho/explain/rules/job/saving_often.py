@@ -28,8 +28,8 @@ def judge(context: ProgramContext) -> Findings:
             f"The program stopped its work for {share:.0f} % of the time to save data.{most}",
             share_percent=share,
             evidence=(
-                Evidence("saving", share, "%"),
-                Evidence("saving", main.seconds(Doing.SAVING), "s"),
+                Evidence("share of the run spent on saving", share, "%"),
+                Evidence("time spent on saving", main.seconds(Doing.SAVING), "s"),
             ),
             action=f"{faster}. Or save less often."
             if faster

@@ -17,7 +17,7 @@ THRESHOLDS = {
         1.5,
         "times",
         "if steps at the end take 1.5 times as long as steps at the beginning, this is more than "
-        "noise",
+        "chance",
     ),
     "grown_points": chosen(
         25.0,
@@ -61,8 +61,8 @@ def judge(context: ProgramContext) -> Findings:
         if not context.is_loss(saved / 100 * main.process.wall_s, main):
             continue
         where = (
-            f": {line[0].file.rpartition('/')[2]}:{line[0].line} took {line[1]:.0f} % of the time "
-            f"in the first quarter and {line[2]:.0f} % in the last"
+            f": {line[0].file.rpartition('/')[2]}:{line[0].line} took {line[1]:.0f} % of the "
+            f"time in the first quarter of the run and {line[2]:.0f} % in the last quarter"
             if line
             else ""
         )

@@ -15,7 +15,7 @@ RANK = 280
 SEVERITY = "remark"
 THRESHOLDS = {
     "times_longer": chosen(
-        4.0, "times", "a step that takes 4 times the median step time is not noise"
+        4.0, "times", "a step does not take 4 times the median step time by chance"
     ),
     "long_steps": Threshold(
         10.0,
@@ -25,8 +25,8 @@ THRESHOLDS = {
     "rare_percent": Threshold(
         20.0,
         "%",
-        "the same threshold as input_skewed: if more than a fifth of the steps are long, "
-        "long steps are not exceptions",
+        "as in the rule input_skewed: if more than a fifth of the steps are long, long steps are "
+        "not exceptions",
     ),
     "evaluated_percent": chosen(
         50.0, "%", "above this limit, evaluation explains most of the additional time"
@@ -69,10 +69,11 @@ def judge(context: ProgramContext) -> Findings:
         yield context.finding(
             Severity.REMARK,
             f"A few steps ({rare:,} of {count:,}) took {long_s / rare / usual_s:.0f} times as "
-            f"long as usual, which cost {share:.0f} % of the total step time.{why}",
+            f"long as usual. The additional time of these steps was {share:.0f} % of the time of "
+            f"all steps.{why}",
             evidence=(
-                Evidence("step, usual", usual_s, "s"),
-                Evidence("long steps, mean time", long_s / rare, "s"),
+                Evidence("usual time of a step", usual_s, "s"),
+                Evidence("mean time of the long steps", long_s / rare, "s"),
                 Evidence("additional time of the long steps", more_s, "s"),
             ),
             action=EVALUATE_LESS

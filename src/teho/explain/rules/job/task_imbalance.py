@@ -70,8 +70,8 @@ def _by_ends(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
     most_s = max(abs(task.end_s - middle_s) for task in odd)
     yield context.finding(
         Severity.WARNING,
-        f"{_named(odd)} ended {format_duration(most_s)} {'later' if late else 'earlier'} "
-        f"than the median of the {len(tasks)} tasks.",
+        f"{_named(odd)} ended {format_duration(most_s)} {'later' if late else 'earlier'} than "
+        f"the median task (of {len(tasks)} tasks).",
         evidence=(
             Evidence("time after which the first task ended", min(ends), "s"),
             Evidence("time after which half of the tasks had ended", middle_s, "s"),
@@ -99,8 +99,8 @@ def _by_cpu_time(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
         return
     yield context.finding(
         Severity.REMARK,
-        f"{_named(odd)} used {span([task.cpu_s for task in odd], 's')} of CPU time; half "
-        f"of the {len(tasks)} tasks used at most {format_duration(middle_s)}.",
+        f"{_named(odd)} used {span([task.cpu_s for task in odd], 's')} of CPU time, but half of "
+        f"the {len(tasks)} tasks used at most {format_duration(middle_s)}.",
         evidence=(
             Evidence("CPU time of a task, lowest", min(times), "s"),
             Evidence("CPU time of a task, median", middle_s, "s"),

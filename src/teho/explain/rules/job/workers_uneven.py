@@ -44,9 +44,9 @@ def judge(context: ProgramContext) -> Findings:
             f"the work while the other{'s' if len(workers) > 2 else ''} waited.",
             share_percent=share,
             evidence=(
-                Evidence("worker that worked longest", times[0], "s"),
-                Evidence("mean of all workers", mean_s, "s"),
-                Evidence("worker that worked shortest", times[-1], "s"),
+                Evidence("working time of the worker that worked longest", times[0], "s"),
+                Evidence("mean working time of all workers", mean_s, "s"),
+                Evidence("working time of the worker that worked shortest", times[-1], "s"),
             ),
             action=(
                 "Divide the work into many small parts, so that a worker takes the next part as "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import ge
 
 from teho.explain.limits import Level, compare_with_limits
+from teho.explain.moments import near_peak
 from teho.explain.places import NodeGpu, gauges
 from teho.explain.rule import Findings, RuleContext, Severity, chosen
 
@@ -12,7 +13,9 @@ RANK = 550
 SEVERITY = "remark"
 THRESHOLDS = {
     "used_percent": chosen(
-        95.0, "%", "a CUDA context and fragmentation need the last 5 % of the GPU's memory"
+        95.0,
+        "%",
+        "CUDA itself, and gaps between allocated blocks, need the last 5 % of the GPU's memory",
     ),
 }
 
@@ -26,6 +29,8 @@ def judge(context: RuleContext) -> Findings:
         sentence="The memory of {places} was {figures} full.",
         label="GPU memory used, highest share",
         further=lambda gpus: gauges(gpus, "gpu_memory_used_bytes", "max"),
+        shown_by="gpu_memory_used_bytes",
+        shows=lambda gpu, _: near_peak(gpu, "gpu_memory_used_bytes"),
         action=(
             "Before you use a larger `batch_size`, check whether it fits. In PyTorch, print "
             "the memory that was needed: `torch.cuda.max_memory_allocated()`. JAX and "

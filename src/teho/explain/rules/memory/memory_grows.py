@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
+from teho.explain.places import NodeGpu, Place, each_of, name_all, per_column
 from teho.explain.rule import Findings, Located, RuleContext, Severity, Threshold, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.explain.wording import span
@@ -18,8 +18,8 @@ THRESHOLDS = {
     "elapsed_min_s": Threshold(
         60.0,
         "s",
-        "the same threshold as job_too_short: in the first minute, a program still loads "
-        "libraries and data",
+        "as in the rule job_too_short: in the first minute, a program still loads libraries and "
+        "data",
     ),
     "warm_up_percent": chosen(
         20.0,
@@ -75,6 +75,9 @@ _KEPT = (
 
 class _Growth(NamedTuple):
     place: Place
+    metric: str
+    first_bin: int
+    last_bin: int
     per_s: float
     first: float
     last: float
@@ -134,7 +137,10 @@ def _growth(
         return None
     full_s = points[-1].at_s + (most - points[-1].value) / per_s
     left_s = max(0.0, full_s - context.summary.elapsed_s)
-    return _Growth(place, per_s, points[0].value, points[-1].value, most, left_s)
+    first_bin, last_bin = (int(points[at].at_s / bin_s) for at in (0, -1))
+    return _Growth(
+        place, metric, first_bin, last_bin, per_s, points[0].value, points[-1].value, most, left_s
+    )
 
 
 def _slope(context: RuleContext, points: Sequence[TrendPoint]) -> float | None:
@@ -168,15 +174,19 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
     nodes = [place for place in places if isinstance(place, NodeSummary)]
     rate = span([_MINUTE_S * growth.per_s for growth in growths], "bytes")
     left = span([growth.left_s for growth in growths], "s")
+    count = context.summary.bin_count
     last = "last sample" if context.run.end is None else "end of this run"
     return context.finding(
         severity,
         f"Memory use on {each_of(nodes) if nodes else name_all(places)} grew by {rate} per minute: "
         f"at this rate, the memory limit would be reached {left} after the {last}.",
         evidence=(
-            *per_place("after the warm-up", "bytes", [(one.place, one.first) for one in growths]),
-            *per_place("near the end", "bytes", [(one.place, one.last) for one in growths]),
-            *per_place("limit", "bytes", [(one.place, one.limit) for one in growths]),
+            *per_column(
+                [(one.place, one.first, one.last, one.limit) for one in growths],
+                ("memory used after the warm-up", "bytes"),
+                ("memory used near the end", "bytes"),
+                ("memory limit", "bytes"),
+            ),
         ),
         judged_by=[
             "growth_percent", "rising_percent", "part_percent", "critical_times", "warning_times",
@@ -184,6 +194,11 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
         ],
         action=_action(on_gpu=not nodes),
         subjects=places,
+        moments=context.moments_in(
+            growths[0].metric,
+            [(one.place, [one.first_bin <= bin_ <= one.last_bin for bin_ in range(count)])
+             for one in growths],
+        ),
     )  # fmt: skip
 
 

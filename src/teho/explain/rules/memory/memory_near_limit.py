@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teho.explain import advice
+from teho.explain.moments import near_peak
 from teho.explain.places import each_of, per_column
 from teho.explain.rule import Certainty, Findings, RuleContext, Severity, chosen
 from teho.explain.wording import span
@@ -41,4 +42,7 @@ def judge(context: RuleContext) -> Findings:
         evidence=per_column(near, ("memory used, highest", "bytes"), ("memory limit", "bytes")),
         action=advice.more_memory(context.run, nodes[0], needed_bytes),
         subjects=nodes,
+        moments=context.moments_in(
+            "job_memory_bytes", [(node, near_peak(node, "job_memory_bytes")) for node in nodes]
+        ),
     )

@@ -112,7 +112,8 @@ def _action(context: RuleContext, node: NodeSummary, needed_bytes: float) -> str
     cache = recorded([node], "job_cache_bytes", "max")
     if cache and cache[0][1] >= GIB:
         further += (
-            " If the program reads the same data again and again, request more than this: page "
-            f"cache (here up to {format_bytes(cache[0][1])}) also counts as memory of the job."
+            " If the program reads the same data again and again, request more than this. The "
+            "page cache, which keeps file data in memory (here up to "
+            f"{format_bytes(cache[0][1])}), also counts as memory of the job."
         )
-    return f"Request less, {less}: {margin}.{further}"
+    return f"Request less memory: {less}, which is {margin}.{further}"

@@ -23,7 +23,10 @@ THRESHOLDS = {
         "the activations that are not kept may need as much memory as everything else",
     ),
     "recomputed_min_s": chosen(
-        1.0, "s", "Teho reads the stacks about 20 times per second: this time has about 20 samples"
+        1.0,
+        "s",
+        "Teho looks about 20 times per second at what the program does, so this time has about "
+        "20 samples",
     ),
     "recomputed_percent": chosen(
         30.0, "%", "computing all activations again takes about a quarter of the time of a step"

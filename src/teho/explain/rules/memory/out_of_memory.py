@@ -58,4 +58,5 @@ def judge(context: RuleContext) -> Findings:
         ),
         action=advice.more_memory(context.run, nodes[0], needed_bytes),
         subjects=nodes,
+        moments=context.moments("oom_kills", nodes, lambda kills_per_s: kills_per_s > 0),
     )

@@ -27,13 +27,14 @@ _COLUMNS = {
     "dram": ("gpu_dram_percent", "Memory"),
 }
 _MEANINGS = {
-    "sm_active": "The column SM shows the share of the multiprocessors that had work: how much of "
-    "the GPU was in use.",
-    "sm_occupancy": "The column Warps shows the number of resident warps, as a share of the "
-    "largest possible number.",
+    "sm_active": "The column SM shows the share of the multiprocessors (computing units) that "
+    "had work.",
+    "sm_occupancy": "The column Warps shows the number of warps (groups of threads) on the GPU, "
+    "as a share of the largest possible number.",
     "tensor": "A pipe is a part of the GPU for one kind of arithmetic. The columns Tensor, FP64, "
-    "FP32, FP16 and Integer show the share of time in which each pipe was active.",
-    "dram": "The column Memory shows the memory traffic, as a share of the bandwidth.",
+    "FP32, FP16 and Integer show for what share of the time each pipe was active.",
+    "dram": "The column Memory shows how fast the GPU read and wrote its memory, as a share of "
+    "the highest speed.",
 }
 
 

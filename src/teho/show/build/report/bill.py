@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["bill_facts", "bill_if_job"]
 
 _NOT_USED = {
-    "GPUs": "the cost of the time in which the GPUs ran no kernel",
+    "GPUs": "the cost of the time in which the GPUs had no work",
     "cores": "the cost of the time in which cores were not used",
 }
 

@@ -169,16 +169,16 @@ def _verdict(
         return f"{used}, but the run was too short to judge.", "unknown"
     absent = absent_hosts(run)
     if state is not RunState.RUNNING and absent:
-        return f"{used}; {listed(absent)} left no recording.", "unknown"
+        return f"{used}. {listed(absent)} left no recording.", "unknown"
     if run.end and failed(run.end):
-        return f"{used}; the program failed: {ending(run.end)}.", "critical"
+        return f"{used}. The program failed: {ending(run.end)}.", "critical"
     is_good = good_use(summary, policy.thresholds[GOOD_USE])
     if state is not RunState.FINISHED:
-        return f"{used}; {_STATE_WORDS[state]}.", "good" if is_good else "unknown"
+        return f"{used}. {_STATE_WORDS[state]}.", "good" if is_good else "unknown"
     # A remark on lost time is no problem for sure, but "no problems found" would not be true.
     remark = next((finding for finding in findings if _may_be_loss(finding)), None)
     if is_good and not remark:
-        return f"{used}; no problems found.", "good"
+        return f"{used}. No problems found.", "good"
     if remark:
         return f"{used}. {remark.sentence}", "unknown"
     loss = hints[0].sentence.rstrip(".") if hints else main_loss(summary)
@@ -196,15 +196,15 @@ def _may_be_loss(finding: Finding) -> bool:
 
 _CERTAINTY_WORDS = {Certainty.POSSIBLE: " This finding is possible, but not certain."}
 _STATE_WORDS = {
-    RunState.RUNNING: "the program is still running",
-    RunState.INTERRUPTED: "the recording was cut off",
-    RunState.FINISHED: "finished",
+    RunState.RUNNING: "The program is still running",
+    RunState.INTERRUPTED: "The recording was cut off",
+    RunState.FINISHED: "Finished",
 }
 
 
 def _use(summary: Summary) -> str | None:
     """Return in one clause what the run used; None without samples."""
-    time = f"in {format_duration(summary.elapsed_s)}"
+    time = f"(run time {format_duration(summary.elapsed_s)})"
     several = len(summary.gpus) > 1
     who = f"The {len(summary.gpus)} GPUs" if several else "The GPU"
     busy = mean_of(summary.gpus, "gpu_busy_percent")
@@ -213,7 +213,7 @@ def _use(summary: Summary) -> str | None:
     active = mean_of(summary.gpus, "gpu_sm_active_percent")
     if isinstance(active, float):  # MIG instances have only this metric
         its = "their" if several else "its"
-        return f"{who} had work for {active:.0f} % of {its} multiprocessors {time}"
+        return f"{who} used {active:.0f} % of {its} multiprocessors {time}"
     nodes = [node for node in summary.nodes if not isinstance(node.cpu_cores_used, Missing)]
     if not nodes:
         return None

@@ -77,9 +77,8 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
         watt_hours("memory", "Memory", lambda node: figure_of(node.totals, "memory_energy_j")),
         watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
         column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
-        note="The energy includes the work of all users of the node. The energy of the whole "
-        "node includes CPUs, memory and GPUs: do not add these values to the value of the whole "
-        "node.",
+        note="The energy includes the work of all users of the node. The value of the whole node "
+        "already includes CPUs, memory and GPUs, so do not add their values to it.",
     )
     if any(isinstance(cell, float) for row in nodes.rows for cell in row.values()):
         yield nodes
@@ -123,21 +122,21 @@ def _source(gpu: GpuSummary) -> str | None:
 def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
     known = [gpu for gpu in gpus if not isinstance(gpu.energy_j, Missing)]
     yield (
-        "The column Gross shows all energy that was used. The column Net shows the column Gross "
-        "minus the column Idling."
+        "The column Gross shows all energy that the GPU used. The column Idling shows the energy "
+        "that an idle GPU would use in the same time. The column Net is Gross minus Idling."
     )
     if not all(gpu.energy.idle_is_unused for gpu in known):
         yield (
-            "The column Idling is computed from the lowest power of the run. If the GPU was not "
-            "idle at that time, the value in the column Net is too low."
+            "Idling is computed from the lowest power in the run. If the GPU was never idle, "
+            "Idling is too high, and Net is too low."
         )
     yield (
-        "The times of the samples are not exact. The number after ± is the resulting error of the "
-        "energy. The error of the sensors is not included."
+        "The column ± shows the error of the energy that is possible because the times of the "
+        "samples are not exact. The error of the sensors is not included."
     )
     yield (
-        "The column Difference compares two values of the energy: the value of the counter, and "
-        "the mean power multiplied by the time. +2 % means that the counter's value is 2 % higher."
+        "The column Difference compares the value of the energy counter with the mean power "
+        "multiplied by the time. +2 % means that the counter's value is 2 % higher."
     )
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
         yield "If a GPU has no counter, its energy is power times time."

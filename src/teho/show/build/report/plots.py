@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from teho.explain.moments import line_of
+from teho.explain.places import Place, gpus_of, stats_of
 from teho.model.document import Plot, PlotSeries
 from teho.model.metric import METRICS, METRICS_BY_NAME, Metric
-from teho.model.summary import Summary
+from teho.model.summary import NodeSummary, Stat, Summary
+from teho.units import counted
 
 __all__ = ["heat_map_of", "plots_of"]
 
@@ -23,6 +26,9 @@ _GROUPS: dict[Group, tuple[str, ...]] = {
     "Memory": ("job_memory", "job_resident", "job_shared", "job_cache", "node_", "oom_"),
 }  # fmt: skip
 """The beginnings of the names of the metrics in a group; the others are input and output."""
+_MOST_LINES = 1000
+"""Largest number of GPUs that have their own lines. With 10,000 lines in each plot, a page of HTML
+had 114 MB (2026-11-26)."""
 _HEAT_BINS = 120
 """Largest number of columns of a heat map; more would be too narrow on a telephone."""
 
@@ -58,7 +64,7 @@ def heat_map_of(summary: Summary) -> Plot | None:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return float(f"{math.fsum(known) / len(known):.5g}") if known else None
+    return _rounded(math.fsum(known) / len(known)) if known else None
 
 
 def plots_of(summary: Summary) -> Iterable[Plot]:
@@ -70,7 +76,7 @@ def plots_of(summary: Summary) -> Iterable[Plot]:
             yield Plot(
                 key=metric.name,
                 title=_plot_title(metric),
-                unit=_plot_unit(metric),
+                unit=metric.shown_unit,
                 meaning=metric.meaning,
                 group=_group(metric),
                 elapsed_s=middles,
@@ -93,22 +99,45 @@ def _plot_title(metric: Metric) -> str:
     return title[0].upper() + title[1:]
 
 
-def _plot_unit(metric: Metric) -> str:
-    if metric.kind == "gauge":
-        return metric.unit
-    return {"J": "W", "s": "cores", "": "per s"}.get(metric.unit, f"{metric.unit}/s")
-
-
 def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> Iterable[PlotSeries]:
-    """Yield a line for each device that recorded a metric; with `every`, for all devices."""
+    """Yield a line for each device that recorded a metric; with `every`, for all devices.
+
+    If there are very many GPUs, there is a line for each node, with the mean of its GPUs.
+    """
     nothing: list[float | None] = [None] * summary.bin_count
     several = len(summary.nodes) > 1
+    is_mean = not every and len(summary.gpus) > _MOST_LINES
     for node in summary.nodes:
         if metric.scope == "node":
             if metric.name in node.series:
-                yield PlotSeries(node.name, node.series[metric.name])
+                yield PlotSeries(node.name, node.series[metric.name], *_extent(node, metric))
             continue
-        for gpu in node.gpus:
-            if every or metric.name in gpu.series:
-                label = f"{node.name} GPU {gpu.position}" if several else f"GPU {gpu.position}"
-                yield PlotSeries(label, gpu.series.get(metric.name, nothing))
+        if is_mean:
+            lines = [gpu.series[metric.name] for gpu in node.gpus if metric.name in gpu.series]
+            if lines:
+                label = f"{node.name}, mean of {counted(len(lines), 'GPU')}"
+                yield PlotSeries(label, [_mean(values) for values in zip(*lines, strict=True)])
+            continue
+        for place in gpus_of(node):
+            series = place.gpu.series
+            if every or metric.name in series:
+                label = line_of(place, several=several)
+                values = series.get(metric.name, nothing)
+                yield PlotSeries(label, values, *_extent(place, metric))
+
+
+def _extent(place: Place, metric: Metric) -> tuple[float | None, float | None, float | None]:
+    """Return the mean, the smallest and the largest value, as far as all samples give them."""
+    stat = stats_of(place).get(metric.name)
+    if isinstance(stat, Stat):
+        return _rounded(stat.mean), _rounded(stat.min), _rounded(stat.max)
+    total = place.totals.get(metric.name) if isinstance(place, NodeSummary) else None
+    if isinstance(place, NodeSummary) and isinstance(total, float) and place.last_s:
+        # A counter of the job starts with the program, and the others with the first row.
+        begin_s = 0.0 if metric.name.startswith("job_") else place.first_s or 0.0
+        return _rounded(total / (place.last_s - begin_s)), None, None
+    return None, None, None
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")

@@ -104,45 +104,58 @@ def _sentence(roofline: Roofline) -> str:
     )
     pipe, percent = max(mean.pipe_percent.items(), key=lambda item: item[1])
     busiest = (
-        f"{METRICS_BY_NAME[pipe].label} active {format_quantity(percent, '%')} of the busy time"
+        f"the busiest pipe ({METRICS_BY_NAME[pipe].label}) was active for "
+        f"{format_quantity(percent, '%')} of the busy time"
     )
     per_byte = between(mean.least_flop_per_byte, mean.most_flop_per_byte, "FLOP/byte")
-    intensity = f"arithmetic intensity {per_byte}"
+    intensity = f"the arithmetic intensity was {per_byte}"
     if roofline.bound == "memory":
-        return f"memory-bound: {memory}; {intensity}"
+        return (
+            "memory-bound (memory limits the speed): the memory was read and written at "
+            f"{memory}; {intensity}"
+        )
     if roofline.bound == "arithmetic":
         flops = between(mean.least_flop_per_s, mean.most_flop_per_s, "FLOP/s")
-        return f"compute-bound: {busiest}, at most {flops}; {intensity}"
-    return f"below both limits: memory at {memory}, {busiest}; {intensity}"
+        return (
+            f"compute-bound (arithmetic limits the speed): {busiest}, at most {flops}; {intensity}"
+        )
+    return (
+        "neither memory nor arithmetic was at its limit: the memory was read and written at "
+        f"{memory}, and {busiest}; {intensity}"
+    )
 
 
 def _notes(roofline: Roofline) -> Iterable[str]:
     mean, peaks = roofline.mean, roofline.peaks
     yield (
-        "The speed of arithmetic is an upper bound. A pipe is a part of the GPU for one kind of "
-        "arithmetic. Teho multiplies the share of time in which a pipe was active by the peak of "
-        "this pipe. The real speed is lower if the pipe was not full, or if the clock was not at "
-        "its highest."
+        "The speed of arithmetic is an upper limit: the real speed may be lower. A pipe is a "
+        "part of the GPU for one kind of arithmetic. Teho knows for what share of the time a "
+        "pipe was active, and multiplies this share by the pipe's highest speed. The real speed "
+        "is lower if the pipe was not full, or if the GPU's clock was slower."
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
-            "The precision of the tensor cores is not recorded: the lower value is for TF32, and "
-            "the higher value is for 16 bit. With FP8, the value would be higher than this range. "
-            "With FP64, the value would be lower than this range."
+            "The precision of the tensor cores is not recorded. The lower value is for TF32, and "
+            "the higher value is for 16 bits. With FP8, the value would be higher than both. "
+            "With FP64, the value would be lower than both."
         )
     elif mean.pipe_percent.get("gpu_tensor_percent") and "tensor_tf32_tflops" in peaks.unknown:
-        yield "The precision of the tensor cores is not recorded: 16 bit is assumed."
+        yield "The precision of the tensor cores is not recorded. Teho assumes 16 bits."
     if roofline.bound == "neither":
         yield (
-            "The run reached neither the limit of the memory nor the limit of arithmetic. Possible "
-            "reasons: waiting, kernel launches, latency, or a mean of different phases."
+            "The run reached neither the limit of the memory nor the limit of arithmetic. "
+            "Possible reasons: the GPU waited, its kernels were small, or the run had different "
+            "phases (the figures are means)."
         )
     unknown = uncounted(roofline)
     if unknown:
-        yield f"These pipes are not counted, because their peak is not known: {joined(unknown)}."
+        yield (
+            "These pipes are not counted, because their highest speed is not known: "
+            f"{joined(unknown)}."
+        )
     yield _source(peaks)
 
 
 def _source(peaks: Peaks) -> str:
     part = f" This GPU is a slice: {peaks.part}." if peaks.part else ""
-    return f"Peaks: {peaks.source}.{part}"
+    return f"Source of the highest speeds: {peaks.source}.{part}"

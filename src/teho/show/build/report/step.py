@@ -69,8 +69,8 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
         names = listed([node.name for node in stopped])
         yield (
             f"The samples of {names} stop after "
-            f"{span([node.last_s or 0.0 for node in stopped], 's')} of "
-            f"{format_duration(summary.elapsed_s)}: the recorder was killed or the node "
+            f"{span([node.last_s or 0.0 for node in stopped], 's')}, but the run took "
+            f"{format_duration(summary.elapsed_s)}: the recorder was killed, or the node "
             f"failed{', or its files have not arrived yet' if running else ''}."
         )
     if run.step and not running:
@@ -107,8 +107,8 @@ def clock_notes(run: Run) -> Iterable[str]:
     unknown = [node.name for node in run.nodes if node.clock is None and node.name != first]
     if unknown:
         yield (
-            f"{capital(_clocks_of(unknown))} could not be compared with the clock of {first}: the "
-            "times of the samples are not corrected."
+            f"{capital(_clocks_of(unknown))} could not be compared with the clock of {first}. So "
+            "the times of the samples are not corrected."
         )
 
 

@@ -177,8 +177,8 @@ def _task_table(run: Run, state: RunState) -> Table:
         "Tasks",
         [rows[rank] for rank in sorted(rows)],
         *[column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
-        note="The column After shows the time since the start of the run. The columns CPU time and "
-        "Largest process include the processes that the task started.",
+        note="The column After shows when the task ended: the time since the start of the run. "
+        "The columns CPU time and Largest process include the processes that the task started.",
     )
 
 
@@ -295,8 +295,8 @@ def _memory_table(summary: Summary) -> Table:
         column("source", "Limit is", lambda node: _LIMIT_WORDS.get(node.memory_limit_source)),
         column("cache", "Page cache", lambda node: largest(_of_node("job_cache_bytes")(node)),
                unit="bytes"),
-        note="The column Peak does not include the page cache, which the kernel frees if memory is "
-        "needed.",
+        note="The column Peak does not include the page cache (file data in memory), which the "
+             "system frees if a program needs the memory.",
     )  # fmt: skip
 
 
@@ -340,8 +340,9 @@ def _io_table(summary: Summary) -> Table:
             column(key, label, total(metric), band=band, unit="bytes")
             for key, metric, label, band in _IO_COLUMNS
         ),
-        note="The columns below Program show data from and to storage, without data from the page "
-        "cache. The other columns are for the whole node.",
+        note="The columns under Program show what the program read from storage and wrote to "
+        "storage. Data that were already in memory (page cache) are not included. The other "
+        "columns are for the whole node.",
     )
 
 

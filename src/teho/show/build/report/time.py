@@ -81,13 +81,13 @@ def _how(process: WatchedProcess, processes: int) -> str:
     if process.from_outside:
         looks = round(sum(seen.looks for seen in process.stacks))
         return (
-            f"{source}: {looks} samples of the main thread. The 95 % confidence intervals (CI) "
-            "are computed from the number of samples."
+            f"{source}: {looks} samples of the main thread. The column 95 % CI shows confidence "
+            "intervals, which depend on the number of samples."
         )
     why = f": {process.why_inside}" if process.why_inside else ""
     return (
         f"{source}, sampled by a thread inside the process{why}. Lines that take less than 5 ms "
-        "cannot be separated: the time of such a line may be counted for the next line."
+        "cannot be measured separately: the time of such a line may be counted for the next line."
     )
 
 
@@ -134,8 +134,8 @@ _LINES_NOTE = (
     "The column Total also includes the time in your own functions that the line calls."
 )
 _CHANGE_NOTE = (
-    " The column First → last quarter shows two values of Self: the share in the first quarter of "
-    "the run, and the share in the last quarter."
+    " The column First → last quarter shows how Self changed from the first quarter of the run "
+    "to the last quarter."
 )
 _EMPTY: dict[str, Cell] = {
     "line": "", "total_percent": "", "share_percent": "", "interval": "", "change": "", "code": "",

@@ -27,40 +27,6 @@
     keys[event.key]();
   });
 
-  /* ---- a figure of a finding leads to the plot of its signal ---- */
-  const plain = (node) => node.textContent.replaceAll("\u00a0", " ").trim();
-  const figures = [...document.querySelectorAll("main figure")].filter((one) => one.querySelector("h4"));
-  const plotOf = (label) => figures
-    .filter((one) => label.startsWith(plain(one.querySelector("h4"))))
-    .sort((one, other) => plain(other.querySelector("h4")).length - plain(one.querySelector("h4")).length)[0];
-  const showPlot = (place, label) => {
-    document.querySelectorAll("figure.shown").forEach((one) => one.classList.remove("shown"));
-    place.classList.add("shown");
-    place.scrollIntoView({ block: "center" });
-    const canvas = place.querySelector(".canvas");
-    const chart = globalThis.tehoReport?.charts.find((one) => canvas.contains(one.root));
-    /* Of several lines, only the one of the named GPU or node stays. */
-    if (!chart || chart.series.length < 3) return;
-    const words = ` ${label.split(/[\s,]+/).join(" ")} `;
-    const named = chart.series.findIndex((line, i) => i && words.includes(` ${line.label} `));
-    if (named < 1) return;
-    place.querySelectorAll(".legend button[aria-pressed]").forEach((button, i) => {
-      const isWanted = i + 1 === named;
-      if ((button.getAttribute("aria-pressed") === "true") !== isWanted) button.click();
-    });
-  };
-  for (const term of document.querySelectorAll(".lead .figures dt, .card .figures dt")) {
-    const place = plotOf(plain(term));
-    if (!place) continue;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "to-plot";
-    button.textContent = "show the plot";
-    button.setAttribute("aria-label", `Show the plot of ${plain(term)}`);
-    button.addEventListener("click", () => showPlot(place, plain(term)));
-    term.nextElementSibling.append(button);
-  }
-
   /* ---- values of the present moment ---- */
   const write = (place, facts) => {
     place.querySelectorAll("[data-fact]").forEach((node) => {
@@ -96,13 +62,9 @@
   if (!live) return;
   const KEPT = 600;
   const POWERS = Array.from({ length: 60 }, (_, power) => 2 ** power);
-  const METRICS = {
-    gpu_busy_percent: ["GPU busy", "%"],
-    gpu_sm_active_percent: ["SM active", "%"],
-    gpu_memory_used_bytes: ["GPU memory used", "bytes"],
-    gpu_power_w: ["GPU power", "W"],
-  };
-  const { quantity } = globalThis.tehoReport;
+  const UNITS = { gpu_busy_percent: "%", gpu_sm_active_percent: "%", gpu_memory_used_bytes: "bytes", gpu_power_w: "W" };
+  const words = JSON.parse(live.dataset.words);
+  const { quantity, tick } = globalThis.tehoReport;
   const state = document.getElementById("live-state");
   const tables = document.getElementById("live-tables");
   const curves = new Map();
@@ -127,12 +89,12 @@
   };
 
   const figure = (metric, count) => {
-    const [title, unit] = METRICS[metric];
+    const title = words[metric], unit = UNITS[metric];
     const place = document.createElement("figure");
     place.innerHTML = '<figcaption><div class="title"><h3></h3><div class="readout"></div></div></figcaption><div class="canvas" role="img"></div>';
-    place.querySelector("h3").textContent = `${title}, last 10 min`;
+    place.querySelector("h3").textContent = `${title}, ${words.last}`;
     const canvas = place.querySelector(".canvas");
-    canvas.setAttribute("aria-label", `${title} of each GPU over the last 10 minutes`);
+    canvas.setAttribute("aria-label", `${title}, ${words.each}`);
     document.getElementById("live-plots").append(place);
     /* Read at each drawing: the colours change with the scheme of the system. */
     const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -146,8 +108,8 @@
       cursor: { y: false, sync: { key: "live" } },
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, unit === "%" ? 100 : (high || 1) * 1.1] } },
       axes: [
-        { ...axis, values: (_, ticks) => ticks.map((tick) => quantity(tick, "s")) },
-        { ...axis, size: 70, ...(unit === "bytes" ? { incrs: POWERS } : {}), values: (_, ticks) => ticks.map((tick) => quantity(tick, unit)) },
+        { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 30, 60, 120, 300], values: (_, splits) => splits.map((at) => tick(at, "s")) },
+        { ...axis, size: 70, ...(unit === "bytes" ? { incrs: POWERS } : {}), values: (_, splits) => splits.map((value) => tick(value, unit)) },
       ],
       series: [{}, ...Array.from({ length: count }, (_, i) => ({ stroke: () => color(`--s${i % 8}`), points: { show: false }, width: 1.5, alpha: count > 8 ? 0.5 : 1 }))],
       hooks: { setCursor: [(one) => {
@@ -166,12 +128,12 @@
     now: (now) => {
       write(document.getElementById("live-facts"), now.facts);
       patch(now.tables);
-      if (!isLive) say("New values come every second. The report above and below is from the moment when this page was loaded.", "Renew the report");
+      if (!isLive) say(words.come, words.renew);
       isLive = true;
     },
     sample: ({ elapsed_s: at, values }) => {
       for (const [metric, line] of Object.entries(values)) {
-        if (!METRICS[metric]) continue;
+        if (!UNITS[metric]) continue;
         if (!curves.has(metric) || curves.get(metric).data.length !== line.length + 1) {
           if (curves.has(metric)) continue;
           curves.set(metric, figure(metric, line.length));
@@ -185,7 +147,7 @@
     },
     ended: (_, source) => {
       source.close();
-      say("The run has ended.", "Show its report");
+      say(words.ended, words.show);
     },
-  }).addEventListener("error", () => { isLive = false; state.textContent = "The connection to the portal is interrupted. Trying again …"; });
+  }).addEventListener("error", () => { isLive = false; state.textContent = words.interrupted; });
 })();

@@ -1,0 +1,103 @@
+"""Values that a real Prometheus and a real VictoriaMetrics return after `teho export`.
+
+The recording is generated (benchmarks/generate.py): two nodes with 8 GPUs each, 3 days. Each value
+that a store returns is compared with the value of the recording, with its time and its labels.
+Prometheus must return the same 64 bits. VictoriaMetrics stores decimal numbers of about 13 digits,
+so its values must agree to 12 digits. The time of an export is the time until the store has
+accepted all values.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from math import isclose
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from big_report import generated
+from common import Figures, Row, say, stub_environment
+from real_stores import KINDS, Running, lacks, running
+
+from teho.jobs.export.openmetrics import Recorded
+from teho.jobs.export.parts import parts_of
+from teho.jobs.export.push import push
+from teho.store.read import read_run
+
+_FORMS = {"prometheus": ("remote-write",), "victoriametrics": ("remote-write", "victoriametrics")}
+_TOLERANCES = {"prometheus": 0.0, "victoriametrics": 1e-12}
+_RANGE = "[4d]"
+_DAY_S = 86_400
+
+Values = dict[tuple[str, ...], dict[int, float]]
+
+
+class _Measured(NamedTuple):
+    elapsed_s: float
+    values: int
+    different: int
+
+
+def measure(*, quick: bool) -> list[Row]:
+    days = 0.02 if quick else 3.0
+    rows = []
+    with stub_environment() as env:
+        home = generated(2, days, env)
+        (directory,) = (home / "runs").iterdir()
+        recorded = Recorded(read_run(directory), directory, "anna")
+        for kind in KINDS:
+            if why := lacks(kind):
+                say(f"{kind} is left out: {why}")
+                continue
+            for form in _FORMS[kind]:
+                with TemporaryDirectory() as folder, running(kind, Path(folder), ()) as store:
+                    found = _measure(recorded, store, form, Path(folder))
+                what = f"{found.values:,} values to {kind}, `--to {form}`"
+                rows += [
+                    Row(what=f"{what}, time", unit="s", ours=Figures.of(found.elapsed_s)),
+                    Row(what=f"{what}, differences", unit="", ours=Figures.of(found.different),
+                        budget=0),
+                ]  # fmt: skip
+    return rows
+
+
+def _measure(recorded: Recorded, store: Running, form: str, folder: Path) -> _Measured:
+    begin_s = time.perf_counter()
+    push([recorded], store.store, form, folder, 60.0, [])
+    elapsed_s = time.perf_counter() - begin_s
+    store.flush()
+    different = count = 0
+    for node in recorded.run.nodes:
+        expected: Values = {}
+        for part in parts_of(recorded, {}, [], 250_000):
+            for one in part.series if part.node == node.name else ():
+                own = expected.setdefault(_key({"__name__": one.name, **one.labels}), {})
+                own.update(zip(one.times_ms.to_pylist(), one.values.to_pylist(), strict=True))
+        count += sum(map(len, expected.values()))
+        for key, values in _returned(recorded, store, node.name):
+            own = expected.pop(key, {})
+            different += len(own.keys() ^ values.keys())
+            different += sum(
+                not isclose(value, values[at], rel_tol=_TOLERANCES[store.kind])
+                for at, value in own.items()
+                if at in values
+            )
+        different += sum(map(len, expected.values()))
+    return _Measured(elapsed_s, count, different)
+
+
+def _key(labels: dict[str, str]) -> tuple[str, ...]:
+    return tuple(f"{name}={text}" for name, text in sorted(labels.items()))
+
+
+def _returned(
+    recorded: Recorded, store: Running, node: str
+) -> Iterator[tuple[tuple[str, ...], dict[int, float]]]:
+    """Yield each series of a node that the store has."""
+    at_s = recorded.run.started_at.timestamp() + 3.5 * _DAY_S
+    for one in store.asked(f'{{node="{node}"}}{_RANGE}', at_s):
+        pairs = {round(1000 * float(at)): float(value) for at, value in one["values"]}
+        # The same moment twice would be hidden by the keys.
+        assert len(pairs) == len(one["values"])
+        yield _key(one["metric"]), pairs

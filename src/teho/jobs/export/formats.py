@@ -1,0 +1,234 @@
+"""Encodes series in the formats that stores accept: remote write, VictoriaMetrics, OTLP.
+
+Arrow and copies of whole columns make the bytes: a recording of many nodes has many million values.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from teho.errors import StoreError
+from teho.jobs.export.openmetrics import concatenated
+from teho.jobs.export.parts import StoredSeries
+
+__all__ = ["FORMATS", "Format"]
+
+
+class Format(NamedTuple):
+    """How a kind of store gets values."""
+
+    path: str
+    """Path below the address of the store."""
+    headers: Mapping[str, str]
+    encode: Callable[[Sequence[StoredSeries]], bytes]
+    check: Callable[[bytes], None]
+    """Raises an error if the answer says that values are lost."""
+    values: int
+    """Number of values in one request, about. Prometheus and VictoriaMetrics accept 32 MiB, a
+    collector of OpenTelemetry 20 MiB."""
+    can_be_asked: bool
+    """Whether the address also answers queries."""
+    flush: str = ""
+    """Path that makes new values visible for queries at once; empty: they are visible."""
+
+
+# Remote write 1.0: protobuf in a block of Snappy
+# (prometheus.io/docs/specs/prw/remote_write_spec).
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """Return a field of protobuf with a length: a text or a message."""
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+_TIME_BYTES = 6
+"""A varint of 6 bytes is a time between 1971 and 2109 in ms."""
+_SAMPLE = b"\x12\x10\x09" + bytes(8) + b"\x10" + bytes(_TIME_BYTES)
+"""A sample: field 2 of a series, with a double (field 1) and a time (field 2)."""
+_VALUE_AT, _TIME_AT = 3, 12
+
+
+def _remote_write(series: Sequence[StoredSeries]) -> bytes:
+    # Most series of a device have the same times.
+    times = {id(one.times_ms): one.times_ms for one in series}
+    digits = {key: list(_varints(own)) for key, own in times.items()}
+    message = b"".join(_field(1, _time_series(one, digits[id(one.times_ms)])) for one in series)
+    compressed: bytes = pa.compress(message, codec="snappy", asbytes=True)
+    return compressed
+
+
+def _time_series(one: StoredSeries, times: Sequence[bytes]) -> bytes:
+    # Receivers demand labels in the order of their names.
+    labels = sorted({"__name__": one.name, **one.labels}.items())
+    head = b"".join(
+        _field(1, _field(1, name.encode()) + _field(2, text.encode())) for name, text in labels
+    )
+    samples = bytearray(_SAMPLE * len(one.values))
+    step = len(_SAMPLE)
+    values = _bytes_of(one.values)
+    for number in range(8):
+        samples[_VALUE_AT + number :: step] = values[number::8]
+    for number, digits in enumerate(times):
+        samples[_TIME_AT + number :: step] = digits
+    return head + bytes(samples)
+
+
+def _varints(times_ms: pa.Array) -> Iterable[bytes]:
+    """Yield the first byte of the varint of each number, the second byte of each, and so on."""
+    for number in range(_TIME_BYTES):
+        digits = pc.bit_wise_and(pc.shift_right(times_ms, 7 * number), 0x7F)
+        if number < _TIME_BYTES - 1:
+            digits = pc.bit_wise_or(digits, 0x80)
+        yield _bytes_of(digits.cast(pa.uint8()))
+
+
+def _bytes_of(array: pa.Array) -> bytes:
+    """Return the values of an array without nulls, as they are in memory (little endian)."""
+    width = array.type.bit_width // 8
+    content: bytes = array.buffers()[1].slice(array.offset * width, len(array) * width).to_pybytes()
+    return content
+
+
+def _texts(array: pa.Array) -> pa.Array:
+    return array.cast(pa.string())
+
+
+# VictoriaMetrics: JSON lines (docs.victoriametrics.com, "JSON line format").
+
+
+def _json_lines(series: Sequence[StoredSeries]) -> bytes:
+    # Most series of a device have the same times.
+    times = {id(one.times_ms): one.times_ms for one in series}
+    texts = {key: _joined(_texts(own)) for key, own in times.items()}
+    return b"".join(
+        b'{"metric":%b,"values":[%b],"timestamps":[%b]}\n'
+        % (
+            json.dumps({"__name__": one.name, **one.labels}).encode(),
+            _joined(_texts(one.values)),
+            texts[id(one.times_ms)],
+        )
+        for one in series
+    )
+
+
+def _joined(*parts: pa.Array | str) -> bytes:
+    """Return the texts that the parts of each element make, with a comma between two texts."""
+    return concatenated(pc.binary_join_element_wise(*parts, ",", "")).removesuffix(b",")
+
+
+# OTLP over HTTP as JSON (opentelemetry.io/docs/specs/otlp). The unit is in the name of a metric: a
+# store would add the field `unit` to the name again.
+
+_CUMULATIVE = 2
+
+
+def _otlp(series: Sequence[StoredSeries]) -> bytes:
+    named = sorted(series, key=attrgetter("name"))
+    metrics = b",".join(
+        _otlp_metric(name, list(own)) for name, own in groupby(named, key=attrgetter("name"))
+    )
+    resource = json.dumps({"attributes": _attributes({"service.name": "teho"})}).encode()
+    text = (
+        b'{"resourceMetrics":[{"resource":%b,"scopeMetrics":[{"scope":{"name":"teho"},'
+        b'"metrics":[%b]}]}]}' % (resource, metrics)
+    )
+    return gzip.compress(text, compresslevel=1)
+
+
+def _otlp_metric(name: str, series: Sequence[StoredSeries]) -> bytes:
+    points = b",".join(_points(one) for one in series)
+    if series[0].is_counter:
+        # A store adds `_total` to the name of a sum.
+        return (
+            b'{"name":%b,"sum":{"aggregationTemporality":%d,"isMonotonic":true,"dataPoints":[%b]}}'
+            % (json.dumps(name.removesuffix("_total")).encode(), _CUMULATIVE, points)
+        )
+    return b'{"name":%b,"gauge":{"dataPoints":[%b]}}' % (json.dumps(name).encode(), points)
+
+
+def _points(one: StoredSeries) -> bytes:
+    # Times are texts: JSON has no integers of 64 bits.
+    return _joined(
+        '{"timeUnixNano":"',
+        _texts(one.times_ms),
+        '000000","asDouble":',
+        _texts(one.values),
+        f',"attributes":{json.dumps(_attributes(one.labels))}}}',
+    )
+
+
+def _attributes(labels: Mapping[str, str]) -> list[dict[str, object]]:
+    return [{"key": name, "value": {"stringValue": text}} for name, text in labels.items()]
+
+
+class _Partial(msgspec.Struct):
+    rejected: str | int = msgspec.field(default=0, name="rejectedDataPoints")
+    message: str = msgspec.field(default="", name="errorMessage")
+
+
+class _OtlpAnswer(msgspec.Struct):
+    partial: _Partial | None = msgspec.field(default=None, name="partialSuccess")
+
+
+def _check_otlp(answer: bytes) -> None:
+    try:
+        found = msgspec.json.decode(answer, type=_OtlpAnswer).partial if answer else None
+    except ValueError:
+        return  # some receivers answer with protobuf
+    if found and int(found.rejected):
+        raise StoreError(f"the store rejected {found.rejected} values: {found.message}")
+
+
+def _check_nothing(_: bytes) -> None:
+    """Accept every answer: the status of the answer says everything."""
+
+
+FORMATS: Mapping[str, Format] = {
+    "remote-write": Format(
+        "/api/v1/write",
+        {
+            "Content-Type": "application/x-protobuf",
+            "Content-Encoding": "snappy",
+            "X-Prometheus-Remote-Write-Version": "0.1.0",
+        },
+        _remote_write,
+        _check_nothing,
+        250_000,  # of 18 bytes
+        can_be_asked=True,
+    ),
+    "victoriametrics": Format(
+        "/api/v1/import",
+        {"Content-Type": "application/json"},
+        _json_lines,
+        _check_nothing,
+        250_000,  # of 23 bytes
+        can_be_asked=True,
+        flush="/internal/force_flush",
+    ),
+    "otlp": Format(
+        "/v1/metrics",
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+        _otlp,
+        _check_otlp,
+        60_000,  # of 264 bytes before they are packed
+        can_be_asked=False,
+    ),
+}

@@ -1,0 +1,71 @@
+"""Says when another command has put a file into a folder of the run.
+
+A recorder of a large job must ask the shared file system seldom. A command that writes a file for
+the recorders, such as `teho top`, changes the time of the run's folder (`announce`). So a recorder
+asks only for this time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from zlib import crc32
+
+__all__ = ["RunChanges", "announce", "share_of"]
+
+_LONGEST_S = 20.0
+"""Each node asks at least once in this time. Few nodes ask more often: all together ask about twice
+per second."""
+_JITTER_S = 0.1
+_SURE_LOOKS = 6
+"""A file system with a coarse clock may give two changes the same time, so each change is reported
+again after this number of questions."""
+
+
+def share_of(node: str) -> float:
+    """Return a number from 0 to 1 that differs between nodes, so that they do not act at once."""
+    return crc32(node.encode()) / 2**32
+
+
+def announce(run: Path) -> None:
+    """Report a new file to the recorders of a run."""
+    with contextlib.suppress(OSError):
+        os.utime(run)
+
+
+class RunChanges:
+    """Looks for changes of one run.
+
+    Args:
+        run: the run's directory.
+        node_count: number of nodes of the recording.
+
+    Attributes:
+        period_s: time between two questions.
+    """
+
+    def __init__(self, run: Path, node_count: int) -> None:
+        self._run = run
+        self.period_s = min(max(1.0, 2.0 * (node_count - 1)), _LONGEST_S)
+        self._asked_s = float("-inf")
+        self._time_ns = 0
+        self._asked = 0
+        self._count = 0
+
+    def count(self, now_s: float) -> int:
+        """Return a number that increases with each change.
+
+        Args:
+            now_s: monotonic time.
+        """
+        # A sample comes a little earlier or later than a period after the sample before.
+        if now_s - self._asked_s >= self.period_s - _JITTER_S:
+            self._asked_s = now_s
+            with contextlib.suppress(OSError):
+                time_ns = self._run.stat().st_mtime_ns
+                if time_ns != self._time_ns or self._asked % _SURE_LOOKS == 0:
+                    self._count += 1
+                self._time_ns = time_ns
+                self._asked += 1
+        return self._count

@@ -1,0 +1,99 @@
+"""Work that a loop does again in each iteration, as a finding."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from explain.program_parts import of_library, of_python, own, process, seen
+from explain.scenario_parts import NodePart, figures, found, judged, scenario
+from teho.explain.program import program_of
+from teho.explain.rules.cpu import known_activity, work_repeated
+from teho.model.finding import Certainty, Severity
+from teho.model.watched import ColumnFilter, Frame, Repeated
+
+LOOP = own("for clip in clips", 10)
+CALL = own("bank(RATE, 64)", 12)
+INSIDE = (of_library("numpy/fft.py", "rfft"), own("np.fft.rfft(window)", 3, function="bank"), CALL)
+REST = (own("fit(features)", 14),)
+
+
+def made(wall_s, *, periods=3, loop=LOOP, is_same=True, inside=INSIDE, **part):
+    """Return a run of 100 s that was in the call for a part of it."""
+    run, summary = scenario(NodePart(**part))
+    repeated = Repeated(calls=(CALL,), loop=loop, last=20, is_same=is_same, periods=periods)
+    main = process(
+        seen(inside, wall_s), seen(REST, 100.0 - wall_s), node=summary.nodes[0].name, wall_s=100.0
+    )
+    main = msgspec.structs.replace(main, repeated=(repeated,))
+    return run, msgspec.structs.replace(summary, program=program_of([main]))
+
+
+def test_names_the_call_and_the_loop():
+    finding = found(work_repeated, made(40.0))
+    assert finding.sentence == (
+        "`bank(RATE, 64)` at train.py:12 took 40 % of the time. Its result is the same in each "
+        "iteration of the loop at train.py:10."
+    )
+    assert finding.action.startswith("Compute it once before the loop")
+    assert figures(finding)["loop"] == "train.py:10  for clip in clips"
+    assert finding.regain_percent == (pytest.approx(24.0), pytest.approx(38.0))
+    assert finding.certainty is Certainty.SURE
+
+
+def test_names_the_function_that_a_library_calls():
+    loop = own("def forward(self, x)", 10, function="Net.forward")
+    finding = found(work_repeated, made(40.0, loop=loop))
+    assert "the same in each call of `forward`" in finding.sentence
+    assert "outside of `forward`" in finding.action
+
+
+def test_values_of_an_inner_loop_are_computed_again():
+    finding = found(work_repeated, made(40.0, is_same=False))
+    assert "for the same values again in each iteration" in finding.sentence
+    assert finding.certainty is Certainty.LIKELY
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "periods", "severity"),
+    [
+        (4.9, 3, None),
+        (5.0, 3, Severity.WARNING),
+        (40.0, 2, None),  # it may have happened only once
+    ],
+)
+def test_limits(wall_s, periods, severity):
+    findings = judged(work_repeated, made(wall_s, periods=periods))
+    assert [one.severity for one in findings] == ([severity] if severity else [])
+
+
+def test_an_activity_in_the_repeated_call_is_not_named_again():
+    inside = (of_python("zipfile.py", "ZipFile._RealGetContents"), CALL)
+    assert judged(known_activity, made(60.0, inside=inside)) == []
+    assert judged(known_activity, made(60.0, inside=inside, periods=0)) != []
+
+
+def test_the_call_and_its_loop_are_recognised_on_a_stack():
+    repeated = Repeated(calls=(CALL,), loop=LOOP, last=20, is_same=True)
+    assert repeated.has(seen(INSIDE, 1.0))
+    assert not repeated.has(seen(REST, 1.0))
+    assert repeated.is_beside(seen(REST, 1.0))
+    after = Frame(LOOP.file, LOOP.function, 21, "save()")
+    assert not repeated.is_beside(seen((after,), 1.0))
+
+
+@pytest.mark.parametrize(("in_query_s", "names_it"), [(30.0, True), (29.9, False)])
+def test_a_query_that_cannot_use_an_index(in_query_s, names_it):
+    line = own("con.execute(sql, (day,))", 43)
+    filtered = ColumnFilter(frame=line, text="substr(taken_at, 1, 10)")
+    run, summary = scenario(NodePart())
+    other = own("con.execute(other, (day,))", 50)
+    main = process(
+        seen((line,), in_query_s), seen((other,), 60.0 - in_query_s), seen(REST, 40.0),
+        node=summary.nodes[0].name, progress=(),
+    )  # fmt: skip
+    main = msgspec.structs.replace(main, column_filters=(filtered,))
+    given = run, msgspec.structs.replace(summary, program=program_of([main]))
+    finding = found(known_activity, given)
+    assert ("`substr(taken_at, 1, 10)`" in finding.sentence) is names_it
+    assert (finding.regain_percent is not None) is names_it

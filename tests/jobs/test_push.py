@@ -1,0 +1,349 @@
+"""`teho export` to a store: nothing is lost, nothing comes twice, and the job is in one series."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from metric_store import MetricStore, served
+
+from jobs.imports import LOGS, only, rows, run_of
+from jobs.test_export import log, recorded, values_of
+from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
+from teho.config.settings import load_settings
+from teho.errors import StoreBusyError, StoreError
+from teho.jobs.export import push as push_module
+from teho.jobs.export.dashboards import dashboard_json, dashboards
+from teho.jobs.export.formats import FORMATS
+from teho.jobs.export.openmetrics import openmetrics
+from teho.jobs.export.parts import parts_of
+from teho.jobs.export.push import Pushed, push
+from teho.jobs.http import Store
+
+Values = dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setattr(push_module, "_FIRST_PAUSE_S", 0.0)
+
+
+def sent(
+    store: MetricStore, *directories: Path, form: str = "remote-write", wait_s: float = 0.0
+) -> Pushed:
+    every = [recorded(directory) for directory in directories]
+    home = load_settings().home_directory
+    return push(every, Store(store.address), form, home, wait_s, [])
+
+
+def of_gpus(values: Values) -> dict[tuple[str, str, float], float]:
+    """Return every value by metric, GPU and time; a series that comes twice has values twice."""
+    found = {}
+    for labels, pairs in values.items():
+        own = dict(labels)
+        if own["__name__"] == "teho_job_info" or "uuid" not in own:
+            continue
+        name = own["__name__"].removeprefix("teho_").removesuffix("_total")
+        for at_s, value in pairs:
+            assert (name, own["uuid"], at_s) not in found
+            found[name, own["uuid"], round(at_s, 3)] = value
+    return found
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_format_has_every_value_once(form: str, tmp_path: Path) -> None:
+    directory = only(log(tmp_path))
+    with served(MetricStore([])) as store:
+        done = sent(store, directory, form=form)
+    assert of_gpus(store.values()) == values_of(directory)
+    assert done.runs == 1
+    assert done.values == sum(len(one) for one in store.values().values())
+    path, headers, _ = store.written[0]
+    assert path == FORMATS[form].path
+    assert FORMATS[form].headers.items() <= headers.items()
+
+
+def test_counters_are_sums_in_otlp(tmp_path: Path) -> None:
+    with served(MetricStore([])) as store:
+        sent(store, only(log(tmp_path, 30)), form="otlp")
+    kinds = {dict(labels)["__name__"]: dict(labels)["kind"] for labels in store.values()}
+    assert kinds["teho_gpu_ecc_corrected"] == "sum"
+    assert kinds["teho_gpu_power_w"] == "gauge"
+
+
+_DECODE = """
+import gzip, json, sys
+from google.protobuf import json_format
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as service
+text = gzip.decompress(sys.stdin.buffer.read())
+request = json_format.Parse(text, service.ExportMetricsServiceRequest())
+(scope,) = request.resource_metrics[0].scope_metrics
+points = [(m.name, p) for m in scope.metrics for p in getattr(m, m.WhichOneof("data")).data_points]
+print(json.dumps([[name, p.time_unix_nano, p.as_double] for name, p in points]))
+"""
+
+
+@pytest.mark.skipif(
+    bool(lacks_framework("opentelemetry/proto")), reason=lacks_framework("opentelemetry/proto")
+)
+def test_the_definition_of_otlp_reads_the_same_values(tmp_path: Path) -> None:
+    with served(MetricStore([])) as store:
+        sent(store, only(log(tmp_path, 60)), form="otlp")
+    ((_, _, body),) = store.written
+    python = FRAMEWORKS / "bin" / "python"
+    done = subprocess.run([python, "-c", _DECODE], input=body, capture_output=True, check=True)
+    found = [(name, at / 1e9, value) for name, at, value in json.loads(done.stdout)]
+    expected = [
+        (dict(labels)["__name__"], at, value)
+        for labels, pairs in store.values().items()
+        for at, value in pairs
+    ]
+    assert sorted(found) == sorted(expected)
+    assert len(found) > 500
+
+
+def test_values_that_otlp_rejects_are_named(tmp_path: Path) -> None:
+    answer = b'{"partialSuccess":{"rejectedDataPoints":"7","errorMessage":"too old"}}'
+    with served(MetricStore([])) as store:
+        store.answers = [(200, answer, {})]
+        with pytest.raises(StoreError, match="rejected 7 values: too old"):
+            sent(store, only(log(tmp_path, 30)), form="otlp")
+
+
+def test_the_job_is_only_in_one_series() -> None:
+    directory = only(LOGS / "prometheus-slurm-job-exporter.json")
+    with served(MetricStore([])) as store:
+        sent(store, directory)
+    names = {dict(one)["__name__"] for one in store.values() if dict(one).get("jobid") == "4711"}
+    assert names == {"teho_job_info"}
+    assert not any("run" in dict(one) for one in store.values() if "_info" not in str(one))
+    # Labels are in the order of their names, as receivers demand.
+    assert all(list(one.labels) == sorted(one.labels) for one in store.series)
+
+
+@pytest.mark.parametrize("form", ["remote-write", "victoriametrics"])
+def test_the_same_values_as_openmetrics(form: str) -> None:
+    directory = only(LOGS / "prometheus-jobstats.json")
+    text = "".join(openmetrics([recorded(directory)], []))
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    with served(MetricStore([])) as store:
+        sent(store, directory, form=form)
+    assert sum(len(one) for one in store.values().values()) == len(lines)
+
+
+# Stores that are down
+
+
+def test_a_store_that_refuses_and_then_accepts(tmp_path: Path) -> None:
+    directory = only(log(tmp_path))
+    with served(MetricStore([])) as store:
+        store.answers = [(503, b"", {})] * 3 + [(429, b"", {})] * 2
+        sent(store, directory, wait_s=60)
+    assert of_gpus(store.values()) == values_of(directory)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_second_call_continues_after_the_last_part(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {name: one._replace(values=200) for name, one in FORMATS.items()}
+    monkeypatch.setattr(push_module, "FORMATS", few)
+    directory = only(log(tmp_path))
+    with served(MetricStore([])) as store:
+        real = store.take
+
+        def fail_after_two(path: str, headers: dict[str, str], body: bytes) -> None:
+            real(path, headers, body)
+            if len(store.written) == 2:
+                store.answers = [(503, b"", {})] * 100
+
+        store.take = fail_after_two  # type: ignore[method-assign]
+        with pytest.raises(StoreBusyError, match="it continues after the last part"):
+            sent(store, directory, form=form)
+        store.answers, before = [], len(store.written)
+        done = sent(store, directory, form=form)
+        assert len(store.written) > before + 1
+        assert 0 < done.values < sum(len(one) for one in store.values().values())
+        assert of_gpus(store.values()) == values_of(directory)
+        # All values are there.
+        assert sent(store, directory, form=form) == Pushed(0, 0)
+
+
+@pytest.mark.parametrize("form", ["remote-write", "victoriametrics"])
+def test_an_answer_that_is_lost_doubles_nothing(form: str, tmp_path: Path) -> None:
+    directory = only(log(tmp_path))
+    with served(MetricStore([])) as store:
+        store.lost = 1
+        sent(store, directory, form=form, wait_s=60)
+    assert len(store.written) == 1
+    assert of_gpus(store.values()) == values_of(directory)
+
+
+@pytest.mark.parametrize("form", ["remote-write", "victoriametrics"])
+def test_a_command_that_ends_before_the_answer_doubles_nothing(form: str, tmp_path: Path) -> None:
+    directory = only(log(tmp_path))
+    with served(MetricStore([])) as store:
+        store.lost = 1
+        with pytest.raises(StoreBusyError):
+            sent(store, directory, form=form)
+        sent(store, directory, form=form)
+    assert len(store.written) == 1
+    assert of_gpus(store.values()) == values_of(directory)
+
+
+def test_two_stores_have_their_own_progress(tmp_path: Path) -> None:
+    directory = only(log(tmp_path, 30))
+    with served(MetricStore([])) as first, served(MetricStore([])) as second:
+        assert sent(first, directory).values == sent(second, directory).values > 0
+
+
+def test_a_store_that_takes_no_old_values_names_the_way(tmp_path: Path) -> None:
+    with served(MetricStore([])) as store:
+        store.answers = [(400, b"out of order sample", {})]
+        with pytest.raises(StoreError, match="promtool"):
+            sent(store, only(log(tmp_path, 30)))
+
+
+def test_a_run_that_goes_on_gets_its_new_values(tmp_path: Path) -> None:
+    one = recorded(only(log(tmp_path)))
+    (whole,) = parts_of(one, {}, [], 10**6)
+    several = list(parts_of(one, {}, [], 300))
+    assert len(several) > 2
+    assert sum(part.value_count for part in several) == whole.value_count
+    later = list(parts_of(one, {several[0].node: several[0].until_ms}, [], 300))
+    assert [part.until_ms for part in later] == [part.until_ms for part in several[1:]]
+    # A part whose answer was lost is made again with the same values.
+    again = {several[0].node: several[0].until_ms}
+    (first, rest) = parts_of(one, {}, [], 10**6, again)
+    assert first.value_count == several[0].value_count
+    assert first.value_count + rest.value_count == whole.value_count
+
+
+def test_a_run_that_is_still_recorded_is_continued(home: Path) -> None:
+    words = [*TEHO, "run", "--every", "0.1s", "--probe", "off", "--", "sleep", "60"]
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with served(MetricStore([])) as store:
+        try:
+            wait_for(lambda: list((home / "runs").glob("*/run.json")), 60)
+            (directory,) = (home / "runs").iterdir()
+            wait_for(lambda: sent(store, directory, form="victoriametrics").values, 60)
+            first = sum(len(one) for one in store.values().values())
+        finally:
+            run.terminate()
+            run.wait(30)
+        assert sent(store, directory, form="victoriametrics").values > 0
+        (node,) = run_of(directory).nodes
+        expected = [row["elapsed_s"] for row in rows(directory, "node")]
+        found = store.values()[("__name__", "teho_load_1min"), ("node", node.name)]
+        assert len(found) == len(expected) == len(dict(found))
+        assert first < sum(len(one) for one in store.values().values())
+        assert sent(store, directory, form="victoriametrics").values == 0
+
+
+def test_runs_at_the_same_time_on_one_node_are_named(tmp_path: Path) -> None:
+    first = recorded(only(log(tmp_path), host="g1", name="a"))
+    second = recorded(only(log(tmp_path), host="g1", name="b"))
+    with served(MetricStore([])) as store:
+        problems: list[str] = []
+        home = load_settings().home_directory
+        push([first, second], Store(store.address), "otlp", home, 0.0, problems)
+    assert any("were on g1 at the same time" in one for one in problems)
+
+
+# The command
+
+
+def test_command(tmp_path: Path, teho: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    directory = only(log(tmp_path, 30))
+    (tmp_path / "token").write_text("s3cret")
+    with served(MetricStore([])) as store:
+        words = ["export", directory.name, "--to", "victoriametrics", "--store", store.address]
+        env = {"TEHO_MONITORING_TOKEN_FILE": str(tmp_path / "token")}
+        done = teho(*words, env=env)
+        assert done.returncode == 0, done.stderr
+        assert "values of 1 run to 127.0.0.1" in done.stderr
+        assert store.written[0][1]["Authorization"] == "Bearer s3cret"
+        assert "already had all values of 1 run" in teho(*words, env=env).stderr
+        store.answers = [(401, b"", {})]
+        refused = teho("export", directory.name, "--to", "otlp", "--store", store.address, env=env)
+    assert refused.returncode == 2
+    assert "answers 401" in refused.stderr
+    assert "s3cret" not in done.stderr + refused.stderr
+    for words, said in (
+        (["--to", "otlp"], "--store https://metrics.example.org"),
+        (["--to", "js1", "--store", "https://x"], "--store cannot be used with --to js1"),
+        (["--to", "otlp", "-o", "x"], "-o cannot be used with --to otlp"),
+        (["--to", "grafana"], "`-o FOLDER`"),
+    ):
+        assert said in teho("export", *words).stderr
+
+
+def test_dashboards_are_files_that_grafana_imports(
+    tmp_path: Path, teho: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    assert teho("export", "--to", "grafana", "-o", tmp_path / "d").returncode == 0
+    for name, own in dashboards().items():
+        text = (tmp_path / "d" / f"teho-{name}.json").read_text()
+        assert text == dashboard_json(name)
+        noun = json.loads(text)
+        places = [panel["gridPos"] for panel in noun["panels"]]
+        cells = [
+            (x, y)
+            for one in places
+            for x in range(one["x"], one["x"] + one["w"])
+            for y in range(one["y"], one["y"] + one["h"])
+        ]
+        assert len(set(cells)) == len(cells)
+        assert max(x for x, _ in cells) < 24
+        variables = {one["name"] for one in noun["templating"]["list"]}
+        assert {"source", *own.variables} == variables
+
+
+# Live values
+
+
+def test_serve_metrics_has_the_values_of_a_running_run(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "token").write_text("s3cret")
+    words = [*TEHO, "run", "--every", "0.1s", "--probe", "off", "--", "sleep", "30"]
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [*TEHO, "serve-metrics", "--port", "0", "--token-file", tmp_path / "token"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert server.stdout
+        address = server.stdout.readline().split()[4].rstrip(".")
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+        def page(**headers: str) -> str:
+            asked = urllib.request.Request(address, headers=headers)
+            try:
+                with opener.open(asked, timeout=10) as answer:
+                    return str(answer.read().decode())
+            except urllib.error.HTTPError as error:
+                return str(error.code)
+
+        token = {"Authorization": "Bearer s3cret"}
+        wait_for(lambda: "teho_job_info" in page(**token), 30)
+        text = page(**token)
+        assert text.endswith("# EOF\n")
+        assert "# TYPE teho_job_cpu_s counter" in text
+        names = [line.partition(" ")[0] for line in text.splitlines() if line[0] != "#"]
+        assert len(names) == len(set(names))
+        assert any(name.startswith("teho_node_memory_used_bytes{node=") for name in names)
+        assert page() == "401"
+        assert page(**token, Host="evil.example.org") == "403"
+        run.terminate()
+        run.wait(30)
+        assert page(**token) == "# EOF\n"
+    finally:
+        for process in (run, server):
+            process.terminate()
+            process.wait(30)
+        if server.stdout:
+            server.stdout.close()

@@ -1,0 +1,147 @@
+"""The portal behind a real nginx, below a path, as Open OnDemand and many sites serve programs."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from portal_process import Events, PortalProcess, portal, recorded
+
+from browsers import ARGUMENTS, BROWSER
+from support import wait_for
+
+pytest.importorskip("starlette", reason="teho[portal] is not installed")
+pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+pytestmark = pytest.mark.skipif(
+    NGINX is None, reason="no nginx; tests/debian-packages.sh installs it"
+)
+
+HOST = "ondemand.example.org"
+CONFIGURATION = """
+daemon off;
+master_process off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log warn;
+events {{ worker_connections 64; }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  proxy_set_header Host $http_host;
+  server {{
+    listen 127.0.0.1:{port};
+    location /tools/teho/ {{ proxy_pass http://127.0.0.1:{portal}/; }}
+    # Open OnDemand's shape: the host and the port of the job are in the path.
+    location ~ ^/rnode/(?<job_host>[^/]+)/(?<job_port>\\d+)(?<rest>/.*)$ {{
+      proxy_pass http://$job_host:$job_port$rest$is_args$args;
+    }}
+  }}
+}}
+"""
+
+
+@contextmanager
+def nginx(folder: Path, running: PortalProcess) -> Iterator[int]:
+    """Start an nginx in front of a portal, with its default buffers; yield its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    assert NGINX
+    file = folder / "nginx.conf"
+    file.write_text(CONFIGURATION.format(folder=folder, port=port, portal=running.port))
+    process = subprocess.Popen([NGINX, "-p", str(folder), "-c", str(file), "-e", "error.log"])
+    try:
+        wait_for(lambda: process.poll() is not None or _listens(port))
+        assert process.poll() is None, (folder / "error.log").read_text()
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_pages_and_live_values_below_a_path(nvml_library: Path, tmp_path: Path) -> None:
+    with (
+        recorded(tmp_path, nvml_library, "sleep", "60") as directory,
+        portal(tmp_path, "--allow-host", HOST, on_port=True) as one,
+        nginx(tmp_path, one) as port,
+    ):
+        for prefix in ("/tools/teho/", f"/rnode/127.0.0.1/{one.port}/"):
+            asked = _Below(port, prefix)
+            token = one.links[-1].partition("token=")[2]
+            links = len(one.links)
+            answer, _ = asked.get(f"?token={token}")
+            assert (answer.status, answer.headers["location"]) == (303, "./")
+            cookie = answer.headers["set-cookie"]
+            # Without a path, the browser keeps it for the folder of the portal.
+            assert "path=" not in cookie.lower()
+            wait_for(lambda before=links: len(one.links) > before)
+            asked.headers["Cookie"] = cookie.partition(";")[0]
+            for address in ("", "runs", f"run?id={directory.name}", "style.css", "report.js"):
+                answer, text = asked.get(address)
+                assert answer.status == 200, address
+                assert 'href="/' not in text, address
+                assert 'src="/' not in text, address
+            assert asked.get("runs", Host="elsewhere.example.org")[0].status == 421
+            # nginx collects an answer in a buffer of 4 kB or more, unless the answer forbids this.
+            # These events are so small that a buffer would be full only after the time limit.
+            events = Events(
+                asked.connection(), f"{prefix}events?shown={directory.name}", **asked.headers
+            )
+            (_, _, facts) = events.until("runs", 2)[-1]
+            assert facts[directory.name]["power"] == "650 W"
+            events.close()
+
+
+class _Below:
+    """Requests to nginx below a path, as from a browser that knows nginx by its name."""
+
+    def __init__(self, port: int, prefix: str) -> None:
+        self._port, self._prefix = port, prefix
+        self.headers = {"Host": HOST}
+
+    def connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+
+    def get(self, address: str, **headers: str) -> tuple[http.client.HTTPResponse, str]:
+        connection = self.connection()
+        connection.request("GET", self._prefix + address, headers={**self.headers, **headers})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer, text
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed here")
+def test_a_browser_shows_live_values_below_a_path(nvml_library: Path, tmp_path: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with (
+        recorded(tmp_path, nvml_library, "sleep", "60") as directory,
+        portal(tmp_path, on_port=True) as one,
+        nginx(tmp_path, one) as port,
+        playwright.sync_playwright() as driver,
+    ):
+        browser = driver.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        page = browser.new_page()
+        base = f"http://127.0.0.1:{port}/rnode/127.0.0.1/{one.port}/"
+        page.goto(f"{base}?token={one.links[-1].partition('token=')[2]}")
+        page.locator("[data-run] a").click()
+        assert page.url == f"{base}run?id={directory.name}"
+        page.get_by_text("New values come every second.").wait_for()
+        page.locator("#live-plots canvas").first.wait_for()
+        browser.close()

@@ -1,0 +1,277 @@
+"""Work that a loop does again with the same inputs, found from a stack and the source."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from teho.model.watched import Frame
+from teho.source.parsed import parsed
+from teho.source.purity import Sources
+from teho.source.repeated import find_repeated
+
+HEAD = """
+import functools, random, re, time
+import numpy as np
+import pandas as pd
+import torch
+from scipy.linalg import lu_factor, lu_solve
+from torch import nn
+"""
+
+
+def found(source, *stack):
+    """Return what is repeated in each loop: its text, the text of the loop, and whether it is same.
+
+    Args:
+        source: the program, without its imports.
+        stack: the active expression of each function, outermost first; `lib:FILE:FUNCTION` is a
+            function of a library.
+    """
+    text = HEAD + textwrap.dedent(source)
+    lines = text.split("\n")
+    file = parsed(text.encode())
+    frames = []
+    for one in stack:
+        if one.startswith("lib:"):
+            _, path, function = one.split(":")
+            frames.append(Frame(f"/lib/python3.11/site-packages/{path}", function, 0, ""))
+            continue
+        (line,) = [number for number, each in enumerate(lines, 1) if one in each]
+        name = file.function_at(line).name or "<module>"
+        frames.append(Frame("/home/ada/train.py", name, line, one))
+    read = {"/home/ada/train.py": file}.get
+    return [
+        (one.calls[-1].text, one.loop.text, one.is_same)
+        for one in find_repeated(frames[::-1], Sources(read))
+    ]
+
+
+def test_a_filter_that_is_made_again_for_each_clip():
+    source = """
+    RATE = 16000
+    def bank(rate, bands):
+        matrix = np.zeros((bands, bands))
+        for band in range(bands):
+            matrix[band] = np.linspace(0, rate, bands) * band
+        return matrix
+    def features(clip, rate):
+        return bank(rate, 64) @ clip
+    def main():
+        clips = [np.ones(64) for _ in range(10)]
+        for epoch in range(3):
+            for clip in clips:
+                fit(features(clip, RATE))
+    """
+    stack = ("features(clip, RATE)", "bank(rate, 64)", "np.linspace(0, rate, bands)")
+    assert found(source, *stack) == [
+        ("bank(rate, 64)", "for epoch in range(3)", True),
+        # The features of all clips are also the same in each epoch.
+        ("features(clip, RATE)", "for epoch in range(3)", False),
+    ]
+
+
+def test_of_a_data_set_what_does_not_depend_on_the_index():
+    source = """
+    class Spectra(torch.utils.data.Dataset):
+        def __init__(self, path):
+            self.path = path
+        def __getitem__(self, index):
+            table = np.loadtxt(self.path)
+            return np.fft.rfft(table[index])
+    def main(loader):
+        for epoch in range(5):
+            for batch in loader:
+                step(batch)
+    """
+    inside = "lib:torch/utils/data/dataloader.py:_BaseDataLoaderIter.__next__"
+    fetch = "lib:torch/utils/data/_utils/fetch.py:_MapDatasetFetcher.fetch"
+    stack = ("for batch in loader:", inside, fetch)
+    assert found(source, *stack, "np.loadtxt(self.path)") == [
+        ("np.loadtxt(self.path)", "for epoch in range(5)", True)
+    ]
+    # The loop over the loader asks for other indices each time, each epoch for the same ones.
+    assert found(source, *stack, "np.fft.rfft(table[index])") == [
+        ("np.fft.rfft(table[index])", "for epoch in range(5)", False)
+    ]
+
+
+def test_a_worker_of_a_loader_has_no_loop_on_its_stack():
+    source = """
+    class Spectra(torch.utils.data.Dataset):
+        def __init__(self, path):
+            self.path = path
+        def __getitem__(self, index):
+            table = np.loadtxt(self.path)
+            return np.fft.rfft(table[index])
+    """
+    fetch = "lib:torch/utils/data/_utils/fetch.py:_MapDatasetFetcher.fetch"
+    assert found(source, fetch, "np.loadtxt(self.path)") == [
+        ("np.loadtxt(self.path)", "def __getitem__(self, index)", True)
+    ]
+    assert found(source, fetch, "np.fft.rfft(table[index])") == []
+
+
+LOOPS = {
+    "a factorised matrix": ("lu_factor(matrix)", "", True),
+    "a matrix that changes": ("lu_factor(matrix)", "matrix[0, 0] += 1", False),
+    "a matrix that is another one": ("lu_factor(matrix)", "matrix = matrix + 1", False),
+    "a matrix that a method changes": ("lu_factor(matrix)", "matrix.fill(2)", False),
+    "a matrix that a function changes": ("lu_factor(matrix)", "relax(matrix)", False),
+    "a matrix that `out` changes": ("lu_factor(matrix)", "np.add(matrix, 1, out=matrix)", False),
+    "a matrix that a function reads": ("lu_factor(matrix)", "trace(matrix)", True),
+    "random numbers": ("np.random.normal(0, 1, 10)", "", False),
+    "a generator's numbers": ("rng.normal(size=10)", "", False),
+    "numbers of a fixed seed": ("np.random.default_rng(0)", "", True),
+    "the step itself": ("np.eye(step)", "", False),
+    "a value of the step": ("np.eye(size)", "size = step + 1", False),
+    "a value that is always the same": ("np.eye(size)", "size = len(matrix)", True),
+    "a function with an effect": ("noisy(matrix)", "", False),
+    "a function that waits": ("camera(1)", "", False),
+    "a cached function": ("cached(3)", "", False),
+    "a generator": ("next(stream)", "", False),
+    "a file": ("file.read(100)", "", False),
+    "a table that is read again": ("pd.read_csv('a.csv')", "", True),
+    "parameters": ("torch.linalg.svd(weights)", "", False),
+    "an attribute of an object": ("np.linalg.inv(model.weight)", "", False),
+    "an unknown function": ("unknown(matrix)", "", False),
+}
+
+
+@pytest.mark.parametrize(("expression", "other", "is_found"), LOOPS.values(), ids=[*LOOPS])
+def test_a_result_is_the_same_only_if_no_input_changes(expression, other, is_found):
+    source = f"""
+    weights = nn.Parameter(torch.zeros(3))
+    def relax(grid):
+        grid[1:-1] = (grid[2:] + grid[:-2]) / 2
+    def trace(grid):
+        return np.trace(grid)
+    def noisy(grid):
+        print("inverting")
+        return np.linalg.inv(grid)
+    def camera(number):
+        time.sleep(0.1)
+        return np.ones(3)
+    @functools.lru_cache
+    def cached(size):
+        return np.identity(size)
+    def main(model, stream):
+        matrix = np.ones((3, 3))
+        rng = np.random.default_rng(0x1)
+        file = open("data.bin", "rb")
+        for step in range(100):
+            result = {expression}
+            {other or "pass"}
+            model.update(result)
+    """
+    expected = [(expression, "for step in range(100)", True)] if is_found else []
+    assert found(source, expression) == expected
+
+
+def test_a_result_that_is_not_used():
+    source = """
+    def main(model):
+        for step in range(9):
+            model.refresh(np.eye(3))
+            np.linalg.inv(np.eye(3))
+    """
+    assert found(source, "np.linalg.inv(np.eye(3))") == []
+
+
+def test_a_file_that_is_read_in_parts():
+    source = """
+    def main(path):
+        for turn in range(3):
+            file = open(path, "rb")
+            while part := file.read(4096):
+                use(part)
+    """
+    assert found(source, "file.read(4096)") == []
+
+
+def test_an_order_that_is_shuffled_has_the_same_items():
+    source = """
+    def main(graphs, rng):
+        graphs = [np.ones((3, 3)) for _ in range(9)]
+        order = list(range(9))
+        for epoch in range(5):
+            rng.shuffle(order)
+            for begin in range(0, 9, 3):
+                batch = np.stack([graphs[one] for one in order[begin : begin + 3]])
+                for number in order[begin : begin + 3]:
+                    values = np.linalg.eigh(graphs[number])
+                fit(values, np.exp(batch))
+    """
+    assert found(source, "np.linalg.eigh(graphs[number])") == [
+        ("np.linalg.eigh(graphs[number])", "for epoch in range(5)", False)
+    ]
+    assert found(source, "np.exp(batch)") == []
+
+
+def test_a_repeated_measurement_is_intended():
+    source = """
+    def main(matrix):
+        for rep in range(9):
+            begin = time.perf_counter()
+            inverse = np.linalg.inv(matrix)
+            times.append(time.perf_counter() - begin)
+    """
+    assert found(source, "np.linalg.inv(matrix)") == []
+
+
+def test_attributes_that_only_the_constructor_sets_are_the_same():
+    source = """
+    class Model:
+        def __init__(self, size):
+            self.size = size
+            self.state = np.zeros(size)
+        def run(self):
+            for step in range(9):
+                kernel = np.eye(self.size)
+                drift = np.exp(self.state)
+                self.state[step] = drift.sum()
+    def main():
+        Model(3).run()
+    """
+    assert found(source, "Model(3).run()", "np.eye(self.size)") == [
+        ("np.eye(self.size)", "for step in range(9)", True)
+    ]
+    assert found(source, "Model(3).run()", "np.exp(self.state)") == []
+
+
+def test_a_function_that_a_library_calls_again_and_again():
+    source = """
+    class Net(nn.Module):
+        def __init__(self, length):
+            super().__init__()
+            self.length = length
+            self.scale = nn.Parameter(torch.ones(1))
+        def forward(self, x):
+            mask = torch.triu(torch.ones(self.length, self.length))
+            scaled = torch.exp(self.scale)
+            return x * mask * scaled
+    def cost(point, matrix):
+        factor = np.linalg.cholesky(matrix)
+        return factor @ point
+    """
+    module = "lib:torch/nn/modules/module.py:Module._call_impl"
+    mask = "torch.triu(torch.ones(self.length, self.length))"
+    assert found(source, module, mask) == [(mask, "def forward(self, x)", True)]
+    assert found(source, module, "torch.exp(self.scale)") == []
+    minimize = "lib:scipy/optimize/_optimize.py:_minimize_bfgs"
+    assert found(source, minimize, "np.linalg.cholesky(matrix)") == [
+        ("np.linalg.cholesky(matrix)", "def cost(point, matrix)", True)
+    ]
+
+
+@pytest.mark.parametrize("text", [b"def f(:\n", b"\x00", b"x = " + b"(" * 300, b"x\n" * 600_000])
+def test_a_file_that_cannot_be_parsed_says_nothing(text):
+    assert parsed(text) is None
+    frames = [Frame("/home/ada/train.py", "main", 1, "f(x)")]
+    assert find_repeated(frames, Sources(lambda _: parsed(text))) == []
+
+
+def test_a_line_that_the_file_does_not_have():
+    frames = [Frame("/home/ada/train.py", "main", 9, "f(x)")]
+    assert find_repeated(frames, Sources(lambda _: parsed(b"f(x)\n"))) == []

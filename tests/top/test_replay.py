@@ -1,0 +1,75 @@
+"""A finished run as it was."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from support import wait_for
+from teho.config.settings import Settings
+from teho.model.run import Node
+from teho.show.top import replay as replay_module
+from teho.show.top.replay import ReplaySource
+
+EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+
+
+@pytest.fixture
+def three_nodes(tmp_path: Path) -> Path:
+    """A run on three nodes with the same rows."""
+    run = tmp_path / "run"
+    shutil.copytree(EXAMPLE, run)
+    first = msgspec.json.decode((run / "nodes/g1.json").read_bytes(), type=Node)
+    for name in ("g2", "g3"):
+        node = msgspec.structs.replace(first, name=name)
+        (run / f"nodes/{name}.json").write_bytes(msgspec.json.encode(node))
+        shutil.copy(run / "samples/g1.parquet", run / f"samples/{name}.parquet")
+    return run
+
+
+def test_the_first_frame_has_the_nodes_that_are_read(
+    three_nodes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_module, "_LONGEST_S", -1.0)
+    source = ReplaySource(three_nodes, Settings(), 60.0)
+    frame = source.frame()
+    assert [node.node.name for node in frame.nodes] == ["g1"]
+    assert frame.notes == ("replay at 60 times the speed", "1 of 3 nodes read")
+    assert frame.report.verdict_severity == "unknown"
+    source.poll(reads_all=True)
+    frame = source.frame()
+    assert [node.node.name for node in frame.nodes] == ["g1", "g2", "g3"]
+    assert frame.notes == ("replay at 60 times the speed",)
+
+
+def test_the_verdict_follows_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    moment_s = 0.0
+    monkeypatch.setattr(replay_module, "time", SimpleNamespace(monotonic=lambda: moment_s))
+    source = ReplaySource(EXAMPLE, Settings(), 1.0)
+    moment_s = 12.5
+    frame = source.frame()
+    assert frame.elapsed_s == 12.5
+    assert frame.nodes[0].age_s == 0.0
+    assert "follows at the end" in frame.report.verdict
+    gpu = frame.nodes[0].gpus[0]
+    assert gpu.values["gpu_busy_percent"] == _busy(gpu.device.id, 12.5)
+    moment_s = 1e9
+    wait_for(lambda: source.frame().report.verdict.startswith("GPU 3 on g1 was never used."))
+    assert source.frame().elapsed_s == source.at_s < 1e9
+
+
+def _busy(device: str, moment_s: float) -> float:
+    columns = ["device", "elapsed_s", "span_s", "gpu_busy_percent"]
+    rows = pq.ParquetFile(EXAMPLE / "samples/g1.parquet").read(columns=columns).to_pylist()
+    (row,) = [
+        row for row in rows
+        if row["device"] == device
+        and row["elapsed_s"] - row["span_s"] <= moment_s <= row["elapsed_s"]
+    ]  # fmt: skip
+    value: float = row["gpu_busy_percent"]
+    return value
