@@ -92,6 +92,7 @@ _DOSE, _USUAL_SHARE = 10, 0.004
 _WINDOWS, _WINDOW_S = 300, 0.5
 """Number of *awake* and *stopped again* windows; there is one more *stopped* window."""
 _ROUNDS, _PEER_S = 5, 5.0
+_WHOLE = "the probe, as a whole process"
 
 
 def measure(*, quick: bool) -> list[Row]:
@@ -125,9 +126,12 @@ def _rows(
     say(f"{child.program}, {2 * windows + 1} windows of {window_s:g} s")
     windowed = child.told("windows", windows, window_s, probed=True)
     say(f"{child.program}, {rounds} rounds beside others")
+    is_training = child.program == "training"
+    # PyTorch takes seconds to start: the quick form measures both in the same processes.
+    more = ("hooks",) if quick and is_training else ()
     calls = {
-        "alone": partial(child.told, seconds, "none"),
-        "the probe, as a whole process": partial(child.told, seconds, "none", probed=True),
+        "alone": partial(child.told, seconds, "none", *more),
+        _WHOLE: partial(child.told, seconds, "none", *more, probed=True),
         **{name: partial(call, seconds) for name, call in peers.items()},
     }
     if not quick:
@@ -135,11 +139,12 @@ def _rows(
     told = interleave(calls, rounds)
     rates = {name: [one["steps_per_s"] for one in several] for name, several in told.items()}
     hooks = []
-    if child.program == "training":
-        hooks.append(child.hooks(statistics.median(rates["alone"]), rounds))
+    if is_training:
+        steps = (told["alone"], told[_WHOLE]) if quick else child.hooks(rounds)
+        hooks.append(_hooks(child.program, statistics.median(rates["alone"]), *steps))
     awake = [one + sum(row.ours.median for row in hooks) for one in windowed["awake"]]
     ours = slower_by(child.program, awake, windowed["again"], _BUDGET_PERCENT)
-    accounts = [child.account(one["pid"]) for one in told["the probe, as a whole process"]]
+    accounts = [child.account(one["pid"]) for one in told[_WHOLE]]
     length_s = statistics.median(length_s for _, length_s in accounts)
     return [
         ours,
@@ -233,8 +238,8 @@ class _Child:
                 calls[name] = call
         return calls
 
-    def hooks(self, steps_per_s: float, rounds: int) -> Row:
-        """Return the row about the cost of the wrapped functions, at a step rate of *training*."""
+    def hooks(self, rounds: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the times of steps that do nothing, without the probe and with it."""
         told = interleave(
             {
                 probed: partial(self.told, program="hooks", probed=probed)
@@ -242,14 +247,7 @@ class _Child:
             },
             rounds,
         )
-        alone_s, probe_s = (min(one["step_s"] for one in told[probed]) for probed in (False, True))
-        percent = 100 * (probe_s - alone_s) * steps_per_s
-        return Row(
-            what=f"program *{self.program}*: slower by the wrapped functions of PyTorch",
-            unit="%",
-            ours=Figures.of(percent),
-            ours_text=f"{percent:+.2f} ({1e6 * (probe_s - alone_s):.1f} µs per batch)",
-        )
+        return told[False], told[True]
 
     def account(self, pid: int) -> tuple[float, float]:
         """Return the CPU time of probe and sampler by their own count, and the run's length [s]."""
@@ -290,6 +288,23 @@ def _beside(ours: Row, name: str, alone: Sequence[float], theirs: Sequence[float
         peer=name,
         theirs=Figures.of(middle),
         theirs_text=f"{middle:+.1f} ({min(slower):+.1f} to {max(slower):+.1f})",
+    )
+
+
+def _hooks(
+    program: str,
+    steps_per_s: float,
+    alone: Sequence[dict[str, Any]],
+    probed: Sequence[dict[str, Any]],
+) -> Row:
+    """Return the row about the cost of the wrapped functions, at a step rate of *training*."""
+    alone_s, probe_s = (min(one["step_s"] for one in told) for told in (alone, probed))
+    percent = 100 * (probe_s - alone_s) * steps_per_s
+    return Row(
+        what=f"program *{program}*: slower by the wrapped functions of PyTorch",
+        unit="%",
+        ours=Figures.of(percent),
+        ours_text=f"{percent:+.2f} ({1e6 * (probe_s - alone_s):.1f} µs per batch)",
     )
 
 

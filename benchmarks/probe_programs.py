@@ -1,6 +1,7 @@
 """The programs of the benchmark `probe`, which run in separate processes; see `probe.py`.
 
 python probe_programs.py PROGRAM RESULT SECONDS PEER          steps a second; PEER may be none
+python probe_programs.py PROGRAM RESULT SECONDS PEER hooks    the same, then what `hooks` measures
 python probe_programs.py PROGRAM RESULT windows COUNT LENGTH  what the probe costs, in windows
 python probe_programs.py hooks RESULT                         time of an empty step of PyTorch
 """
@@ -180,6 +181,8 @@ def _main(program: str, result: str, *what: str) -> None:
                 told |= _windows(steps, windows, length_s)
             else:
                 told["steps_per_s"] = _rate(steps, length_s)
+        if what[2:] == ("hooks",):
+            told["step_s"] = _hooks()
     Path(result).write_text(json.dumps(told), encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from teho.profile.device import shortest_delay, timeline
+from teho.profile.device import cpu_of, shortest_delay, timeline
 from teho.profile.launches import launches
 from teho.profile.load import load
 
@@ -57,7 +57,7 @@ def of_teho(path: Path) -> dict[str, float]:
     launched = launches(loaded)
     work = loaded.work[min(loaded.work)]
     span = min(work.starts), max(work.ends)
-    line = timeline(loaded, work, launched, span, shortest_delay(loaded, launched))
+    line = timeline(loaded, work, cpu_of(loaded), launched, span, shortest_delay(loaded, launched))
     parts = line.parts(*span)
     return {
         "idle": parts.idle_s * 1e6,

@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["LESSONS", "notebook"]
 
 _LEARN = Path(__file__).parent / "learn"
-LESSONS = ("when-a-gpu", "feeding", "watching", "cpus-instead")
+LESSONS = ("when-a-gpu", "feeding", "watching", "cpus-instead", "from-slow-to-fixed")
 _FENCED = re.compile(r"```(console|python|text)\n(.*?)```\n?", re.DOTALL)
 _LINK = re.compile(r"\]\(")
 _TOP = """\

@@ -9,7 +9,7 @@ import textwrap
 from itertools import pairwise
 
 from teho.model import document as nouns
-from teho.model import finding, missing
+from teho.model import finding, missing, trace
 from teho.model.document import SCHEMA, Report
 from teho.model.missing import Missing
 
@@ -35,6 +35,10 @@ _DESCRIBED = (
     nouns.RooflinePlot,
     nouns.Roof,
     nouns.RooflinePoint,
+    trace.StepPicture,
+    trace.Lane,
+    trace.Band,
+    trace.Pause,
     missing.Missing,
     missing.Reason,
 )

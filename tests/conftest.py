@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import nvml_stub
 import pytest
 from hypothesis import settings
 
+from preloaded import Preloaded
 from support import FRAMEWORKS, SOAK, TEHO, lacks_framework
 
 if TYPE_CHECKING:
@@ -60,8 +62,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
     return FilesOfWorkers(config, log)
 
 
+@pytest.fixture(scope="session")
+def preloaded() -> Iterator[Preloaded]:
+    with closing(Preloaded()) as one:
+        yield one
+
+
 @pytest.fixture
-def teho() -> Callable[..., subprocess.CompletedProcess[str]]:
+def teho(preloaded: Preloaded) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run `teho` with arguments and return what it printed."""
 
     def call(
@@ -70,9 +78,12 @@ def teho() -> Callable[..., subprocess.CompletedProcess[str]]:
         stdin: str = "",
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
+        words, environment = [*map(str, arguments)], {**os.environ, **(env or {})}
+        if preloaded.can_run(words, environment):
+            return preloaded.run(words, environment, str(cwd or Path.cwd()), stdin)
         return subprocess.run(
-            [*TEHO, *map(str, arguments)],
-            env={**os.environ, **(env or {})},
+            [*TEHO, *words],
+            env=environment,
             input=stdin,
             cwd=cwd,
             capture_output=True,

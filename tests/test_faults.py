@@ -222,7 +222,7 @@ def test_faults_of_other_frameworks_are_found(
     for number, seconds in enumerate((7.0, 30.0)):
         workshop = Workshop(tmp_path, seconds, env={**environment(tmp_path), **here})
         found = workshop.under_teho(case, setting, 0, f"run-{number}")
-        if not has_fault or found.top == expected:
+        if found.top == expected or not (has_fault or found.top == "fixed_costs_dominate"):
             break
     assert found.top == expected
     assert found.steps_per_s > 1

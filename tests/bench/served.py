@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
 
+from forks import Program, forked
 from support import FRAMEWORKS, lacks_framework
 from teho import bench
 
@@ -40,8 +42,7 @@ class Served:
     def figures(self, point: Answer) -> list[float]:
         """Return the figures of a point."""
         (answer,) = self.ask("check", point)
-        assert answer["at"] == "result", answer
-        return answer["figures"]
+        return figures_in(answer)
 
     def phases(self, point: Answer) -> dict[str, Answer]:
         """Time a point once; return what was timed, by name."""
@@ -61,11 +62,7 @@ def serve(
     name: str, library: str, device: str = "cpu", env: Mapping[str, str] | None = None
 ) -> Iterator[Served]:
     """Start a program for one library; skip where that is not installed."""
-    python = sys.executable
-    if library in ("torch", "jax"):
-        if why := lacks_framework(library):
-            pytest.skip(why)
-        python = str(FRAMEWORKS / "bin" / "python")
+    python = _python_of(library)
     request = json.dumps({"library": library, "device": device})
     with subprocess.Popen(
         [python, str(PROGRAMS / f"{name}.py"), request],
@@ -78,3 +75,57 @@ def serve(
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(timeout=60) == 0
+
+
+class Asked(NamedTuple):
+    """A program, and the points whose figures it is asked for."""
+
+    program: str
+    points: Sequence[Answer]
+    environment: Mapping[str, str] = MappingProxyType({})
+
+
+def answers_of(
+    library: str, folder: Path, asked: Mapping[str, Asked], **others: Program
+) -> dict[str, list[Any]]:
+    """Return the answers of several programs, for which the library is imported once.
+
+    Args:
+        library: skips if it is not installed.
+        folder: for files.
+        asked: by any name.
+        others: programs that are not of `teho bench`, and print other JSON.
+    """
+    request = json.dumps({"library": library, "device": "cpu"})
+    programs = {
+        name: Program(
+            PROGRAMS / f"{one.program}.py",
+            [request],
+            "".join(json.dumps({"do": "check", "point": point}) + "\n" for point in one.points),
+            one.environment,
+        )
+        for name, one in asked.items()
+    }
+    python = [_python_of(library)]
+    found = {}
+    every = {**programs, **others}
+    for name, done in forked(f"import {library}", every, folder, python, os.environ).items():
+        assert done.returncode == 0, done.stderr
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        found[name] = answers[1:] if name in asked else answers
+    return found
+
+
+def figures_in(answer: Answer) -> list[float]:
+    """Return the figures of an answer."""
+    assert answer["at"] == "result", answer
+    return list(answer["figures"])
+
+
+def _python_of(library: str) -> str:
+    """Return the Python that has a library; skip where it is not installed."""
+    if library not in ("torch", "jax"):
+        return sys.executable
+    if why := lacks_framework(library):
+        pytest.skip(why)
+    return str(FRAMEWORKS / "bin" / "python")

@@ -7,7 +7,6 @@ import importlib
 import os
 import pickle
 import struct
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,9 +18,10 @@ import msgspec
 import numpy as np
 import pytest
 from gpu_scenario import made_up
-from served import PROGRAMS, Served, serve
+from served import PROGRAMS, Asked, Served, answers_of, figures_in, serve
 from standins import on_cpu, on_gpu, with_jax
 
+from forks import Program
 from support import FRAMEWORKS, lacks_framework
 from teho.bench.examples import CNN
 from teho.bench.measure import Effort, measure
@@ -165,11 +165,13 @@ def test_other_files_are_named(images: ModuleType, tmp_path: Path, content: byte
         images.read_cifar10(tmp_path, 1)
 
 
-def test_variable_that_leads_nowhere_is_an_answer_not_a_traceback(tmp_path: Path) -> None:
-    with serve("cnn", "torch", env={"CIFAR10_PATH": str(tmp_path)}) as program:
-        (answer,) = program.ask("check", POINT)
+def test_variable_that_leads_nowhere_is_an_answer_not_a_traceback(
+    alone: tuple[Path, dict[str, list[Any]]],
+) -> None:
+    folder, answers = alone
+    (answer,) = answers["nowhere"]
     assert (answer["at"], answer["why"]) == ("out", "failed")
-    assert f"CIFAR10_PATH is {tmp_path}, but data_batch_1 is not in this folder" in answer["text"]
+    assert f"CIFAR10_PATH is {folder}, but data_batch_1 is not in this folder" in answer["text"]
 
 
 def test_generated_images_are_of_the_same_format_each_time(images: ModuleType) -> None:
@@ -201,34 +203,40 @@ def test_small_network_trains_alike_in_both(cnn: Cnn, library: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
-def test_large_network_trains_as_in_float64() -> None:
-    point = {**POINT, "images": 8, "batch": 8}
-    with serve("resnet152", "torch") as program:
-        expected = program.figures({**point, "precision": "fp64"})
-        found = program.figures(point)
-    np.testing.assert_allclose(found, expected, rtol=3e-3)
-
-
 _COUNT = """
-import torch, resnet152
+import json, sys, torch
+sys.path.insert(0, sys.argv[1])
+import resnet152
 with torch.device("meta"):  # shapes alone
     model = resnet152.resnet152(torch).eval()
-    print(sum(parameter.numel() for parameter in model.parameters()))
-    print(model(torch.zeros(2, 3, 64, 64)).shape[1])
+    print(json.dumps(sum(parameter.numel() for parameter in model.parameters())))
+    print(json.dumps(model(torch.zeros(2, 3, 64, 64)).shape[1]))
 """
 
 
-@pytest.mark.skipif(bool(lacks_framework("torch")), reason=lacks_framework("torch"))
-def test_large_network_has_as_many_parameters_as_the_published_one() -> None:
-    done = subprocess.run(
-        [str(FRAMEWORKS / "bin" / "python"), "-c", _COUNT],
-        cwd=PROGRAMS,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert done.stdout.split() == ["60192808", "1000"]
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[Any]]]:
+    """Return the answers of programs that are asked only once, and a folder without images."""
+    folder = tmp_path_factory.mktemp("alone")
+    (folder / "count.py").write_text(_COUNT)
+    point = {**POINT, "images": 8, "batch": 8}
+    asked = {
+        "nowhere": Asked("cnn", [POINT], {"CIFAR10_PATH": str(folder)}),
+        "resnet152": Asked("resnet152", [{**point, "precision": "fp64"}, point]),
+    }
+    count = Program(folder / "count.py", [str(PROGRAMS)])
+    return folder, answers_of("torch", folder, asked, count=count)
+
+
+def test_large_network_trains_as_in_float64(alone: tuple[Path, dict[str, list[Any]]]) -> None:
+    expected, found = map(figures_in, alone[1]["resnet152"])
+    np.testing.assert_allclose(found, expected, rtol=3e-3)
+
+
+def test_large_network_has_as_many_parameters_as_the_published_one(
+    alone: tuple[Path, dict[str, list[Any]]],
+) -> None:
+    assert alone[1]["count"] == [60192808, 1000]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -16,7 +17,7 @@ from teho.bench.example import OutputCheck, told_group
 from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE
 from teho.bench.measure import Effort, measure
 from teho.bench.worker import PROGRAMS, Worker
-from teho.model.bench import Point
+from teho.model.bench import Measured, Point
 from teho.model.missing import Missing, Reason
 
 EFFORT = Effort(is_quick=True, seconds=0.001, most_s=0.01, samples=2)
@@ -44,22 +45,30 @@ POINTS = {
 }
 
 
+LIBRARIES_HERE = [
+    pytest.param(name, marks=pytest.mark.skipif(
+        bool(lacks_framework(name)), reason=lacks_framework(name) or "-"))
+    for name in ("jax", "torch")
+]  # fmt: skip
+
+
+@functools.cache
+def of_all_libraries(name: str) -> Measured:
+    """Measure an example with NumPy and all frameworks, and one also on a GPU that is not there."""
+    libraries = [library for library in ("jax", "torch") if not lacks_framework(library)]
+    example = EXAMPLES[name]._replace(cpu=("numpy", *libraries))
+    places = [on_cpu(), on_gpu()] if name == "solve" else [on_cpu()]
+    return measured(small(example, *POINTS[name]), ["numpy", *libraries], places, python=PYTHON)
+
+
 @pytest.mark.parametrize("name", POINTS)
-@pytest.mark.parametrize(
-    ("library", "module"),
-    [
-        pytest.param(name, module, marks=pytest.mark.skipif(
-            bool(lacks_framework(name)), reason=lacks_framework(name) or "-"))
-        for name, module in (("jax", "jax"), ("torch", "torch"))
-    ],
-)  # fmt: skip
-def test_libraries_agree_with_numpy(name: str, library: str, module: str) -> None:
-    example = EXAMPLES[name]._replace(cpu=("numpy", library))
-    found = measured(small(example, *POINTS[name]), ["numpy", library], [on_cpu()], python=PYTHON)
-    assert found.agreements
-    assert all(one.agrees for one in found.agreements), found.agreements
-    assert {one.library for one in found.agreements} >= {library}
-    assert {one.library for one in found.timings} == {"numpy", library}
+@pytest.mark.parametrize("library", LIBRARIES_HERE)
+def test_libraries_agree_with_numpy(name: str, library: str) -> None:
+    found = of_all_libraries(name)
+    own = [one for one in found.agreements if one.library == library]
+    assert own
+    assert all(one.agrees for one in own), own
+    assert {one.library for one in found.timings} >= {"numpy", library}
 
 
 @pytest.mark.parametrize("name", POINTS)
@@ -120,19 +129,12 @@ def test_without_a_gpu_the_cpu_half_runs_and_says_what_is_missing() -> None:
     assert found.notes[0] == "gpu:1 was left out: this job has no GPU."
 
 
-@pytest.mark.parametrize(
-    "library",
-    [
-        pytest.param(name, marks=pytest.mark.skipif(
-            bool(lacks_framework(name)), reason=lacks_framework(name) or "-"))
-        for name in ("jax", "torch")
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("library", LIBRARIES_HERE)
 def test_a_build_only_for_cpus_is_named(library: str) -> None:
-    found = measured(
-        small(SOLVE, *POINTS["solve"]), ["numpy", library], [on_cpu(), on_gpu()], python=PYTHON
-    )
-    (own,) = [one for one in found.participants if one.placement == "gpu:1"]
+    found = of_all_libraries("solve")
+    (own,) = [
+        one for one in found.participants if (one.library, one.placement) == (library, "gpu:1")
+    ]
     assert own.why == "cpu_only_build"
     assert "is a build for CPUs only" in own.text
     assert any(f"{LIBRARIES[library]} on 1 GPU is not compared" in note for note in found.notes)

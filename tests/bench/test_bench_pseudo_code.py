@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from served import PROGRAMS, serve
+from served import PROGRAMS, Asked, answers_of, figures_in, serve
 
 LIBRARIES = ("numpy", "jax", "torch")
 POINT = {"elements": 300}
@@ -24,13 +26,21 @@ def data(monkeypatch: pytest.MonkeyPatch):
     return arrays
 
 
-def figures(name: str, library: str) -> list[float]:
-    with serve(name, library) as program:
-        return program.figures(POINT)
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], list[float]]:
+    """Return a function that returns the figures of a program with a library."""
+
+    @functools.cache
+    def of(library: str) -> dict[str, list[float]]:
+        asked = {name: Asked(name, [POINT]) for name in ("add", "loop", "sum")}
+        answers = answers_of(library, tmp_path_factory.mktemp(library), asked)
+        return {name: figures_in(own) for name, (own,) in answers.items()}
+
+    return lambda name, library: of(library)[name]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_constant_is_added_to_each_element(data, library: str) -> None:
+def test_a_constant_is_added_to_each_element(data, figures, library: str) -> None:
     (own,) = data("add")
     expected = [one + 3.0 for one in own]
     *first, total = figures("add", library)
@@ -39,7 +49,7 @@ def test_a_constant_is_added_to_each_element(data, library: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_both_forms_of_the_loop_are_the_loop(data, library: str) -> None:
+def test_both_forms_of_the_loop_are_the_loop(data, figures, library: str) -> None:
     own, flags, others = data("loop")
     for i in range(1, len(own)):
         own[i] = own[i] + own[i - 1] if flags[i] % 2 == 0 else others[i] + own[i - 1]
@@ -51,7 +61,7 @@ def test_both_forms_of_the_loop_are_the_loop(data, library: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_three_arrays_are_added_up(data, library: str) -> None:
+def test_three_arrays_are_added_up(data, figures, library: str) -> None:
     own, others, more = data("sum")
     for i in range(len(own)):
         own[i] = own[i] + 3.0

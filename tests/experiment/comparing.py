@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,12 +14,12 @@ import jsonschema
 import msgspec
 
 from experiment.samples import FREE, place
-from support import TEHO
+from support import TEHO, wait_for
 from teho.experiment.verdict import judge
 from teho.model.compared import Compared, Point
 from teho.show.json.noun import schema_of
 
-__all__ = ["CLUSTERS", "STEPS", "as_judged", "compare", "found"]
+__all__ = ["CLUSTERS", "STEPS", "after_three_rounds", "answer_in", "as_judged", "compare", "found"]
 
 CLUSTERS = Path(__file__).parents[1] / "data" / "cli" / "clusters"
 STEPS = """\
@@ -45,7 +46,30 @@ def found(*words: str | Path, env: Mapping[str, str] | None = None) -> dict[str,
     """Return the answer in JSON, which is as its schema has it."""
     done = compare("--format", "json", *words, env=env)
     assert done.stdout, done.stderr
-    answer = json.loads(done.stdout)
+    return answer_in(done.stdout)
+
+
+def after_three_rounds(home: Path, *words: str | Path) -> str:
+    """Run a comparison of two variants, and return its answer in JSON after three rounds.
+
+    If the verdict is still open, Ctrl-C ends it: seven more rounds would take most of the time.
+    """
+    before = len([*home.glob("runs/*")])
+    command, *options = map(str, words)
+    with subprocess.Popen(
+        [*TEHO, command, "--format", "json", *options], stdout=subprocess.PIPE, text=True
+    ) as running:
+        wait_for(
+            lambda: running.poll() is not None or len([*home.glob("runs/*")]) > before + 6, 120
+        )
+        running.send_signal(signal.SIGINT)  # does nothing if it has ended
+        printed, _ = running.communicate(timeout=60)
+    return printed
+
+
+def answer_in(output: str) -> dict[str, Any]:
+    """Return an answer that was printed, which is as its schema has it."""
+    answer = json.loads(output)
     jsonschema.validate(answer, schema_of(Compared))
     return answer
 

@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from experiment.comparing import STEPS, as_judged, compare, found
+from experiment.comparing import (
+    STEPS,
+    after_three_rounds,
+    answer_in,
+    as_judged,
+    compare,
+    found,
+)
 from support import TEHO
 
 KNOWN = Path(__file__).parents[2] / "examples" / "known"
@@ -35,10 +42,13 @@ Compare = Callable[..., subprocess.CompletedProcess[str]]
     [("parallel.py", "--below", "60000"), ("serial.py", "--steps", "1000000")],
     ids=lambda words: words[0],
 )
-def test_whole_runs_are_compared_by_their_time(words: tuple[str, ...]) -> None:
+def test_whole_runs_are_compared_by_their_time(words: tuple[str, ...], home: Path) -> None:
     name, *options = words
-    # Little work and much time: three rounds fit in, however busy the machine is.
-    point = as_judged(found("--for", "2min", *TWO_CORES, KNOWN / name, *options))
+    printed = after_three_rounds(
+        home, "compare", "--for", "2min", *TWO_CORES, KNOWN / name, *options
+    )
+    point = as_judged(answer_in(printed))
+    assert all(len(variant.samples) >= 3 for variant in point.variants)
     assert point.measure == "time"
     assert point.contest is not None
     assert (point.contest.larger, point.contest.smaller) == ("cpu:2", "cpu:1")
@@ -47,9 +57,10 @@ def test_whole_runs_are_compared_by_their_time(words: tuple[str, ...]) -> None:
 
 
 @needs_two_cores
-def test_the_imports_of_a_tiny_program_are_seen() -> None:
+def test_the_imports_of_a_tiny_program_are_seen(home: Path) -> None:
     pytest.importorskip("numpy")
-    point = as_judged(found("--for", "2min", *TWO_CORES, KNOWN / "tiny.py"))
+    program = (*TWO_CORES, KNOWN / "tiny.py")
+    point = as_judged(answer_in(after_three_rounds(home, "compare", "--for", "2min", *program)))
     # The note about imports is judged from these figures, as `as_judged` checks.
     samples = [one for variant in point.variants for one in variant.samples]
     assert all(one.import_s is not None and one.import_s < one.elapsed_s for one in samples)

@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import teho
+from forks import Done, Program, forked
 from support import FRAMEWORKS
 from teho.model.watched import Loader, WatchedProcess
 from teho.store.probe import watched_processes
@@ -37,12 +40,34 @@ class Slow(Dataset):
 """A PyTorch data set whose samples take 20 ms each."""
 
 
+class Ran(NamedTuple):
+    """What programs printed, with the probe and some also without; the processes with the probe."""
+
+    probed: Mapping[str, Done]
+    plain: Mapping[str, Done | subprocess.CompletedProcess[bytes]]
+    processes: list[WatchedProcess]
+
+    def only(self, name: str) -> WatchedProcess:
+        """Return the process of a program."""
+        (found,) = (one for one in self.processes if one.pid == self.probed[name].pid)
+        return found
+
+    def check_same(self, name: str) -> None:
+        """See that a program ended and printed the same, with the probe and without."""
+        done, plain = self.probed[name], self.plain[name]
+        assert done.stdout == plain.stdout, (done.stdout, plain.stdout, plain.stderr)
+        assert done.stderr == plain.stderr, (done.stderr, plain.stderr)
+        assert done.returncode == plain.returncode
+
+
 class Probed:
     """A program that is run with the probe in it, and without."""
 
     def __init__(self, folder: Path) -> None:
         self.spool = folder / "above" / "probe"
         self.script = folder / "program.py"
+        self.folder = folder / "programs"
+        """Of the programs that run in forks, each `NAME.py`."""
         self.path = ""
         self.environment: dict[str, str] = {}
 
@@ -55,6 +80,16 @@ class Probed:
         stdin: int = subprocess.DEVNULL,
     ) -> subprocess.CompletedProcess[bytes]:
         self.script.write_text(SPIN + textwrap.dedent(code))
+        return subprocess.run(
+            [python, *options, str(self.script)],
+            env=self._environment(probe=probe),
+            stdin=stdin,
+            capture_output=True,
+            timeout=600,
+            check=False,
+        )
+
+    def _environment(self, *, probe: bool) -> dict[str, str]:
         environment = {**os.environ, "PYTHONPATH": self.path, **self.environment}
         if probe:
             environment |= {
@@ -63,14 +98,32 @@ class Probed:
             }
         elif not self.path:
             del environment["PYTHONPATH"]
-        return subprocess.run(
-            [python, *options, str(self.script)],
-            env=environment,
-            stdin=stdin,
-            capture_output=True,
-            timeout=600,
-            check=False,
-        )
+        return environment
+
+    def forked(
+        self,
+        prelude: str,
+        programs: Mapping[str, str],
+        *options: str,
+        probe: bool = True,
+        is_silent: bool = True,
+    ) -> dict[str, Done]:
+        """Run programs in forks of one process that has imported their framework.
+
+        Args:
+            prelude: the imports.
+            programs: by a name.
+            options: of Python.
+            probe: whether the probe is in them.
+            is_silent: whether nothing is to be printed by the imports.
+        """
+        self.folder.mkdir(exist_ok=True)
+        files = {name: Program(self.folder / f"{name}.py") for name in programs}
+        for name, code in programs.items():
+            files[name].path.write_text(SPIN + textwrap.dedent(code))
+        python = [WITH_FRAMEWORKS, *options]
+        environment = self._environment(probe=probe)
+        return forked(prelude, files, self.folder, python, environment, is_silent=is_silent)
 
     def both(
         self, code: str, *options: str, python: str = sys.executable

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from probe.probed import SPIN, WITH_FRAMEWORKS, Probed, loaders_of
+from probe.probed import SPIN, Probed, Ran, loaders_of
 from support import lacks_framework
 from teho.model.watched import Loader
 
+needs_tensorflow = pytest.mark.skipif(
+    bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow")
+)
 OTHER = "other.interleave(tf.data.Dataset.from_tensors).batch(4)"
 
 
-@pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))
-def test_pipelines_are_told_with_their_calls_and_waits(probed: Probed) -> None:
-    probed.environment = {"TF_CPP_MIN_LOG_LEVEL": "3"}
-    code = """
+CALLS = """
     import inspect
     import tensorflow as tf
     def tuned():
@@ -37,31 +37,6 @@ def test_pipelines_are_told_with_their_calls_and_waits(probed: Probed) -> None:
         return found
     print(total().numpy(), inspect.signature(tf.data.Dataset.map))
     """
-    without = probed.run(code, python=WITH_FRAMEWORKS, probe=False)
-    done = probed.run(code, python=WITH_FRAMEWORKS)
-    # What TensorFlow logs has its times.
-    assert (done.stdout, done.returncode) == (without.stdout, 0)
-    (process,) = probed.watched()
-    loaders = loaders_of(process)
-    one = loaders["tuned"]
-    places = [call.pop("at") for call in one.settings["pipeline"]]
-    assert {file for file, _ in places} == {str(probed.script)}
-    lines = probed.script.read_text().splitlines()
-    assert ["numbers." in lines[number - 1] for _, number in places] == [True] * 4
-    assert one.settings["pipeline"] == [
-        {"call": "map", "num_parallel_calls": "autotune", "is_random": False},
-        {"call": "cache", "filename": ""},
-        {"call": "batch", "batch_size": 4, "num_parallel_calls": None},
-        {"call": "prefetch", "buffer_size": 2},
-    ]
-    assert (one.made, one.epochs, one.batches) == (1, 2, 6)
-    assert (one.settings["batch_size"], one.settings["samples"]) == (4, 12)
-    assert one.batch == {"bytes": 4 * 8, "dtypes": ["int64"]}
-    plain = loaders["plain"]
-    assert plain.settings["pipeline"][-1]["call"] == "batch"
-    assert (plain.epochs, plain.batches) == (1, 1)
-
-
 PIPELINES = """
     import json
     import keras
@@ -86,26 +61,65 @@ PIPELINES = """
     """
 
 
-def run_pipelines(probed: Probed, **wanted: Any) -> dict[str, Loader]:
-    """Return the pipelines by the line of their last call."""
+def started(folder: Path, *, probe: bool = True, **programs: str) -> tuple[Probed, Ran]:
+    """Run programs in forks, because TensorFlow takes five seconds to start."""
+    probed = Probed(folder)
     probed.environment = {"TF_CPP_MIN_LOG_LEVEL": "3"}
-    if wanted:
-        probed.environment["TEHO_TUNE"] = json.dumps(wanted)
-    done = probed.run(PIPELINES, python=WITH_FRAMEWORKS)
+    # What TensorFlow logs has its times.
+    done = probed.forked("import keras, tensorflow", programs, probe=probe, is_silent=False)
+    return probed, Ran(done, {}, probed.watched())
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Probed, Ran]:
+    return started(tmp_path_factory.mktemp("probed"), calls=CALLS, pipelines=PIPELINES)
+
+
+def pipelines_of(ran: Ran) -> dict[str, Loader]:
+    """Return the pipelines by the line of their last call."""
+    done, process = ran.probed["pipelines"], ran.only("pipelines")
     total = round(sum(math.sqrt(n) for n in range(64)), 3)
     assert float(done.stdout) == pytest.approx(total, rel=1e-4), done.stderr
-    (process,) = probed.watched()
     assert process.progress[-1].steps == 2 * 16  # of Keras
     return {one.made_at.text: one for one in process.loaders if one.made_at}
+
+
+@needs_tensorflow
+def test_pipelines_are_told_with_their_calls_and_waits(
+    ran: tuple[Probed, Ran], tmp_path: Path
+) -> None:
+    probed, own = ran
+    _, other = started(tmp_path, probe=False, calls=CALLS)
+    done, without = own.probed["calls"], other.probed["calls"]
+    assert (done.stdout, done.returncode) == (without.stdout, 0), done.stderr
+    loaders = loaders_of(own.only("calls"))
+    script = probed.folder / "calls.py"
+    one = loaders["tuned"]
+    places = [call.pop("at") for call in one.settings["pipeline"]]
+    assert {file for file, _ in places} == {str(script)}
+    lines = script.read_text().splitlines()
+    assert ["numbers." in lines[number - 1] for _, number in places] == [True] * 4
+    assert one.settings["pipeline"] == [
+        {"call": "map", "num_parallel_calls": "autotune", "is_random": False},
+        {"call": "cache", "filename": ""},
+        {"call": "batch", "batch_size": 4, "num_parallel_calls": None},
+        {"call": "prefetch", "buffer_size": 2},
+    ]
+    assert (one.made, one.epochs, one.batches) == (1, 2, 6)
+    assert (one.settings["batch_size"], one.settings["samples"]) == (4, 12)
+    assert one.batch == {"bytes": 4 * 8, "dtypes": ["int64"]}
+    plain = loaders["plain"]
+    assert plain.settings["pipeline"][-1]["call"] == "batch"
+    assert (plain.epochs, plain.batches) == (1, 1)
 
 
 def calls_of(loader: Loader) -> list[tuple[str, Any]]:
     return [(call["call"], call.get("num_parallel_calls")) for call in loader.settings["pipeline"]]
 
 
-@pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))
-def test_stages_randomness_and_the_steps_of_keras_are_noted(probed: Probed) -> None:
-    found = run_pipelines(probed)
+@needs_tensorflow
+def test_stages_randomness_and_the_steps_of_keras_are_noted(ran: tuple[Probed, Ran]) -> None:
+    found = pipelines_of(ran[1])
     plain, other = found["plain.batch(4)"], found[OTHER]
     assert (plain.epochs, plain.batches, plain.settings["samples"]) == (2, 32, 64)
     assert plain.settings["stages"]["MapAndBatch"] > 0
@@ -119,22 +133,26 @@ def test_stages_randomness_and_the_steps_of_keras_are_noted(probed: Probed) -> N
     assert (looks > 2, empty, of_keras.settings["samples"]) == (True, 0, 64)
 
 
-@pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))
-def test_settings_that_are_tried_reach_the_pipeline(probed: Probed) -> None:
+@needs_tensorflow
+def test_settings_that_are_tried_reach_the_pipeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Probed(tmp_path).folder / "pipelines.py"
     line = PIPELINES[: PIPELINES.index("plain = plain.batch")].count("\n") + SPIN.count("\n")
     wanted = {
         "num_parallel_calls": "autotune",
-        "prefetch": f"{probed.script}:{line + 1}:batch",
-        "cache": f"{probed.script}:{line}:map",
+        "prefetch": f"{script}:{line + 1}:batch",
+        "cache": f"{script}:{line}:map",
     }
-    found = run_pipelines(probed, **wanted)
+    monkeypatch.setenv("TEHO_TUNE", json.dumps(wanted))
+    _, own = started(tmp_path, pipelines=PIPELINES)
+    found = pipelines_of(own)
     plain = max(found.values(), key=lambda one: one.batches)
     assert plain.batches == 32  # what is loaded for a trial is not counted
     assert calls_of(plain)[0] == ("map", "autotune")
     assert [name for name, _ in calls_of(plain)] == ["map", "cache", "batch", "prefetch"]
     assert calls_of(found[OTHER])[:2] == [("map", "autotune"), ("interleave", "autotune")]
-    (process,) = probed.watched()
-    assert process.libraries["tune"] == {"samples_differ": False}
+    assert own.only("pipelines").libraries["tune"] == {"samples_differ": False}
 
 
 @pytest.mark.parametrize("built", ["cuda", "rocm", ""])

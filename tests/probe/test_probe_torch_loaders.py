@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from probe.probed import SLOW_DATA, WITH_FRAMEWORKS, Probed, loaders_of
+from probe.probed import SLOW_DATA, WITH_FRAMEWORKS, Probed, Ran, loaders_of
 from support import lacks_framework
 from teho.explain.program import program_of
 from teho.model.watched import Loader
@@ -70,17 +70,71 @@ print("done")
 )
 
 
+LAZY = (
+    SLOW_DATA
+    + """
+class Lazy(Slow):
+    file = None
+    def __len__(self):
+        if self.file is None: self.file = open(__file__)
+        return 4
+    def __getitem__(self, index): return index
+if __name__ == "__main__":
+    loader = DataLoader(Lazy(), batch_size=2, num_workers=1, multiprocessing_context="spawn")
+    print(loader.dataset.file)
+    for batch in loader: print(batch.tolist())
+    loader.dataset.file.close()
+"""
+)
+PADDED = """
+import torch
+from torch.utils.data import DataLoader
+torch.manual_seed(1)
+class Texts(torch.utils.data.Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, number):
+        ids = torch.randint(5, 900, (40,))
+        if {padded}: ids[10:] = 1
+        mask = torch.zeros(40, dtype=torch.int64)
+        mask[:30] = 1
+        return {item}
+for batch in DataLoader(Texts(), batch_size=8): pass
+"""
+TEXTS = {
+    "ids": (True, "ids", 75.0),
+    "a pair": (True, "(ids, number)", 75.0),
+    "a mask": (True, "{'input_ids': ids, 'attention_mask': mask}", 25.0),  # the mask is right
+    "all used": (False, "ids", 0.0),
+    "a table of counts": (False, "torch.randint(0, 2, (40,))", 0.0),
+    "too short": (False, "ids[:10]", None),
+    "not whole numbers": (False, "ids.float()", None),
+}
+"""Whether texts are padded, what a sample is, and the percentage of padding that is found."""
+
+
 def later(loader: Loader) -> int:
     return sum(wait.count for wait in loader.waits.values())
 
 
 @pytest.fixture(scope="module")
-def loaders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Loader]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     probed = Probed(tmp_path_factory.mktemp("loaders"))
-    done = probed.run(LOADERS, "-W", "error", python=WITH_FRAMEWORKS)
+    texts = {
+        name: PADDED.format(padded=padded, item=item) for name, (padded, item, _) in TEXTS.items()
+    }
+    programs = {"loaders": LOADERS, "lazy": LAZY, **texts}
+    return Ran(
+        probed.forked("import torch.utils.data", programs, "-W", "error"),
+        {"lazy": probed.run(LAZY, "-W", "error", python=WITH_FRAMEWORKS, probe=False)},
+        probed.watched(),
+    )
+
+
+@pytest.fixture(scope="module")
+def loaders(ran: Ran) -> dict[str, Loader]:
+    done = ran.probed["loaders"]
     assert (done.stdout, done.stderr, done.returncode) == (b"done\n", b"", 0)
-    process = next(one for one in probed.watched() if len(one.loaders) > 1)
-    return loaders_of(process)
+    return loaders_of(ran.only("loaders"))
 
 
 def test_a_loader_is_told_with_its_settings_and_its_line(loaders: dict[str, Loader]) -> None:
@@ -206,60 +260,15 @@ def test_what_a_batch_holds_is_told_of_a_tokenizers_too_and_never_as_nothing(
     assert loaders["of_words"].batch == {"bytes": None, "dtypes": [], "samples": None}
 
 
-def test_a_dataset_is_asked_for_nothing_before_its_sampler_asks(probed: Probed) -> None:
+def test_a_dataset_is_asked_for_nothing_before_its_sampler_asks(ran: Ran) -> None:
     """Files are opened in the workers, as HDF5 and LMDB want it; an open one is not pickled."""
-    probed.both(
-        SLOW_DATA
-        + """
-class Lazy(Slow):
-    file = None
-    def __len__(self):
-        if self.file is None: self.file = open(__file__)
-        return 4
-    def __getitem__(self, index): return index
-if __name__ == "__main__":
-    loader = DataLoader(Lazy(), batch_size=2, num_workers=1, multiprocessing_context="spawn")
-    print(loader.dataset.file)
-    for batch in loader: print(batch.tolist())
-""",
-        python=WITH_FRAMEWORKS,
-    )
-    told = [loader for one in probed.watched() for loader in one.loaders]
-    assert [loader.settings["samples"] for loader in told] == [4]
+    ran.check_same("lazy")
+    assert [loader.settings["samples"] for loader in ran.only("lazy").loaders] == [4]
 
 
-PADDED = """
-import torch
-from torch.utils.data import DataLoader
-torch.manual_seed(1)
-class Texts(torch.utils.data.Dataset):
-    def __len__(self): return 64
-    def __getitem__(self, number):
-        ids = torch.randint(5, 900, (40,))
-        if {padded}: ids[10:] = 1
-        mask = torch.zeros(40, dtype=torch.int64)
-        mask[:30] = 1
-        return {item}
-for batch in DataLoader(Texts(), batch_size=8): pass
-"""
-
-
-@pytest.mark.parametrize(
-    ("padded", "item", "percent"),
-    [
-        (True, "ids", 75.0),
-        (True, "(ids, number)", 75.0),
-        (True, "{'input_ids': ids, 'attention_mask': mask}", 25.0),  # the mask is right
-        (False, "ids", 0.0),
-        (False, "torch.randint(0, 2, (40,))", 0.0),  # a table of counts
-        (False, "ids[:10]", None),  # too short for texts
-        (False, "ids.float()", None),
-    ],
-)
-def test_padding_is_counted(probed: Probed, padded: bool, item: str, percent: float | None) -> None:
-    done = probed.run(PADDED.format(padded=padded, item=item), python=WITH_FRAMEWORKS)
-    assert (done.stderr, done.returncode) == (b"", 0)
-    (process,) = probed.watched()
-    (loader,) = process.loaders
-    assert loader.batch.get("padding_percent") == percent
+@pytest.mark.parametrize("name", TEXTS)
+def test_padding_is_counted(ran: Ran, name: str) -> None:
+    assert (ran.probed[name].stderr, ran.probed[name].returncode) == (b"", 0)
+    (loader,) = ran.only(name).loaders
+    assert loader.batch.get("padding_percent") == TEXTS[name][2]
     assert loader.batch["samples"] == 8

@@ -24,7 +24,8 @@ from teho.model.watched import Progress, WatchedProcess
 from teho.profile.hand_over import copy_traces, tool_commands
 from teho.profile.recorded import chosen_ranks, failed_words, obstacle_of, partly_words
 from teho.profile.summary import read_traces
-from teho.profile.xplane import _varint, write_xspace
+from teho.profile.wire import varint
+from teho.profile.xplane import write_xspace
 
 PLAN = ProfilerPlan(id="aa", first=20, last=24, most_s=60, most_bytes=1 << 29)
 OPTIONS = {"steps": None, "window": None, "after": None, "extras": None, "ranks": None,
@@ -170,7 +171,7 @@ def test_the_slowest_and_the_median_rank() -> None:
 
 @given(value=st.integers(0, 2**63 - 1))
 def test_varints(value: int) -> None:
-    encoded = _varint(value)
+    encoded = varint(value)
     assert sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(encoded)) == value
     assert [byte >> 7 for byte in encoded] == [1] * (len(encoded) - 1) + [0]
 

@@ -86,7 +86,7 @@ def test_a_cell_is_recorded_like_a_run() -> None:
 
 def test_what_was_used_before_the_cell_does_not_count() -> None:
     run(
-        "busy(4)\nopen('/dev/null', 'w').write('x' * 50_000_000)",
+        "while time.process_time() < 3: busy(0.1)\nopen('/dev/null', 'w').write('x' * 50_000_000)",
         "%%teho --name idle\ntime.sleep(3)",
     )
     end = teho.load("idle").run.end
@@ -130,20 +130,24 @@ def test_short_is_one_sentence() -> None:
 
 def test_a_syntax_error_and_a_wrong_option_are_shown_as_usual() -> None:
     assert "SyntaxError" in plain(run("%%teho\nif\n", fails=True)[0])
-    for line, words in (
-        ("--nam x", "%%teho: unrecognized arguments: --nam x; expected [--name NAME] [--short]"),
-        ("--name", "%%teho: argument --name: expected one argument"),
-        ("--name 'x", "No closing quotation"),
-        ("--name last", "use another name"),
-    ):
-        (cell, after) = run(
+    wrong = {
+        "--nam x": "%%teho: unrecognized arguments: --nam x; expected [--name NAME] [--short]",
+        "--name": "%%teho: argument --name: expected one argument",
+        "--name 'x": "No closing quotation",
+        "--name last": "use another name",
+    }
+    *cells, after = run(
+        *(
             f"try:\n  get_ipython().run_cell_magic('teho', {line!r}, 'w = 1')\n"
-            "except Exception as e: print(type(e).__name__, e)",
-            "'w' in dir()",
-        )
+            "except Exception as e: print(type(e).__name__, e)"
+            for line in wrong
+        ),
+        "'w' in dir()",
+    )
+    for cell, words in zip(cells, wrong.values(), strict=True):
         assert plain(cell).startswith("UsageError")
         assert words in plain(cell)
-        assert plain(after) == "False"
+    assert plain(after) == "False"
 
 
 def test_a_home_that_cannot_be_written_costs_only_the_recording(

@@ -42,6 +42,7 @@ COMMANDS = {
     "tag": ("Keep", "Add tags to a recording, or remove them."),
     "export": ("Keep", "Write recordings for other tools, or send them to a store."),
     "serve-metrics": ("Keep", "Serve the values of running recordings for Prometheus."),
+    "log": ("Keep", "Log runs to TensorBoard, W&B, MLflow or Trackio."),
     "portal": ("Keep", "Show all runs in a browser, and the runs of your group."),
     "share": ("Keep", "Let the members of a group read runs."),
     "unshare": ("Keep", "Stop sharing runs."),

@@ -1,13 +1,19 @@
-"""`teho diff`: two runs side by side."""
+"""`teho diff`: two runs, or two traces, side by side."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from teho.cli.complete import complete_run
-from teho.cli.declare import plain_command
+from teho.cli.declare import flag, plain_command
 from teho.cli.output import Output, output_options
 from teho.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 __all__ = ["command"]
 
@@ -15,22 +21,35 @@ __all__ = ["command"]
 @plain_command("""\
   teho diff baseline last
   teho diff baseline last --why
-  teho diff 20261120-1019 20261121-0907 -o diff.html""")
+  teho diff 20261120-1019 20261121-0907 -o diff.html
+  teho diff before.json.gz after.json.gz
+  teho diff --traces baseline last""")
 @click.argument("first", shell_complete=complete_run)
 @click.argument("second", default="last", shell_complete=complete_run)
+@flag("--traces", "Compare the newest traces of the two runs.")
 @output_options()
-def command(first: str, second: str, output: Output) -> None:
+def command(first: str, second: str, traces: bool, output: Output) -> None:
     """Compare the runs FIRST and SECOND: time, step rate, figures, findings, other differences.
 
     If you leave out SECOND, FIRST is compared with the newest run. Two single runs do not prove
     which program is faster: `teho compare` measures several runs.
 
-    Reads: the two recordings.
+    If FIRST or SECOND is a trace of `teho profile`, or a folder with the traces of all ranks, Teho
+    compares the parts of a step, the kernels and the operators. With --traces, Teho compares the
+    traces of two runs.
+
+    Reads: the two recordings, or the traces.
 
     Writes: only the -o file.
 
     Network: not used.
     """
+    from teho.cli.traces import traces_or_run
+
+    found = [traces_or_run((reference,)) for reference in (first, second)]
+    if traces or any(isinstance(one, tuple) for one in found):
+        _diff_traces((first, second), found, output)
+        return
     from teho.show.build.diff import diff_document
     from teho.show.loaded import LoadedRun
 
@@ -40,3 +59,25 @@ def command(first: str, second: str, output: Output) -> None:
             f"{first} and {second} are the same run", "two different runs", "`teho list`"
         )
     output.show(diff_document(*runs))
+
+
+def _diff_traces(
+    names: tuple[str, str], found: Sequence[tuple[Path, ...] | Path], output: Output
+) -> None:
+    from teho.cli.progress import hint_if_slow
+    from teho.profile.summary import read_traces
+    from teho.show.build.profile_diff import trace_diff_document
+    from teho.store.traces import newest_traces
+
+    both = []
+    with hint_if_slow("reading the traces…"):
+        for name, one in zip(names, found, strict=True):
+            paths = one if isinstance(one, tuple) else newest_traces(one)
+            if not paths:
+                raise InputError(
+                    f"the run {name} has no trace",
+                    "a run that `teho profile` recorded, or the file of a trace",
+                    "`teho profile --steps 20:25 -- COMMAND` records a trace",
+                )
+            both.append(read_traces(paths))
+    output.show(trace_diff_document(both[0], both[1], names))

@@ -10,7 +10,7 @@ import click
 from teho.cli.declare import option, together
 from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
-from teho.errors import InputError, RunNotFoundError
+from teho.errors import InputError
 
 __all__ = ["command"]
 
@@ -24,7 +24,8 @@ Examples:
   teho profile 4711
   teho profile last -o trace.html
   teho profile trace.json.gz --why
-  teho profile log/rank*.pt.trace.json.gz"""
+  teho profile log/rank*.pt.trace.json.gz
+  teho profile log"""
 
 
 class _Command(click.Command):
@@ -65,7 +66,7 @@ _recording_options = together(
 
 
 @click.command(cls=_Command, epilog=_EXAMPLES)
-@click.argument("traces", metavar="[FILE… | RUN]", nargs=-1)
+@click.argument("traces", metavar="[FILE… | FOLDER | RUN]", nargs=-1)
 @_recording_options
 @output_options()
 def command(
@@ -86,7 +87,7 @@ def command(
     only. RUN is a recorded run, or the number of a job: if the run goes on, Teho records its next
     steps; if the run has ended, Teho explains the newest traces of this run. FILE is a trace that
     torch.profiler wrote, as .json or .json.gz. For a program with several ranks, give the files of
-    all ranks.
+    all ranks, or their FOLDER: then Teho also says which rank the others waited for.
 
     To write a trace without Teho, in the folder `traces`, add these lines to the training loop,
     with `P = torch.profiler`:
@@ -127,18 +128,20 @@ def command(
         profile_command(argv, plan_of(**recording, is_running=False), output, to)
         return
     if not traces:
-        raise click.UsageError("Missing argument 'FILE…', 'RUN' or '-- COMMAND…'.")
+        raise click.UsageError("Missing argument 'FILE…', 'FOLDER', 'RUN' or '-- COMMAND…'.")
     given = next((f"--{name}" for name in ("steps", "window", "after", "ranks")
                   if recording[name] is not None), "--with" if extras else "")  # fmt: skip
-    directory = _run_of(traces)
-    if directory is None:
+    from teho.cli.traces import traces_or_run
+
+    directory = traces_or_run(traces)
+    if isinstance(directory, tuple):
         if given:
             raise InputError(
                 f"{given} has no effect on the trace {traces[0]}",
                 "a COMMAND or a RUN that goes on",
                 "`teho profile --steps 20:25 -- python train.py`",
             )
-        _explain(tuple(map(Path, traces)), output, to)
+        _explain(directory, output, to)
         return
     from teho.cli.profile_run import profile_running, show_recorded
     from teho.cli.top_job import is_running
@@ -154,29 +157,6 @@ def command(
             next_step=f"`teho profile {traces[0]}` explains its newest traces",
         )
     show_recorded(directory, None, output, to)
-
-
-def _run_of(traces: tuple[str, ...]) -> Path | None:
-    """Return the directory of the run that the user means; None: the user means files.
-
-    Raises:
-        RunNotFoundError: there is neither a file nor a run with this name.
-    """
-    (first, *others) = traces
-    is_file = others or first.endswith((".json", ".gz")) or Path(first).is_file()
-    if is_file:
-        return None
-    from teho.config.settings import load_settings
-    from teho.store.index import find_run
-
-    try:
-        return find_run(first, load_settings().home_directory)
-    except RunNotFoundError as error:
-        raise RunNotFoundError(
-            f"{first!r} is not a file, and {error.found}",
-            "a trace (.json or .json.gz), a run, or `-- COMMAND`",
-            "`teho list` shows the runs",
-        ) from error
 
 
 def _explain(files: tuple[Path, ...], output: Output, to: Path | None) -> None:

@@ -16,7 +16,13 @@ from teho.cli.declare import flag, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.owner import owner_of
 from teho.cli.progress import hint_if_slow
-from teho.errors import InputError, RunNotFoundError, SchedulerError, UnconfiguredError
+from teho.errors import (
+    InputError,
+    RunNotFoundError,
+    SchedulerError,
+    TehoError,
+    UnconfiguredError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,6 +96,8 @@ def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> 
         return
     report = loaded.view_with(plots=output.form in {"html", "json"})
     report = _with_origin(loaded, report, is_text=output.form == "text")
+    if output.form in {"html", "json"}:
+        report = _with_trace(loaded, report)
     if run in _job_ids(loaded.run):
         report = _with_account(report, loaded.run, run)
     if output.form == "seff":
@@ -219,6 +227,30 @@ def _with_origin(loaded: LoadedRun, report: Report, *, is_text: bool) -> Report:
         ),
     )
     return msgspec.structs.replace(report, facts=(*report.facts, *facts))
+
+
+def _with_trace(loaded: LoadedRun, report: Report) -> Report:
+    """Add what the newest traces of `teho profile` say, and the picture of a step."""
+    import msgspec
+
+    from teho.store.traces import newest_traces
+
+    paths = newest_traces(loaded.directory)
+    if not paths:
+        return report
+    from teho.profile.judge import shown_trace
+    from teho.profile.summary import read_traces
+    from teho.show.build.layout import listing
+
+    try:
+        with hint_if_slow("reading the traces…"):
+            profiled = read_traces(paths, by_teho=True)
+    except TehoError as error:
+        return msgspec.structs.replace(report, notes=(*report.notes, f"{error}."))
+    said = listing("trace", "In the trace of some steps", (profiled.verdict, *profiled.advice))
+    return msgspec.structs.replace(
+        report, lists=(*report.lists, said), step=shown_trace(profiled.traces).picture
+    )
 
 
 def _job_ids(run: Run) -> set[str]:

@@ -12,6 +12,7 @@ import msgspec
 
 from teho.model.finding import Abstention, Finding
 from teho.model.missing import Missing
+from teho.model.trace import StepPicture
 
 __all__ = [
     "DOCUMENT_SCHEMA",
@@ -221,6 +222,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     than the time bins of `plots`."""
     rooflines: tuple[RooflinePlot, ...] = ()
     """One for each GPU model, if the activity of pipes and memory was recorded."""
+    step: StepPicture | None = None
+    """One step of a trace over time, to be drawn."""
     commands: tuple[str, ...] = ()
     """What can be done next, one sentence each; commands are in backquotes and can be copied."""
     teho_version: str = ""

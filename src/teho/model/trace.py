@@ -14,15 +14,20 @@ import msgspec
 
 __all__ = [
     "SCHEMA",
+    "Band",
     "Category",
     "DeviceUse",
     "Idle",
     "Kernel",
+    "Lane",
     "Operator",
     "Parts",
+    "Pause",
     "Profiled",
+    "RankWait",
     "Share",
     "Step",
+    "StepPicture",
     "Trace",
     "mean_parts",
 ]
@@ -197,6 +202,70 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """The same without the operators that it calls."""
 
 
+class Band(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of work in a lane of a picture."""
+
+    label: str
+    time_s: float
+    """Its time in the step."""
+    shares: list[float]
+    """Its share of each of equally long parts of the step, 0 to 1."""
+
+
+class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """What the CPU or the device did over the time of a step; bands do not overlap."""
+
+    label: str
+    bands: tuple[Band, ...]
+
+
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
+    """A time in which the device did nothing, and what ended it."""
+
+    after_s: float
+    """Time from the start of the step."""
+    time_s: float
+    reason: str
+    """Name of a field of `Idle`, without `_s`."""
+    kernel: str = ""
+    """The next kernel or copy; empty: there is none."""
+    operator: str = ""
+    """Operator that launched it; empty: unknown."""
+    line: str = ""
+    """Line of the user's program that launched it; empty: unknown."""
+
+
+class StepPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """One step over time: the step of median length, on the first device."""
+
+    step: Union[int, None] = None
+    """As in `Step.number`."""
+    device: int
+    elapsed_s: float
+    lanes: tuple[Lane, ...]
+    pauses: tuple[Pause, ...]
+    """The longest times in which the device did nothing, by their start."""
+
+
+class RankWait(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a rank waited for other ranks in collectives, and the others for it.
+
+    A collective ends on all ranks at about the same time. The rank on which it is the shortest
+    came last. Each other rank waited for the difference; time in which it computed does not count.
+    """
+
+    collectives: int
+    """Number of collectives that other ranks have too, so that they could be compared."""
+    waited_s: float
+    """Mean time of a step that this rank waited."""
+    awaited_s: float
+    """Mean time of a step that another rank waited for this rank: mean of the ranks that it was
+    compared with."""
+    clock_s: Union[float, None] = None
+    """How far the clock of this rank is ahead of the clock of the first rank: the median
+    difference between the ends of the same collective; null if the two have none in common."""
+
+
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """One file: the trace of one rank."""
 
@@ -225,6 +294,10 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the profiler recorded Python stacks (`with_stack=True`)."""
     unread: int = 0
     """Number of events that could not be read."""
+    waits: Union[RankWait, None] = None
+    """Null if no collective of this rank could be compared with the same one of another rank."""
+    picture: Union[StepPicture, None] = None
+    """Only of the rank with the longest step; null if the trace has no work of a GPU."""
 
     @property
     def kernel_s(self) -> float:

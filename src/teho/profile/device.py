@@ -12,7 +12,7 @@ from teho.profile.launches import Launch
 from teho.profile.load import Loaded, Thread, Work
 from teho.profile.spans import Span, Spans, clipped, intersection, length, subtracted, union
 
-__all__ = ["Timeline", "data_waits", "shortest_delay", "timeline"]
+__all__ = ["Cpu", "Timeline", "cpu_of", "is_cpu_collective", "shortest_delay", "timeline"]
 
 _NS = 1e9
 _LONGEST_DELAY = 10_000
@@ -67,9 +67,32 @@ class Timeline(NamedTuple):
         )
 
 
-def data_waits(loaded: Loaded) -> Spans:
-    """Return when the program waited for its data loader, in any thread."""
-    return union((mark.start, mark.end) for mark in loaded.marks if mark.name.startswith(_DATA))
+class Cpu(NamedTuple):
+    """What the CPU waited for, and when."""
+
+    main: Thread | None
+    """The thread of the steps, or else the thread with the most operators."""
+    data: Spans
+    """The program waited for its data loader, in any thread."""
+    collectives: Spans
+    """A collective that does not run on the GPU, in any thread."""
+    waits: dict[Thread, Spans]
+    """Each thread was in a call that waits for the device."""
+
+
+def cpu_of(loaded: Loaded) -> Cpu:
+    """Return what the CPU waited for."""
+    return Cpu(
+        _main_thread(loaded),
+        union((mark.start, mark.end) for mark in loaded.marks if mark.name.startswith(_DATA)),
+        union((mark.start, mark.end) for mark in loaded.marks if is_cpu_collective(mark.name)),
+        _synchronising(loaded),
+    )
+
+
+def is_cpu_collective(mark: str) -> bool:
+    """Return whether a mark is a collective that does not run on the GPU."""
+    return mark.startswith(_CPU_COLLECTIVES)
 
 
 def shortest_delay(loaded: Loaded, launched: dict[int, Launch]) -> int:
@@ -84,13 +107,14 @@ def shortest_delay(loaded: Loaded, launched: dict[int, Launch]) -> int:
 
 
 def timeline(
-    loaded: Loaded, work: Work, launched: dict[int, Launch], window: Span, delay: int
+    loaded: Loaded, work: Work, cpu: Cpu, launched: dict[int, Launch], window: Span, delay: int
 ) -> Timeline:
     """Return when a device did what, and why it was idle in between.
 
     Args:
         loaded: the whole trace.
         work: of this device.
+        cpu: what the CPU waited for.
         launched: launch of each correlation number.
         window: start of the first step, and end of the last step.
         delay: in ns, between a launch call and the start of its kernel on an idle device.
@@ -105,7 +129,7 @@ def timeline(
         kind = "copy" if is_copy else "collective" if are_collective[name] else "compute"
         kinds[kind].append((start, end))
     merged = {kind: union(spans) for kind, spans in kinds.items()}
-    gaps = _Gaps(loaded, launched, delay)
+    gaps = _Gaps(cpu, launched, delay)
     are_bound = gaps.walk(work, window)
     return Timeline(
         **merged,
@@ -119,17 +143,10 @@ def timeline(
 class _Gaps:
     """Finds the reason of each gap between the work of a device."""
 
-    def __init__(self, loaded: Loaded, launched: dict[int, Launch], delay: int) -> None:
+    def __init__(self, cpu: Cpu, launched: dict[int, Launch], delay: int) -> None:
+        self._cpu = cpu
         self._launched = launched
         self._delay = delay
-        self._data = data_waits(loaded)
-        self._collectives = union(
-            (mark.start, mark.end)
-            for mark in loaded.marks
-            if mark.name.startswith(_CPU_COLLECTIVES)
-        )
-        self._main = _main_thread(loaded)
-        self._waits = _synchronising(loaded)
         self._found: dict[str, Spans] = defaultdict(list)
 
     def walk(self, work: Work, window: Span) -> list[bool]:
@@ -144,7 +161,7 @@ class _Gaps:
                 self._add((free, start), launch, is_bound=are_bound[place])
             free = max(free, work.ends[place])
         if free < window[1]:
-            self._split((free, window[1]), self._main)
+            self._split((free, window[1]), self._cpu.main)
         return are_bound
 
     def by_reason(self) -> dict[str, Spans]:
@@ -162,12 +179,12 @@ class _Gaps:
     def _split(self, gap: Span, thread: Thread | None) -> None:
         """Split a gap in which the device waited for the CPU."""
         rest: Spans = [gap]
-        for reason, spans in (("data", self._data), ("collective", self._collectives)):
+        for reason, spans in (("data", self._cpu.data), ("collective", self._cpu.collectives)):
             part = intersection(rest, clipped(spans, *gap))
             self._found[reason] += part
             rest = subtracted(rest, part)
-        threads = [one for one in (thread, self._main) if one]
-        is_after_sync = any(_contains(self._waits.get(one, _NO_SPANS), gap[0]) for one in threads)
+        waits = [self._cpu.waits.get(one, _NO_SPANS) for one in (thread, self._cpu.main) if one]
+        is_after_sync = any(_contains(spans, gap[0]) for spans in waits)
         self._found["sync" if is_after_sync else "launch"] += rest
 
 

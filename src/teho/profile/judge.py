@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from teho.model.trace import Category, DeviceUse, Parts, Profiled, Trace, mean_parts
@@ -21,12 +22,19 @@ __all__ = [
     "line_times",
     "percent_of",
     "shown_trace",
+    "trace_name",
 ]
 
 LARGE_SHARE = 0.10
 """Share of a step from which a part is worth a sentence. It is Teho's own choice."""
 _MOST = 0.90
 """Share of the idle time from which one reason counts as the only one."""
+_ONE_RANK = 2 / 3
+"""Share of all waiting from which one rank is named: the others waited mostly for it. It is Teho's
+own choice: of two equal ranks, each has half."""
+_CLOCKS_S = 1e-3
+"""Difference between the clocks of two nodes from which it is worth a note. It is Teho's own
+choice: the same collective ends on all ranks within some tens of µs."""
 _BEHIND = 0.20
 """Share of the time of the steps from which work after the last step is worth a note."""
 
@@ -50,6 +58,11 @@ class _Words(NamedTuple):
     """Row of a table."""
     clause: str
     """After: the GPU was idle, because …."""
+
+    @property
+    def short(self) -> str:
+        """The reason, without the word idle."""
+        return self.label.removeprefix("idle, ")
 
 
 IDLE_WORDS = {
@@ -83,6 +96,14 @@ _WITH_GRAPHS = (
     "does, add `--why`, and look at the table of operators."
 )
 _PINNED = "Copy from pinned memory: `pin_memory=True`, `.to(device, non_blocking=True)`."
+_LAST_RANK = (
+    "Find out what {rank} does more than the others: batches of other sizes, more work on its CPU, "
+    "or a slower GPU."
+)
+_UNEQUAL = (
+    "Give all ranks equally much work in each step: for example, batches with samples of similar "
+    "length."
+)
 _EXPOSED = (
     "Exchange gradients less often: use a larger batch, or `model.no_sync()` with several "
     "batches per step. Or exchange larger parts (`bucket_cap_mb=100`)."
@@ -111,7 +132,7 @@ def judged(traces: tuple[Trace, ...], *, by_teho: bool = False) -> Profiled:
     """
     return Profiled(
         verdict=_verdict(traces),
-        advice=() if by_teho and not _devices(traces) else tuple(_advice(traces)),
+        advice=tuple(_advice(traces, by_teho=by_teho)),
         notes=tuple(_notes(traces, by_teho=by_teho)),
         traces=traces,
     )
@@ -150,8 +171,18 @@ def shown_trace(traces: Sequence[Trace]) -> Trace:
     return max(traces, key=lambda one: (bool(one.devices), one.step_s))
 
 
+def trace_name(trace: Trace, traces: Sequence[Trace]) -> str:
+    """Return the name of a trace: its rank, or its file if ranks do not distinguish the traces."""
+    ranks = [one.rank for one in traces]
+    if trace.rank is None or ranks.count(trace.rank) > 1:
+        return Path(trace.path).name
+    return f"rank {trace.rank}"
+
+
 def is_wasteful(traces: Sequence[Trace]) -> bool:
     """Return whether the verdict is about time in which the devices did not compute."""
+    if _waiting(traces) or not _devices(traces):
+        return _waiting(traces) is not None
     mean = _mean(traces)
     largest_s = max(mean.idle_s, mean.exposed_collective_s, mean.exposed_copy_s)
     return largest_s >= LARGE_SHARE * mean.elapsed_s > 0
@@ -165,10 +196,45 @@ def _mean(traces: Sequence[Trace]) -> Parts:
     return mean_parts([device.mean for device in _devices(traces)])
 
 
+class _Waiting(NamedTuple):
+    """What ranks waited for each other."""
+
+    share: float
+    """Mean part of a step, 0 to 1."""
+    last: Trace | None
+    """The rank for which they waited most of this time; None: there is no such rank."""
+
+
+def _waiting(traces: Sequence[Trace]) -> _Waiting | None:
+    """Return what the ranks waited for each other; None: not long, or unknown."""
+    known = [(trace, trace.waits) for trace in traces if trace.waits]
+    if not known:
+        return None
+    step_s = sum(trace.step_s for trace, _ in known) / len(known)
+    total_s = sum(waits.awaited_s for _, waits in known)
+    last, most = max(known, key=lambda pair: pair[1].awaited_s)
+    is_one = most.awaited_s >= _ONE_RANK * total_s
+    # The rank that came last does not wait, so the time of the others is its own figure.
+    waited_s = most.awaited_s if is_one else sum(one.waited_s for _, one in known) / len(known)
+    if not waited_s or waited_s < LARGE_SHARE * step_s:
+        return None
+    return _Waiting(waited_s / step_s, last if is_one else None)
+
+
 def _verdict(traces: Sequence[Trace]) -> str:
     devices = _devices(traces)
-    if not devices:
-        return _without_gpu(traces)
+    waiting = _waiting(traces)
+    said = ""
+    if waiting:
+        share = format_quantity(100 * waiting.share, "%")
+        a_step = "a step" if all(trace.step_count for trace in traces) else "the time"
+        whom = f"for {trace_name(waiting.last, traces)}" if waiting.last else "for each other"
+        others = "other " if waiting.last else ""
+        said = f"The {others}ranks waited {whom}: {share} of {a_step}. "
+    return said + (_of_devices(traces, devices) if devices else _without_gpu(traces))
+
+
+def _of_devices(traces: Sequence[Trace], devices: Sequence[DeviceUse]) -> str:
     mean = _mean(traces)
     least = LARGE_SHARE * mean.elapsed_s
     the_gpu = "The GPU was"
@@ -221,12 +287,16 @@ def _without_gpu(traces: Sequence[Trace]) -> str:
     )
 
 
-def _advice(traces: Sequence[Trace]) -> Iterator[str]:
+def _advice(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
+    if waiting := _waiting(traces):
+        last = waiting.last
+        yield _LAST_RANK.format(rank=trace_name(last, traces)) if last else _UNEQUAL
     if not _devices(traces):
-        yield (
-            "If the program uses a GPU, record it: "
-            "`profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
-        )
+        if not by_teho:
+            yield (
+                "If the program uses a GPU, record it: "
+                "`profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
+            )
         return
     mean = _mean(traces)
     least = LARGE_SHARE * mean.elapsed_s
@@ -286,11 +356,25 @@ def _notes(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
 
 
 def _ranks(traces: Sequence[Trace]) -> Iterator[str]:
-    """Yield a note if the traces of some ranks are missing."""
+    """Yield what limits the comparison of ranks."""
     expected = max((trace.ranks or 1 for trace in traces), default=1)
     known = {trace.rank for trace in traces if trace.rank is not None}
     if known and len(known) < expected:
         yield f"The program had {expected} ranks, but there are traces of only {len(known)}."
+    clocks = [(one, one.waits.clock_s) for one in traces if one.waits and one.waits.clock_s]
+    trace, clock_s = max(clocks, key=lambda pair: abs(pair[1]), default=(None, 0.0))
+    if trace and abs(clock_s) >= _CLOCKS_S:
+        side = "ahead of" if clock_s > 0 else "behind"
+        yield (
+            f"The clock of {trace_name(trace, traces)} is {format_time(abs(clock_s))} {side} the "
+            f"clock of {trace_name(traces[0], traces)}. The figures do not depend on this."
+        )
+    has_collectives = any(one.mean.collective_s for one in _devices(traces))
+    if len(traces) > 1 and has_collectives and not any(trace.waits for trace in traces):
+        yield (
+            "The traces have no steps in common, so it is not known which rank the others "
+            "waited for."
+        )
 
 
 def _percent(time_s: float, parts: Parts) -> str:

@@ -76,16 +76,18 @@ def operators(loaded: Loaded) -> list[Operator]:
     totals: defaultdict[int, int] = defaultdict(int)
     inner: defaultdict[int, int] = defaultdict(int)
     for track in loaded.operators.values():
-        stack: list[int] = []
+        starts, ends, names = track.starts, track.ends, track.names
+        stack: list[tuple[int, int]] = []  # the ends and names of the operators around
         for place in track.outermost_first():
-            start, end, name = track.starts[place], track.ends[place], track.names[place]
-            while stack and track.ends[stack[-1]] <= start:
+            start, end, name = starts[place], ends[place], names[place]
+            while stack and stack[-1][0] <= start:
                 stack.pop()
             counts[name] += 1
             totals[name] += end - start
             if stack:
-                inner[track.names[stack[-1]]] += min(end, track.ends[stack[-1]]) - start
-            stack.append(place)
+                end_around, name_around = stack[-1]
+                inner[name_around] += min(end, end_around) - start
+            stack.append((end, name))
     made = [
         Operator(
             name=loaded.names[name],
@@ -105,17 +107,17 @@ def _around(track: Track, moments: Iterable[int]) -> Iterator[list[int]]:
         track: events of one thread, which enclose each other or do not overlap.
         moments: in order.
     """
-    order = track.outermost_first()
+    starts, ends = track.starts, track.ends
+    coming = iter(track.outermost_first())
+    place = next(coming, None)
     stack: list[int] = []
-    number = 0
     for moment in moments:
-        while number < len(order) and track.starts[order[number]] <= moment:
-            place = order[number]
-            while stack and track.ends[stack[-1]] <= track.starts[place]:
+        while place is not None and (start := starts[place]) <= moment:
+            while stack and ends[stack[-1]] <= start:
                 stack.pop()
             stack.append(place)
-            number += 1
-        while stack and track.ends[stack[-1]] <= moment:
+            place = next(coming, None)
+        while stack and ends[stack[-1]] <= moment:
             stack.pop()
         yield stack
 

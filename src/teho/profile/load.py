@@ -5,8 +5,9 @@ Times are in ns, as whole numbers. Kineto writes µs with at most three decimals
 
 from __future__ import annotations
 
+import operator
 from array import array
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ __all__ = ["Calls", "Loaded", "Mark", "Thread", "Track", "Work", "load"]
 
 Thread = tuple[str, str]
 """Process and thread, as the trace names them."""
+_Key = tuple[str, str, Number, Number]
 
 _KINDS = {
     "kernel": "work",
@@ -34,6 +36,19 @@ _KINDS = {
 }
 """What Teho does with an event of a category. The categories are Kineto's (`ActivityType.cpp`), of
 today and of the versions up to PyTorch 1.12."""
+
+
+class _Numbers(dict[str, int]):
+    """The number of each name; a new name is added."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self._names)
+        self._names.append(name)
+        return number
 
 
 class Mark(NamedTuple):
@@ -59,11 +74,27 @@ class Track:
         self.ends.append(end)
         self.names.append(name)
 
+    def extend(self, events: Sequence[Event], numbers: Mapping[str, int]) -> None:
+        """Add events.
+
+        Raises:
+            ValueError, TypeError, OverflowError: a time of one of them is not a number that can be
+                read in this way. Then none is added.
+        """
+        # The checker is silenced: a time that is not a number raises what the docstring says.
+        starts = array("q", [round(event.ts * 1000) for event in events])  # type: ignore[operator,arg-type]
+        times = array("q", [round(event.dur * 1000) for event in events])  # type: ignore[operator,arg-type]
+        if min(times, default=0) < 0:
+            raise ValueError("a negative duration")
+        self.ends.extend(map(operator.add, starts, times))
+        self.starts.extend(starts)
+        self.names.extend([numbers[event.name] for event in events])
+
     def outermost_first(self) -> list[int]:
         """Return the places of all events by start; of two with one start, the longer is first."""
-        return sorted(
-            range(len(self.starts)), key=lambda place: (self.starts[place], -self.ends[place])
-        )
+        # Two stable sorts by numbers are faster than one sort by pairs.
+        longest = sorted(range(len(self.starts)), key=self.ends.__getitem__, reverse=True)
+        return sorted(longest, key=self.starts.__getitem__)
 
 
 class Calls(Track):
@@ -92,7 +123,7 @@ class Loaded:
     def __init__(self) -> None:
         self.names: list[str] = []
         """Each name once."""
-        self.numbers: dict[str, int] = {}
+        self.numbers = _Numbers(self.names)
         """Place of each name."""
         self.threads: list[Thread] = []
         self.operators: dict[Thread, Track] = {}
@@ -103,6 +134,8 @@ class Loaded:
         self.marks: list[Mark] = []
         self.forward: dict[tuple[Thread, int], tuple[Thread, int]] = {}
         """Thread and start of a forward operator, by thread and start of its backward operator."""
+        self.groups: dict[int, str] = {}
+        """Process group of a collective on a device, by its correlation number."""
         self.values: dict[str, Any] = {}
         """Values beside the events."""
         self.unread = 0
@@ -122,6 +155,14 @@ class Loaded:
         return bool(self.operators or self.work or self.calls.starts or self.marks)
 
 
+class _Pending(NamedTuple):
+    """Events that are added to a track together, which is faster than one by one."""
+
+    track: Track | None
+    """None: these events are not read."""
+    events: list[Event]
+
+
 class _Loader:
     """Adds events to a `Loaded`."""
 
@@ -130,13 +171,38 @@ class _Loader:
         self.thread_numbers: dict[Thread, int] = {}
         self.arrows: dict[str, list[tuple[Thread, int] | None]] = {}
         """Start and end of each arrow from a forward operator to its backward operator."""
+        self.pending: dict[_Key, _Pending] = {}
+        """By phase, category, process and thread."""
 
-    def name(self, name: str) -> int:
-        number = self.into.numbers.get(name)
-        if number is None:
-            number = self.into.numbers[name] = len(self.into.names)
-            self.into.names.append(name)
-        return number
+    def add_all(self, batch: Sequence[Event]) -> None:
+        """Add events; count those that cannot be read."""
+        find = self.pending.get
+        for event in batch:
+            found = find((event.ph, event.cat, event.pid, event.tid))
+            if found is None:
+                self._add_singly(event)
+            else:
+                found.events.append(event)
+        for pending in self.pending.values():
+            if pending.track is not None and pending.events:
+                try:
+                    pending.track.extend(pending.events, self.into.numbers)
+                except (ValueError, TypeError, OverflowError):
+                    for event in pending.events:
+                        self._add_singly(event)
+            pending.events.clear()
+        self.into.events += len(batch)
+
+    def _add_singly(self, event: Event) -> None:
+        try:
+            self.add(event)
+        except (ValueError, TypeError, OverflowError):
+            self.into.unread += 1
+
+    def _wait(self, event: Event, track: Track | None) -> None:
+        """Let the next events like this one wait for each other."""
+        key = (event.ph, event.cat, event.pid, event.tid)
+        self.pending.setdefault(key, _Pending(track, []))
 
     def add(self, event: Event) -> None:
         """Add one event.
@@ -148,9 +214,12 @@ class _Loader:
             if event.cat == "fwdbwd":
                 ends = self.arrows.setdefault(str(event.id), [None, None])
                 ends[event.ph == "f"] = (_thread(event), _ns(event.ts))
+            else:
+                self._wait(event, None)
             return
         kind = _KINDS.get(event.cat.lower()) if event.ph == "X" else None
         if kind is None:
+            self._wait(event, None)
             return
         start = _ns(event.ts)
         end = start + _ns(event.dur)
@@ -168,15 +237,19 @@ class _Loader:
             tracks = self.into.operators if kind == "operator" else self.into.frames
             if thread not in tracks:
                 tracks[thread] = Track()
-            tracks[thread].add(start, end, self.name(event.name))
+            tracks[thread].add(start, end, self.into.numbers[event.name])
+            self._wait(event, tracks[thread])
 
     def _add_work(self, event: Event, start: int, end: int, *, is_copy: bool) -> None:
         arguments = event.args
         device = _whole(arguments.device if arguments else None)
         work = self.into.work.setdefault(_whole(event.pid) if device < 0 else device, Work())
-        work.add(start, end, self.name(event.name))
-        work.correlations.append(_whole(arguments.correlation if arguments else None))
+        work.add(start, end, self.into.numbers[event.name])
+        number = _whole(arguments.correlation if arguments else None)
+        work.correlations.append(number)
         work.are_copies.append(is_copy)
+        if arguments and arguments.group:
+            self.into.groups[number] = str(arguments.group)
 
     def _add_call(self, event: Event, thread: Thread, start: int, end: int) -> None:
         calls = self.into.calls
@@ -187,7 +260,7 @@ class _Loader:
         correlation = _whole(event.args.correlation if event.args else None)
         if correlation > 0:
             calls.places[correlation] = len(calls.starts)
-        calls.add(start, end, self.name(event.name))
+        calls.add(start, end, self.into.numbers[event.name])
         calls.threads.append(number)
 
     def end(self) -> None:
@@ -207,21 +280,12 @@ def load(path: Path) -> Loaded:
     loaded = Loaded()
     loader = _Loader(loaded)
     stream = EventStream(path)
-    for event in _all(stream):
-        loaded.events += 1
-        try:
-            loader.add(event)
-        except (ValueError, TypeError, OverflowError):
-            loaded.unread += 1
+    for batch in stream.batches():
+        loader.add_all(batch)
     loader.end()
     loaded.values = stream.values
     loaded.unread += stream.unread
     return loaded
-
-
-def _all(stream: EventStream) -> Iterator[Event]:
-    for batch in stream.batches():
-        yield from batch
 
 
 def _thread(event: Event) -> Thread:

@@ -50,6 +50,8 @@ class Arguments(msgspec.Struct, gc=False):
     stream: Number = None
     sequence: Number = msgspec.field(default=None, name="Sequence number")
     """Number of an operator of the forward pass; its backward operator has the same one."""
+    group: Number = msgspec.field(default=None, name="Process Group Name")
+    """Ranks of a collective."""
 
 
 class Event(msgspec.Struct, gc=False):

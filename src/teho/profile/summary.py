@@ -6,10 +6,13 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from teho.errors import InputError
 from teho.model.trace import (
+    Category,
     DeviceUse,
     Kernel,
     Profiled,
@@ -18,21 +21,25 @@ from teho.model.trace import (
     Trace,
     mean_parts,
 )
+from teho.process.parallel_map import parallel_map
 from teho.profile.categories import category_of, uses_tensor_cores
-from teho.profile.device import Timeline, data_waits, shortest_delay, timeline
-from teho.profile.judge import judged
+from teho.profile.device import Timeline, cpu_of, shortest_delay, timeline
+from teho.profile.judge import judged, shown_trace
 from teho.profile.launches import Launch, launches, operators
-from teho.profile.load import Loaded, load
+from teho.profile.load import Loaded, Work, load
+from teho.profile.picture import picture_of
+from teho.profile.ranks import Collectives, Windows, collectives_of, rank_waits
 from teho.profile.spans import Span, clipped, length, subtracted
 from teho.profile.xspace import is_xspace, load_xspace
 
-__all__ = ["read_trace", "read_traces"]
+__all__ = ["read_trace", "read_traces", "trace_files"]
 
 _NS = 1e9
 _STEP = re.compile(r"ProfilerStep#(\d+)")
+_TRACE_FILE = re.compile(r"(\.json|\.xplane\.pb)(\.gz)?$")
+_TIME = re.compile(r"\.\d{10,}\.")
+"""Time in the name of a file."""
 _GRAPH_LAUNCHES = ("cudaGraphLaunch", "cuGraphLaunch", "hipGraphLaunch")
-_Window = tuple[int | None, int, int]
-"""Number of a step, its start and its end."""
 
 
 def read_traces(paths: Sequence[Path], *, by_teho: bool = False) -> Profiled:
@@ -46,8 +53,18 @@ def read_traces(paths: Sequence[Path], *, by_teho: bool = False) -> Profiled:
         InputError: a file cannot be opened, or is not a trace.
         DamagedError: a file is truncated or damaged.
     """
-    traces = sorted(map(read_trace, paths), key=lambda one: (one.rank or 0, one.path))
-    return judged(tuple(traces), by_teho=by_teho)
+    read = sorted(
+        parallel_map(_read, list(paths)), key=lambda one: (one.trace.rank or 0, one.trace.path)
+    )
+    waits = rank_waits([one.collectives for one in read])
+    shown = shown_trace([one.trace for one in read])
+    traces = tuple(
+        msgspec.structs.replace(
+            one.trace, waits=wait, picture=one.trace.picture if one.trace is shown else None
+        )
+        for one, wait in zip(read, waits, strict=True)
+    )
+    return judged(traces, by_teho=by_teho)
 
 
 def read_trace(path: Path) -> Trace:
@@ -57,6 +74,38 @@ def read_trace(path: Path) -> Trace:
         InputError: the file cannot be opened, or is not a trace.
         DamagedError: the file is truncated or damaged.
     """
+    return _read(path).trace
+
+
+def trace_files(folder: Path) -> list[Path]:
+    """Return the traces in a folder: of each rank the newest one.
+
+    `tensorboard_trace_handler` writes a file `WORKER.TIME.pt.trace.json` for each time that it is
+    called.
+
+    Raises:
+        InputError: the folder has no trace, or cannot be read.
+    """
+    try:
+        found = sorted(path for path in folder.iterdir() if _TRACE_FILE.search(path.name))
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}", "a folder that can be read") from error
+    named = [path for path in found if ".pt.trace." in path.name] or found
+    if not named:
+        raise InputError(
+            f"{folder} has no traces", "files that end with .json, .json.gz or .xplane.pb"
+        )
+    return list({_TIME.sub(".", path.name): path for path in named}.values())
+
+
+class _Read(NamedTuple):
+    """A trace, and what the comparison of ranks needs of it."""
+
+    trace: Trace
+    collectives: Collectives
+
+
+def _read(path: Path) -> _Read:
     loaded = load_xspace(path) if is_xspace(path) else load(path)
     if not loaded.has_times:
         raise InputError(
@@ -69,33 +118,38 @@ def read_trace(path: Path) -> Trace:
     launched = launches(loaded)
     whole = (windows[0][1], windows[-1][2])
     delay = shortest_delay(loaded, launched)
+    cpu = cpu_of(loaded)
     lines = {
-        device: timeline(loaded, work, launched, whole, delay)
+        device: timeline(loaded, work, cpu, launched, whole, delay)
         for device, work in sorted(loaded.work.items())
     }
     has_steps = windows[0][0] is not None
     distributed = loaded.values.get("distributedInfo")
-    waits = data_waits(loaded)
     count = len(windows)
-    return Trace(
+    categories = {
+        device: _categories(loaded, work, launched) for device, work in loaded.work.items()
+    }
+    trace = Trace(
         path=str(path),
         rank=_number(distributed, "rank"),
         ranks=_number(distributed, "world_size"),
         step_count=count if has_steps else 0,
         step_s=sum(end - start for _, start, end in windows) / count / _NS,
-        data_s=sum(length(clipped(waits, start, end)) for _, start, end in windows) / count / _NS,
+        data_s=sum(length(clipped(cpu.data, *window)) for _, *window in windows) / count / _NS,
         devices=tuple(_device(loaded, number, line, windows) for number, line in lines.items()),
-        kernels=_kernels(loaded, launched, lines),
+        kernels=_kernels(loaded, launched, lines, categories),
         operators=tuple(operators(loaded)),
         graph_launches=sum(
             loaded.names[name].startswith(_GRAPH_LAUNCHES) for name in loaded.calls.names
         ),
         has_stacks=bool(loaded.frames),
         unread=loaded.unread,
+        picture=picture_of(loaded, cpu, launched, lines, categories, windows),
     )
+    return _Read(trace, collectives_of(loaded, launched, lines, windows))
 
 
-def _windows(loaded: Loaded) -> list[_Window]:
+def _windows(loaded: Loaded) -> Windows:
     """Return the steps by start; without marks of steps, one window with the whole trace.
 
     If steps overlap, as with two profilers, only the first of them counts. If `teho profile`
@@ -103,7 +157,7 @@ def _windows(loaded: Loaded) -> list[_Window]:
     """
     whole = loaded.values.get("teho_steps")
     last = whole[1] if isinstance(whole, list) and len(whole) == 2 else None
-    found: list[_Window] = []
+    found: list[tuple[int | None, int, int]] = []
     for mark in sorted(loaded.marks, key=lambda mark: (mark.start, -mark.end)):
         match = _STEP.fullmatch(mark.name)
         if match and last is not None and int(match[1]) > last:
@@ -113,7 +167,7 @@ def _windows(loaded: Loaded) -> list[_Window]:
     return found or [(None, *loaded.window())]
 
 
-def _device(loaded: Loaded, device: int, line: Timeline, windows: Sequence[_Window]) -> DeviceUse:
+def _device(loaded: Loaded, device: int, line: Timeline, windows: Windows) -> DeviceUse:
     first, last = windows[0][1], windows[-1][2]
     steps = tuple(
         Step(number=number, start_s=(start - first) / _NS, parts=line.parts(start, end))
@@ -134,23 +188,34 @@ def _until(spans: list[Span], end: int) -> list[Span]:
     return clipped(spans, spans[0][0], end) if spans else []
 
 
+def _categories(loaded: Loaded, work: Work, launched: dict[int, Launch]) -> list[Category]:
+    """Return the category of each kernel and each copy of a device."""
+    found: list[Category] = []
+    for name, number, is_copy in zip(work.names, work.correlations, work.are_copies, strict=True):
+        launch = launched.get(number)
+        category: Category = "copy"
+        if not is_copy:
+            category = category_of(loaded.names[name], launch.operator if launch else "")
+            if launch and launch.is_optimizer and category != "collective":
+                category = "optimizer"
+        found.append(category)
+    return found
+
+
 def _kernels(
-    loaded: Loaded, launched: dict[int, Launch], lines: dict[int, Timeline]
+    loaded: Loaded,
+    launched: dict[int, Launch],
+    lines: dict[int, Timeline],
+    categories: dict[int, list[Category]],
 ) -> tuple[Kernel, ...]:
     """Return all kernels and copies by total time."""
-    groups: dict[tuple[str, str], _Group] = {}
+    groups: dict[tuple[str, Category], _Group] = {}
     for device, line in lines.items():
         work = loaded.work[device]
         for place, is_bound in enumerate(line.are_bound):
             launch = launched.get(work.correlations[place])
             name = loaded.names[work.names[place]]
-            operator = launch.operator if launch else ""
-            if work.are_copies[place]:
-                category = "copy"
-            else:
-                category = category_of(name, operator)
-                if launch and launch.is_optimizer and category != "collective":
-                    category = "optimizer"
+            category = categories[device][place]
             group = groups.setdefault((name, category), _Group())
             group.add(work.ends[place] - work.starts[place], launch, is_bound=is_bound)
     made = [group.kernel(name, category) for (name, category), group in groups.items()]
@@ -174,7 +239,7 @@ class _Group:
         if launch and launch.line:
             self.lines[launch.line] += duration
 
-    def kernel(self, name: str, category: Any) -> Kernel:
+    def kernel(self, name: str, category: Category) -> Kernel:
         return Kernel(
             name=name,
             category=category,

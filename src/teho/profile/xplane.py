@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.profile.load import Loaded, Mark, Work, load
+from teho.profile.wire import bytes_field, int_field
 from teho.store.layout import replace_file
 
 __all__ = ["write_xspace"]
@@ -71,10 +72,10 @@ def write_xspace(trace: Path, target: Path, host: str) -> None:
         for device, work in sorted(loaded.work.items())
     ]
     space = b"".join(
-        _bytes(_PLANES, _plane(number, name, lines))
+        bytes_field(_PLANES, _plane(number, name, lines))
         for number, (name, lines) in enumerate(planes, 1)
     )
-    replace_file(target, space + _bytes(_HOST_NAMES, host.encode()))
+    replace_file(target, space + bytes_field(_HOST_NAMES, host.encode()))
 
 
 def _threads(loaded: Loaded) -> Iterator[_Line]:
@@ -126,52 +127,38 @@ def _plane(number: int, name: str, lines: Iterable[_Line]) -> bytes:
     names: dict[str, int] = {}
     encoded = [_line(place, line, names) for place, line in enumerate(lines, 1)]
     known = [
-        _bytes(field, _int(_KEY, one) + _bytes(_VALUE, _named(one, text)))
+        bytes_field(field, int_field(_KEY, one) + bytes_field(_VALUE, _named(one, text)))
         for field, texts in (
             (_EVENT_NAMES, names),
             (_STAT_NAMES, {v: k for k, v in _STATS.items()}),
         )
         for text, one in texts.items()
     ]
-    return _named(number, name) + b"".join((*(_bytes(_LINES, line) for line in encoded), *known))
+    return _named(number, name) + b"".join(
+        (*(bytes_field(_LINES, line) for line in encoded), *known)
+    )
 
 
 def _line(number: int, line: _Line, names: dict[str, int]) -> bytes:
     events = sorted(line.events, key=lambda event: (event.start_ns, -event.end_ns))
     start_ns = events[0].start_ns if events else 0
     encoded = (
-        _bytes(
+        bytes_field(
             _EVENTS,
-            _int(_NUMBER, names.setdefault(event.name, len(names) + 1))
-            + _int(_OFFSET_PS, (event.start_ns - start_ns) * _PS_PER_NS)
-            + _int(_DURATION_PS, (event.end_ns - event.start_ns) * _PS_PER_NS)
+            int_field(_NUMBER, names.setdefault(event.name, len(names) + 1))
+            + int_field(_OFFSET_PS, (event.start_ns - start_ns) * _PS_PER_NS)
+            + int_field(_DURATION_PS, (event.end_ns - event.start_ns) * _PS_PER_NS)
             + b"".join(
-                _bytes(_STATS_OF_EVENT, _int(_STAT_ID, stat) + _int(_STAT_VALUE, value))
+                bytes_field(
+                    _STATS_OF_EVENT, int_field(_STAT_ID, stat) + int_field(_STAT_VALUE, value)
+                )
                 for stat, value in event.stats
             ),
         )
         for event in events
     )
-    return _named(number, line.name) + _int(_LINE_START_NS, start_ns) + b"".join(encoded)
+    return _named(number, line.name) + int_field(_LINE_START_NS, start_ns) + b"".join(encoded)
 
 
 def _named(number: int, name: str) -> bytes:
-    return _int(_ID, number) + _bytes(_NAME, name.encode())
-
-
-def _varint(value: int) -> bytes:
-    """Return a whole number: seven bits in each byte, the lowest first; a negative one has 64."""
-    found, value = bytearray(), value & 0xFFFF_FFFF_FFFF_FFFF
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
-def _int(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(value)) + value
+    return int_field(_ID, number) + bytes_field(_NAME, name.encode())

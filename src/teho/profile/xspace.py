@@ -86,7 +86,7 @@ def _add_plane(loaded: Loaded, data: bytes) -> None:
 
 def _add_work(loaded: Loaded, work: Work, events: list[_Event]) -> None:
     for event in events:
-        work.add(event.start, event.end, _number(loaded, event.name))
+        work.add(event.start, event.end, loaded.numbers[event.name])
         work.correlations.append(event.stats.get("correlation_id", -1))
         work.are_copies.append(event.name.lower().startswith(_COPIES))
 
@@ -101,19 +101,11 @@ def _add_thread(loaded: Loaded, thread: tuple[str, str], events: list[_Event]) -
         elif correlation > 0:
             calls = loaded.calls
             calls.places[correlation] = len(calls.starts)
-            calls.add(event.start, event.end, _number(loaded, event.name))
+            calls.add(event.start, event.end, loaded.numbers[event.name])
             calls.threads.append(len(loaded.threads) - 1)
         else:
             track = loaded.operators.setdefault(thread, Track())
-            track.add(event.start, event.end, _number(loaded, event.name))
-
-
-def _number(loaded: Loaded, name: str) -> int:
-    """Return the number of a name; a new one is added."""
-    if name not in loaded.numbers:
-        loaded.numbers[name] = len(loaded.names)
-        loaded.names.append(name)
-    return loaded.numbers[name]
+            track.add(event.start, event.end, loaded.numbers[event.name])
 
 
 def _line(

@@ -10,7 +10,17 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from teho.model.document import Document, Fact, Level, Table, VerdictSeverity
-from teho.model.trace import Category, DeviceUse, Kernel, Operator, Parts, Profiled, Step, Trace
+from teho.model.trace import (
+    Category,
+    DeviceUse,
+    Kernel,
+    Operator,
+    Parts,
+    Profiled,
+    Step,
+    StepPicture,
+    Trace,
+)
 from teho.profile.judge import (
     IDLE_WORDS,
     category_times,
@@ -19,20 +29,26 @@ from teho.profile.judge import (
     line_times,
     percent_of,
     shown_trace,
+    trace_name,
 )
 from teho.show.build.layout import ColumnOf, column, document, listing, table
 from teho.units import counted, format_time
 
-__all__ = ["profile_document", "short_kernel", "short_operator"]
+__all__ = ["Part", "parts_of", "profile_document", "short_kernel", "short_operator"]
 
 T = TypeVar("T")
 _TOP = 6
 """Number of kernels and operators at the default level."""
+_MOST_RANKS = 8
+"""Largest number of ranks that all are in the text, and all have tables of their steps."""
+_NAMED = 2
+"""Largest number of traces that are all named in the title."""
 _CATEGORIES = 3
 """Number of categories at the head."""
 _KERNEL_WIDTH = 23
 _OPERATOR_WIDTH = 14
 """Largest width of these names in a terminal of 80 columns."""
+_WAITING = "The column waiting shows the part of a collective before the last rank began it"
 _DEFINITIONS = """\
 If the GPU does several things at the same time, this time counts only once. "Only copying" is the \
 time in which the GPU copied and did nothing else.
@@ -61,7 +77,7 @@ class _Use(NamedTuple):
     device: DeviceUse
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """A row of the table of parts."""
 
     label: str
@@ -79,11 +95,11 @@ def profile_document(profiled: Profiled, commands: Sequence[str] = ()) -> Docume
     traces = profiled.traces
     uses = [_Use(trace, device) for trace in traces for device in trace.devices]
     shown = shown_trace(traces)
-    severity: VerdictSeverity = (
-        "unknown" if not uses else "warning" if is_wasteful(traces) else "good"
-    )
+    severity: VerdictSeverity = "warning" if is_wasteful(traces) else "good" if uses else "unknown"
+    names = [Path(trace.path).name for trace in traces]
+    named = " ".join(names) if len(names) <= _NAMED else f"{names[0]} and {len(names) - 1} more"
     return document(
-        title=f"teho profile {' '.join(Path(trace.path).name for trace in traces)}",
+        title=f"teho profile {named}",
         verdict=profiled.verdict,
         verdict_severity=severity,
         facts=tuple(_facts(profiled, shown)),
@@ -94,6 +110,7 @@ def profile_document(profiled: Profiled, commands: Sequence[str] = ()) -> Docume
         ),
         notes=profiled.notes,
         commands=tuple(commands),
+        step=shown.picture,
     )
 
 
@@ -139,12 +156,14 @@ def _tensor_fact(trace: Trace) -> Iterator[Fact]:
 
 
 def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[Table]:
-    of = f" of {_name(shown, profiled.traces)}" if len(profiled.traces) > 1 else ""
+    of = f" of {trace_name(shown, profiled.traces)}" if len(profiled.traces) > 1 else ""
     a_step = "a step" if shown.step_count else "the trace"
     if len(uses) == 1:
         yield _parts_table("parts", f"Parts of {a_step}", uses[0].device.mean)
     elif uses:
         yield _ranks_table(profiled, uses)
+    elif len(profiled.traces) > 1:
+        yield _cpu_ranks_table(profiled.traces)
     if uses:
         yield _kernel_table(shown, of)
         yield _line_table(shown, of)
@@ -152,18 +171,21 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
         yield _all_kernels_table(shown, of)
     else:
         yield _operator_table(shown, of, level="default")
+    detailed = uses if len(uses) <= _MOST_RANKS else [use for use in uses if use.trace is shown]
     if len(uses) > 1:
-        for number, use in enumerate(uses):
+        for number, use in enumerate(detailed):
             title = f"Parts of {a_step} on {_place(use, profiled.traces)}"
             yield _parts_table(f"parts_{number}", title, use.device.mean, level="why")
-    for number, use in enumerate(uses):
+    if shown.picture:
+        yield _pauses_table(shown.picture, of)
+    for number, use in enumerate(detailed):
         at = f" on {_place(use, profiled.traces)}" if len(uses) > 1 else ""
         yield _steps_table(f"steps_{number}", f"Steps{at}", use)
     if uses:
         yield _operator_table(shown, of, level="why")
 
 
-def _parts(parts: Parts) -> Iterator[_Part]:
+def parts_of(parts: Parts) -> Iterator[Part]:
     """Yield the parts of a step; their sum is the step."""
     rows = [
         ("computing", parts.compute_s),
@@ -173,7 +195,7 @@ def _parts(parts: Parts) -> Iterator[_Part]:
     ]
     for label, time_s in rows:
         if time_s:
-            yield _Part(label, time_s, percent_of(time_s, parts.elapsed_s))
+            yield Part(label, time_s, percent_of(time_s, parts.elapsed_s))
 
 
 def _parts_table(key: str, title: str, parts: Parts, *, level: Level = "default") -> Table:
@@ -186,7 +208,7 @@ def _parts_table(key: str, title: str, parts: Parts, *, level: Level = "default"
         if time_s
     ]
     made = table(
-        key, title, _parts(parts),
+        key, title, parts_of(parts),
         column("part", "the GPU was", lambda row: row.label),
         column("time", "time", lambda row: row.time_s, unit="s", shown_in="ms", decimals=3),
         column("share", "share", lambda row: row.share, unit="%"),
@@ -203,9 +225,10 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
 
     def reason(use: _Use) -> str:
         reasons = idle_reasons(use.device.mean)
-        return IDLE_WORDS[reasons[0].key].label.removeprefix("idle, ") if reasons else ""
+        return IDLE_WORDS[reasons[0].key].short if reasons else ""
 
-    return table(
+    compared = max((one.waits.collectives for one in profiled.traces if one.waits), default=0)
+    made = table(
         "ranks",
         "Ranks" if len(profiled.traces) > 1 else "GPUs",
         uses,
@@ -216,15 +239,61 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
             "collective", "exchanging",
             lambda use: share(use.device.mean.exposed_collective_s, use), unit="%",
         ),
+        column("waiting", "waiting", lambda use: _waiting(use.trace), unit="%")
+        if compared else None,
         column(
             "copy", "copying", lambda use: share(use.device.mean.exposed_copy_s, use),
-            unit="%",
+            unit="%", aside=bool(compared),
         ),
         column("idle", "idle", lambda use: share(use.device.mean.idle_s, use), unit="%"),
         column("reason", "mostly", reason),
-        note="The columns exchanging and copying show the time in which the GPU did not compute "
-             "at the same time.",
+        note=" ".join(filter(None, (
+            ("The columns exchanging and copying show the time in which the GPU did not compute "
+             "at the same time."),
+            f"{_WAITING} ({counted(compared, 'collective')} compared)." if compared else "",
+        ))),
     )  # fmt: skip
+    return _extreme_rows(made)
+
+
+def _cpu_ranks_table(traces: Sequence[Trace]) -> Table:
+    """Return a table with a row for each rank of a program without a GPU."""
+    made = table(
+        "ranks",
+        "Ranks",
+        traces,
+        column("rank", "rank", lambda trace: trace_name(trace, traces)),
+        column("step", "step", lambda trace: trace.step_s, unit="s", shown_in="ms", decimals=2),
+        column("data", "waiting for data",
+               lambda trace: percent_of(trace.data_s, trace.step_s), unit="%"),
+        column("waiting", "waiting", _waiting, unit="%"),
+        note=f"{_WAITING}.",
+    )  # fmt: skip
+    return _extreme_rows(made)
+
+
+def _extreme_rows(made: Table) -> Table:
+    """Return a table of ranks; of many, only those are shown that waited least and most."""
+    if len(made.rows) <= _MOST_RANKS:
+        return made
+
+    def key(place: int) -> tuple[float, float]:
+        cells = (made.rows[place].get(name) for name in ("waiting", "step"))
+        waiting, step_s = (one if isinstance(one, float) else 0.0 for one in cells)
+        return waiting, step_s
+
+    order = sorted(range(len(made.rows)), key=key)
+    half = _MOST_RANKS // 2
+    return msgspec.structs.replace(
+        made,
+        shown=tuple(sorted([*order[:half], *order[-half:]])),
+        rest=f"and {len(order) - 2 * half} more; these waited least and most",
+    )
+
+
+def _waiting(trace: Trace) -> float | None:
+    """Return which share of a step a rank waited for others."""
+    return percent_of(trace.waits.waited_s, trace.step_s) if trace.waits else None
 
 
 def _category_table(trace: Trace, of: str) -> Table:
@@ -357,6 +426,23 @@ def _steps_table(key: str, title: str, use: _Use) -> Table:
     return _at(made, "why")
 
 
+def _pauses_table(picture: StepPicture, of: str) -> Table:
+    made = table(
+        "pauses", f"Longest idle times{of}", picture.pauses,
+        column("after", "after", lambda one: one.after_s, unit="s", shown_in="ms", decimals=3),
+        column("time", "idle", lambda one: one.time_s, unit="s", shown_in="ms", decimals=3),
+        column("reason", "reason", lambda one: IDLE_WORDS[one.reason].short),
+        column("kernel", "then", lambda one: short_kernel(one.kernel) if one.kernel else None),
+        column(
+            "operator", "operator",
+            lambda one: short_operator(one.operator) if one.operator else None,
+        ),
+        column("line", "line", lambda one: one.line or None),
+        note="" if picture.step is None else f"In step {picture.step}, which the HTML page draws.",
+    )  # fmt: skip
+    return _at(made, "why")
+
+
 def _first_rows(made: Table, noun: str) -> Table:
     more = len(made.rows) - _TOP
     if more <= 0:
@@ -372,19 +458,11 @@ def _at(made: Table, level: Level) -> Table:
     return msgspec.structs.replace(made, level=level)
 
 
-def _name(trace: Trace, traces: Sequence[Trace]) -> str:
-    """Return the name of a trace: its rank, or its file if ranks do not distinguish the traces."""
-    ranks = [one.rank for one in traces]
-    if trace.rank is None or ranks.count(trace.rank) > 1:
-        return Path(trace.path).name
-    return f"rank {trace.rank}"
-
-
 def _place(use: _Use, traces: Sequence[Trace]) -> str:
     gpu = f"GPU {use.device.device}"
     if len(traces) == 1:
         return gpu
-    name = _name(use.trace, traces)
+    name = trace_name(use.trace, traces)
     return f"{name}, {gpu}" if len(use.trace.devices) > 1 else name
 
 

@@ -28,6 +28,7 @@ from teho.show.html.heat import heat_section
 from teho.show.html.markup import advice, copyable, folded, prose, text
 from teho.show.html.plots import PlotLinks, plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
+from teho.show.html.step import step_section
 from teho.show.html.tables import html_tables
 
 __all__ = ["PageParts", "page_parts", "render_html", "shipped"]
@@ -126,6 +127,9 @@ def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
         ),
     )
     yield from _section("Every GPU over time", "heats", heat_section(document.heat_map))
+    step = document.step
+    title = "One step over time" if step and step.step is not None else "The trace over time"
+    yield from _section(title, "step", step_section(step))
     used = "What it used" if isinstance(document, Report) else "Figures"
     yield from _section(used, "used", html_tables(document.tables))
     yield from _listings(one for one in lists if one.level == "default")

@@ -1,0 +1,1 @@
+"""Writes recordings for TensorBoard, Weights & Biases, MLflow and Trackio: one file per tracker."""
