@@ -113,7 +113,7 @@ def test_a_job_that_was_not_recorded_has_the_report_of_a_run(teho: Teho, site: S
     for words in (
         "Figures from sacct and Jobstats", "Time 2 h (of 4 h)", "Waited in the queue 10 min",
         "Cores used 9 (of 10)", "Memory 30.0 GiB (of 40.0 GiB)", "GPU busy 4.0 %",
-        "Energy 1.39 kWh", "GPU 0 on r01g01 was busy 8.1 % of the time.",
+        "Energy 1.39 kWh", "GPU 0 on r01g01 was busy only 8.1 % of the time.",
     ):  # fmt: skip
         assert words in " ".join(text.split()), words
     assert "not judged: GPU busy" not in text
@@ -276,7 +276,7 @@ def test_a_job_that_waits_or_runs_is_not_judged(teho: Teho, site: Site) -> None:
     nothing = {"Start": "Unknown", "End": "Unknown", "AllocTRES": "", "ElapsedRaw": "0",
                "TotalCPU": "00:00:00", "NodeList": "None assigned"}  # fmt: skip
     site.has(job("1", State="PENDING", Reason="Priority", **nothing), name="1")
-    waits = teho("report", "1").stdout
+    waits = " ".join(teho("report", "1").stdout.split())
     assert waits.startswith(
         "i Job 1 pending (Priority). Its use of CPU, memory and GPUs is known after its end."
     )
