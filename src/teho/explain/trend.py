@@ -31,7 +31,9 @@ class Trend(NamedTuple):
 def thinned(points: Sequence[TrendPoint]) -> list[TrendPoint]:
     """Return at most 60 points, each the mean of some neighbours."""
     each = -(-len(points) // _MOST)
-    groups = [points[start : start + each] for start in range(0, len(points), max(each, 1))]
+    if each <= 1:
+        return list(points)
+    groups = [points[start : start + each] for start in range(0, len(points), each)]
     return [
         TrendPoint(fmean(point.at_s for point in group), fmean(point.value for point in group))
         for group in groups
