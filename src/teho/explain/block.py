@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, Union
+from typing import NamedTuple, Union, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -140,14 +140,12 @@ class Block:
         quotients = pc.divide(tops, bottoms)
         known = pc.and_(pc.greater(bottoms, 1e-9), pc.is_finite(quotients))
         # The step from a device's last edge to the next device's first edge is left out.
-        values = floats(_five_digits(pc.if_else(known, quotients, math.nan))).tolist()
+        digits = floats(_five_digits(pc.if_else(known, quotients, math.nan)))
+        values = cast("list[float | None]", digits.tolist())
+        for place in pc.indices_nonzero(pc.invert(known)).to_pylist():
+            values[place] = None
         for first in range(0, len(values) + 1, self._bins + 1):
-            of_device = values[first : first + self._bins]
-            # Most devices have a value in each bin, and a sum is much faster.
-            if math.isnan(sum(of_device)):
-                yield [None if math.isnan(one) else one for one in of_device]
-            else:
-                yield [*of_device]
+            yield values[first : first + self._bins]
 
     def _gauge(self, name: str) -> _Draft | None:
         """Return a gauge's figures, and its running sums at the edges."""
