@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -159,7 +158,7 @@ def _openmp(folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def hanging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def hanging(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """All programs, which hang at the same time -> what their reports say."""
     folder = tmp_path_factory.mktemp("hangs")
     (folder / "thresholds.toml").write_text(THRESHOLDS)
@@ -176,20 +175,19 @@ def hanging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         python = str(FRAMEWORKS / "bin" / "python")
         both = f'{python} {path} 0 "$1" & exec {python} {path} 1 "$1"'
         running["a rank"] = Hanging(folder, "a rank", ["sh", "-c", both, "sh", _free_port()])
+    said = dict.fromkeys(running, "")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "_END_S", END_S)
         try:
             wait_for(lambda: all(one.marker.exists() for one in running.values()), 60)
-            end_s = time.monotonic() + 30
-            while time.monotonic() < end_s and not all(
-                one.said(folder) for one in running.values()
-            ):
+            end_s = time.monotonic() + 60
+            while time.monotonic() < end_s and not all(said.values()):
+                said = {name: said[name] or one.said(folder) for name, one in running.items()}
                 time.sleep(0.5)
         finally:
             for one in running.values():
                 one.end()
-        # Ended by SIGTERM, as at a time limit: the report of the whole run says it too.
-        yield {name: one.said(folder) for name, one in running.items()}
+    return said
 
 
 def _free_port() -> str:
