@@ -143,11 +143,15 @@ def test_a_run_is_watched_in_a_terminal(home: Path) -> None:
 
 def test_a_killed_viewer_and_a_closed_terminal_do_not_harm_the_run(home: Path) -> None:
     with recorded(home):
-        with terminal(" ".join([*TEHO, "top"]), 80, 24) as tmux:
+        with terminal(" ".join(["exec", *TEHO, "top"]), 80, 24) as tmux:
             wait_for(lambda: "NODE" in screen(tmux))
+            asked = [*tmux, "list-panes", "-F", "#{pane_pid}"]
+            pid = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+            assert b"top" in Path(f"/proc/{pid}/cmdline").read_bytes()
         # The terminal has gone away: the viewer got SIGHUP, and has given its lease back.
         (run,) = home.glob("runs/[!.]*")
         wait_for(lambda: not list((run / "leases").iterdir()))
+        wait_for(lambda: not Path(f"/proc/{pid}").exists())
         command = [*TEHO, "top", "--format", "json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as top:
             assert top.stdout is not None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from importlib.util import find_spec
 from itertools import islice
@@ -19,7 +21,7 @@ from teho.config.settings import load_settings
 from teho.errors import InputError, RunNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from teho.cli.top_job import JobRecording
     from teho.config.settings import Settings
@@ -33,6 +35,8 @@ _FIRST_S = 0.5
 _PERIOD_S = 1.0
 _RECENT = 100
 """Runs that are looked at to find those that are running."""
+_LAST_S = 2.0
+"""Time after a signal within which the command ends by itself."""
 _SPEED = 60.0
 
 
@@ -86,8 +90,9 @@ def command(
     if is_screen:
         _needs_textual()
     # A terminal that is closed sends SIGHUP: the lease must be given back then too.
+    ending = _Ending()
     for number in (signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, _end)
+        signal.signal(number, ending.end)
     job: JobRecording | None = None
     if run is None and not replay:
         directory = _running(settings.home_directory)
@@ -97,10 +102,13 @@ def command(
         from teho.cli.top_job import find_or_record
 
         directory, job = find_or_record(run, settings.home_directory)
+    if job is not None:
+        ending.closes.append(job.close)
     try:
         source = _open(
             directory, settings, speed or _SPEED if replay else None, is_screen=is_screen
         )
+        ending.closes.append(source.close)
         try:
             if is_screen:
                 from teho.show.top.app import TopApp
@@ -139,8 +147,28 @@ def _open(directory: Path, settings: Settings, speed: float | None, *, is_screen
     return LiveSource(directory, settings, waits=not is_screen)
 
 
-def _end(number: int, _: object) -> None:
-    raise SystemExit(128 + number)
+class _Ending:
+    """Ends the command by a signal, also if the terminal is gone.
+
+    If the terminal is closed, Textual's thread for the keys reads it again and again, and the main
+    thread waits for this thread forever.
+    """
+
+    def __init__(self) -> None:
+        self.closes: list[Callable[[], None]] = []
+        """What gives back the lease and ends the recording of a job, in the order of opening."""
+
+    def end(self, number: int, _: object) -> None:
+        """Raise SystemExit; if the process has not ended soon, end it."""
+        threading.Thread(target=self._end_at_last, args=(number,), daemon=True).start()
+        raise SystemExit(128 + number)
+
+    def _end_at_last(self, number: int) -> None:
+        time.sleep(_LAST_S)
+        for close in reversed(self.closes):
+            with contextlib.suppress(Exception):  # the process ends in any case
+                close()
+        os._exit(128 + number)
 
 
 def _running(home: Path) -> Path:
