@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from explain.scenario_parts import NodePart, gpu, scenario
 from teho.model.document import Plot, PlotSeries
+from teho.show.build.report.plots import plots_of
 from teho.show.html.plots import numbers_of
 
 
@@ -35,3 +38,29 @@ def test_lines_without_a_point_are_none_of_the_extremes() -> None:
     page = numbers_of(drawn)
     assert "in between" not in page
     assert "not recorded" not in page
+
+
+def test_means_are_those_of_all_samples() -> None:
+    # Half of the time at 90 %, in bins whose mean is 45 %: the peak is in no bin.
+    _, summary = scenario(NodePart(gpus=[gpu(45.0)], rates={"disk_read_bytes": 2e6}))
+    (node,) = summary.nodes
+    (one,) = node.gpus
+    busy = msgspec.structs.replace(one.stats["gpu_busy_percent"], mean=44.0, min=0.0, max=91.0)
+    one = msgspec.structs.replace(one, stats={**one.stats, "gpu_busy_percent": busy})
+    elapsed_s = summary.elapsed_s
+    for first_s, read, mean in (
+        (0.0, 3e6 * elapsed_s, 3e6),
+        (elapsed_s / 2, 3e6 * elapsed_s, 6e6),
+        # A run that is shorter than a sample has one row, which covers no time.
+        (elapsed_s, 0.0, None),
+    ):
+        changed = msgspec.structs.replace(
+            node, first_s=first_s, last_s=elapsed_s, gpus=(one,),
+            totals={**node.totals, "disk_read_bytes": read},
+        )  # fmt: skip
+        drawn = plots_of(msgspec.structs.replace(summary, nodes=(changed,)))
+        lines = {plot.key: plot.series[0] for plot in drawn}
+        line = lines["gpu_busy_percent"]
+        assert (line.mean, line.least, line.most) == (44.0, 0.0, 91.0)
+        assert lines["disk_read_bytes"].mean == mean
+        assert lines["disk_read_bytes"].most is None

@@ -13,7 +13,9 @@ from teho.model.summary import Summary
 __all__ = ["Shows", "bins_where", "line_of", "moments_of", "near_peak"]
 
 _LATE_BINS = 2
+"""Number of bins without a sample that do not separate two times."""
 _NEAR_PEAK = 0.99
+"""Part of the highest bin from which on a bin counts as the peak."""
 Shows = Sequence["bool | None"]
 """Whether each time bin shows it (bins,); None: not recorded."""
 

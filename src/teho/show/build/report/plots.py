@@ -135,7 +135,8 @@ def _extent(place: Place, metric: Metric) -> tuple[float | None, float | None, f
     if isinstance(place, NodeSummary) and isinstance(total, float) and place.last_s:
         # A counter of the job starts with the program, and the others with the first row.
         begin_s = 0.0 if metric.name.startswith("job_") else place.first_s or 0.0
-        return _rounded(total / (place.last_s - begin_s)), None, None
+        if place.last_s > begin_s:
+            return _rounded(total / (place.last_s - begin_s)), None, None
     return None, None, None
 
 
