@@ -141,6 +141,11 @@ def test_a_run_is_watched_in_a_terminal(home: Path) -> None:
         wait_for(lambda: not list((run / "leases").iterdir()))
 
 
+def test_a_terminal_that_cannot_move_its_cursor_gets_text(home: Path) -> None:
+    with recorded(home), terminal(f"TERM=dumb {' '.join([*TEHO, 'top'])}", 100, 30) as tmux:
+        wait_for(lambda: "Nodes now" in screen(tmux))
+
+
 def test_a_killed_viewer_and_a_closed_terminal_do_not_harm_the_run(home: Path) -> None:
     with recorded(home):
         with terminal(" ".join(["exec", *TEHO, "top"]), 80, 24) as tmux:

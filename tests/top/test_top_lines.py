@@ -13,7 +13,7 @@ from teho.show.top.job import JobLines
 from teho.show.top.node import node_view
 from teho.show.top.orders import NODE_ORDERS
 from teho.show.top.process import process_view
-from teho.show.top.rows import View
+from teho.show.top.rows import View, bar
 from top.frames import REPORT, WATCHED, StillSource, frame, with_processes
 
 WIDTHS = (20, 40, 60, 80, 120, 300)
@@ -45,6 +45,30 @@ def test_the_head_has_the_verdict_and_what_is_left() -> None:
     verdict, facts = (line.plain for line in head(SHOWN, 100))
     assert verdict == "✓ The GPUs were busy 90 % of the time."
     assert facts == "running · 1 min 40 s · 58 min 20 s until the time limit"
+
+
+def test_a_long_verdict_ends_with_an_ellipsis() -> None:
+    report = msgspec.structs.replace(REPORT, verdict="GPU 3 on g1 was never used. " * 5)
+    shown = Frame(report, SHOWN.nodes)
+    assert [line.plain for line in head(shown, 40)][:2] == [
+        "✓ GPU 3 on g1 was never used. GPU 3 on",
+        "  g1 was never used. GPU 3 on g1 was ne…",
+    ]
+    (line,) = head(shown, 20, 1)
+    assert line.plain == "✓ GPU 3 on g1 was n…"
+
+
+def test_a_narrow_line_has_the_age_and_not_the_share_of_the_memory() -> None:
+    shown = frame({"gpu-node-01": [50.0] * 8})
+    for width, heading in ((78, "MEMORY     AGE"), (100, "MEMORY  MEM %     AGE")):
+        title, line = text_of(JobLines().view(shown.nodes, width)).splitlines()
+        assert title.endswith(heading)
+        assert line.endswith("now")
+        assert len(title) == len(line) <= width
+
+
+def test_a_bar_can_be_read_without_colour() -> None:
+    assert bar(0.5, 4).plain == "━━──"
 
 
 def test_a_node_shows_its_gpus_cores_and_why_a_value_is_missing() -> None:

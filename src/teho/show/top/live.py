@@ -24,6 +24,9 @@ __all__ = ["LiveSource"]
 
 _REPORT_S = 10.0
 """The recording has new rows after this time."""
+_FIRST_S = 0.3
+_FEW_NODES = 8
+"""The report of at most this number of nodes is made before the first frame."""
 _SWITCH_S = 2e-4
 _REPORT_SHARE = 0.02
 """Largest share of a core for reports: the report of many nodes takes seconds."""
@@ -35,7 +38,7 @@ class LiveSource:
     Args:
         directory: the recording.
         settings: the user's settings.
-        waits: whether the first frame waits for the report. The report of many nodes takes seconds.
+        waits: whether the first frame has the report of many nodes too, which takes seconds.
     """
 
     def __init__(self, directory: Path, settings: Settings, *, waits: bool = True) -> None:
@@ -51,12 +54,14 @@ class LiveSource:
         """Why the report is not renewed."""
         self._reported_s = time.monotonic()
         self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
-        if waits:
+        self._is_judged = False
+        if waits or len(loaded.run.nodes) <= _FEW_NODES:
             self._renew()
         else:
+            # The report begins after the first frame, which it would delay.
+            self._reported_s, self._pause_s = float("inf"), _FIRST_S
             # While a thread makes a report, each sample that is received waits for Python's lock.
             sys.setswitchinterval(_SWITCH_S)
-            self._reporting.start()
         self._viewer = Viewer(directory, loaded.run.nodes)
         self._values = NewestValues()
         self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
@@ -66,13 +71,14 @@ class LiveSource:
 
     def poll(self, *, reads_all: bool = False) -> None:
         """Take the samples that have come; begin a new report if it is time."""
+        self._reported_s = min(self._reported_s, time.monotonic())
         self._viewer.add(self._run.nodes)
         self._viewer.poll(0.0, reads_all=reads_all)
         if self._curves_of is not None:
             self._keep(*self._curves_of)
         is_over = self._state is not RunState.RUNNING
         is_due = time.monotonic() - self._reported_s >= self._pause_s
-        if is_due and not is_over and not self._reporting.is_alive():
+        if is_due and not (is_over and self._is_judged) and not self._reporting.is_alive():
             self._reported_s = time.monotonic()
             self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
             self._reporting.start()
@@ -114,11 +120,12 @@ class LiveSource:
             loaded = LoadedRun(self._directory, self._settings)
             report = report_of(loaded)
         except RecordingError as error:  # somebody has deleted or moved the recording
-            self._problem = error.found
+            self._problem, self._pause_s = error.found, _REPORT_S
             return
         self._problem = ""
         self._run, self._state, self._report = loaded.run, loaded.state, report
         self._watched = loaded.processes
+        self._is_judged = True
         self._pause_s = max(_REPORT_S, (time.thread_time() - began_s) / _REPORT_SHARE)
 
     def _load(self, node: str, device: str) -> None:
