@@ -90,8 +90,8 @@ def test_a_known_cluster_is_compared(teho: Teho, slurm: Path) -> None:
     result = teho("clusters", "discover", "--name", "puhti")
     assert result.returncode == 0
     lines = result.stdout.splitlines()
-    assert "  partition gpu, max_nodes: catalogue 20, here 4" in lines
-    assert "  partition gputest, name: catalogue gputest, here none" in lines
+    assert "  partition gpu, max_nodes: 20 in Teho's file, 4 on this cluster" in lines
+    assert "  partition gputest, name: gputest in Teho's file, none on this cluster" in lines
     assert "CSC batch-job-partitions.md 2026-08-05, deprecated section" in result.stdout
     both = teho("clusters", "discover", "--name", "puhti", "--output", "-")
     assert both.stdout.startswith("# Facts from the scheduler of oak, ")

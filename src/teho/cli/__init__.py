@@ -19,7 +19,7 @@ COMMANDS = {
     "plan": ("Choose", "Find out what to request, on which cluster, at what cost."),
     "submit": ("Submit", "Plan a job, write its script, submit it, follow it."),
     "pack": ("Submit", "Pack many small files into a few archives that load fast."),
-    "stage": ("Submit", "Copy data to a file system or a cluster, and check the copy."),
+    "stage": ("Submit", "Copy data to another disk or cluster, and check the copy."),
     "status": ("Submit", "Show the states of submitted jobs, and their cost."),
     "cancel": ("Submit", "End jobs."),
     "launch": ("Record", "Set rank, binding and threads of a task, then run COMMAND."),
