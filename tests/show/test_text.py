@@ -170,7 +170,7 @@ def test_rules_that_lacked_the_same_stand_in_one_line():
     assert (
         "Not judged\n"
         "  Reason: SM activity of GPU 0: none. Rules that could not be judged: gpu_a,\n"
-        "  gpu_c.\n"
+        "    gpu_c.\n"
         "  Reason: power of GPU 0: none. Rule that could not be judged: gpu_b.\n"
     ) in render(view, detail="why")  # fmt: skip
 

@@ -34,7 +34,7 @@ Examples:
   teho always off""",
 )
 def command() -> None:
-    """Record every job from now on, without a command in its script.
+    """Record all your jobs, without a change in their scripts.
 
     Teho adds lines to ~/.bashrc. With these lines, each Slurm job with a script of bash starts a
     recorder in the background. A job never waits for the recorder, and never fails because of it.
