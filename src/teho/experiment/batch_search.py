@@ -116,8 +116,8 @@ class _Search:
         if attempt.out_of_memory:
             return "out_of_memory", attempt.out_of_memory
         if attempt.exit_code:
-            last = attempt.raised[:1] or tuple(attempt.tail.splitlines()[-1:])
-            return "failed", attempt.ended + "".join(f": {line.strip()}" for line in last)
+            last = "".join(attempt.raised[:1] or attempt.tail.splitlines()[-1:])
+            return "failed", with_last_message(attempt.ended, last)
         if loader is None and attempt.loader:
             has = attempt.loader.settings.get("batch_size")
             return "failed", f"the loader did not accept batch_size={size}, and still uses {has}"

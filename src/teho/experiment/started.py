@@ -154,6 +154,11 @@ def ended_words(exit_code: int) -> str:
     return f"the run ended with exit code {exit_code}"
 
 
+def with_last_message(how: str, last: str) -> str:
+    """Add the last line that a program printed to how it ended; without a line, only how."""
+    return f"{how}, and its last message was “{last.strip()}”" if last.strip() else how
+
+
 def tail_of(errors: Path) -> str:
     """Return the last lines of a file."""
     with errors.open("rb") as file:

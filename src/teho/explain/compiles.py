@@ -69,7 +69,7 @@ def compiled_again(main: MainProcess, most: float) -> Evidence | None:
     name = max(single, key=lambda one: single[one]["compile_s"], default="")
     if not name or single[name]["compiles"] <= most:
         return None
-    return Evidence(f"compiled {single[name]['compiles']} times", name)
+    return Evidence(f"compilations of {name}", float(single[name]["compiles"]))
 
 
 def longest_compile(main: MainProcess) -> tuple[str, float]:

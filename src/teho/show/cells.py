@@ -173,6 +173,13 @@ def cell_text(cell: Cell, unit: str = "") -> str:
     return quantity(cell, unit)
 
 
+def labelled_value(cell: Cell, unit: str = "") -> str:
+    """Write a value that follows its label: `not known (no permission)` if it is missing."""
+    if not isinstance(cell, Missing):
+        return cell_text(cell, unit)
+    return "not available" if cell.reason is Reason.ABSENT else f"not known ({cell})"
+
+
 def column_text(cell: Cell, column: Column) -> str:
     """Write a cell of a table; without its unit, if the heading of the column has it."""
     if not isinstance(cell, (int, float)) or not math.isfinite(cell):

@@ -78,9 +78,11 @@ def _place(compared: Compared, point: Point) -> str:
 def _ahead(point: Point) -> Iterator[str]:
     """Yield from when on the faster variant is ahead, if it takes longer to start."""
     if point.break_even:
-        larger = point.contest.larger if point.contest else ""
-        ends = ", which is ".join(_end(one) for one in point.break_even)
-        yield f"{larger} takes longer to start. It is ahead after {ends}."
+        larger, smaller = (point.contest.larger, point.contest.smaller) if point.contest else ("", "")
+        first, *others = (_end(one) for one in point.break_even)
+        yield f"{larger} takes longer to start, but overtakes {smaller} at {first}." + "".join(
+            f" This is in {other}." for other in others
+        )
 
 
 def _from_submission(point: Point) -> Iterator[str]:
@@ -103,7 +105,7 @@ def _from_submission(point: Point) -> Iterator[str]:
 
 def _end(one: BreakEven) -> str:
     low, at, high = (_two_digits(value) for value in (one.low, one.at, one.high))
-    return f"{one.unit} {at}" if low == high else f"{one.unit} {at} (between {low} and {high})"
+    return f"{one.unit} {at}" if low == high else f"{one.unit} {at} (range {low} to {high})"
 
 
 def _two_digits(value: float) -> str:

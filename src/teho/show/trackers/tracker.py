@@ -150,5 +150,6 @@ def prose_of(report: Report) -> str:
     for fact in report.facts:
         if fact.value is not None and not fact.aside:
             note = f" ({fact.note})" if fact.note else ""
-            lines.append(f"| {fact.label or fact.key} | {cell_text(fact.value, fact.unit)}{note} |")
+            value = labelled_value(fact.value, fact.unit)
+            lines.append(f"| {fact.label or fact.key} | {value}{note} |")
     return "\n".join([*lines, ""])

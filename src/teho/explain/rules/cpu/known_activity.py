@@ -199,7 +199,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         is_hint = not is_training and _is_purpose(context, main, activity)
         yield context.finding(
             Severity.HINT if is_hint else Severity.REMARK,
-            sentence if is_hint else f"{sentence} This may be what the program is for.",
+            sentence if is_hint else f"{sentence} This may be the purpose of the program.",
             evidence=(*evidence, *in_lines(time.lines)),
             action=action,
             judged_by=judged_by,

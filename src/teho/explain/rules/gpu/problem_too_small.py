@@ -41,7 +41,7 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         yield context.finding(
             Severity.WARNING,
-            f"A step takes only {step_ms:.2g} ms, and the GPU is busy {gpu.busy_percent:.0f} % of "
+            f"A step takes only {format_duration(step_ms / 1000)}, and the GPU is busy {gpu.busy_percent:.0f} % of "
             f"the time{gpu.during}: the problem is too small for a GPU.",
             evidence=(
                 Evidence("mean time of a step", step_ms / 1000, "s"),
