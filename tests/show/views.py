@@ -305,7 +305,8 @@ def eight_gpus():
             ),
             thresholds=(
                 Threshold(
-                    70.0, "%",
+                    70.0,
+                    "%",
                     "Jobstats reports a job that used less than this share of the requested memory",
                 ),
             ),

@@ -17,6 +17,7 @@ from teho.experiment.attempt import Attempt
 from teho.experiment.batch_wording import with_words
 from teho.experiment.batches import batches_per_step, samples_per_batch
 from teho.experiment.pace import FEWEST_STEPS
+from teho.experiment.started import with_last_message
 from teho.experiment.timed_runs import Run, TimedRuns
 from teho.experiment.unmeasurable import no_baseline
 from teho.model.batch_sizes import BatchSizes, BatchTry, Ended, Limit, MemoryUse

@@ -13,7 +13,9 @@ from typing import BinaryIO
 
 from teho.errors import InputError
 
-__all__ = ["Started", "end_marked", "ended_words", "last_lines", "marked", "tail_of"]
+__all__ = [
+    "Started", "end_marked", "ended_words", "last_lines", "marked", "tail_of", "with_last_message",
+]  # fmt: skip
 
 _MOMENT_S = 3.0
 """Time that a program has to end after SIGTERM."""

@@ -7,6 +7,7 @@ from typing import Any
 from teho.errors import InputError
 from teho.experiment.attempt import Attempt
 from teho.experiment.pace import FEWEST_STEPS
+from teho.experiment.started import with_last_message
 from teho.model.tuned import Settings
 from teho.units import format_duration, many
 

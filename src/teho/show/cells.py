@@ -31,6 +31,7 @@ __all__ = [
     "is_command",
     "is_number",
     "is_numeric",
+    "labelled_value",
     "not_judged",
     "plain",
     "quantity",

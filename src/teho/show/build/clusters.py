@@ -313,8 +313,13 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     else:
         shown = value.isoformat() if isinstance(value, date) else value
         text = f"{shown:g}" if isinstance(shown, float) else str(shown)
-        means = [f"{{{name}}} is {_PLACEHOLDERS[name]}" for name in _PLACEHOLDER.findall(text)]
+        means = [f"{{{name}}} is {_PLACEHOLDERS[name]}" for name in _named(text)]
         yield _labelled(_spoken(key), text + (f" ({', '.join(means)})" if means else ""))
+
+
+def _named(text: str) -> Iterator[str]:
+    """Yield the names in a text that Teho replaces."""
+    return filter(_PLACEHOLDERS.__contains__, _PLACEHOLDER.findall(text))
 
 
 def _limit(what: str, number: int) -> str:

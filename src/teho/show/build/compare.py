@@ -77,11 +77,14 @@ def _place(compared: Compared, point: Point) -> str:
 
 def _ahead(point: Point) -> Iterator[str]:
     """Yield from when on the faster variant is ahead, if it takes longer to start."""
-    if point.break_even:
-        larger, smaller = (point.contest.larger, point.contest.smaller) if point.contest else ("", "")
-        first, *others = (_end(one) for one in point.break_even)
-        yield f"{larger} takes longer to start, but overtakes {smaller} at {first}." + "".join(
-            f" This is in {other}." for other in others
+    if point.break_even and point.contest:
+        first, *others = point.break_even
+        also = "".join(
+            f" This is {'in' if one.unit == 'epoch' else 'at'} {_end(one)}." for one in others
+        )
+        yield (
+            f"{point.contest.larger} takes longer to start, but overtakes {point.contest.smaller} "
+            f"at {_end(first)}.{also}"
         )
 
 

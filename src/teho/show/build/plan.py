@@ -251,8 +251,8 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
             remarks.append(
                 Item(
                     text=f"{cluster.title} has few GPUs and many cores: for each GPU, there are "
-                    f"{each:,} cores in its CPU nodes. So a job that needs only cores usually starts earlier than a job with a GPU. "
-                    "`teho compare` measures whether cores are enough for your program"
+                    f"{each:,} cores in its CPU nodes. So a job that needs only cores usually "
+                    "starts earlier than a job with a GPU. `teho compare` measures whether cores are enough for your program"
                 )
             )
         if bills:

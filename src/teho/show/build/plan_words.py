@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from itertools import groupby, pairwise
 
+from teho.explain.wording import joined
 from teho.model.plan import Option, Refusal, Unfit
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.show.cells import format_moment, quantity

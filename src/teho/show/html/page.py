@@ -16,10 +16,10 @@ from teho.model.finding import Finding
 from teho.model.missing import Missing
 from teho.show.cells import (
     SEVERITY_WORDS,
-    cell_text,
     evidence_of,
     is_command,
     is_number,
+    labelled_value,
     not_judged,
     quantity,
     when_text,

@@ -13,7 +13,7 @@ from teho.errors import InputError
 from teho.model.document import Report
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Run
-from teho.show.cells import SEVERITY_WORDS, cell_text, is_number
+from teho.show.cells import SEVERITY_WORDS, is_number, labelled_value
 
 __all__ = [
     "PREFIX",
