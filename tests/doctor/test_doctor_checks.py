@@ -440,7 +440,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("shared-memory", with_folder("shared memory", GONE), "abstained", "did not answer"),
     ("disk-space", SOUND, "fine", "500 GiB on /scratch/ada"),
     ("disk-space", current(free_bytes=GIB, free_files=100), "fine", "1.00 GiB on /scratch/ada"),
-    ("disk-space", with_folder("home", GONE), "abstained", "home folder: it did not answer"),
+    ("disk-space", with_folder("home", GONE), "abstained", "did not answer"),
     ("disk-space", with_folder("here", folder("/fuse", total_files=0, free_files=0)), "fine", ""),
     ("quota", changed(quotas=(quota(44, 50),)), "fine", "88 %"),
     ("quota", SOUND, "not_applicable", "no limit"),

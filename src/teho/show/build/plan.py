@@ -250,9 +250,10 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
         if (each := cores_per_gpu(cluster)) and any(one.gpus_per_node for one in own):
             remarks.append(
                 Item(
-                    text=f"{cluster.title} has few GPUs and many cores: for each GPU, there are "
+                    text=f"{cluster.title} has fewer GPUs than cores: for each GPU, there are "
                     f"{each:,} cores in its CPU nodes. So a job that needs only cores usually "
-                    "starts earlier than a job with a GPU. `teho compare` measures whether cores are enough for your program"
+                    "starts earlier than a job with a GPU. `teho compare` measures whether cores "
+                    "are enough for your program"
                 )
             )
         if bills:

@@ -43,7 +43,8 @@ def judge(context: ProgramContext) -> Findings:
         yield context.finding(
             Severity.WARNING,
             f"A step takes only {format_duration(step_ms / 1000)}, and the GPU is busy "
-            f"{gpu.busy_percent:.0f} % of the time{gpu.during}: the problem is too small for a GPU.",
+            f"{gpu.busy_percent:.0f} % of the time{gpu.during}: the problem is too small for a "
+            "GPU.",
             evidence=(
                 Evidence("mean time of a step", step_ms / 1000, "s"),
                 Evidence("model's parameters", float(size), "bytes"),
