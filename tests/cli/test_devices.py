@@ -90,7 +90,7 @@ def test_a_node_of_eight_h100(teho: Teho, stub: Path) -> None:
         assert not isinstance(signals["gpu_pcie_receive_bytes_per_s"], Missing)
     lines = page(teho, on(stub, "h100x8_busy"))
     assert lines[0][2:].startswith("8 NVIDIA H100 80GB HBM3")
-    assert "energy is read" in " ".join(lines[:3])
+    assert "Energy is read" in " ".join(lines[:3])
 
 
 def test_gpus_that_are_not_the_jobs_are_named(teho: Teho, stub: Path) -> None:

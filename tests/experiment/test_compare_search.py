@@ -224,7 +224,7 @@ class TestSweep:
         assert (found.break_even.low, found.break_even.high) == (4e3, 16e3)
         assert found.verdict.startswith(
             "1 GPU is faster than 1 core if rows is more than about 11,000 "
-            "(this limit is between 4,000 and 16,000); at rows = 64,000, "
+            "(this limit is between 4,000 and 16,000). At rows = 64,000, "
         )
         assert found.outcome == "worth_it"
         assert [point.outcome for point in found.points] == [
@@ -239,7 +239,7 @@ class TestSweep:
         assert found.verdict.startswith(
             "1 GPU is faster than 1 core if rows is more than about 11,000 "
         )
-        assert "; at rows = 64,000: 1 core is enough: " in found.verdict
+        assert ". At rows = 64,000: 1 core is enough: " in found.verdict
         assert found.verdict.endswith(", at 75 times the price")
 
     def test_without_a_crossing_the_largest_value_speaks(self) -> None:
@@ -294,7 +294,7 @@ class TestSweep:
         wish = wish._replace(swept="rows", values=tuple(took_s))
         found = compare(wish, "1f", lambda rows: programs[rows or 0], lambda _: None, clock)
         assert "GPUs are faster than cores if rows is more than about 5,400 " in found.verdict
-        assert "(this limit is between 1,000 and 10,000); at rows = 100,000: " in (found.verdict)
+        assert "(this limit is between 1,000 and 10,000). At rows = 100,000: " in (found.verdict)
         assert "Use 8 GPUs: they are 10.00 times as fast as 64 cores" in found.verdict
 
     def test_each_value_has_its_share_of_the_time(self) -> None:

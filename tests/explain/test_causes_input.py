@@ -256,7 +256,7 @@ class TestCollated:
     def test_tensors_need_no_putting_together(self):
         made = alone(collating(10.0), fetching(30.0), dataset=TENSORS, dataset_bytes=1 * GIB)
         finding = found(input_collated_one_by_one, made)
-        assert "`for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]`" in (
+        assert "`for rows in torch.randperm(n).split(batch_size): yield x[rows], y[rows]`" in (
             finding.action
         )
         assert finding.regain_percent == (20.0, 40.0)

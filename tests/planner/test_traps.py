@@ -85,7 +85,7 @@ ADVICE = [
     ("puhti", "gpu", {"gpus": 2}, {"gpus": 2, "launcher": "torchrun"}, "one_process_for_many",
      "one process for 2 GPUs", "CSC"),
     ("arc4", "GPU nodes", {"gpus": 2, "launcher": "launch"}, {"gpus": 1, "launcher": "launch"},
-     "one_process_for_many", "stay idle; `--launcher torchrun` starts one", "CSC"),
+     "one_process_for_many", "stay idle. `--launcher torchrun` starts one", "CSC"),
     ("puhti", "gpu", {"gpus": 8, "launcher": "launch", "command": ("bin/torchrun", "x.py")},
      {"gpus": 8, "launcher": "launch", "command": ("python", "x.py", "torchrun")},
      "processes_twice", "which starts torchrun once per node", "CSC"),

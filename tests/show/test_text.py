@@ -169,8 +169,8 @@ def test_rules_that_lacked_the_same_stand_in_one_line():
     view = views.base(abstentions=tuple(Abstention(kind=kind, lacked=lack) for kind, lack in lacks))
     assert (
         "Not judged\n"
-        "  Rules gpu_a, gpu_c. Reason: SM activity of GPU 0: none.\n"
-        "  Rule gpu_b. Reason: power of GPU 0: none.\n"
+        "  Reason: SM activity of GPU 0: none. Rules that could not be judged: gpu_a, gpu_c.\n"
+        "  Reason: power of GPU 0: none. Rule that could not be judged: gpu_b.\n"
     ) in render(view, detail="why")  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
         abstentions=tuple(Abstention(kind=kind, lacked="", lacks=of) for kind, of in lacks.items())
     )
     assert (
-        "Not judged Rules gpu_a, gpu_b, gpu_c. Missing: SM activity, tensor cores (GPUs 0–3 on a); "
-        f"tensor cores (GPU 2 on a). Reason: {why}. Rule gpu_a. Missing: GPU busy (GPU 0 on a). "
-        "Reason: MIG mode."
+        f"Not judged Reason: {why}. Missing for GPUs 0–3 on a: SM activity; tensor cores. Missing "
+        "for GPU 2 on a: tensor cores. Rules that could not be judged: gpu_a, gpu_b, gpu_c. "
+        "Reason: MIG mode. Missing for GPU 0 on a: GPU busy. Rule that could not be judged: gpu_a."
     ) in " ".join(render(view, detail="why").split())

@@ -182,7 +182,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     evidence = (
         Evidence("share of the run time", share, "%"),
         Evidence("time spent on it", time.wall_s, "s"),
-        *([again] if again else []),
+        *([again[1]] if again else []),
     )
     regain = (least * share, most * share)
     # Without the steps of a training, reading or sleeping may be what the program is for: the

@@ -89,9 +89,7 @@ def judge(context: RuleContext) -> Findings:
     means = context.means("gpu_busy_percent")
     below = context.limit("busy_below_percent")
     is_busy = bool(means) and all(mean >= below for _, mean in means)
-    work = (
-        "were busy, but used little power: they had little work" if is_busy else "had little work"
-    )
+    work = "were busy, but used little power" if is_busy else "had little work"
     yield context.finding(
         Severity.WARNING if rate >= high_mb * _MB else Severity.REMARK,
         f"For {span([percent], '%')} of the time, all {len(context.gpus)} GPUs {work}. "
