@@ -261,7 +261,7 @@ class TestCollated:
         )
         assert finding.regain_percent == (20.0, 40.0)
         label = "share of the waiting time spent on putting batches together"
-        assert figures(finding)[label] == 25.0
+        assert label not in figures(finding)
 
     def test_a_set_that_only_holds_tensors_may_do_more_with_them(self):
         made = alone(collating(10.0), fetching(30.0), dataset_bytes=1 * GIB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from teho.clusters.catalogue import load_catalogue
@@ -117,6 +118,14 @@ def test_traps_that_are_advised_on(row):
     assert advice.source.startswith(source)
     if without is not None:
         assert kind not in advised(plan(cluster, **without), label)
+
+
+def test_a_cluster_without_bills_gives_whole_nodes_and_nobody_pays():
+    lumi = CLUSTERS["lumi"]
+    partitions = tuple(msgspec.structs.replace(one, billing="") for one in lumi.partitions)
+    free = msgspec.structs.replace(lumi, partitions=partitions)
+    advice = advised(answer(Request(gpus=1, time_s=3600.0), [free]), "standard-g")
+    assert advice["whole_nodes_billed"].sentence.endswith("1 GPU per node, and gets 8")
 
 
 def test_a_good_mask_fits_a_whole_node_and_other_words_are_no_masks():
