@@ -21,5 +21,5 @@ def test_a_program_that_the_kernel_kills_for_memory_is_told_so() -> None:
         )
     assert done.returncode == -signal.SIGKILL
     report = " ".join(done.stderr.split())
-    assert "The kernel killed 1 process on" in report
+    assert "The operating system killed 1 process on" in report
     assert "300 MiB" in report

@@ -167,6 +167,8 @@ def format_duration(seconds: float) -> str:
     """Write a length of time for people: `3.2 s`, `4 min 10 s`, `2 d 3 h`."""
     if seconds < 0:
         return "-" + format_duration(-seconds)
+    if seconds < 0.00995:
+        return f"{seconds * 1000:.1f}".removesuffix(".0") + " ms"
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
@@ -296,6 +298,8 @@ def format_quantity(value: float, unit: str) -> str:
         return format_rate(value, unit)
     if unit == "%":
         return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
+    if unit == "1/s":
+        return f"{format_count(value)} per second"
     return f"{format_count(value)} {plural(unit, value)}".rstrip()
 
 

@@ -161,7 +161,7 @@ def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, stub: P
         server.server_close()
     assert lines[0].startswith("✓")
     assert "SM activity is not measured yet" in " ".join(lines[:2])
-    assert any(line.endswith("not measured yet") for line in lines[2:])
+    assert any(line.startswith("Values that are not measured yet: ") for line in lines[2:])
 
 
 def test_an_mi250x_node(tmp_path: Path) -> None:

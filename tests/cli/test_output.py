@@ -44,7 +44,7 @@ def test_three_levels() -> None:
     short, default, why = run("--short"), run(), run("--why")
     assert short == "✓ The trees are <tall>.\n"
     assert "birch" in default
-    assert default.endswith("Add --why to see: Seen (1 item).\n")
+    assert default.endswith("Add --why to see: “Seen” (1 item).\n")
     assert "from below" in why
     assert "Add --why" not in why
 

@@ -367,7 +367,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("mig", SOUND, "not_applicable", "divided"),
     ("container", changed(survey=survey(nvidia(gpu()), system={"container": "Apptainer"})), "fine",
      "can use the GPUs"),
-    ("container", SOUND, "not_applicable", "not a container"),
+    ("container", SOUND, "not_applicable", "found no container"),
     ("affinity", SOUND, "fine", "12 of the job's 12"),
     ("affinity", changed(survey=survey(cores=tuple(range(6))), threads_per_core=2), "fine", "6 of"),
     ("affinity", changed(survey=survey(cores=(0, 1, 2)), local_size=4), "fine",
@@ -407,7 +407,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("openmp-hints", SOUND, "fine", "neither"),
     ("share", changed(cluster=NARVAL), "fine", "12 of 12 cores and 124 of 124 GiB"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=6)), "fine", "6 of 12"),
-    ("share", SOUND, "not_applicable", "not a cluster"),
+    ("share", SOUND, "not_applicable", "not know this cluster"),
     ("share", changed(cluster=NARVAL, survey=survey(nvidia(gpu(name="Quadro 9")))), "abstained",
      "it is not known how many cores and how much memory Narval intends"),
     ("share",
@@ -440,7 +440,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("shared-memory", with_folder("shared memory", GONE), "abstained", "did not answer"),
     ("disk-space", SOUND, "fine", "500 GiB on /scratch/ada"),
     ("disk-space", current(free_bytes=GIB, free_files=100), "fine", "1.00 GiB on /scratch/ada"),
-    ("disk-space", with_folder("home", GONE), "abstained", "home folder: it did not answer"),
+    ("disk-space", with_folder("home", GONE), "abstained", "did not answer"),
     ("disk-space", with_folder("here", folder("/fuse", total_files=0, free_files=0)), "fine", ""),
     ("quota", changed(quotas=(quota(44, 50),)), "fine", "88 %"),
     ("quota", SOUND, "not_applicable", "no limit"),
@@ -465,7 +465,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("clock", SOUND, "fine", "0.01 s"),
     ("clock", changed(clock=GONE), "abstained", "did not answer"),
     ("retired-cluster", changed(cluster=NARVAL), "fine", "Narval"),
-    ("retired-cluster", SOUND, "not_applicable", "not a cluster"),
+    ("retired-cluster", SOUND, "not_applicable", "not know this cluster"),
 ]  # fmt: skip
 
 BY_ID = {check.id: check for check in CHECKS}

@@ -24,15 +24,17 @@ from teho.doctor.checks import CHECKS
 from teho.doctor.examine import chosen, examine
 from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Examination, Product, SelfTest
+from teho.model.missing import Missing, Reason
 from teho.show.build.doctor import doctor_document, problem_lines
 from teho.show.text.document import Detail, render_text
 
 GOLDEN = Path(__file__).parents[1] / "data" / "doctor"
 CPU = build(kind="cpu", toolkit="", version="2.4.1", evidence="build cpu_mkl_py313hbc6f0e9_102")
+SLOW = Missing(Reason.FAILED, "the file system of the current folder did not answer within 2 s")
 BAD = changed(
     with_environment(OMP_NUM_THREADS="48", GOMP_CPU_AFFINITY="0-11"),
     python=python(CPU),
-    folders={**SOUND.folders, "home": folder("/home/ada", "nfs4"), "here": GONE},
+    folders={**SOUND.folders, "home": folder("/home/ada", "nfs4"), "here": SLOW},
 )
 TEST = SelfTest(
     state="passed",

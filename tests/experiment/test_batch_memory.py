@@ -27,13 +27,14 @@ CPU = (
         # The probe has left out the message of an exception.
         (1, ["RuntimeError"], "x\nRuntimeError: CUDA out of memory", NONE, "CUDA out of memory"),
         (-6, [], "terminate called\n  what():  std::bad_alloc", NONE, "what():  std::bad_alloc"),
-        (-9, [], "", Kills(None, 1), "the kernel killed a process because memory ran out"),
-        (137, [], "", Kills(0, 1), "the kernel killed a process because memory ran out"),
+        (-9, [], "", Kills(None, 1),
+         "the operating system killed a process because memory ran out"),
+        (137, [], "", Kills(0, 1), "the operating system killed a process because memory ran out"),
         (1, ["RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed. "], "",
-         Kills(None, 1), "the kernel killed a process because memory ran out"),
+         Kills(None, 1), "the operating system killed a process because memory ran out"),
         (1, ["ChildFailedError: "], "rank 0 exitcode: -9 (pid: 7)", Kills(None, 1), "killed a"),
         # The kernel killed a worker, and the program waited for it until Teho ended it.
-        (None, [], "", Kills(1, 1), "the kernel killed a process because memory ran out"),
+        (None, [], "", Kills(1, 1), "the operating system killed a process because memory ran out"),
         (-9, [], "", Kills(None, None),
          "the program was killed (SIGKILL), probably because memory was full"),
     ],

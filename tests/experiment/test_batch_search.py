@@ -150,7 +150,8 @@ def test_another_failure_is_not_called_memory() -> None:
     assert (found.ended_by, found.largest) == ("failed", 32)
     assert "64 failed, but not because of memory" in found.verdict
     assert (
-        found.tries[-1].why == "the run ended with exit code 1: RuntimeError: shapes do not match"
+        found.tries[-1].why == "the run ended with exit code 1, "
+        "and its last message was “RuntimeError: shapes do not match”"
     )
 
 

@@ -148,5 +148,8 @@ def test_a_program_that_fails_only_on_the_gpu_is_left_out_with_its_last_line(und
     program = ["sh", "-c", '[ "$CUDA_VISIBLE_DEVICES" = -1 ] || { echo no kernel >&2; exit 3; }']
     done = compare(*WHERE, "--", *program, env=under(BUSY))
     assert done.returncode == 1
-    assert "✗ gpu:1: the run ended with exit code 3: no kernel" in done.stdout
+    assert (
+        "✗ gpu:1: the run ended with exit code 3, and its last message was “no kernel”"
+        in done.stdout
+    )
     assert "gpu:1 could not be measured: this verdict covers only CPU cores." in done.stdout

@@ -223,8 +223,8 @@ class TestSweep:
         assert found.break_even.at == pytest.approx(10_526, rel=0.1)
         assert (found.break_even.low, found.break_even.high) == (4e3, 16e3)
         assert found.verdict.startswith(
-            "1 GPU is faster than 1 core from about rows = 11,000 "
-            "(between 4,000 and 16,000); at rows = 64,000, "
+            "1 GPU is faster than 1 core if rows is more than about 11,000 "
+            "(this limit is between 4,000 and 16,000). At rows = 64,000, "
         )
         assert found.outcome == "worth_it"
         assert [point.outcome for point in found.points] == [
@@ -236,8 +236,10 @@ class TestSweep:
         dear = Terms({"cpu:1": 1.0, "gpu:1": 75.0}, {})
         found, _ = self.swept((1e3, 4e3, 16e3, 64e3), terms=dear)
         assert found.outcome == "not_worth_it"
-        assert found.verdict.startswith("1 GPU is faster than 1 core from about rows = 11,000 ")
-        assert "; at rows = 64,000: 1 core is enough: " in found.verdict
+        assert found.verdict.startswith(
+            "1 GPU is faster than 1 core if rows is more than about 11,000 "
+        )
+        assert ". At rows = 64,000: 1 core is enough: " in found.verdict
         assert found.verdict.endswith(", at 75 times the price")
 
     def test_without_a_crossing_the_largest_value_speaks(self) -> None:
@@ -267,7 +269,9 @@ class TestSweep:
         assert found.points[-1].contest.larger == "cpu:2"
         # rows / 2000 = 10 + rows / 20,000, at 22,222.
         assert found.break_even.at == pytest.approx(22_222, rel=0.1)
-        assert found.verdict.startswith("1 GPU is faster than 2 cores from about rows = 23,000 ")
+        assert found.verdict.startswith(
+            "1 GPU is faster than 2 cores if rows is more than about 23,000 "
+        )
         assert ". At rows = 64,000, " in found.verdict
         assert found.verdict.endswith(". At rows = 256,000, the variants could not be compared")
         assert found.outcome == "worth_it"
@@ -289,8 +293,8 @@ class TestSweep:
         wish = wished("cpu:1", "cpu:64", "gpu:1", "gpu:8")
         wish = wish._replace(swept="rows", values=tuple(took_s))
         found = compare(wish, "1f", lambda rows: programs[rows or 0], lambda _: None, clock)
-        assert "GPUs are faster than cores from about rows = 5,400 " in found.verdict
-        assert "(between 1,000 and 10,000); at rows = 100,000: " in (found.verdict)
+        assert "GPUs are faster than cores if rows is more than about 5,400 " in found.verdict
+        assert "(this limit is between 1,000 and 10,000). At rows = 100,000: " in (found.verdict)
         assert "Use 8 GPUs: they are 10.00 times as fast as 64 cores" in found.verdict
 
     def test_each_value_has_its_share_of_the_time(self) -> None:

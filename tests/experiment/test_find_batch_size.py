@@ -153,7 +153,8 @@ def test_another_failure_ends_the_search(torch_python: Path, script: Path) -> No
     assert answer["ended_by"] == "failed"
     assert "8 failed, but not because of memory" in answer["verdict"]
     assert answer["tries"][1]["why"] == (
-        "the run ended with exit code 1: RuntimeError: mat1 and mat2 shapes cannot be multiplied"
+        "the run ended with exit code 1, and its last message was “RuntimeError: mat1 and mat2 "
+        "shapes cannot be multiplied”"
     )
 
 
@@ -166,7 +167,7 @@ def test_the_kernel_ends_the_search(torch_python: Path, script: Path) -> None:
     assert "out_of_memory" in ended.values()
     assert answer["largest"] < 5
     whys = {one["why"] for one in answer["tries"] if one["ended"] == "out_of_memory"}
-    assert whys == {"the kernel killed a process because memory ran out"}
+    assert whys == {"the operating system killed a process because memory ran out"}
 
 
 @pytest.mark.parametrize(

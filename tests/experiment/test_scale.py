@@ -163,7 +163,9 @@ def test_a_failed_size_is_shown(tmp_path: Path) -> None:
     answer = found(done)
     assert answer["outcome"] == "not_enough_evidence"
     (failed,) = (size for size in answer["sizes"] if size["n"] == 2)
-    assert all("exit code 1: no room" in run["why"] for run in failed["runs"])
+    assert all(
+        "exit code 1, and its last message was “no room”" in run["why"] for run in failed["runs"]
+    )
 
 
 @needs_two

@@ -201,7 +201,9 @@ def test_what_fails_is_out_and_said() -> None:
     assert tuned.verdict == "Not enough evidence: no setting could be measured in 1 try"
     (out,) = (trial for trial in tuned.trials if trial.why)
     assert out.settings == {"num_workers": 1}
-    assert out.why == "the run ended with exit code 1: TypeError: no pickle"
+    assert (
+        out.why == "the run ended with exit code 1, and its last message was “TypeError: no pickle”"
+    )
     assert out.steps_per_s is None
     assert out.speed is None
 

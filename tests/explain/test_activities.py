@@ -485,7 +485,7 @@ class TestRule:
         assert finding.severity is severity
         assert finding.certainty is Certainty.POSSIBLE
         assert finding.regain_percent is None
-        assert ("may be what the program is for" in finding.sentence) is (
+        assert ("may be the purpose of the program" in finding.sentence) is (
             severity is Severity.REMARK
         )
 

@@ -429,8 +429,8 @@ class TestGeneratedWithoutCache:
 
     def test_sentence(self):
         assert found(generated_without_cache, self.made(36.0)).sentence == (
-            "Generating text took 36 % of the time. Teho did not see that `generate` used its "
-            "cache of keys and values."
+            "Generating text took 36 % of the time. As far as Teho could see, `generate` did not "
+            "use its cache of keys and values."
         )
 
 

@@ -46,7 +46,7 @@ class TestBinding:
         assert finding.sentence == (
             f"On {NODE} the program can use only 4 of the job's 8 cores, and needs more cores."
         )
-        assert figures(finding)["cores that the program can use"] == "0–3"
+        assert figures(finding)["numbers of the cores that the program can use"] == "0–3"
         assert figures(finding)["slowest line"] == "train.py:12  loss.backward()"
         assert finding.regain_percent == (0.0, 50.0)
 
@@ -76,7 +76,7 @@ class TestBindingWithoutTheProbe:
         assert finding.sentence == (
             f"On {NODE} the program can use only 1 of the job's 40 cores, and needs more cores."
         )
-        assert figures(finding)["cores that the program can use"] == "0"
+        assert figures(finding)["numbers of the cores that the program can use"] == "0"
         assert finding.severity is Severity.CRITICAL
 
     @pytest.mark.parametrize(("used", "count"), [(2.39, 0), (2.41, 1)])

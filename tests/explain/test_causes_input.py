@@ -256,12 +256,12 @@ class TestCollated:
     def test_tensors_need_no_putting_together(self):
         made = alone(collating(10.0), fetching(30.0), dataset=TENSORS, dataset_bytes=1 * GIB)
         finding = found(input_collated_one_by_one, made)
-        assert "`for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]`" in (
+        assert "`for rows in torch.randperm(n).split(batch_size): yield x[rows], y[rows]`" in (
             finding.action
         )
         assert finding.regain_percent == (20.0, 40.0)
         label = "share of the waiting time spent on putting batches together"
-        assert figures(finding)[label] == 25.0
+        assert label not in figures(finding)
 
     def test_a_set_that_only_holds_tensors_may_do_more_with_them(self):
         made = alone(collating(10.0), fetching(30.0), dataset_bytes=1 * GIB)

@@ -79,8 +79,8 @@ def count_of(made):
 def test_says_how_long_and_how_much():
     finding = found(communication_bound, scenarios.waiting_for_the_network())
     assert finding.sentence == (
-        "For 100 % of the time, all 8 GPUs had little work. During this time, each node "
-        "exchanged 1,001 MiB/s with the other nodes."
+        "For 100 % of the time, all 8 GPUs were busy, but used little power. "
+        "During this time, each node exchanged 1,001 MiB/s with the other nodes."
     )
     assert finding.severity is Severity.WARNING
     evidence = figures(finding)

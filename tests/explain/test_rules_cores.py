@@ -268,8 +268,8 @@ class TestTooManyThreads:
 
     def test_a_number_in_the_program_takes_precedence(self):
         action = found(too_many_threads, scenarios.oversubscribed()).action
-        assert "If the program itself sets a number of threads" in action
-        assert "set this number to 1, because the program then ignores `OMP_NUM_THREADS`." in action
+        assert "A program that sets a number of threads itself" in action
+        assert "ignores `OMP_NUM_THREADS`: set the number in the program to 1." in action
 
     @pytest.mark.parametrize(
         ("library", "wall_s", "start"),

@@ -78,7 +78,9 @@ class TestThrottled:
     def test_a_signal_that_is_there_is_judged_without_the_others(self):
         hot = gpu(gpu_thermal_throttle_percent=UNSUPPORTED, gpu_temperature_c=95.0)
         finding = found(gpu_throttled, scenario(NodePart(gpus=[hot])))
-        assert isinstance(figures(finding)["not judged: slowed by heat (GPU 0 on r01g01)"], Missing)
+        assert isinstance(
+            figures(finding)["not judged: slowing by heat (GPU 0 on r01g01)"], Missing
+        )
 
 
 class TestInvisible:

@@ -155,7 +155,7 @@ class TestOutOfMemory:
         finding = found(out_of_memory, scenarios.out_of_memory())
         assert finding.severity is Severity.CRITICAL
         assert finding.sentence == (
-            "The kernel killed 2 processes on r01c01 because memory ran out."
+            "The operating system killed 2 processes on r01c01 because memory ran out."
         )
         assert "`--mem=96G`" in finding.action
 

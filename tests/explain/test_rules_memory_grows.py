@@ -48,8 +48,8 @@ class TestLine:
             memory_grows, made(line(0.5, 18.0), limit=23.5, elapsed_s=71.0, scheduler=None)
         )
         assert finding.sentence == (
-            "Memory use on r01c01 grew by 15.0 GiB per minute: at this rate, the memory limit "
-            "would be reached 21.4 s after the end of this run."
+            "Memory use on r01c01 grew by 15.0 GiB per minute: if the run had continued at this "
+            "rate, it would have reached the memory limit 21.4 s later."
         )
         assert finding.severity is Severity.CRITICAL
         assert figures(finding)["memory limit (r01c01)"] == 23.5 * GIB

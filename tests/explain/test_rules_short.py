@@ -57,7 +57,7 @@ class TestJobTooShort:
         assert ("gpu_one_idle" in certainties) is is_said
         assert certainties.get("gpu_one_idle", Certainty.POSSIBLE) is Certainty.POSSIBLE
         assert "serial_program" not in certainties
-        assert ("not certain" in findings[-1].sentence) is is_said
+        assert ("findings about GPUs may be wrong" in findings[-1].sentence) is is_said
 
     def test_nothing_recorded(self):
         assert figures(found(job_too_short, scenarios.nothing_recorded()))["samples"] == 0.0

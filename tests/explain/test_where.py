@@ -178,6 +178,13 @@ def test_shares_add_up_to_all_the_time_and_lines_are_the_programs_own() -> None:
     assert spent[1].lines == ((MAIN, 4.0),)
 
 
+def test_a_file_that_tensorflow_made_is_not_the_programs() -> None:
+    file = "/tmp/__autograph_generated_file5f82z3tf.py"
+    made = Frame(file, "tf__step", 18, "ag__.converted_call(step, batch)")
+    (spent,) = spent_by(process(seen(made, own("step(batch)"))))
+    assert spent.lines == ((own("step(batch)"), 1.0),)
+
+
 def test_the_process_that_works_is_the_one_to_look_at() -> None:
     launcher = process(seen(own("time.sleep(1)"), wall_s=60.0, state=State.SLEEPING), pid=1)
     trainer = process(seen(own("a @ b"), wall_s=50.0, state=State.THREADS), pid=2)

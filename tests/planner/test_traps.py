@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from teho.clusters.catalogue import load_catalogue
@@ -75,9 +76,9 @@ ADVICE = [
     ("lumi", "small-g", {}, {"account": "project_462000001"}, "account_missing",
      "--account project_462000123", "LTM"),
     ("lumi", "small-g", {"cpus_per_gpu": 16, "memory_mib": 60 * 1024}, {"cpus_per_gpu": 7},
-     "cores_above_share", "the job costs 1 GPU-hour instead of 0.50", "LTM"),
+     "cores_above_share", "the job costs 0.50 GPU-hours instead of 1", "LTM"),
     ("lumi", "small-g", {"memory_mib": 120 * 1024}, {"memory_mib": 60 * 1024}, "memory_above_share",
-     "the job costs 1 GPU-hour instead of 0.50", "LTM"),
+     "the job costs 0.50 GPU-hours instead of 1", "LTM"),
     ("mahti", "gpusmall", {"cpus_per_gpu": 40}, {"cpus_per_gpu": 32}, "cores_above_share",
      "stay unused", "CSC"),
     ("puhti", "gpu", {"gpus": 8, "memory_mib": 320 * 1024}, {"gpus": 4, "memory_mib": 320 * 1024},
@@ -85,7 +86,7 @@ ADVICE = [
     ("puhti", "gpu", {"gpus": 2}, {"gpus": 2, "launcher": "torchrun"}, "one_process_for_many",
      "one process for 2 GPUs", "CSC"),
     ("arc4", "GPU nodes", {"gpus": 2, "launcher": "launch"}, {"gpus": 1, "launcher": "launch"},
-     "one_process_for_many", "stay idle; `--launcher torchrun` starts one", "CSC"),
+     "one_process_for_many", "stay idle. `--launcher torchrun` starts one", "CSC"),
     ("puhti", "gpu", {"gpus": 8, "launcher": "launch", "command": ("bin/torchrun", "x.py")},
      {"gpus": 8, "launcher": "launch", "command": ("python", "x.py", "torchrun")},
      "processes_twice", "which starts torchrun once per node", "CSC"),
@@ -117,6 +118,14 @@ def test_traps_that_are_advised_on(row):
     assert advice.source.startswith(source)
     if without is not None:
         assert kind not in advised(plan(cluster, **without), label)
+
+
+def test_a_cluster_without_bills_gives_whole_nodes_and_nobody_pays():
+    lumi = CLUSTERS["lumi"]
+    partitions = tuple(msgspec.structs.replace(one, billing="") for one in lumi.partitions)
+    free = msgspec.structs.replace(lumi, partitions=partitions)
+    advice = advised(answer(Request(gpus=1, time_s=3600.0), [free]), "standard-g")
+    assert advice["whole_nodes_billed"].sentence.endswith("1 GPU per node, and gets 8")
 
 
 def test_a_good_mask_fits_a_whole_node_and_other_words_are_no_masks():

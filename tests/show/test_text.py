@@ -156,6 +156,15 @@ def test_missing_cell_widens_its_column():
     assert "no permission (x): this user is not allowed to read this metric" in text
 
 
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [(Reason.FORBIDDEN, "not known (no permission)"), (Reason.ABSENT, "not available")],
+)
+def test_a_missing_fact_is_read_as_a_sentence(reason, said):
+    view = views.base(facts=views.facts(memory_limit_bytes=("limit", Missing(reason), "bytes")))
+    assert f"limit {said}" in " ".join(render(view).split())
+
+
 def test_what_all_rows_share_is_never_cut_off():
     columns = [Column(key=str(number), label=f"Quality {number}") for number in range(6)]
     rows = ({str(number): "the same" for number in range(6)},) * 2

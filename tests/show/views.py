@@ -106,8 +106,8 @@ def facts(**changed):
         "elapsed_s": ("elapsed", 907.0, "s"),
         "node_count": ("nodes", 1, ""),
         "cores_per_node": ("cores a node", 10, ""),
-        "cpu_used_s": ("CPU time", 4081.5, "s"),
-        "core_walltime_s": ("core time", 9070.0, "s"),
+        "cpu_used_s": ("CPU time used", 4081.5, "s"),
+        "core_walltime_s": ("core time allocated", 9070.0, "s"),
         "memory_peak_bytes": ("memory peak", 21.5 * GIB, "bytes"),
         "memory_limit_bytes": ("memory limit", 64 * GIB, "bytes"),
         **changed,
@@ -267,7 +267,7 @@ def eight_gpus():
         Finding(
             kind="gpu_idle",
             severity=Severity.CRITICAL,
-            sentence="GPU 6 of 8 was never used.",
+            sentence="GPU 6 was never used (the job has 8 GPUs).",
             evidence=(
                 Evidence("GPU 6 busy, highest", 0.0, "%"),
                 Evidence("GPU 6 memory used", 0.44 * GIB, "bytes"),
@@ -291,7 +291,7 @@ def eight_gpus():
                 half,
                 Threshold(90.0, "%", "SageMaker's profiler rules: a CPU is busy above 90 %"),
             ),
-            action="Use more loader workers: `DataLoader(..., num_workers=10)`, or let Teho find "
+            action="Try 10 loader workers: `DataLoader(..., num_workers=10)`. Or let Teho find "
             "the number with `teho tune -- python3 train.py --epochs 1 "
             "--data /scratch/project_2001659/imagenet --workers 16 --prefetch 4`.",
         ),
@@ -304,7 +304,11 @@ def eight_gpus():
                 Evidence("memory requested", "64G"),
             ),
             thresholds=(
-                Threshold(70.0, "%", "Jobstats reports a job that used less of its memory"),
+                Threshold(
+                    70.0,
+                    "%",
+                    "Jobstats reports a job that used less than this share of the requested memory",
+                ),
             ),
             action="Request less memory: `#SBATCH --mem=27G`.",
         ),

@@ -145,7 +145,7 @@ def test_memory_runs_out_on_a_node(site: Site) -> None:
     assert [task.end.signal if task.end else None for task in run.tasks][2] == signal.SIGKILL
     name = run.nodes[2].name
     report = " ".join(site.report(job).split())
-    assert f"The kernel killed 1 process on {name} because memory ran out." in report
+    assert f"The operating system killed 1 process on {name} because memory ran out." in report
     assert "400 MiB" in report
 
 

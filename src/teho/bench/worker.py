@@ -17,7 +17,7 @@ import msgspec
 
 from teho.errors import InputError
 from teho.experiment.placement import Placement
-from teho.experiment.started import ended_words, last_lines
+from teho.experiment.started import ended_words, last_lines, with_last_message
 from teho.units import format_duration
 
 __all__ = ["PROGRAMS", "Worker"]
@@ -146,7 +146,7 @@ class Worker:
         code = self._process.returncode
         text = "the program closed its output" if code is None else ended_words(code)
         lines = last_lines(self._errors)
-        return {"at": "gone", "why": "died", "text": f"{text}: {lines[-1]}" if lines else text}
+        return {"at": "gone", "why": "died", "text": with_last_message(text, "".join(lines[-1:]))}
 
     def end(self) -> None:
         """End the process and all that it started. It may be called several times."""

@@ -79,7 +79,7 @@ def collect_snapshot(
     known = _cluster(cluster, environment)
     folders = {
         what: IsolatedCall(
-            f"the file system of {path}",
+            f"the file system of {'the current folder' if what == 'here' else path}",
             answering(partial(look_at, path, is_home=what == "home")),
             _FILES_S,
         )

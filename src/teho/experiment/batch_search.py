@@ -17,6 +17,7 @@ from teho.experiment.attempt import Attempt
 from teho.experiment.batch_wording import with_words
 from teho.experiment.batches import batches_per_step, samples_per_batch
 from teho.experiment.pace import FEWEST_STEPS
+from teho.experiment.started import with_last_message
 from teho.experiment.timed_runs import Run, TimedRuns
 from teho.experiment.unmeasurable import no_baseline
 from teho.model.batch_sizes import BatchSizes, BatchTry, Ended, Limit, MemoryUse
@@ -116,8 +117,8 @@ class _Search:
         if attempt.out_of_memory:
             return "out_of_memory", attempt.out_of_memory
         if attempt.exit_code:
-            last = attempt.raised[:1] or tuple(attempt.tail.splitlines()[-1:])
-            return "failed", attempt.ended + "".join(f": {line.strip()}" for line in last)
+            last = "".join(attempt.raised[:1] or attempt.tail.splitlines()[-1:])
+            return "failed", with_last_message(attempt.ended, last)
         if loader is None and attempt.loader:
             has = attempt.loader.settings.get("batch_size")
             return "failed", f"the loader did not accept batch_size={size}, and still uses {has}"

@@ -178,8 +178,8 @@ def _verdict(known: Sequence[Point], edge: BreakEven | None, swept: str) -> str:
         noun = "GPUs" if larger.kind == "gpu" else "cores"
         faster = f"More {noun} are faster than fewer {noun}"
     return (
-        f"{faster} from about {swept} = {format_count(float(f'{edge.at:.2g}'))} on (between "
-        f"{format_count(edge.low)} and {format_count(edge.high)}). At {at}{end}"
+        f"{faster} if {swept} is more than about {format_count(float(f'{edge.at:.2g}'))} (this "
+        f"limit is between {format_count(edge.low)} and {format_count(edge.high)}). At {at}{end}"
     )
 
 

@@ -20,7 +20,7 @@ _LACKS_MEMORY = re.compile(
 )
 _WAS_KILLED = re.compile(r"killed by signal: Killed|exitcode: -9\b|SIGKILL|Signal 9 ")
 """What PyTorch's loaders and launchers print about a process that got SIGKILL."""
-_KILLED = "the kernel killed a process because memory ran out"
+_KILLED = "the operating system killed a process because memory ran out"
 _BY_SIGKILL = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
 """A shell reports the signal of its program as 128 and the signal's number."""
 

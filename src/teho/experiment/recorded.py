@@ -17,7 +17,7 @@ from teho.errors import InputError, RecordingError
 from teho.experiment.outputs import Printed, printed_by
 from teho.experiment.placement import Placement
 from teho.experiment.sample import sample_of
-from teho.experiment.started import Started, ended_words, tail_of
+from teho.experiment.started import Started, ended_words, tail_of, with_last_message
 from teho.experiment.window import ENOUGH, POLL_S, Enough
 from teho.model.compared import Sample
 from teho.model.run import Run
@@ -139,7 +139,7 @@ class Runner:
         directory, run = found
         sample = sample_of(run, directory, self._window_s)
         if code:
-            why = ended_words(code) + (f": {last}" if last else "")
+            why = with_last_message(ended_words(code), last)
             return Recorded(msgspec.structs.replace(sample, why=why))
         return Recorded(sample, printed_by(directory, is_whole=sample.is_whole))
 

@@ -13,7 +13,9 @@ from typing import BinaryIO
 
 from teho.errors import InputError
 
-__all__ = ["Started", "end_marked", "ended_words", "last_lines", "marked", "tail_of"]
+__all__ = [
+    "Started", "end_marked", "ended_words", "last_lines", "marked", "tail_of", "with_last_message",
+]  # fmt: skip
 
 _MOMENT_S = 3.0
 """Time that a program has to end after SIGTERM."""
@@ -152,6 +154,11 @@ def ended_words(exit_code: int) -> str:
         names = {one.value: one.name for one in signal.Signals}
         return f"the run was ended by {names.get(-exit_code, f'signal {-exit_code}')}"
     return f"the run ended with exit code {exit_code}"
+
+
+def with_last_message(how: str, last: str) -> str:
+    """Add the last line that a program printed to how it ended; without a line, only how."""
+    return f"{how}, and its last message was “{last.strip()}”" if last.strip() else how
 
 
 def tail_of(errors: Path) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from teho.errors import InputError
 from teho.experiment.attempt import Attempt
 from teho.experiment.pace import FEWEST_STEPS
+from teho.experiment.started import with_last_message
 from teho.model.tuned import Settings
 from teho.units import format_duration, many
 
@@ -49,8 +50,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
 def no_pace(settings: Settings, run: Attempt) -> str:
     """Return why a run cannot be used to judge its settings; empty if it can."""
     if run.exit_code:
-        last = run.tail.splitlines()[-1:]
-        return run.ended + "".join(f": {line.strip()}" for line in last)
+        return with_last_message(run.ended, "".join(run.tail.splitlines()[-1:]))
     if (
         run.pace is None
         or run.pace.steps < FEWEST_STEPS

@@ -253,7 +253,8 @@ def _small_print(
     if contest.price is None and not contest.same_cost_cores:
         notes.append(
             "Teho does not know what a GPU costs here, compared with a core. So the verdict is "
-            "only about time. Give the price with `--site CLUSTER` or `--gpu-cost CORES`."
+            "only about time. Name the cluster with `--site CLUSTER`, or give the price of a GPU "
+            "with `--gpu-cost CORES`: the number of cores that cost the same as one GPU."
         )
     elif outcome == "not_worth_it" and contest.speed.low >= 1 + _ALIKE:
         notes.append(

@@ -63,13 +63,13 @@ def compiles_again(main: MainProcess, most: float, is_loss: Callable[[float], bo
     return 2 * sum(_compiles(main, part) for part in later) >= len(later)
 
 
-def compiled_again(main: MainProcess, most: float) -> Evidence | None:
-    """Return the function that JAX compiled longest, if it was compiled more often than `most`."""
+def compiled_again(main: MainProcess, most: float) -> tuple[str, Evidence] | None:
+    """Return the function that JAX compiled longest, and how often, if more often than `most`."""
     single = _single(main)
     name = max(single, key=lambda one: single[one]["compile_s"], default="")
     if not name or single[name]["compiles"] <= most:
         return None
-    return Evidence(f"compiled {single[name]['compiles']} times", name)
+    return name, Evidence(f"compilations of {name}", float(single[name]["compiles"]))
 
 
 def longest_compile(main: MainProcess) -> tuple[str, float]:

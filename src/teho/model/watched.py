@@ -33,6 +33,8 @@ _LIBRARY = re.compile(
     r"|/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/"
     # Code that torch.compile has written into its cache, and Triton into its own.
     r"|/torchinductor_[^/]+/|/[a-z0-9]{2}/c[a-z0-9]{51}\.py$|/\.triton/cache/"
+    # Code that TensorFlow has made of a `tf.function`, in a file that it deletes at its end.
+    r"|/__autograph_generated_file"
 )
 
 _SHORT = 80

@@ -142,11 +142,12 @@ def _share(case: Case) -> Iterator[Advice]:
     gpus = shape.gpus_per_node
 
     def excess(kind: str, asked: str, fair: str, fair_shape: Shape) -> Advice:
+        what = kind.partition("_")[0]
         return Advice(
             kind=kind,
-            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}. On this cluster, the "
-            f"share of {counted(gpus, 'GPU')} is {fair}. So other GPUs of the node may stay "
-            f"unused{_dearer(case, fair_shape)}",
+            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}, but on this cluster "
+            f"the share of {counted(gpus, 'GPU')} is {fair}. Other GPUs of the node may stay "
+            f"unused, because the job takes their {what}{_dearer(case, fair, fair_shape)}",
             source=share.source,
         )
 
@@ -162,14 +163,14 @@ def _share(case: Case) -> Iterator[Advice]:
         yield excess("memory_above_share", asked, f"{format_mib(fair_mib)} of memory", fair)
 
 
-def _dearer(case: Case, fair: Shape) -> str:
-    """Return what the bill would be without the excess; empty if it would be the same."""
-    cost, less = cost_of(case), cost_of(msgspec.structs.replace(case, shape=fair))
+def _dearer(case: Case, fair: str, shape: Shape) -> str:
+    """Return what the bill would be with the fair share; empty if it would be the same."""
+    cost, less = cost_of(case), cost_of(msgspec.structs.replace(case, shape=shape))
     if cost is None or less is None or less.amount >= cost.amount:
         return ""
     return (
-        f", and the job costs {format_count(cost.amount)} {plural(cost.unit, cost.amount)} "
-        f"instead of {format_count(less.amount)}"
+        f". With {fair}, the job costs {format_count(less.amount)} "
+        f"{plural(less.unit, less.amount)} instead of {format_count(cost.amount)}"
     )
 
 
@@ -262,11 +263,13 @@ def _given(case: Case) -> Iterator[Advice]:
 def _exclusive(case: Case) -> Iterator[Advice]:
     gpu, partition = case.kind.gpu, case.partition
     if case.has_whole_nodes and gpu and gpu.count and case.shape.gpus_per_node < gpu.count:
+        cost = cost_of(case)
+        is_charged = cost is None or cost.unit != ""
         yield Advice(
             kind="whole_nodes_billed",
             sentence=f"{case.where} gives only whole nodes: the job needs "
-            f"{counted(case.shape.gpus_per_node, 'GPU')} per node, and gets and pays for "
-            f"{gpu.count}",
+            f"{counted(case.shape.gpus_per_node, 'GPU')} per node, and gets "
+            f"{'and pays for ' * is_charged}{gpu.count}",
             source=partition.source,
         )
 

@@ -31,6 +31,7 @@ __all__ = [
     "is_command",
     "is_number",
     "is_numeric",
+    "labelled_value",
     "not_judged",
     "plain",
     "quantity",
@@ -171,6 +172,13 @@ def cell_text(cell: Cell, unit: str = "") -> str:
     if isinstance(cell, str):
         return plain(cell)
     return quantity(cell, unit)
+
+
+def labelled_value(cell: Cell, unit: str = "") -> str:
+    """Write a value that follows its label: `not known (no permission)` if it is missing."""
+    if not isinstance(cell, Missing):
+        return cell_text(cell, unit)
+    return "not available" if cell.reason is Reason.ABSENT else f"not known ({cell})"
 
 
 def column_text(cell: Cell, column: Column) -> str:

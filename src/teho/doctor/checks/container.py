@@ -15,7 +15,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Find a node with GPUs whose driver libraries are missing in the container."""
     kind = snapshot.survey.system.get("container", "none")
     if kind in {"none", "not known"} or kind.startswith("of unknown kind"):
-        return moot("this is not a container that Teho knows")
+        return moot("Teho found no container that it knows")
     if snapshot.gpus:
         return fine(f"this {kind} container can use the GPUs")
     if not snapshot.gpu_files and not snapshot.allocation.gpus_held:

@@ -31,7 +31,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                 f"{place}.",
                 "Create the environment again with a build for GPUs: `teho env plan` writes the "
                 "commands for this cluster. If you use conda on a node without a GPU, set "
-                "`CONDA_OVERRIDE_CUDA`.",
+                "`CONDA_OVERRIDE_CUDA` to the CUDA version of the GPU nodes.",
                 ("source", one.evidence or "the framework itself", ""),
                 dooms=is_all and snapshot.expects_gpus,
             )

@@ -37,7 +37,7 @@ def check(snapshot: Snapshot) -> Outcome:
             one = _problem(place, folder, snapshot, is_first=is_first)
             found += [one] if one else []
         elif folder is not None:
-            missing.append(f"{_NAMES.get(place, place)}: {folder.detail}")
+            missing.append(folder.detail)
     if found:
         return found
     if missing:

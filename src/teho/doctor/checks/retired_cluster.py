@@ -14,7 +14,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Read the cluster's status in the catalogue."""
     cluster = snapshot.cluster
     if cluster is None:
-        return moot("this is not a cluster that Teho knows")
+        return moot("Teho does not know this cluster")
     if cluster.status == "active":
         return fine(f"{cluster.title} is in operation, as of {cluster.verified_on}")
     when = f" since {cluster.retired_on}" if cluster.retired_on else ""

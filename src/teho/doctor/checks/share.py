@@ -25,7 +25,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Compare what the job has for each of its GPUs with the catalogue."""
     given, cluster = snapshot.allocation, snapshot.cluster
     if cluster is None:
-        return moot("this is not a cluster that Teho knows")
+        return moot("Teho does not know this cluster")
     if not snapshot.in_job or not given.gpus_held:
         return moot("this is not a job with GPUs")
     share = _share(cluster, snapshot)

@@ -66,6 +66,25 @@ _LIMITS = frozenset(
     }
 )
 """Fields that hold numbers by name."""
+_SAID: dict[tuple[str, bool | str], str] = {
+    ("gpu_type_optional", False): "GPU type required",
+    ("memory", "node"): "memory requested for each node",
+    ("memory", "core"): "memory requested for each core",
+    ("memory", "none"): "memory not requested: it comes with GPUs, cores or nodes",
+}
+"""Values that say too little behind the name of their key."""
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_PLACEHOLDERS = {
+    "constraint": "the value for the kind of node",
+    "cores": "the number of cores",
+    "count": "the number of GPUs",
+    "gib": "the number of GiB",
+    "memory": "the amount of memory",
+    "name": "the name of your environment",
+    "nodes": "the number of nodes",
+    "type": "the GPU type",
+}
+"""What Teho writes into an option in place of each name."""
 _ABBREVIATION = re.compile(r"\b(?:[cg]pu|qos)")
 _REMARKS = frozenset({"source", "notes", "unknown", "lines"})
 """Fields that are not among the facts of a table."""
@@ -122,8 +141,8 @@ def _size_words(cluster: Cluster) -> str | None:
     if not cores and not gpus:
         return None
     each = cores_per_gpu(cluster)
-    ratio = f": {each:,} cores for each GPU" if each else ""
-    return f"{_count(cores)} cores in nodes without GPUs, {_count(gpus)} GPUs{ratio}"
+    ratio = f" ({each:,} cores for each GPU)" if each else ""
+    return f"{_count(gpus)} GPUs, and {_count(cores)} cores in nodes without GPUs{ratio}"
 
 
 def _gpu_types(cluster: Cluster) -> str:
@@ -155,8 +174,8 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
         Item(
             lead=name,
             text=source.document
-            + (f" at {source.commit}" if source.commit else "")
-            + (f", read {source.read_on}" if source.read_on else ""),
+            + (f", version {source.commit}" if source.commit else "")
+            + (f", read on {source.read_on}" if source.read_on else ""),
         )
         for name, source in cluster.sources.items()
     ]
@@ -265,6 +284,8 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     first = value[0] if isinstance(value, tuple) else None
     if isinstance(value, Gpu):
         yield _gpu(value)
+    elif isinstance(value, (bool, str)) and (key, value) in _SAID:
+        yield _SAID[key, value]
     elif isinstance(value, bool):
         yield _spoken(key) if value else _labelled(_spoken(key), "no")
     elif key in _MEMORIES and value[:1].isdigit():
@@ -281,9 +302,10 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     elif isinstance(first, ParallelEnvironment):
         yield _labelled(_spoken(key), ", ".join(map(_parallel_environment, value)))
     elif isinstance(first, Term):
-        between = " + " if key == "sum" else ", "
-        terms = between.join(_term(term) for term in value)
-        yield _labelled("" if key == "sum" else f"the {_spoken(key)} of", terms)
+        which = "the larger of these two:" if len(value) == 2 else "the largest of these:"
+        is_sum = key == "sum" or len(value) == 1
+        terms = (" + " if is_sum else "; ").join(map(_term, value))
+        yield terms if is_sum else f"{which} {terms}"
     elif isinstance(first, tuple):
         yield from (_labelled(f"GPU {number}", _range(cores)) for number, cores in enumerate(value))
     elif isinstance(value, tuple):
@@ -291,7 +313,13 @@ def _fact(key: str, value: Any) -> Iterator[str]:
     else:
         shown = value.isoformat() if isinstance(value, date) else value
         text = f"{shown:g}" if isinstance(shown, float) else str(shown)
-        yield _labelled(_spoken(key), text)
+        means = [f"{{{name}}} is {_PLACEHOLDERS[name]}" for name in _named(text)]
+        yield _labelled(_spoken(key), text + (f" ({', '.join(means)})" if means else ""))
+
+
+def _named(text: str) -> Iterator[str]:
+    """Yield the names in a text that Teho replaces."""
+    return filter(_PLACEHOLDERS.__contains__, _PLACEHOLDER.findall(text))
 
 
 def _limit(what: str, number: int) -> str:
@@ -324,7 +352,7 @@ def _gpu(gpu: Gpu) -> str:
 
 
 def _term(term: Term) -> str:
-    text = _spoken(term.of.removesuffix("_gib")) + (" GiB" if term.of.endswith("_gib") else "")
+    text = _spoken(term.of.removesuffix("_gib")) + (" in GiB" if term.of.endswith("_gib") else "")
     text = f"{term.gpu_type} {text}" if term.gpu_type else text
     if term.per != 1:
         text += f" / {term.per:g}"

@@ -77,10 +77,15 @@ def _place(compared: Compared, point: Point) -> str:
 
 def _ahead(point: Point) -> Iterator[str]:
     """Yield from when on the faster variant is ahead, if it takes longer to start."""
-    if point.break_even:
-        larger = point.contest.larger if point.contest else ""
-        ends = ", which is ".join(_end(one) for one in point.break_even)
-        yield f"{larger} takes longer to start. It is ahead after {ends}."
+    if point.break_even and point.contest:
+        first, *others = point.break_even
+        also = "".join(
+            f" This is {'in' if one.unit == 'epoch' else 'at'} {_end(one)}." for one in others
+        )
+        yield (
+            f"{point.contest.larger} takes longer to start, but overtakes {point.contest.smaller} "
+            f"at {_end(first)}.{also}"
+        )
 
 
 def _from_submission(point: Point) -> Iterator[str]:
@@ -103,7 +108,7 @@ def _from_submission(point: Point) -> Iterator[str]:
 
 def _end(one: BreakEven) -> str:
     low, at, high = (_two_digits(value) for value in (one.low, one.at, one.high))
-    return f"{one.unit} {at}" if low == high else f"{one.unit} {at} (between {low} and {high})"
+    return f"{one.unit} {at}" if low == high else f"{one.unit} {at} (range {low} to {high})"
 
 
 def _two_digits(value: float) -> str:

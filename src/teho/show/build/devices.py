@@ -181,5 +181,5 @@ def _lacking(title: str, signals: _Signals, *, to_come: bool) -> Listing:
         for (why, devices), names in lacking_signals(signals).items()
         if is_to_come(why) is to_come
     ]
-    what = "not measured yet" if to_come else "not available"
-    return listing("lacking", f"{title[:1].upper()}{title[1:]}: signals that are {what}", items)
+    what = "are not measured yet" if to_come else "cannot be measured"
+    return listing("lacking", f"Values that {what}: {title}", items)

@@ -126,15 +126,13 @@ def _place(place: Option | Unfit, clusters: Mapping[str, Cluster]) -> str:
 def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
     names = {option.cluster for option in options}
     if len(options) > 1:
-        more = f"this is the first of {len(options)} options"
-        more += f" on {len(names)} clusters" if len(names) > 1 else ""
-        more += (
-            ", because its GPU has the smallest memory that is enough"
-            if len(names) > 1 and request.gpus
-            else ""
-        )
+        on = f" on {len(names)} clusters" if len(names) > 1 else ""
+        more = f"{len(options)} options{on} fit. This one comes first"
+        known = [one.gpu_memory_gib for one in options if one.gpu_memory_gib]
+        if len(names) > 1 and request.gpus and options[0].gpu_memory_gib == min(known, default=0):
+            more += ": its GPU has enough memory, and no option has a GPU with less"
         yield Fact("ways", "", more)
-    yield Fact("asked", "You asked for", ", ".join(asked_words(request)))
+    yield Fact("asked", "You asked for", asked_words(request))
 
 
 def _next(
@@ -205,7 +203,7 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     if some_warn:
         note += " ! means that this option has warnings."
     elif all(warn) and len(warn) > 1:
-        note += " All options have warnings."
+        note += " All options have warnings: `--why` shows them."
     left = len(options) - _MOST
     return msgspec.structs.replace(
         shown,
@@ -252,9 +250,10 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
         if (each := cores_per_gpu(cluster)) and any(one.gpus_per_node for one in own):
             remarks.append(
                 Item(
-                    text=f"{cluster.title} has one GPU for every {each:,} cores of its CPU nodes. "
-                    "So a job that needs only cores usually starts earlier than a job with a GPU. "
-                    "`teho compare` measures whether cores are enough for your program"
+                    text=f"{cluster.title} has fewer GPUs than cores: for each GPU, there are "
+                    f"{each:,} cores in its CPU nodes. So a job that needs only cores usually "
+                    "starts earlier than a job with a GPU. `teho compare` measures whether cores "
+                    "are enough for your program"
                 )
             )
         if bills:

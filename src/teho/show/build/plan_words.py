@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from itertools import groupby, pairwise
 
+from teho.explain.wording import joined
 from teho.model.plan import Option, Refusal, Unfit
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.show.cells import format_moment, quantity
@@ -27,8 +28,8 @@ _SUBJECT = "the job requests "
 _AT_ONCE_S = 60.0
 
 
-def asked_words(request: Request) -> Iterator[str]:
-    """Yield the parts of the request as phrases."""
+def asked_words(request: Request) -> str:
+    """Return what was requested, and what holds without a request."""
     gpus = (
         f"{request.gpus} × {request.gpu_type}" if request.gpu_type else counted(request.gpus, "GPU")
     )
@@ -41,13 +42,16 @@ def asked_words(request: Request) -> Iterator[str]:
         counted(request.cpus, "core") if request.cpus else "",
         f"{format_mib(request.memory_mib)} per node" if request.memory_mib else "",
         f"{_gib(request.local_disk_gib)} of local disk" if request.local_disk_gib else "",
-        format_duration(request.time_s)
-        if request.time_s
-        else f"{format_duration(DEFAULT_TIME_S)}, the default without `--time` (less if a "
-        "partition allows less)",
-        request.launcher if request.launcher != "plain" else "",
+        format_duration(request.time_s) if request.time_s else "",
+        f"`--launcher {request.launcher}`" if request.launcher != "plain" else "",
     ]
-    return filter(None, parts)
+    asked = joined(list(filter(None, parts)))
+    if request.time_s:
+        return asked
+    return (
+        f"{asked}. Without `--time`, the time is {format_duration(DEFAULT_TIME_S)} (or less, if a "
+        "partition allows less)"
+    )
 
 
 def resource_words(option: Option) -> str:

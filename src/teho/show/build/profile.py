@@ -57,8 +57,9 @@ Idle time is divided by its reason. "Waiting for data": the program waited for i
 had just waited for a result of the GPU. "Nothing launched yet": the program had not started the \
 next kernel. "Between kernels": the next kernel was already started, but had to wait.
 A kernel is a function that runs on the GPU. It is launch-bound if the GPU was idle and waited \
-until the program started this kernel. A start needs some time to reach the GPU: Teho takes the \
-shortest such time in the trace, at most 10 µs. Kernels of all steps are counted.
+until the program started this kernel. A start needs some time to reach the GPU. As this \
+time, Teho uses the shortest one in the trace, but never more than 10 µs. Kernels of all steps are \
+counted.
 The share of a kernel is its part of the time of all kernels. The share of an operator is its part \
 of the time of all operators on the CPU.
 Matrix kernels are matrix multiplications, convolutions and attention. They are counted only if \

@@ -117,9 +117,11 @@ def _verdict(staged: Staged) -> tuple[VerdictSeverity, str]:
         return ("warning" if kept or staged.unreadable else "good"), f"{verdict}{kept}"
     if staged.state == "different":
         bad = len(staged.differences) + len(staged.conflicts) + len(staged.unreadable)
+        what = "this archive" if staged.is_archive else "these files"
+        again = f" Do not use this copy: delete {what} there, and run the command again."
         return "critical", (
             f"{_counted(bad, 'file')} in {to} {'differs' if bad == 1 else 'differ'} from the "
-            "source."
+            f"source.{again if staged.differences else ''}"
         )
     took = (
         f" The copy took {format_duration(staged.elapsed_s)}."

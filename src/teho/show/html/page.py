@@ -16,10 +16,10 @@ from teho.model.finding import Finding
 from teho.model.missing import Missing
 from teho.show.cells import (
     SEVERITY_WORDS,
-    cell_text,
     evidence_of,
     is_command,
     is_number,
+    labelled_value,
     not_judged,
     quantity,
     when_text,
@@ -203,7 +203,7 @@ def _footer(document: Document) -> str:
 
 
 def _fact(fact: Fact) -> str:
-    value = prose(cell_text(fact.value, fact.unit))
+    value = prose(labelled_value(fact.value, fact.unit))
     words = "" if is_number(fact.value) else ' class="words"'
     note = f"<small>{prose(fact.note)}</small>" if fact.note else ""
     if isinstance(fact.value, Missing):
@@ -229,7 +229,7 @@ def _body(finding: Finding, number: int, links: PlotLinks) -> str:
     """
     figures = "".join(
         f"<div><dt>{_linked(text(item.label), links.of_label(item.label))}</dt>"
-        f"<dd>{prose(cell_text(item.value, item.unit))}</dd></div>"
+        f"<dd>{prose(labelled_value(item.value, item.unit))}</dd></div>"
         for item in evidence_of(finding)
     )
     when = ""

@@ -42,6 +42,7 @@
   };
   const duration = (seconds) => {
     if (seconds < 0) return `-${duration(-seconds)}`;
+    if (seconds < 0.00995) return `${fixed(seconds * 1000, 1).replace(/\.0$/, "")} ms`;
     if (seconds < 0.9995) return `${fixed(seconds * 1000, 0)} ms`;
     if (seconds < 59.95) return `${fixed(seconds, 1)} s`;
     for (const [size, unit, step, smaller] of

@@ -10,13 +10,14 @@ from typing import Literal, NamedTuple
 import msgspec
 from rich.text import Text
 
+from teho.explain.wording import capital
 from teho.model.document import Document, Fact, Item, Listing, Report, RooflinePlot, Table
 from teho.model.finding import Finding
 from teho.show.cells import (
     MARKS,
-    cell_text,
     evidence_of,
     explanations,
+    labelled_value,
     not_judged,
     plain,
     quantity,
@@ -95,9 +96,9 @@ def _default(document: Document, width: int) -> Iterator[list[Text]]:
         # The block below the verdict is the answer: it is printed even if it is long.
         if number > 1 and not block.keep and left <= len(lines):
             if not block.shorter or left <= len(block.shorter):
-                dropped.append(block.name)
+                dropped.append(_quoted(block.name))
                 continue
-            dropped.append(f"{block.name} (all columns)")
+            dropped.append(f"{_quoted(block.name)} (all columns)")
             lines = block.shorter
         left -= 0 if block.keep else len(lines) + 1
         yield lines
@@ -124,26 +125,30 @@ def _left_out(names: Sequence[str], width: int) -> list[Text]:
 def _folded(document: Document) -> Iterator[str]:
     """Yield the names of parts that only `--why` shows."""
     if any(finding.thresholds for finding in document.findings):
-        yield "thresholds"
+        yield _quoted("thresholds")
     for table in document.tables:
         if table.rows and (table.level == "why" or not without_empty(table)):
-            yield plain(table.title)
+            yield _quoted(table.title)
     for _, same in groupby(document.lists, key=lambda listing: listing.key):
         hidden = [one for one in same if one.items and one.level == "why"]
         if len(hidden) > 1:
             yield counted(len(hidden), plain(hidden[0].key))
         elif hidden:
-            yield plain(f"{hidden[0].title} ({counted(len(hidden[0].items), 'item')})")
+            yield f"{_quoted(hidden[0].title)} ({counted(len(hidden[0].items), 'item')})"
     if any(i.details for one in document.lists if one.level == "default" for i in one.items):
-        yield "remarks and sources"
+        yield _quoted("remarks and sources")
     if isinstance(document, Report) and any(table.note for table in document.tables):
-        yield "what the figures mean"
+        yield _quoted("what the figures mean")
     if document.rooflines and any(len(one.notes) > 1 for one in document.rooflines):
-        yield "notes on the roofline"
+        yield _quoted("notes on the roofline")
     if document.notes and isinstance(document, Report):
         yield counted(len(document.notes), "note")
     if document.abstentions:
-        yield f"what could not be judged ({counted(len(document.abstentions), 'rule')})"
+        yield f"{_quoted('not judged')} ({counted(len(document.abstentions), 'rule')})"
+
+
+def _quoted(name: str) -> str:
+    return f"“{capital(plain(name))}”"
 
 
 def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]:
@@ -237,7 +242,7 @@ def _head(document: Document, width: int) -> list[Text]:
 
 def _fact(fact: Fact) -> Text:
     note = f" ({plain(fact.note)})" if fact.note else ""
-    value = cell_text(fact.value, fact.unit)
+    value = labelled_value(fact.value, fact.unit)
     label = f"{plain(fact.label)} " if fact.label else ""
     return Text.assemble((label, "dim"), value, (note, "dim"))
 
@@ -252,7 +257,7 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
     is_said = finding is document.findings[0] and finding.sentence in document.verdict
     head = [] if is_said else _marked(finding.sentence, finding.severity.value, width)
     evidence = [
-        Text.assemble((f"{plain(item.label)} ", "dim"), cell_text(item.value, item.unit))
+        Text.assemble((f"{plain(item.label)} ", "dim"), labelled_value(item.value, item.unit))
         for item in evidence_of(finding)
     ]
     figures = flow(dotted(evidence), width, _DEEPER) if evidence else []

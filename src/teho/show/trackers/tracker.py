@@ -13,7 +13,7 @@ from teho.errors import InputError
 from teho.model.document import Report
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Run
-from teho.show.cells import SEVERITY_WORDS, cell_text, is_number
+from teho.show.cells import SEVERITY_WORDS, is_number, labelled_value
 
 __all__ = [
     "PREFIX",
@@ -150,5 +150,6 @@ def prose_of(report: Report) -> str:
     for fact in report.facts:
         if fact.value is not None and not fact.aside:
             note = f" ({fact.note})" if fact.note else ""
-            lines.append(f"| {fact.label or fact.key} | {cell_text(fact.value, fact.unit)}{note} |")
+            value = labelled_value(fact.value, fact.unit)
+            lines.append(f"| {fact.label or fact.key} | {value}{note} |")
     return "\n".join([*lines, ""])

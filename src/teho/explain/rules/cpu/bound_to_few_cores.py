@@ -57,7 +57,9 @@ def judge(context: ProgramContext) -> Findings:
             f"{binding.job_cores} cores, and needs more cores.",
             share_percent=binding.lost_percent,
             evidence=(
-                Evidence("cores that the program can use", numbered(sorted(binding.cores))),
+                Evidence(
+                    "numbers of the cores that the program can use", numbered(sorted(binding.cores))
+                ),
                 Evidence("cores used, mean", binding.used, "cores"),
                 Evidence("cores of the job", float(binding.job_cores), "cores"),
             ),

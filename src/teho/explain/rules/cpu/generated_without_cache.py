@@ -68,8 +68,8 @@ def judge(context: ProgramContext) -> Findings:
         if sees_attention and not sees_cache and is_long:
             yield context.finding(
                 Severity.REMARK,
-                f"Generating text took {share:.0f} % of the time. Teho did not see that "
-                "`generate` used its cache of keys and values.",
+                f"Generating text took {share:.0f} % of the time. As far as Teho could "
+                "see, `generate` did not use its cache of keys and values.",
                 evidence=(*evidence, *in_lines(lines)),
                 action=_ACTION,
                 regain_percent=regain,

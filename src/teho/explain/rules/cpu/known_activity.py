@@ -182,7 +182,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     evidence = (
         Evidence("share of the run time", share, "%"),
         Evidence("time spent on it", time.wall_s, "s"),
-        *([again] if again else []),
+        *([again[1]] if again else []),
     )
     regain = (least * share, most * share)
     # Without the steps of a training, reading or sleeping may be what the program is for: the
@@ -199,7 +199,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         is_hint = not is_training and _is_purpose(context, main, activity)
         yield context.finding(
             Severity.HINT if is_hint else Severity.REMARK,
-            sentence if is_hint else f"{sentence} This may be what the program is for.",
+            sentence if is_hint else f"{sentence} This may be the purpose of the program.",
             evidence=(*evidence, *in_lines(time.lines)),
             action=action,
             judged_by=judged_by,

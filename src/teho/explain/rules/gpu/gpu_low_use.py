@@ -16,7 +16,7 @@ THRESHOLDS = {
         50.0,
         "%",
         "CSC, guide to GPU-accelerated machine learning: the use of a GPU is too low if it "
-        "always stays below, for example, 50 %",
+        "is under, for example, 50 % all the time",
     ),
     "warning_percent": Threshold(
         25.0,

@@ -16,8 +16,8 @@ THRESHOLDS = {
     "busy_max_percent": Threshold(
         1.0,
         "%",
-        "Jobstats, a job report tool, reports a GPU whose use is exactly 0 %; Teho's threshold "
-        "is 1 %, because another user may have used the GPU for a moment",
+        "Jobstats, a job report tool, reports a GPU only if its use is exactly 0 %. Teho also "
+        "reports a GPU with a use below 1 %, because another user may have used it for a moment",
     ),
     "samples_min": Threshold(
         10.0,

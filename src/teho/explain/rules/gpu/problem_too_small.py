@@ -5,6 +5,7 @@ from __future__ import annotations
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold, chosen
 from teho.model.program import Doing
+from teho.units import format_duration
 
 RANK = 250
 SEVERITY = "warning"
@@ -41,8 +42,9 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         yield context.finding(
             Severity.WARNING,
-            f"A step takes only {step_ms:.2g} ms, and the GPU is busy {gpu.busy_percent:.0f} % of "
-            f"the time{gpu.during}: the problem is too small for a GPU.",
+            f"A step takes only {format_duration(step_ms / 1000)}, and the GPU is busy "
+            f"{gpu.busy_percent:.0f} % of the time{gpu.during}: the problem is too small for a "
+            "GPU.",
             evidence=(
                 Evidence("mean time of a step", step_ms / 1000, "s"),
                 Evidence("model's parameters", float(size), "bytes"),

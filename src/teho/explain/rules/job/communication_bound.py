@@ -86,9 +86,13 @@ def judge(context: RuleContext) -> Findings:
     bins = [wait and flow is not None and flow >= least
             for wait, flow in zip(together, exchange, strict=True)]  # fmt: skip
     who, others = ("each node", "nodes") if several else ("each GPU", "GPUs")
+    means = context.means("gpu_busy_percent")
+    below = context.limit("busy_below_percent")
+    is_busy = bool(means) and all(mean >= below for _, mean in means)
+    work = "were busy, but used little power" if is_busy else "had little work"
     yield context.finding(
         Severity.WARNING if rate >= high_mb * _MB else Severity.REMARK,
-        f"For {span([percent], '%')} of the time, all {len(context.gpus)} GPUs had little work. "
+        f"For {span([percent], '%')} of the time, all {len(context.gpus)} GPUs {work}. "
         f"During this time, {who} exchanged {span([rate], 'bytes/s')} with the other {others}.",
         evidence=(
             Evidence(
@@ -97,7 +101,7 @@ def judge(context: RuleContext) -> Findings:
             Evidence(
                 f"data that {who} exchanged in each direction during this time", rate, "bytes/s"
             ),
-            *per_place("GPU busy, mean", "%", context.means("gpu_busy_percent")),
+            *per_place("GPU busy, mean", "%", means),
             *per_place("GPU power, mean", "W", context.means("gpu_power_w")),
         ),
         action=_action(several=several),

@@ -45,7 +45,7 @@ def judge(context: ProgramContext) -> Findings:
             if line.section is Section.EVALUATION and line.own_s > 0
         ]
         most, faster = mostly(main_activity(stacks_in(main.process, Section.EVALUATION)))
-        sentence = f"Evaluation took {share:.0f} % of the time after the set-up.{most}"
+        sentence = f"After the set-up, evaluation took {share:.0f} % of the remaining time.{most}"
         evidence = (
             Evidence("evaluation, share of the time after the set-up", share, "%"),
             Evidence("time spent on evaluation", evaluated_s, "s"),

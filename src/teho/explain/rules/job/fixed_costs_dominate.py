@@ -76,10 +76,10 @@ def judge(context: ProgramContext) -> Findings:
             evidence=(
                 Evidence("time spent on importing", main.seconds(Doing.IMPORTING), "s"),
                 Evidence("time spent on compiling", main.seconds(Doing.COMPILING), "s"),
-                *([again] if again else []),
+                *([again[1]] if again else []),
             ),
             judged_by=judged_by,
-            action=f"{_first(main, again, large)}{_rest(main, large, fixed_s)}",
+            action=f"{_first(main, again[0] if again else '', large)}{_rest(main, large, fixed_s)}",
             regain_percent=(0.0, share),
             lines=main.lines(Doing.IMPORTING, Doing.COMPILING),
         )
@@ -110,10 +110,10 @@ def _sentence(main: MainProcess, share: float, large: _Large | None) -> str:
     )
 
 
-def _first(main: MainProcess, again: Evidence | None, large: _Large | None) -> str:
+def _first(main: MainProcess, again: str, large: _Large | None) -> str:
     if again:
         return (
-            f"Call `{again.value}` with arguments of the same shapes and types each time: with new "
+            f"Call `{again}` with arguments of the same shapes and types each time: with new "
             "shapes, JAX compiles the function again. If the shapes change, pad the arrays to one "
             "size or to a few sizes. "
         )

@@ -23,15 +23,15 @@ THRESHOLDS = {
     "working_percent": Threshold(
         25.0,
         "%",
-        "as in the rule gpu_one_idle: if all GPUs of the run are busy for less than this share "
-        "of the time, no GPU works much",
+        "at times when all GPUs are busy for less than this share, no GPU has much work, and "
+        "Teho does not compare them (the rule gpu_one_idle has the same threshold)",
     ),
     "power_percent": Threshold(
         20.0,
         "%",
         "if equal GPUs have the same work, their power normally differs by less than 20 %. "
-        "TraceML, a profiler for training, also calls a difference of 20 % (of the step time) "
-        "critical",
+        "TraceML, a profiler for training, has the same threshold: a difference of 20 % of the "
+        "step time is critical",
     ),
     "busy_points": Threshold(
         20.0,
@@ -177,9 +177,9 @@ def _uneven(
         action=(
             "Give all ranks the same amount of work: samples of similar length, and the same "
             "number of samples, with `DistributedSampler(dataset, drop_last=True)`. Check what "
-            f"{process}: `py-spy top --pid PID` on {nodes}. If one rank has more work, all other "
-            "ranks wait for it. A GPU that uses less power than the others probably waits for "
-            "data or for the other ranks."
+            f"{process}: `py-spy top --pid PID` on {nodes}. A GPU that uses less power than the "
+            "others probably waits for data or for the other ranks. In the opposite case, if one "
+            "rank has more work, all other ranks wait for it."
         ),
         subjects=odd,
         moments=context.moments_in(signal.metric, far),

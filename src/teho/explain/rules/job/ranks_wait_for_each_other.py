@@ -135,7 +135,8 @@ def _instead(wait: Doing, name: str, frame: Frame | None) -> str:
         found = _SLEEP.search(frame.text) if frame else None
         every = f"every {found[1]} s" if found else "now"
         return (
-            "Wait for the event itself. If another rank writes a file, let all ranks call "
+            "Do not sleep for a fixed time: let the rank wait for the event itself. If "
+            "another rank writes a file, let all ranks call "
             "`dist.barrier()` after the file is written and before it is read. Or send the data "
             f"with `dist.broadcast(...)`. Or check more often than {every}."
         )

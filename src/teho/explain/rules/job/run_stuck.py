@@ -308,10 +308,10 @@ _ACTIONS = {
         "threads only in the workers."
     ),
     Doing.LOCK: (
-        "Two threads that take two locks in different orders wait for each other forever. Always "
-        "take locks in the same order. There is a second possible cause: a process was forked "
-        "while one of its threads held a lock. Then the new process waits for this lock forever. "
-        "To avoid this, start processes with `spawn`."
+        "One possible cause: two threads take two locks in different orders, and wait for each "
+        "other forever. Always take locks in the same order. Another possible cause: a process "
+        "was forked while one of its threads held a lock. Then the new process waits for this "
+        "lock forever. To avoid this, start processes with `spawn`."
     ),
     Doing.PROCESS: (
         "This line waits for another process. Check whether that process still runs, and look for "

@@ -175,11 +175,15 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
     rate = span([_MINUTE_S * growth.per_s for growth in growths], "bytes")
     left = span([growth.left_s for growth in growths], "s")
     count = context.summary.bin_count
-    last = "last sample" if context.run.end is None else "end of this run"
     return context.finding(
         severity,
         f"Memory use on {each_of(nodes) if nodes else name_all(places)} grew by {rate} per minute: "
-        f"at this rate, the memory limit would be reached {left} after the {last}.",
+        + (
+            f"at this rate, the memory limit will be reached {left} after the last sample."
+            if context.run.end is None
+            else "if the run had continued at this rate, it would have reached the memory limit "
+            f"{left} later."
+        ),
         evidence=(
             *per_column(
                 [(one.place, one.first, one.last, one.limit) for one in growths],

@@ -16,20 +16,19 @@ THRESHOLDS = {
     "used_percent": Threshold(
         70.0,
         "%",
-        "Jobstats, a job report tool, reports a job that used less than 70 % of the requested "
-        "memory",
+        "Jobstats, a job report tool, reports a job that used less than this share of the "
+        "requested memory",
     ),
     "unused_min_gib": chosen(
         4.0,
         "GiB",
-        "a node has about 4 GiB of memory for each core; with this amount of memory, another job "
-        "could use one core",
+        "unused memory: a node has about 4 GiB for each core, so another job could use one core "
+        "with it",
     ),
     "margin_percent": chosen(
         20.0,
         "%",
-        "the true peak may be higher than the highest sample, because memory use between two "
-        "samples is not seen",
+        "added to the peak, because memory use between two samples is not seen",
     ),
 }
 
@@ -112,7 +111,7 @@ def _action(context: RuleContext, node: NodeSummary, needed_bytes: float) -> str
     cache = recorded([node], "job_cache_bytes", "max")
     if cache and cache[0][1] >= GIB:
         further += (
-            " If the program reads the same data again and again, request more than this. The "
+            " If the program reads the same data again and again, request more than this: the "
             "page cache, which keeps file data in memory (here up to "
             f"{format_bytes(cache[0][1])}), also counts as memory of the job."
         )

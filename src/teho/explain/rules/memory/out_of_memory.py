@@ -50,7 +50,7 @@ def judge(context: RuleContext) -> Findings:
     needed_bytes = max(limit for _, limit in limits) * margin if limits else None
     yield context.finding(
         Severity.CRITICAL,
-        f"The kernel killed {span(counts, '')} process{'' if counts == [1] else 'es'} on "
+        f"The operating system killed {span(counts, '')} process{'' if counts == [1] else 'es'} on "
         f"{name_all(nodes)} because memory ran out.",
         evidence=(
             *per_place("out-of-memory kills", "", killed),

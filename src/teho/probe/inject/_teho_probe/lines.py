@@ -29,7 +29,7 @@ _LONGEST = 400
 """Maximum number of characters of a line of the program."""
 _LIBRARIES = (
     *("/site-packages/", "/dist-packages/", "/_teho_probe/", "/lib/python3.", "<frozen "),
-    *("/torchinductor_", "/.triton/cache/"),
+    *("/torchinductor_", "/.triton/cache/", "/__autograph_generated_file"),
 )
 _MOST_STACKS = 20_000
 """Maximum number of different stacks; all further ones count as stack -1."""

@@ -261,8 +261,10 @@ def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure
     yield Fact("node_count", "Nodes", node_count(run), aside=True)
     if cores:
         yield Fact("cores_per_node", "Cores per node", cores // len(summary.nodes), aside=True)
-        yield Fact("core_walltime_s", "Core time", cores * summary.elapsed_s, "s", aside=True)
-    yield Fact("cpu_used_s", "CPU time", summary.cpu_s, "s", aside=True)
+        yield Fact(
+            "core_walltime_s", "Core time allocated", cores * summary.elapsed_s, "s", aside=True
+        )
+    yield Fact("cpu_used_s", "CPU time used", summary.cpu_s, "s", aside=True)
     yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
 
 

@@ -128,10 +128,10 @@ def _sentence(roofline: Roofline) -> str:
 def _notes(roofline: Roofline) -> Iterable[str]:
     mean, peaks = roofline.mean, roofline.peaks
     yield (
-        "The speed of arithmetic is an upper limit: the real speed may be lower. A pipe is a "
-        "part of the GPU for one kind of arithmetic. Teho knows for what share of the time a "
-        "pipe was active, and multiplies this share by the pipe's highest speed. The real speed "
-        "is lower if the pipe was not full, or if the GPU's clock was slower."
+        "A pipe is a part of the GPU for one kind of arithmetic. Teho knows for what share of "
+        "the time a pipe was active, and multiplies this share by the pipe's highest speed. The "
+        "result is an upper limit: the real speed is lower if the pipe was not full, or if the "
+        "GPU's clock was slower."
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
