@@ -276,6 +276,8 @@ def _facts(entry: msgspec.Struct) -> Iterator[str]:
         value = getattr(entry, field.name)
         if field.name in skipped or value is None or value in ("", (), {}):
             continue
+        if field.name == "gpu_type_optional" and "{type}" not in getattr(entry, "gpus", ""):
+            continue
         if field.required or value != field.default or isinstance(entry, Dialect):
             yield from _fact(field.name, value)
 
