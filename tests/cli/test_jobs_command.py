@@ -127,7 +127,7 @@ def test_every_figure_has_its_source(teho: Teho, site: Site) -> None:
         assert words in full
     assert "Teho did not record this job." in full
     assert "GPU use 85 % (highest sample of one task, on all its GPUs)" in full
-    assert "what could not be judged (" in " ".join(teho("report", "4711").stdout.split())
+    assert "“Not judged” (" in " ".join(teho("report", "4711").stdout.split())
 
 
 def test_the_monitoring_of_the_site_completes_the_report(
