@@ -137,8 +137,10 @@ def find_repeated(frames: Sequence[Frame], sources: Sources) -> list[Repeated]:
             break
         if not _may_be_repeated(level, sources):
             continue
-        called = levels[number + 1] if number + 1 < len(levels) else None
-        has_cache = called is not None and not called.caller and is_cached(called.function)
+        called = (
+            sources.called(level.node, level.place) if isinstance(level.node, ast.Call) else None
+        )
+        has_cache = isinstance(called, Place) and is_cached(called.function)
         for at in range(number + 1):
             if any(is_cached(inner.function) for inner in levels[at + 1 : number + 1]):
                 continue
