@@ -94,7 +94,7 @@ def test_the_trace_has_the_very_steps(
         env={"PYTHONPATH": SOURCES},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert "The trace has no work of a GPU. On the CPU, aten::" in done.stderr.splitlines()[0]
+    assert "The trace has no work of a GPU. On the CPU, " in done.stderr.splitlines()[0]
     ranks = {int(re.search(r"rank(\d+)", path.name)[1]): path for path in traces_of(home)}
     assert sorted(ranks) == list(range(len(PER_STEP)))
     for rank, (name, per_step) in enumerate(PER_STEP.items()):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from teho.launchers.registry import launcher_of
-from teho.model.job import RunningJob
 from teho.schedulers.advice import Advice
 from teho.schedulers.grid_engine.advice import GridEngineAdvice
 from teho.schedulers.grid_engine.allocation import read_job
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from teho.model.cluster import Cluster
+    from teho.model.job import RunningJob
     from teho.model.member import Live
     from teho.model.plan import Option, PastJob
     from teho.schedulers.grid_engine.backend import GridEngine
@@ -92,6 +92,8 @@ class GridEngineScheduler(Scheduler):
         number, task = environment.get("JOB_ID", ""), environment.get("SGE_TASK_ID", "undefined")
         if not number.isdecimal() or "SGE_ROOT" not in environment:
             return None
+        from teho.model.job import RunningJob
+
         return RunningJob(
             number=number,
             key=job_id(environment),
