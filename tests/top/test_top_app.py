@@ -34,7 +34,11 @@ def after(keys: Sequence[str], shown: Frame = SHOWN, size: tuple[int, int] = (10
         async with app.run_test(size=size) as pilot:
             await pilot.press(*keys)
             await pilot.pause()
-            return screen(app)
+            before, text = "", screen(app)
+            while text != before:  # on a loaded machine, a screen needs several turns
+                await pilot.pause(0.05)
+                before, text = text, screen(app)
+            return text
 
     return asyncio.run(drive())
 
