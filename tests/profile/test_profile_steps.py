@@ -250,7 +250,8 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
         ["Memory block of unknown size"], [],
     )  # fmt: skip
     process, worker = probed.watched()
-    assert [use.why for use in worker.profiled] == []
+    # A worker that is forked at the moment of acceptance has the note of its parent.
+    assert [use.why for use in worker.profiled] in ([], ["accepted"])
     situations: dict[str, ProfilerUse] = {use.profile: use for use in process.profiled}
     whys = {name: use.why for name, use in situations.items()}
     assert whys == {

@@ -37,8 +37,10 @@ def made(folder: Path, name: str, *events) -> Path:
 
 
 @pytest.mark.parametrize("detail", ["default", "why"])
-def test_the_text(detail) -> None:
-    document = diff(path_of("conv-pageable-item"), path_of("conv"))
+def test_the_text(detail, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = path_of("conv-pageable-item"), path_of("conv")
+    monkeypatch.chdir(first.parent)  # the text has the paths as they were given
+    document = diff(Path(first.name), Path(second.name))
     text = render_text(document, width=80, color=False, detail=detail)
     check(GOLDEN / f"profile-diff-{detail}.txt", text)
     assert max(len(line) for line in text.splitlines() if "`teho" not in line) <= 80
