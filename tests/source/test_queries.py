@@ -8,14 +8,14 @@ import pytest
 
 from teho.model.watched import Frame
 from teho.source.parsed import parsed
-from teho.source.purity import Sources
+from teho.source.program import Program
 from teho.source.queries import find_column_filter
 
 
 def found(source, line):
     file = parsed(textwrap.dedent(source).encode())
     frame = Frame("/home/ada/a.py", "main", line, "")
-    filtered = find_column_filter([frame], Sources({"/home/ada/a.py": file}.get))
+    filtered = find_column_filter([frame], Program({"/home/ada/a.py": file}.get))
     assert filtered is None or filtered.frame == frame
     return filtered.text if filtered else None
 
@@ -58,4 +58,4 @@ def test_a_query_has_a_name_or_several_parts():
 
 def test_a_query_that_is_not_in_the_source():
     assert found("def main(db, sql):\n    return db.execute(sql)\n", 2) is None
-    assert find_column_filter([], Sources(lambda _: None)) is None
+    assert find_column_filter([], Program(lambda _: None)) is None

@@ -8,7 +8,8 @@ import pytest
 
 from teho.model.watched import Frame
 from teho.source.parsed import parsed
-from teho.source.purity import Sources
+from teho.source.program import Program
+from teho.source.purity import Purity
 from teho.source.repeated import find_repeated
 
 HEAD = """
@@ -44,7 +45,7 @@ def found(source, *stack):
     read = {"/home/ada/train.py": file}.get
     return [
         (one.calls[-1].text, one.loop.text, one.is_same)
-        for one in find_repeated(frames[::-1], Sources(read))
+        for one in find_repeated(frames[::-1], Purity(Program(read)))
     ]
 
 
@@ -269,9 +270,9 @@ def test_a_function_that_a_library_calls_again_and_again():
 def test_a_file_that_cannot_be_parsed_says_nothing(text):
     assert parsed(text) is None
     frames = [Frame("/home/ada/train.py", "main", 1, "f(x)")]
-    assert find_repeated(frames, Sources(lambda _: parsed(text))) == []
+    assert find_repeated(frames, Purity(Program(lambda _: parsed(text)))) == []
 
 
 def test_a_line_that_the_file_does_not_have():
     frames = [Frame("/home/ada/train.py", "main", 9, "f(x)")]
-    assert find_repeated(frames, Sources(lambda _: parsed(b"f(x)\n"))) == []
+    assert find_repeated(frames, Purity(Program(lambda _: parsed(b"f(x)\n")))) == []

@@ -16,7 +16,8 @@ import pytest
 
 from teho.model.watched import Frame
 from teho.source.parsed import parsed
-from teho.source.purity import Sources
+from teho.source.program import Program
+from teho.source.purity import Purity
 from teho.source.repeated import find_repeated
 
 FOLDER = Path(__file__).parents[1] / "data" / "repeated"
@@ -37,7 +38,7 @@ def test_only_repeated_work_is_found(path: Path) -> None:
     assert file is not None
     said = ast.get_docstring(file.module.node) or ""
     frames = frames_of(path, text, said)
-    found = find_repeated(frames[::-1], Sources({str(path): file}.get))
+    found = find_repeated(frames[::-1], Purity(Program({str(path): file}.get)))
     (verdict,) = re.findall(r"^verdict: (\w+)", said, re.MULTILINE)
     if verdict == "none" or path.stem in MISSED:
         # A function with a cache computes again if its cache is too small: the periods show it.

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from teho.model.watched import Frame, State, is_library
-from teho.source.parsed import SourceFile, one_line, parsed
-from teho.source.purity import Sources
-from teho.source.queries import find_column_filter
-from teho.source.repeated import find_repeated
+from teho.source.text import LONGEST_TEXT, one_line
 from teho.unwind.code import Code
 from teho.unwind.stack import Key, Place
 
@@ -25,16 +21,10 @@ __all__ = ["StackLines"]
 
 _MOST_BYTES = 16 * 1024**2
 """Maximum size of the file."""
-_LONGEST = 400
-"""Maximum number of characters of a line of the program."""
 _MOST_STACKS = 50_000
 _MOST_LINES = 20
 """Number of lines from which the text of an expression is taken."""
 _LONGEST_FILE = 1 << 22
-_REPEATED_SHARE = 0.005
-"""A stack with less than this share of a process's samples is not searched for repeated work."""
-_REPEATED_S = 0.5
-"""Maximum time for this search, at the end of the run."""
 
 
 class StackLines:
@@ -157,47 +147,22 @@ class StackLines:
         words = text.decode("utf-8", "replace").strip()
         if span := code.lines(offset):
             words = _joined(pid, code.file, *span) or words
-        words = words[:_LONGEST]
+        words = words[:LONGEST_TEXT]
         place: list[Any] = [code.file, code.function, line, words]
         return place if words or begin is None else [*place, begin, end]
 
     def search_sources(self) -> None:
-        """Add the calls that give the same results in each iteration of a loop, and slow queries.
+        """Add what the program's source shows about the stacks: repeated calls and slow queries."""
+        # Only the end of a run needs these modules.
+        from teho.observe.source_search import source_lines
 
-        The files of the program are known from reading the text of its lines.
-        """
+        stacks = [[self._places[number] for number in numbers] for numbers in self._stacks]
+        numbers = {frame: number for number, frame in enumerate(self._places)}
         try:
-            self._search_sources()
+            for line in source_lines(self._times, stacks, numbers, _lines_of):
+                self._append(line)
         except Exception as error:  # noqa: BLE001 - the source may be anything
             self._append({"not_searched": f"{type(error).__name__}: {error}"})
-
-    def _search_sources(self) -> None:
-        until_s = time.monotonic() + _REPEATED_S
-        stacks = [*self._stacks]
-        for (process, pid), times in self._times.items():
-            sources = Sources(partial(_parsed, pid))
-            found: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
-            filters: dict[int, str] = {}
-            searched: set[tuple[Frame, ...]] = set()
-            least_ms = _REPEATED_SHARE * times.total()
-            for stack, time_ms in times.most_common():
-                if stack < 0 or time_ms < least_ms or time.monotonic() > until_s:
-                    break
-                frames = [self._places[number] for number in stacks[stack]]
-                if (key := _beside_own(frames)) in searched:
-                    continue
-                searched.add(key)
-                numbers = dict(zip(frames, stacks[stack], strict=True))
-                for one in find_repeated(frames, sources):
-                    line = msgspec.to_builtins(one)
-                    line["calls"] = [numbers[frame] for frame in one.calls]
-                    found[one.calls, one.loop] = line
-                if query := find_column_filter(frames, sources):
-                    filters[numbers[query.frame]] = query.text
-            if found:
-                self._append({"process": process, "repeated": list(found.values())})
-            if filters:
-                self._append({"process": process, "column_filters": list(filters.items())})
 
     def flush(self, cost_s: float) -> None:
         """Write all new lines. If this fails, the next call tries again.
@@ -245,20 +210,6 @@ def _joined(pid: int, path: str, first: int, begin: int, last: int, end: int) ->
         lines[-1] = lines[-1][:end]
     lines[0] = lines[0][begin:]
     return one_line(lines)
-
-
-def _parsed(pid: int, path: str) -> SourceFile | None:
-    lines = _lines_of(pid, path)
-    return parsed(b"\n".join(lines)) if lines else None
-
-
-def _beside_own(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """Return the program's functions of a stack, and the library functions that they call."""
-    is_own = [not is_library(frame.file) for frame in frames]
-    outer = [*is_own, False][1:]
-    return tuple(
-        frame for frame, own, caller in zip(frames, is_own, outer, strict=True) if own or caller
-    )
 
 
 def _line_of(pid: int, path: str, line: int) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Union
+
+from teho.source.text import LONGEST_TEXT, one_line
 
 __all__ = [
     "COMPREHENSIONS",
@@ -18,14 +19,10 @@ __all__ = [
     "Loop",
     "SourceFile",
     "dotted_name",
-    "one_line",
     "parsed",
     "root_name",
 ]
 
-_AT_BRACKETS = re.compile(r"(?<=[(\[{]) |,? (?=[)\]}])")
-_LONGEST_TEXT = 400
-"""Number of characters after which the stack sampler cuts a text."""
 _LONGEST_BYTES = 1 << 20
 """Larger files are generated, and parsing one takes a second."""
 _Def = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module]
@@ -199,7 +196,7 @@ class SourceFile:
             for node in ast.walk(self.function_at(line).node)
             if isinstance(node, ast.expr) and node.lineno == line
         ]
-        is_cut = len(text) >= _LONGEST_TEXT
+        is_cut = len(text) >= LONGEST_TEXT
         exact = [
             node
             for node in on_line
@@ -231,12 +228,6 @@ def parsed(text: bytes) -> SourceFile | None:
         return SourceFile(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-
-
-def one_line(lines: Sequence[bytes]) -> str:
-    """Return an expression of several lines as one line: `f( a, b, )` becomes `f(a, b)`."""
-    text = b" ".join(line.strip() for line in lines).decode("utf-8", "replace").strip()
-    return _AT_BRACKETS.sub("", text) if len(lines) > 1 else text
 
 
 def dotted_name(node: ast.AST) -> str:

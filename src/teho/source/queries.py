@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from teho.model.watched import ColumnFilter, Frame, is_library
 from teho.source.parsed import Function
-from teho.source.purity import Sources
+from teho.source.program import Program
 
 __all__ = ["find_column_filter"]
 
@@ -26,7 +26,7 @@ _DEEPEST = 4
 _LONGEST = 60
 
 
-def find_column_filter(frames: Sequence[Frame], sources: Sources) -> ColumnFilter | None:
+def find_column_filter(frames: Sequence[Frame], program: Program) -> ColumnFilter | None:
     """Return the condition of the query on a stack that calls a function on a column.
 
     A database can use an index only for the column itself. None: there is no such condition, or
@@ -34,10 +34,10 @@ def find_column_filter(frames: Sequence[Frame], sources: Sources) -> ColumnFilte
 
     Args:
         frames: the stack, innermost frame first.
-        sources: the files of the program.
+        program: the files of the program.
     """
     own = next((frame for frame in frames if not is_library(frame.file)), None)
-    file = sources.file(own.file) if own is not None else None
+    file = program.file(own.file) if own is not None else None
     if own is None or file is None or not 0 < own.line <= len(file.lines):
         return None
     function = file.function_at(own.line)

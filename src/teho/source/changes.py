@@ -1,0 +1,255 @@
+"""Whether some code of a program may change an object."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from teho.source.known import is_mutator, known
+from teho.source.parsed import COMPREHENSIONS, dotted_name, root_name
+from teho.source.program import Place, Program
+
+__all__ = ["Changes", "named_values", "stored", "stored_or_named", "targets_of"]
+
+_CHANGES_ARGUMENTS = frozenset(
+    (
+        *("shuffle", "heappush", "heappop", "heapify", "copyto", "put", "fill_diagonal", "setattr"),
+        *("next", "readinto", "recv_into"),
+    )
+)
+"""Functions and methods that change their arguments."""
+_CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+
+
+class _Object(NamedTuple):
+    """An object in some code."""
+
+    name: str
+    nodes: tuple[ast.AST, ...]
+    at: Place
+
+
+class Changes:
+    """Finds the code that may change an object.
+
+    Args:
+        program: the files.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._changed: dict[tuple[str, int], tuple[tuple[ast.AST, ...], bool]] = {}
+        """Name and id of some nodes -> the nodes, which keep their id, and the result."""
+
+    def is_changed_in(self, name: str, nodes: tuple[ast.AST, ...], at: Place) -> bool:
+        """Return whether the object of a name may be changed by some code.
+
+        A name that gets another object is not meant, except with `+=`. Other names of the object,
+        and parameters that get it, are followed.
+
+        Args:
+            name: the name, or a dotted name such as `self.part`.
+            nodes: all nodes of the code.
+            at: the function that the code is in.
+        """
+        first = name, id(nodes)
+        followed: dict[tuple[str, int], tuple[ast.AST, ...]] = {}
+        waiting = [_Object(name, nodes, at)]
+        while waiting and first not in self._changed:
+            one = waiting.pop()
+            key = one.name, id(one.nodes)
+            is_changed = self._changed.get(key, (one.nodes, None))[1]
+            if key in followed or is_changed is False:
+                continue
+            followed[key] = one.nodes
+            if is_changed or self._is_changed_here(one):
+                self._changed[first] = nodes, True
+            waiting += self._elsewhere(one)
+        if first not in self._changed:  # then none of all that was followed is changed
+            self._changed |= {key: (code, False) for key, code in followed.items()}
+        return self._changed[first][1]
+
+    def _is_changed_here(self, one: _Object) -> bool:
+        for node in one.nodes:
+            if any(_begins(target, one.name) for target in stored(node)):
+                return True
+            if isinstance(node, ast.AugAssign) and dotted_name(node.target) == one.name:
+                return True
+            if isinstance(node, ast.Call) and self._call_changes(node, one.name, one.at):
+                return True
+        return False
+
+    def _elsewhere(self, one: _Object) -> Iterator[_Object]:
+        """Yield the same object under its other names, and in the functions that get it."""
+        for name in self.other_names(one.name, one.nodes, one.at):
+            yield _Object(name, one.nodes, one.at)
+        for node in one.nodes:
+            called = self._program.called(node, one.at) if isinstance(node, ast.Call) else None
+            if isinstance(node, ast.Call) and isinstance(called, Place):
+                for name in self._parameters(node, one.name, called, one.at, frozenset()):
+                    yield _Object(name, called.function.nodes, called)
+
+    def other_names(self, name: str, nodes: tuple[ast.AST, ...], at: Place) -> set[str]:
+        """Return the names that the code gives to the same object, or to its parts."""
+        found: set[str] = set()
+        for node in nodes:
+            for target, value in named_values(node):
+                is_other = isinstance(target, ast.Name) and target.id != name.partition(".")[0]
+                if is_other and self.shares(value, name, at):
+                    found.add(root_name(target))
+        return found
+
+    def shares(
+        self, value: ast.expr, name: str, at: Place, inside: frozenset[int] = frozenset()
+    ) -> bool:
+        """Return whether a value may be the object of a name, a part of it, or have it as a part.
+
+        Args:
+            value: the expression.
+            name: the name, or a dotted name.
+            at: the function that the expression is in.
+            inside: the functions that are being looked at: one may call itself.
+        """
+        if dotted_name(value) == name or _begins(value, name):
+            return not (
+                isinstance(value, ast.Attribute)
+                and value.attr in ("shape", "size", "dtype", "ndim")
+            )
+        if isinstance(value, ast.Call):
+            return self._result_shares(value, name, at, inside)
+        if isinstance(value, ast.IfExp):
+            return any(self.shares(one, name, at, inside) for one in (value.body, value.orelse))
+        if isinstance(value, _CONTAINERS):
+            parts = [one for one in ast.iter_child_nodes(value) if isinstance(one, ast.expr)]
+            return any(self.shares(one, name, at, inside) for one in parts)
+        if isinstance(value, COMPREHENSIONS) and not isinstance(value, ast.DictComp):
+            bound = {
+                one.id
+                for inner in value.generators
+                if self.shares(inner.iter, name, at, inside)
+                for one in ast.walk(inner.target)
+                if isinstance(one, ast.Name)
+            }
+            return root_name(value.elt) in bound
+        return False
+
+    def _result_shares(self, call: ast.Call, name: str, at: Place, inside: frozenset[int]) -> bool:
+        arguments = [*call.args, *(word.value for word in call.keywords)]
+        method = call.func
+        called = self._program.called(call, at)
+        if isinstance(called, Place):
+            key = id(called.function.node)
+            if key in inside:
+                return False
+            inside |= {key}
+            names = self._parameters(call, name, called, at, inside)
+            returned = [
+                one.value
+                for one in called.function.nodes
+                if isinstance(one, ast.Return) and one.value is not None
+            ]
+            return any(
+                self.shares(value, one, called, inside) for value in returned for one in names
+            )
+        if isinstance(method, ast.Attribute) and not isinstance(called, str):
+            is_view = method.attr in known().methods.views
+            return is_view and self.shares(method.value, name, at, inside)
+        if isinstance(called, str) and called.rpartition(".")[2] in known().names.views:
+            return any(self.shares(one, name, at, inside) for one in arguments)
+        return False
+
+    def _parameters(
+        self, call: ast.Call, name: str, called: Place, at: Place, inside: frozenset[int]
+    ) -> list[str]:
+        """Return the parameters of a function of the program that get the object of a name."""
+        params = called.function.params
+        found: list[str] = []
+        if called.function.owner is not None and params[:1] == ["self"]:
+            params = params[1:]
+            if isinstance(call.func, ast.Attribute) and self.shares(
+                call.func.value, name, at, inside
+            ):
+                found.append("self")
+        for param, argument in zip(params, call.args, strict=False):
+            if self.shares(argument, name, at, inside):
+                found.append(param)
+        return found + [
+            word.arg
+            for word in call.keywords
+            if word.arg and self.shares(word.value, name, at, inside)
+        ]
+
+    def _call_changes(self, call: ast.Call, name: str, at: Place) -> bool:
+        """Return whether a call changes an object itself; the program's functions are followed."""
+        method, called = call.func, self._program.called(call, at)
+        if isinstance(called, Place):
+            return False
+        if any(word.arg == "out" and self.shares(word.value, name, at) for word in call.keywords):
+            return True
+        last = called.rpartition(".")[2] if isinstance(called, str) else ""
+        if isinstance(method, ast.Attribute):
+            last = method.attr
+        if last in _CHANGES_ARGUMENTS and any(self.shares(one, name, at) for one in call.args):
+            return True
+        if isinstance(called, str):
+            return False
+        if isinstance(method, ast.Attribute) and self.shares(method.value, name, at):
+            words = known().methods
+            is_harmless = method.attr in words.pure or method.attr in words.views
+            is_of_library = self._program.is_of_library(method.value, at)
+            return not (is_harmless or (is_of_library and not is_mutator(method.attr)))
+        return False
+
+
+def stored(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the parts of objects that a statement changes: `x.part = …`, `x[0] += …`."""
+    return (one for one in stored_or_named(node) if isinstance(one, (ast.Attribute, ast.Subscript)))
+
+
+def stored_or_named(node: ast.AST) -> list[ast.expr]:
+    """Return the names, and the parts of objects, that a statement gives a value or deletes."""
+    if isinstance(node, ast.Delete):
+        targets = list(node.targets)
+    elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.AsyncFor)):
+        targets = targets_of(node)
+    else:
+        return []
+    found: list[ast.expr] = []
+    while targets:
+        target = targets.pop()
+        if isinstance(target, (ast.Tuple, ast.List)):
+            targets.extend(target.elts)
+        else:
+            found.append(target)
+    return found
+
+
+def targets_of(
+    node: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For | ast.AsyncFor,
+) -> list[ast.expr]:
+    """Return what a statement gives a value."""
+    return list(node.targets) if isinstance(node, ast.Assign) else [node.target]
+
+
+def named_values(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """Return the targets of a statement, each with the value that it gets, or that it is from."""
+    value: ast.expr | None = None
+    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+        value = node.value
+    elif isinstance(node, (ast.For, ast.AsyncFor)):
+        value = node.iter
+    if value is None:
+        return []
+    if isinstance(node, ast.NamedExpr):
+        return [(node.target, value)]
+    return [(target, value) for target in stored_or_named(node)]
+
+
+def _begins(node: ast.AST, name: str) -> bool:
+    """Return whether `x.part[0].other` begins with a name, such as `x` or `x.part`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+        node = node.value
+        if isinstance(node, ast.expr) and dotted_name(node) == name:
+            return True
+    return False
