@@ -77,7 +77,7 @@ def _variable(name: str, value: str) -> _Breakage:
 
 
 _BREAKAGES: dict[str, _Breakage] = {
-    "nothing: the recorder works": lambda start, variables: None,  # noqa: ARG005
+    "nothing: the recorder works": lambda *_: None,
     "the program is missing": _missing,
     "the program is not executable": _not_executable,
     "the program is for another architecture": _other_architecture,

@@ -94,7 +94,8 @@ def test_the_trace_has_the_very_steps(
         env={"PYTHONPATH": SOURCES},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert "The trace has no work of a GPU. On the CPU, " in done.stderr.splitlines()[0]
+    said = r"\? The trace has no work of a GPU\. On the CPU, [\w:]+ took the most time:"
+    assert re.match(said, done.stderr), done.stderr
     ranks = {int(re.search(r"rank(\d+)", path.name)[1]): path for path in traces_of(home)}
     assert sorted(ranks) == list(range(len(PER_STEP)))
     for rank, (name, per_step) in enumerate(PER_STEP.items()):
@@ -250,8 +251,7 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
         ["Memory block of unknown size"], [],
     )  # fmt: skip
     process, worker = probed.watched()
-    # A worker that is forked at the moment of acceptance has the note of its parent.
-    assert [use.why for use in worker.profiled] in ([], ["accepted"])
+    assert [use.why for use in worker.profiled] == []
     situations: dict[str, ProfilerUse] = {use.profile: use for use in process.profiled}
     whys = {name: use.why for name, use in situations.items()}
     assert whys == {

@@ -112,8 +112,8 @@ class Profiling:
         return self._phase in (_WARM, _RECORDING)
 
     def accept(self) -> None:
-        """Note that this process has the plan, if it may record: a worker never makes steps."""
-        if self._count or self._window_s is not None:
+        """Note that this process has the plan, if it may record: a worker never does."""
+        if self._count or (self._window_s is not None and not is_helper()):
             self._notes.profiled(
                 {"profile": self._plan["id"], "rank": rank_of(), "why": "accepted"}
             )
