@@ -506,6 +506,9 @@ class TestRule:
         server = process(serving, pid=80, parent_pid=main.pid, progress=())
         (finding,) = judged(known_activity, watched(main, *children, server))
         assert finding.severity is severity
+        is_awaited = severity is Severity.WARNING
+        assert ("child processes ended or waited" in finding.sentence) is is_awaited
+        assert ("`Popen.wait()`" in finding.action) is is_awaited
 
     @pytest.mark.parametrize(
         ("idle_s", "severity"), [(9.9, Severity.HINT), (10.1, Severity.WARNING)]

@@ -32,10 +32,11 @@ def made(wall_s, *, periods=3, loop=LOOP, is_same=True, inside=INSIDE, **part):
 def test_names_the_call_and_the_loop():
     finding = found(work_repeated, made(40.0))
     assert finding.sentence == (
-        "`bank(RATE, 64)` at train.py:12 took 40 % of the time. Its result is the same in each "
-        "iteration of the loop at train.py:10."
+        "`bank(RATE, 64)` at train.py:12 took 40 % of the run time. Its result is the same in "
+        "each iteration of the loop at train.py:10."
     )
     assert finding.action.startswith("Compute it once before the loop")
+    assert figures(finding)["time spent on it"] == pytest.approx(40.0)
     assert figures(finding)["loop"] == "train.py:10  for clip in clips"
     assert finding.regain_percent == (pytest.approx(24.0), pytest.approx(38.0))
     assert finding.certainty is Certainty.SURE
@@ -45,12 +46,22 @@ def test_names_the_function_that_a_library_calls():
     loop = own("def forward(self, x)", 10, function="Net.forward")
     finding = found(work_repeated, made(40.0, loop=loop))
     assert "the same in each call of `forward`" in finding.sentence
-    assert "outside of `forward`" in finding.action
+    assert "in `__init__`, store it as an attribute of `self`" in finding.action
+    assert "function" in figures(finding)
+
+
+def test_a_function_without_self_gets_the_result_as_an_argument():
+    loop = own("def cost(weights, selfish)", 10, function="cost")
+    finding = found(work_repeated, made(40.0, loop=loop))
+    assert finding.action == (
+        "Compute it once before the first call of `cost`, and give the result to `cost` as an "
+        "argument."
+    )
 
 
 def test_values_of_an_inner_loop_are_computed_again():
     finding = found(work_repeated, made(40.0, is_same=False))
-    assert "for the same values again in each iteration" in finding.sentence
+    assert "for the same values as the iteration before" in finding.sentence
     assert finding.certainty is Certainty.LIKELY
 
 

@@ -170,6 +170,28 @@ def test_a_result_is_the_same_only_if_no_input_changes(expression, other, is_fou
     assert found(source, expression) == expected
 
 
+@pytest.mark.parametrize("last", ["grid[0] += 1", "print(grid[0])"])
+def test_a_change_is_found_however_many_functions_it_is_away(last):
+    chain = "\n".join(
+        f"def pass_{number}(grid):\n    same = grid\n    pass_{number + 1}(same)"
+        for number in range(12)
+    )
+    source = f"""
+def main():
+    matrix = np.ones((3, 3))
+    for step in range(100):
+        result = np.linalg.inv(matrix)
+        pass_0(matrix)
+        fit(result)
+{chain}
+def pass_12(grid):
+    {last}
+"""
+    call = "np.linalg.inv(matrix)"
+    is_changed = "+=" in last
+    assert found(source, call) == ([] if is_changed else [(call, "for step in range(100)", True)])
+
+
 def test_a_result_that_is_not_used():
     source = """
     def main(model):

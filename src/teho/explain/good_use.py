@@ -52,5 +52,5 @@ def main_loss(summary: Summary) -> str:
     where = ""
     if spent.lines:
         frame = spent.lines[0][0]
-        where = f", most of it at {frame.file.rpartition('/')[2]}:{frame.line}"
+        where = f", most of it at {frame.short_place}"
     return f"{share:.0f} % of the time was spent on {spent.doing.value}{where}"

@@ -21,7 +21,7 @@ def loader_call(loader: Loader, **settings: object) -> str:
             one must be known to it.
     """
     made_at = loader.made_at
-    at = f" in {made_at.file.rpartition('/')[2]}:{made_at.line}" if made_at else ""
+    at = f" in {made_at.short_place}" if made_at else ""
     if loader.library != "grain":
         return f"`DataLoader(…, {_arguments(settings)})`{at}"
     place = "" if loader.settings.get("api") == "DataLoader" else " as the last stage"

@@ -363,7 +363,7 @@ def mostly(found: tuple[ActivityTime, float] | None) -> tuple[str, str]:
         return "", ""
     time = found[0]
     frame = time.lines[0][0] if time.lines else None
-    place = f" ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
+    place = f" ({frame.short_place})" if frame else ""
     advice = time.activity.advice.partition(". ")[0].rstrip(".")
     return f" Most of this time was spent on {time.activity.what}{place}.", advice
 
@@ -395,7 +395,7 @@ def in_lines(lines: Sequence[tuple[Frame, float]]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             "and" if number else "slowest line",
-            f"{frame.file.rpartition('/')[2]}:{frame.line}  {frame.short_text}",
+            f"{frame.short_place}  {frame.short_text}",
         )
         for number, (frame, _) in enumerate(lines[:_MOST_LINES])
     )

@@ -79,6 +79,11 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     """The active call, or its whole line; empty if its file cannot be read."""
 
     @property
+    def short_place(self) -> str:
+        """The name of the file and the line, as sentences have it: `train.py:12`."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+    @property
     def short_text(self) -> str:
         """The text as a sentence has it, or the name of the function if there is no text."""
         text = self.text or self.function

@@ -52,8 +52,10 @@ def source_lines(
         filters: dict[int, str] = {}
         least_ms = _SHARE * of_process.total()
         for stack, time_ms in of_process.most_common():
-            if stack < 0 or time_ms < least_ms or time.monotonic() > until_s:
+            if time_ms < least_ms or time.monotonic() > until_s:
                 break
+            if stack < 0:  # the file had no room for these stacks
+                continue
             frames = stacks[stack]
             key = _beside_own(frames)
             if key not in known:

@@ -77,4 +77,4 @@ def process_view(
 
 
 def _place(frame: CodeFrame) -> str:
-    return f"{frame.file.rpartition('/')[2]}:{frame.line}  {frame.text}"
+    return f"{frame.short_place}  {frame.short_text}"

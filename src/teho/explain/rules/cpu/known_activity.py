@@ -96,9 +96,13 @@ _ASYNCIO = "asyncio_waits"
 _DATABASES = frozenset(("database", "rows_queried"))
 """Names in activities.toml."""
 _COMPARE_COLUMN = (
-    "Compare the column itself, because a query cannot use an index for the result of a function. "
-    "For the values of one day, for example: `taken_at >= ? AND taken_at < ?`. If the column has "
-    "no index, create one."
+    "Write the condition without the function, for example `taken_at >= ? AND taken_at < ?` with a "
+    "day and the next day. If the column has no index, create it once: `CREATE INDEX name ON table "
+    "(column)`."
+)
+_AWAIT = (
+    "Wait until a child process is ready instead of sleeping: `Process.join()`, `Popen.wait()`, "
+    "`Connection.recv()` or `Queue.get()`."
 )
 _REGAIN_AWAITED = (0.1, 0.6)
 """Part of a sleep that is saved if the program wakes up as soon as its child processes are ready:
@@ -177,7 +181,10 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     action = activity.advice
     query = column_filter(main, time.stacks) if activity.name in _DATABASES else None
     if query is not None:
-        sentence += f" The condition of the query calls a function on a column: `{query}`."
+        sentence += (
+            f" The condition of the query calls `{query}`: the database computes this function for "
+            "each row, and cannot use an index of the column."
+        )
         action = _COMPARE_COLUMN
     evidence = (
         Evidence("share of the run time", share, "%"),
@@ -191,6 +198,8 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     may_be_purpose = activity.may_be_purpose and not is_training and query is None
     if activity.name == _SLEEPING and may_be_purpose and _is_awaited(context, main):
         may_be_purpose = False
+        sentence += " Meanwhile, child processes ended or waited for their next task."
+        action = _AWAIT
         regain = (_REGAIN_AWAITED[0] * share, _REGAIN_AWAITED[1] * share)
     if is_work:
         may_be_purpose = not is_training or share < context.limit("work_warning_percent")
@@ -262,7 +271,7 @@ def _where(time: ActivityTime) -> str:
     if not time.lines:
         return others
     frame = time.lines[0][0]
-    return f"{others}, at {frame.file.rpartition('/')[2]}:{frame.line}"
+    return f"{others}, at {frame.short_place}"
 
 
 def _busy_cores_percent(context: ProgramContext, main: MainProcess) -> float | None:

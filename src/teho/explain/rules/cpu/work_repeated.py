@@ -9,12 +9,14 @@ epoch. Teho follows only inputs of which it is sure; so it does not find all rep
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from teho.explain.repeated import RepeatedTime, repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.model.program import MainProcess
-from teho.model.watched import Frame
+from teho.model.watched import Frame, Repeated
 
 RANK = 202
 SEVERITY = "critical, warning"
@@ -38,6 +40,9 @@ _REGAIN_SAME = (0.6, 0.95)
 _REGAIN_SET = (0.3, 0.9)
 """Part of the time that is saved if the work is done once. The number of iterations is not known:
 with two of them half of the time is saved."""
+_FUNCTION = ("def ", "async def ")
+"""The loop is in a library, which calls the program's function: `loop` is then its first line."""
+_METHOD = re.compile(r"\(\s*self\b")
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -58,40 +63,19 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
     repeated, call, loop = time.repeated, time.call, time.repeated.loop
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     least, most = _REGAIN_SAME if repeated.is_same else _REGAIN_SET
-    is_function = loop.text.startswith(("def ", "async def "))
-    each = (
-        f"call of `{loop.function.rpartition('.')[2]}`"
-        if is_function
-        else f"iteration of the loop at {_place(loop)}"
-    )
-    if repeated.is_same:
-        sentence = (
-            f"`{call.short_text}` at {_place(call)} took {share:.0f} % of the time. Its result "
-            f"is the same in each {each}."
-        )
-        action = (
-            f"Compute it once outside of `{loop.function.rpartition('.')[2]}`, and use this "
-            "result in each call"
-            if is_function
-            else "Compute it once before the loop, and use this result in each iteration"
-        )
-    else:
-        sentence = (
-            f"`{call.short_text}` at {_place(call)} took {share:.0f} % of the time. It is "
-            f"computed for the same values again in each {each}."
-        )
-        action = "Compute all results once before the loop, and keep them in memory or in a file"
-    if repeated.has_cache:
-        sentence += " The cache of the function is too small to keep the results."
-        action = "Give the cache room for all results: `@lru_cache(maxsize=None)`"
+    is_function = loop.text.startswith(_FUNCTION)
     finding = context.lost(
-        sentence,
+        f"`{call.short_text}` at {call.short_place} took {share:.0f} % of the run time. "
+        f"{_why(repeated, is_function=is_function)}",
         share_percent=share,
         evidence=(
-            Evidence("repeated work", share, "%"),
-            Evidence("loop", f"{_place(loop)}  {loop.short_text}"),
+            Evidence("share of the run time", share, "%"),
+            Evidence("time spent on it", time.wall_s, "s"),
+            Evidence(
+                "function" if is_function else "loop", f"{loop.short_place}  {loop.short_text}"
+            ),
         ),
-        action=f"{action}.",
+        action=_action(repeated, is_function=is_function),
         judged_by=["repeated_percent"],
         regain_percent=(least * share, most * share),
         lines=[(call, time.wall_s)],
@@ -102,5 +86,49 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
     return msgspec.structs.replace(finding, explains_loading=is_cause)
 
 
-def _place(frame: Frame) -> str:
-    return f"{frame.file.rpartition('/')[2]}:{frame.line}"
+def _why(repeated: Repeated, *, is_function: bool) -> str:
+    """Return the sentence that says what is repeated."""
+    each, before = (
+        (f"call of `{_name(repeated.loop)}`", "call")
+        if is_function
+        else (f"iteration of the loop at {repeated.loop.short_place}", "iteration")
+    )
+    if repeated.is_same:
+        return f"Its result is the same in each {each}."
+    again = f"Each {each} computes it for the same values as the {before} before."
+    if not repeated.has_cache:
+        return again
+    return (
+        f"{again} The function has a cache, but its results are computed again: perhaps the cache "
+        "holds fewer results than the program needs."
+    )
+
+
+def _action(repeated: Repeated, *, is_function: bool) -> str:
+    name = _name(repeated.loop)
+    if repeated.has_cache:
+        return (
+            "Let the cache keep all results: `@lru_cache(maxsize=None)`. Check that they fit in "
+            "memory."
+        )
+    if not repeated.is_same:
+        start = f"the first call of `{name}`" if is_function else "the loop"
+        return (
+            f"Before {start}, compute each result once and keep it, for example in a list or a "
+            "dictionary. If the results do not fit in memory, save them in files."
+        )
+    if not is_function:
+        return "Compute it once before the loop, and use this result in each iteration."
+    if _METHOD.search(repeated.loop.text):
+        return (
+            "Compute it once in `__init__`, store it as an attribute of `self`, and use this "
+            f"attribute in `{name}`."
+        )
+    return (
+        f"Compute it once before the first call of `{name}`, and give the result to `{name}` as "
+        "an argument."
+    )
+
+
+def _name(loop: Frame) -> str:
+    return loop.function.rpartition(".")[2]

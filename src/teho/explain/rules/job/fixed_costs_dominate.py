@@ -120,7 +120,7 @@ def _first(main: MainProcess, again: str, large: _Large | None) -> str:
     if large is None:
         return ""
     line = traced_line(main)
-    at = f"Look at {line.file.rpartition('/')[2]}:{line.line} first. " if line else ""
+    at = f"Look at {line.short_place} first. " if line else ""
     return f"{_UNROLLED}{at}"
 
 

@@ -126,7 +126,7 @@ def _place(frame: Frame | None) -> str:
     """Return the call and its line: ` in `time.sleep(1.5)` (train.py:12)`."""
     if frame is None:
         return ""
-    at = f"{frame.file.rpartition('/')[2]}:{frame.line}"
+    at = frame.short_place
     return f" in `{frame.short_text}` ({at})" if frame.text else f" at {at}"
 
 

@@ -61,7 +61,7 @@ def judge(context: ProgramContext) -> Findings:
         if not context.is_loss(saved / 100 * main.process.wall_s, main):
             continue
         where = (
-            f": {line[0].file.rpartition('/')[2]}:{line[0].line} took {line[1]:.0f} % of the "
+            f": {line[0].short_place} took {line[1]:.0f} % of the "
             f"time in the first quarter of the run and {line[2]:.0f} % in the last quarter"
             if line
             else ""

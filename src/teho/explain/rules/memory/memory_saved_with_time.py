@@ -97,7 +97,7 @@ def _recomputed(process: WatchedProcess) -> tuple[float, Sequence[tuple[Frame, f
 
 def _sentence(lines: Sequence[tuple[Frame, float]], share: float) -> str:
     frame = lines[0][0] if lines else None
-    place = f" at {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
+    place = f" at {frame.short_place}" if frame else ""
     return (
         f"The backward pass{place} computed activations again (checkpointing) for {share:.0f} % "
         "of the time"

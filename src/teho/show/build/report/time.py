@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from teho.explain.lines import own_lines, sections_s, share_interval
 from teho.model.document import Cell, Column, Table
 from teho.model.program import OwnLine, Program
-from teho.model.watched import Frame, WatchedProcess
+from teho.model.watched import WatchedProcess
 from teho.show.build.layout import column, table
 
 __all__ = ["time_tables"]
@@ -35,7 +35,7 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
             "doing": spent.doing.value,
             **_share(process, spent.wall_s),
             "wall_s": spent.wall_s,
-            "line": _place(spent.lines[0][0]) if spent.lines else "",
+            "line": spent.lines[0][0].short_place if spent.lines else "",
         }
         for spent in main.spent
         if _counts(process, spent.wall_s)
@@ -145,7 +145,7 @@ _EMPTY: dict[str, Cell] = {
 
 def _line_row(process: WatchedProcess, line: OwnLine) -> dict[str, Cell]:
     row = _EMPTY | {
-        "line": f"  {_place(line.frame)}",
+        "line": f"  {line.frame.short_place}",
         "total_percent": 100 * line.total_s / process.seen_s,
         "code": line.frame.text or line.frame.function,
         "doing": line.doing.value,
@@ -172,7 +172,3 @@ def _phase_table(process: WatchedProcess) -> Table:
         column("wall_s", "Time", lambda pair: pair[1], unit="s"),
         note="Measured by `teho.phase`. The time of a phase excludes the phases inside it.",
     )  # fmt: skip
-
-
-def _place(frame: Frame) -> str:
-    return f"{frame.file.rpartition('/')[2]}:{frame.line}"
