@@ -18,10 +18,12 @@ INSIDE = (of_library("numpy/fft.py", "rfft"), own("np.fft.rfft(window)", 3, func
 REST = (own("fit(features)", 14),)
 
 
-def made(wall_s, *, periods=3, loop=LOOP, is_same=True, inside=INSIDE, **part):
+def made(wall_s, *, periods=3, loop=LOOP, is_same=True, is_changed=False, inside=INSIDE, **part):
     """Return a run of 100 s that was in the call for a part of it."""
     run, summary = scenario(NodePart(**part))
-    repeated = Repeated(calls=(CALL,), loop=loop, last=20, is_same=is_same, periods=periods)
+    repeated = Repeated(
+        calls=(CALL,), loop=loop, last=20, is_same=is_same, is_changed=is_changed, periods=periods
+    )
     main = process(
         seen(inside, wall_s), seen(REST, 100.0 - wall_s), node=summary.nodes[0].name, wall_s=100.0
     )
@@ -57,6 +59,13 @@ def test_a_function_without_self_gets_the_result_as_an_argument():
         "Compute it once before the first call of `cost`, and give the result to `cost` as an "
         "argument."
     )
+
+
+def test_a_result_that_the_program_changes_is_copied():
+    unchanged, changed = (found(work_repeated, made(40.0, is_changed=one)) for one in (False, True))
+    assert "a copy each time" in changed.action
+    assert "copy" not in unchanged.action
+    assert changed.regain_percent < unchanged.regain_percent
 
 
 def test_values_of_an_inner_loop_are_computed_again():

@@ -25,6 +25,14 @@ from torch import nn
 def found(source, *stack):
     """Return what is repeated in each loop: its text, the text of the loop, and whether it is same.
 
+    See `repeated`.
+    """
+    return [(one.calls[-1].text, one.loop.text, one.is_same) for one in repeated(source, *stack)]
+
+
+def repeated(source, *stack):
+    """Return what is repeated in each loop.
+
     Args:
         source: the program, without its imports.
         stack: the active expression of each function, outermost first; `lib:FILE:FUNCTION` is a
@@ -43,10 +51,7 @@ def found(source, *stack):
         name = file.function_at(line).name or "<module>"
         frames.append(Frame("/home/ada/train.py", name, line, one))
     read = {"/home/ada/train.py": file}.get
-    return [
-        (one.calls[-1].text, one.loop.text, one.is_same)
-        for one in find_repeated(frames[::-1], Purity(Program(read)))
-    ]
+    return find_repeated(frames[::-1], Purity(Program(read)))
 
 
 def test_a_filter_that_is_made_again_for_each_clip():
@@ -190,6 +195,58 @@ def pass_12(grid):
     call = "np.linalg.inv(matrix)"
     is_changed = "+=" in last
     assert found(source, call) == ([] if is_changed else [(call, "for step in range(100)", True)])
+
+
+USES = {
+    "read": ("fit(table)", False),
+    "an item is set": ("table[step] += 1", True),
+    "sorted": ("table.sort()", True),
+    "a part is changed": ("row = table[0]; row[1] = 3", True),
+    "a new object": ("table = table + 1; fit(table)", False),
+    "a function changes it": ("relax(table)", True),
+    "a function reads it": ("trace(table)", False),
+    "no name": ("relax(make(3))", True),
+}
+
+
+@pytest.mark.parametrize(("use", "is_changed"), USES.values(), ids=[*USES])
+def test_whether_the_program_changes_the_result(use, is_changed):
+    first = "pass" if "make(3)" in use else "table = make(3)"
+    source = f"""
+    def make(size):
+        return np.linalg.inv(np.eye(size))
+    def relax(grid):
+        grid[1:-1] = 0
+    def trace(grid):
+        return np.trace(grid)
+    def main(model):
+        for step in range(100):
+            {first}
+            {use}
+    """
+    (one,) = repeated(source, "make(3)")
+    assert one.is_same
+    assert one.is_changed is is_changed
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_changed"),
+    [("grid", True), ("grid.T", True), ("[grid, 1]", True), ("grid + 1", False)],
+)
+def test_the_caller_may_change_the_result(returned, is_changed):
+    source = f"""
+    def make(size):
+        grid = np.linalg.inv(np.eye(3))
+        print("inverted")
+        return {returned}
+    def main(model):
+        for step in range(100):
+            parts = make(3)
+            parts[0] += step
+    """
+    (one,) = repeated(source, "make(3)", "np.linalg.inv(np.eye(3))")
+    assert one.calls[-1].text == "np.linalg.inv(np.eye(3))"  # the other call writes a text
+    assert one.is_changed is is_changed
 
 
 def test_a_result_that_is_not_used():

@@ -126,6 +126,8 @@ class Repeated(msgspec.Struct, frozen=True, kw_only=True):
     in an inner loop."""
     has_cache: bool = False
     """Whether the called function keeps its results, such as with `functools.lru_cache`."""
+    is_changed: bool = False
+    """Whether the program may change the result after the call."""
     periods: int = 0
     """Number of periods of writing in which both the call and other lines of the loop were seen. A
     call that happens only once is in at most two of them."""

@@ -70,6 +70,39 @@ class Changes:
             self._changed |= {key: (code, False) for key, code in followed.items()}
         return self._changed[first][1]
 
+    def is_result_changed(self, result: ast.expr, at: Place) -> bool:
+        """Return whether a function may change the object that one of its expressions gives."""
+        nodes = at.function.nodes
+        if any(self.is_changed_in(name, nodes, at) for name in self._names_of(result, at)):
+            return True
+        for node in nodes:
+            called = self._program.called(node, at) if isinstance(node, ast.Call) else None
+            if isinstance(node, ast.Call) and isinstance(called, Place):
+                for param, argument in _given(node, called):
+                    if _gives(argument, result) and self.is_changed_in(
+                        param, called.function.nodes, called
+                    ):
+                        return True
+        return False
+
+    def is_returned(self, result: ast.expr, at: Place) -> bool:
+        """Return whether a function returns the object that one of its expressions gives."""
+        names = self._names_of(result, at)
+        returned = [
+            node.value
+            for node in at.function.nodes
+            if isinstance(node, (ast.Return, ast.Yield)) and node.value is not None
+        ]
+        return any(
+            _gives(value, result) or any(self.shares(value, name, at) for name in names)
+            for value in returned
+        )
+
+    @staticmethod
+    def _names_of(result: ast.expr, at: Place) -> set[str]:
+        given = (pair for node in at.function.nodes for pair in named_values(node))
+        return {dotted_name(target) for target, value in given if _gives(value, result)} - {""}
+
     def _is_changed_here(self, one: _Object) -> bool:
         for node in one.nodes:
             if any(_begins(target, one.name) for target in stored(node)):
@@ -163,21 +196,10 @@ class Changes:
         self, call: ast.Call, name: str, called: Place, at: Place, inside: frozenset[int]
     ) -> list[str]:
         """Return the parameters of a function of the program that get the object of a name."""
-        params = called.function.params
-        found: list[str] = []
-        if called.function.owner is not None and params[:1] == ["self"]:
-            params = params[1:]
-            if isinstance(call.func, ast.Attribute) and self.shares(
-                call.func.value, name, at, inside
-            ):
-                found.append("self")
-        for param, argument in zip(params, call.args, strict=False):
-            if self.shares(argument, name, at, inside):
-                found.append(param)
-        return found + [
-            word.arg
-            for word in call.keywords
-            if word.arg and self.shares(word.value, name, at, inside)
+        return [
+            param
+            for param, argument in _given(call, called)
+            if self.shares(argument, name, at, inside)
         ]
 
     def _call_changes(self, call: ast.Call, name: str, at: Place) -> bool:
@@ -200,6 +222,38 @@ class Changes:
             is_of_library = self._program.is_of_library(method.value, at)
             return not (is_harmless or (is_of_library and not is_mutator(method.attr)))
         return False
+
+
+def _given(call: ast.Call, called: Place) -> list[tuple[str, ast.expr]]:
+    """Return the parameters of a function of the program, each with what a call gives it."""
+    params = called.function.params
+    found: list[tuple[str, ast.expr]] = []
+    if called.function.owner is not None and params[:1] == ["self"]:
+        params = params[1:]
+        if isinstance(call.func, ast.Attribute):
+            found.append(("self", call.func.value))
+    found += zip(params, call.args, strict=False)
+    return found + [(word.arg, word.value) for word in call.keywords if word.arg]
+
+
+def _gives(value: ast.expr, result: ast.expr) -> bool:
+    """Return whether a value is the result of an expression, a part of it, or has it as a part."""
+    if value is result:
+        return True
+    if isinstance(value, ast.IfExp):
+        parts: list[ast.expr] = [value.body, value.orelse]
+    elif isinstance(value, _CONTAINERS):
+        parts = [one for one in ast.iter_child_nodes(value) if isinstance(one, ast.expr)]
+    elif isinstance(value, (ast.Attribute, ast.Subscript, ast.Starred)):
+        parts = [value.value]
+    elif isinstance(value, COMPREHENSIONS) and not isinstance(value, ast.DictComp):
+        parts = [value.elt]
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        is_view = value.func.attr in known().methods.views
+        parts = [value.func.value] if is_view else []
+    else:
+        parts = []
+    return any(_gives(one, result) for one in parts)
 
 
 def stored(node: ast.AST) -> Iterator[ast.expr]:

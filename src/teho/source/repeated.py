@@ -66,7 +66,11 @@ def find_repeated(frames: Sequence[Frame], purity: Purity) -> list[Repeated]:
                 is_kept = has_cache and value is Value.SAME
                 if value <= Value.REPEATS and value not in found and not is_kept:
                     one = _repeated(levels, number, at, loop, value)
-                    found[value] = msgspec.structs.replace(one, has_cache=has_cache)
+                    found[value] = msgspec.structs.replace(
+                        one,
+                        has_cache=has_cache,
+                        is_changed=_is_changed(levels[at : number + 1], purity),
+                    )
         if Value.SAME in found:
             break
     return [found[value] for value in sorted(found)]
@@ -81,6 +85,18 @@ def _repeated(levels: Sequence[Level], number: int, at: int, loop: Loop, value: 
         last=loop.last,
         is_same=value is Value.SAME,
     )
+
+
+def _is_changed(levels: Sequence[Level], purity: Purity) -> bool:
+    """Return whether the program may change the result of the innermost of these calls."""
+    for level in reversed(levels):
+        if level.node is None:
+            return False
+        if purity.changes.is_result_changed(level.node, level.place):
+            return True
+        if level.caller or not purity.changes.is_returned(level.node, level.place):
+            return False
+    return False
 
 
 def _may_be_repeated(level: Level, purity: Purity) -> bool:

@@ -39,9 +39,13 @@ _MOST = 0.5
 _REGAIN_SAME = (0.6, 0.95)
 _REGAIN_SET = (0.3, 0.9)
 """Part of the time that is saved if the work is done once. The number of iterations is not known:
-with two of them half of the time is saved."""
+with two of them half of the time is saved. Copies of a result take time too."""
 _FUNCTION = ("def ", "async def ")
 """The loop is in a library, which calls the program's function: `loop` is then its first line."""
+_COPY = (
+    " The program changes the result afterwards. So keep the result as it is, and give the program "
+    "a copy each time, for example with `copy.deepcopy`."
+)
 _METHOD = re.compile(r"\(\s*self\b")
 
 
@@ -62,7 +66,8 @@ def judge(context: ProgramContext) -> Findings:
 def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Located:
     repeated, call, loop = time.repeated, time.call, time.repeated.loop
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
-    least, most = _REGAIN_SAME if repeated.is_same else _REGAIN_SET
+    is_kept = repeated.is_same and not repeated.is_changed
+    least, most = _REGAIN_SAME if is_kept else _REGAIN_SET
     is_function = loop.text.startswith(_FUNCTION)
     finding = context.lost(
         f"`{call.short_text}` at {call.short_place} took {share:.0f} % of the run time. "
@@ -75,7 +80,7 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
                 "function" if is_function else "loop", f"{loop.short_place}  {loop.short_text}"
             ),
         ),
-        action=_action(repeated, is_function=is_function),
+        action=_action(repeated, is_function=is_function) + (_COPY if repeated.is_changed else ""),
         judged_by=["repeated_percent"],
         regain_percent=(least * share, most * share),
         lines=[(call, time.wall_s)],
