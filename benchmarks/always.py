@@ -1,10 +1,10 @@
-"""Recording without being asked: the time that `teho always on` adds to a job.
+"""Automatic recording: the time that `teho always on` adds to a job.
 
-A job is the bash script `true`, with the variables of a Slurm job and with the real recorder. The
-first row is the start of the script, which starts the recorder. The second row is a later bash of
-the same job, while the recorder runs. The third row is the program that a site uses as Slurm's
-`TaskProlog`. Each time is the difference to the same script without `teho always`. The budget is
-50 ms per task.
+The measured job is a bash script that only runs `true`. The script has the environment variables of
+a Slurm job. The first row is about the start of this script: bash then also starts the real
+recorder. The second row is about a bash that the job starts later, while the recorder runs. The
+third row is about the program that a site can use as Slurm's `TaskProlog`. Each figure is the
+additional time, compared with the same script without `teho always`. The budget is 50 ms per task.
 """
 
 from __future__ import annotations

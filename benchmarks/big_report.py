@@ -1,11 +1,12 @@
-"""The whole command `teho report` for runs on 64 and on 1,250 nodes with 8 GPUs each.
+"""The cost of `teho report`, from start to end, for runs on 64 and 1,250 nodes with 8 GPUs each.
 
-The first run takes 3 days. The second run takes one day and has 10,000 GPUs. The recordings are
-generated (benchmarks/generate.py). The benchmark generates the samples of one node, and Teho's own
-code makes rows from these samples. In a long run, this code merges several samples into one row.
-The benchmark then changes the rows of this node slightly to get the rows of the other nodes. The
-benchmark joins the rows of each node into one file, as a recorder does. Of the 1,250 nodes, 16 have
-rows of their own. The files of the other nodes are links to the files of these 16 nodes.
+The run on 64 nodes takes 3 days. The run on 1,250 nodes takes one day and has 10,000 GPUs. The
+recordings are generated (benchmarks/generate.py). The benchmark generates the samples of one node,
+and Teho's own code makes rows from these samples. In a long run, this code merges several samples
+into one row. The benchmark then changes the rows of this node slightly to get the rows of the other
+nodes. The benchmark joins the rows of each node into one file, as a recorder does. Only 16 of the
+1,250 nodes have rows of their own. The files of the other nodes are links to the files of these 16
+nodes.
 `teho report` writes its output to a file. The files of the recordings are already in the file
 system's cache.
 """

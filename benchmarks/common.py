@@ -87,7 +87,7 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """Return the cells of the row: what, unit, ours, peer, ratio, budget, holds."""
         limits = [] if self.budget is None else [f"≤ {self.budget:g}"]
-        limits += ["≤ peer"] if self.below_peer else []
+        limits += ["≤ other tool"] if self.below_peer else []
         ratio = ""
         if self.theirs and self.theirs.median > 0 and not self.theirs_text:
             quotient = self.ours.median / self.theirs.median

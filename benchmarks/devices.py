@@ -3,11 +3,11 @@
 *One sample* has every metric of eight stub GPUs. The metrics of GPM (NVIDIA's activity counters in
 the driver) are included. The benchmark reads these metrics in the same way as the recorder, and
 measures the CPU time of the process. *Plain binding* means that the benchmark calls the same driver
-functions through the Python package nvidia-ml-py. The benchmark makes these calls one after the
-other, and does not use the answers of the driver. For the row about the energy, one call of
-`teho.energy()` reads all GPUs together. The benchmark compares this call with one call of
-nvidia-ml-py for each GPU. The *wall time to the first sample* begins when the program starts under
-`teho run`. This time ends when the recorder takes its first sample.
+functions directly, through the Python package nvidia-ml-py. The benchmark makes these calls one
+after the other, and does not use the answers of the driver. In the row about the energy, one call
+of Teho reads the energy of all GPUs together. The benchmark compares this call with eight calls of
+nvidia-ml-py, one for each GPU. The *wall time to the first sample* is the time from the start of
+the program under `teho run` to the first sample of the recorder.
 """
 
 from __future__ import annotations

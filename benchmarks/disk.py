@@ -1,14 +1,15 @@
 """Size on disk: the bytes per value in finished recordings, and the size for a run of a month.
 
-A *stored value* is one value in a row of a recording. Null values do not count as stored values.
-The share of time in which a core was busy counts as one value for each core. *Measured values* are
-all stored values except the time, the node and the device of a row. The *recorded run* is real: a
-small program ran with eight stub GPUs. For a *generated run*, the benchmark generates one sample
-per second, and Teho's own code makes a recording from these samples. The samples are for 8 GPUs and
-40 cores, and every sample has noise. In the run of 720 h (a month), a row can cover more than 32
-samples. For such a row, the benchmark generates only 32 samples, so the row has more noise than a
-real row. For comparison: Prometheus is another program that stores measured values. Its
-documentation says that a sample needs 1 to 2 bytes. In Prometheus, a sample is one value.
+A *stored value* is one value in a row of a recording. Null values do not count as stored values. If
+a row has the shares of time in which cores were busy, each core counts as one value. *Measured
+values* are all stored values except the time, the node and the device of a row. The *recorded run*
+is real: a small program ran with eight stub GPUs. For a *generated run*, the benchmark generates
+one sample per second, and Teho's own code makes a recording from these samples. The samples are for
+8 GPUs and 40 cores, and every sample has random noise. In the run of 720 h (a month), a row can
+cover more than 32 samples. For such a row, the benchmark generates only 32 samples. So the row has
+more noise than a real row, and noisy values need more space than smooth values. For comparison,
+Prometheus also stores measured values. The documentation of Prometheus says that each value (which
+Prometheus calls a sample) needs 1 to 2 bytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """`teho doctor`: the wall time of the whole command, with every check and the output.
 
 In a job with eight stub GPUs, `teho doctor` imports the framework, such as PyTorch, to learn which
-GPUs this framework can use. In this benchmark, a Python module with a few lines replaces the
-framework, because this machine cannot run PyTorch for CUDA. The last row uses the real PyTorch. In
-this row, `teho doctor` loads only PyTorch's compiled library. The benchmark compares the time in
-this row with the time of a normal `import torch` in the same Python. These two ways of loading
-PyTorch run alternately.
+GPUs this framework can use. In the first two rows of the table, a Python module with a few lines
+replaces the framework, because this machine cannot run PyTorch for CUDA. The last row uses the real
+PyTorch. To count the GPUs, `teho doctor` loads only PyTorch's compiled library. The benchmark
+compares the time for this with the time of a normal `import torch` in the same Python. These two
+ways of loading PyTorch run alternately.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""Draw messages of Teho, with real values, for strangers who judge the words.
+"""Draw sentences of Teho, each in its place, for strangers who judge the words.
 
-python benchmarks/draw_messages.py --seed 1 > draw.txt           50 messages
-python benchmarks/draw_messages.py --seed 1 --count 1000         all of them
+python benchmarks/draw_sentences.py messages --seed 1               50 sentences
+python benchmarks/draw_sentences.py pages --seed 1
+python benchmarks/draw_sentences.py messages --seed 1 --count 1000  all of them
 
-A message is a whole finding (its sentence, its evidence and its advice), or a paragraph of the
-output of a command. The findings are those of the tests' scenarios, of the planted faults on a GPU
-and of the blind rounds. Among several messages with the same words, only the first is drawn.
+A sentence is shown in its place: in the finding as the report prints it, or in its paragraph of a
+page or of a command's output. `>>>` marks it. The findings are those of the tests' scenarios, of
+the planted faults on a GPU and of the blind rounds. The evidence of a finding is one sentence.
+Among sentences with the same words, only the first is drawn.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from common import ROOT
 
@@ -36,28 +39,48 @@ from teho.show.loaded import LoadedRun  # noqa: E402 - as above
 _GOLDEN = ("cli", "doctor", "launch", "show", "software/env", "stage")
 _TABLE = re.compile(r" {3,}|[─━│┃]")
 _VALUE = re.compile(r"[\d.,]+|/\S+|`[^`]*`|“[^”]*”")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`“])|\n+(?=\s*(?:[-*]|\d+\.) )")
+_CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_NOT_PROSE = re.compile(r"^\s*([|#!<]|---|\[[^]]+\]:)|^(?!.*[.!?:])", re.DOTALL)
+_BEFORE, _AFTER = 5, 3
+"""Sentences of a long passage that are shown before and after the marked one."""
+
+
+class Passage(NamedTuple):
+    """A passage that a reader has before her, in the order in which she reads it."""
+
+    source: str
+    sentences: tuple[str, ...]
+
+    def showing(self, number: int) -> str:
+        """Return the passage with one of its sentences marked."""
+        lines = [f"{'>>>' if n == number else '   '} {one}" for n, one in enumerate(self.sentences)]
+        near = lines[max(0, number - _BEFORE) : number + _AFTER + 1]
+        return "\n".join([f"[{self.source}]", *near])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Draw messages of Teho for strangers to judge.")
+    parser = argparse.ArgumentParser(description="Draw sentences for strangers to judge.")
+    parser.add_argument("kind", choices=("messages", "pages"))
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=50, help="how many; the default is 50")
     options = parser.parse_args(arguments)
     different: dict[str, str] = {}
-    for source, message in _messages():
-        different.setdefault(_VALUE.sub("", message), f"{message}\n    [{source}]")
-    print(f"{len(different)} different messages", file=sys.stderr)
+    for passage in _messages() if options.kind == "messages" else _paragraphs():
+        for number, sentence in enumerate(passage.sentences):
+            different.setdefault(_VALUE.sub("", sentence), passage.showing(number))
+    print(f"{len(different)} different sentences", file=sys.stderr)
     drawn = sorted(different.values())
     random.Random(options.seed).shuffle(drawn)
-    for number, message in enumerate(drawn[: options.count], 1):
-        print(f"{number}. {message}\n")
+    for number, shown in enumerate(drawn[: options.count], 1):
+        print(f"{number}. {shown}\n")
     return 0
 
 
-def _messages() -> Iterator[tuple[str, str]]:
+def _messages() -> Iterator[Passage]:
     for name, made in SCENARIOS.items():
         for finding in judge_all(*made(), load_policy())[0]:
-            yield f"scenario {name}", _message(finding)
+            yield _finding(f"scenario {name}", finding)
     for run in sorted((ROOT / "benchmarks" / "faults" / "recordings").glob("*/*/run.json")):
         yield from _of_run(run.parent)
     for place in sorted((ROOT / "benchmarks" / "blind").glob("round*/recordings.tar.xz")):
@@ -67,23 +90,39 @@ def _messages() -> Iterator[tuple[str, str]]:
     for folder in _GOLDEN:
         for path in sorted((ROOT / "tests" / "data" / folder).glob("*.txt")):
             for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
-                lines = paragraph.splitlines()
-                if lines and not any(_TABLE.search(line.strip()) for line in lines):
-                    yield path.name, " ".join(line.strip() for line in lines)
+                if not any(_TABLE.search(line.strip()) for line in paragraph.splitlines()):
+                    yield Passage(path.name, _sentences(paragraph))
 
 
-def _of_run(directory: Path) -> Iterator[tuple[str, str]]:
+def _of_run(directory: Path) -> Iterator[Passage]:
     for finding in LoadedRun(directory, Settings()).findings:
-        yield directory.name, _message(finding)
+        yield _finding(directory.name, finding)
 
 
-def _message(finding: Finding) -> str:
-    evidence = ", ".join(f"{one.label} {_value(one.value, one.unit)}" for one in finding.evidence)
-    return plain(" ".join(filter(None, (finding.sentence, evidence, finding.action))))
+def _finding(source: str, finding: Finding) -> Passage:
+    evidence = " · ".join(f"{one.label} {_value(one.value, one.unit)}" for one in finding.evidence)
+    sentences = (*_sentences(finding.sentence), evidence, *_sentences(finding.action))
+    return Passage(source, tuple(plain(one) for one in sentences if one))
 
 
 def _value(value: float | str | Missing, unit: str) -> str:
     return quantity(value, unit) if isinstance(value, (int, float)) else str(value)
+
+
+def _paragraphs() -> Iterator[Passage]:
+    pages = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for page in pages:
+        heading = ""
+        for paragraph in _CODE.sub("", page.read_text(encoding="utf-8")).split("\n\n"):
+            if paragraph.startswith("#"):
+                heading = paragraph.strip("# \n")
+            elif not _NOT_PROSE.match(paragraph):
+                source = f"{page.relative_to(ROOT)}, section “{heading}”"
+                yield Passage(source, _sentences(paragraph))
+
+
+def _sentences(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(one.split()) for one in _SENTENCE.split(text) if one.strip())
 
 
 if __name__ == "__main__":

@@ -1,15 +1,25 @@
 """Feed: epochs with `teho.feed`, with PyTorch's DataLoader and with other loaders.
 
-An epoch here only fetches the batches: nothing is computed. The loaders of a case are in one
-process and take turns; the first epoch of each is not counted. For *many small files*, each `open`
-of a file below the data folder takes 1 ms longer, by a library that is loaded before the C library.
-*hand-written* is `x[rows], y[rows]` for the parts of `torch.randperm(n)`. A *control* is a program
-for which `teho.feed` has nothing to gain: it must not be more than 5 % slower than the faster
-DataLoader. The JPEG images have 500 × 375 pixels, and all loaders decode them with the same
-function of Pillow. `TEHO_FEED_PYTHON` names the Python that has PyTorch, and perhaps Pillow,
-SPDL, webdataset and litdata. Without it, the Python of `tests/frameworks.sh` is used. Cases whose
-packages are missing are left out. `OMP_WAIT_POLICY` is `passive`, because other programs used the
-machine at the same time. A ratio is the median of the ratios of epochs that follow each other.
+In this section, an epoch only fetches the batches, and computes nothing with them. Only in the rows
+with *the network*, the program also trains this network. For each kind of data, the loaders run
+alternately in one process, except that litdata runs in a separate process. The first epoch of each
+loader is not counted.
+
+In the rows with *many small files*, each `open` of a data file takes 1 ms longer than usual, as on
+a slow file system. A small library (`slow_open.c`), which is loaded before the C library, adds this
+delay. The name *hand-written* stands for a loader that a user could write: the program takes
+`x[rows], y[rows]` for each part `rows` of a random order (`torch.randperm(n)`). A *control* is a
+program that `teho.feed` cannot make faster. In a control, `loader` may be at most 5 % slower than
+the fastest DataLoader. The JPEG images have 500 × 375 pixels, and all loaders decode the images
+with the same function of Pillow. In the rows with *time divided by the time of*, the benchmark
+divides the times of two epochs that follow each other, and shows the median of these quotients.
+
+The environment variable `TEHO_FEED_PYTHON` names the Python that runs the loaders. This Python
+needs PyTorch. Some rows also need Pillow, SPDL, webdataset or litdata in this Python. If one of
+these packages is missing, the rows that need this package are missing too. Without
+`TEHO_FEED_PYTHON`, the benchmark uses the Python that `tests/frameworks.sh` installs. The benchmark
+sets `OMP_WAIT_POLICY` to `passive`. Without this setting, threads of PyTorch that wait would take
+cores from the other programs on this machine.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Many jobs of the accounting: `teho jobs` with 10,000 jobs, and `teho digest` with 100,000 jobs.
 
-A stand-in for `sacct` prints the rows of generated jobs from a file, each job with two steps. Half
-of the jobs have GPUs and a summary of Jobstats. The time of the stand-in is the time of `cat`, so
-the wall time is Teho's time beyond `sacct` itself. If `reportseff` is on PATH, it reads the same
-jobs: the stand-in then prints the columns that `reportseff` asks for. `reportseff` prints the CPU,
-memory and GPU efficiency of each job.
+This benchmark does not run the real `sacct`: a small script (the *stand-in*) prints the rows of
+generated jobs from a file. Each job has two steps. Half of the jobs have GPUs and a summary of
+Jobstats. The stand-in needs only the time of `cat`. So the table shows the time of Teho without the
+time of a real `sacct`. If `reportseff` is on PATH, it reads the same jobs: the stand-in then prints
+the columns that `reportseff` asks for. `reportseff` prints the CPU, memory and GPU efficiency of
+each job.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Launching: the wall time of `teho launch`, which starts the program `true`.
 
 The commands run alternately, many times. `python -S -c pass` is the shortest possible Python
-program. The budget is three times the wall time of this program. torchrun and Accelerate do not use
-the same Python as Teho. `tests/frameworks.sh` installs the Python of torchrun and Accelerate in
-`.frameworks`. torchrun and Accelerate start one process, and stay in memory until this process
-ends. For the last row of the table, the benchmark starts 256 commands at the same time. `srun` also
-starts all ranks of a node at the same time. The measured time in the last row ends when the last of
-the 256 commands ends.
+program. `teho launch` may take at most three times as long as this program: this is the budget.
+torchrun and Accelerate run under a different Python than Teho. `tests/frameworks.sh` installs this
+Python in the folder `.frameworks`. torchrun and Accelerate start one process, and stay in memory
+until this process ends. In contrast, the process of `teho launch` becomes the process of the
+started program, so `teho launch` does not stay in memory. For the last row of the table, the
+benchmark starts 256 commands at the same time, because `srun` starts all ranks of a node at the
+same time. The measured time in the last row ends when the last of the 256 commands ends.
 """
 
 from __future__ import annotations

@@ -1,28 +1,33 @@
 """Lines: whether Teho reports the right share of the time for each line of a program.
 
-The authors of the programs in `benchmarks/lines/programs` did not know Teho. Each program runs a
-loop of two to five marked lines. The program itself measures the time of each marked line. For each
-line, the benchmark compares two shares of the time: the share from the program's own clocks, and
-the share that a tool reports. The tools are Teho, py-spy and scalene. Each tool has a separate run.
-*Largest error* is the largest difference between these two shares, over all lines of all programs.
-The unit is percentage points. *Programs with the right top line* are programs for which the tool
-found the most expensive line. If the share of a line is at most 5 percentage points smaller than
-the largest share, this line also counts as most expensive. *Loaded machine* means that two other
-processes keep both cores busy.
+This benchmark runs the programs in `benchmarks/lines/programs`. The authors of these programs did
+not know Teho. Each program runs a loop of two to five marked lines, and measures the time of each
+marked line with a clock. Each program runs separately with each of three tools: Teho, py-spy
+and scalene. For each marked line, the benchmark compares two shares of the time of all marked
+lines: the share that the program itself measured, and the share that the tool reports.
+
+- *Largest error* is the largest difference between these two shares, in percentage points, over all
+  marked lines of all programs.
+- *Programs with the right top line* are programs for which the tool found the most expensive line,
+  which is the line with the largest share. A line whose share is at most 5 percentage points
+  smaller than the largest share also counts as the most expensive line.
+- *Lines with the right activity* are lines for which Teho reports the right activity of the main
+  thread, for example *waiting for data*. The author of the program wrote down the right activity of
+  each line.
+- *Loaded machine* means that two other processes keep both cores busy.
 
 A program that uses neither PyTorch nor NumPy runs under every installed version of CPython. A
 program that uses PyTorch or NumPy runs only under the Python in `.frameworks`, which
 `tests/frameworks.sh` installs. With py-spy and scalene, all programs run under the Python in
-`.frameworks`. A program runs for 20 s with Teho, and for 10 s with py-spy or scalene. Each share
-has a random error. If a tool takes 500 samples, the error of about one share in 40 is larger than 5
-percentage points. If Teho's share for a line of a program is wrong by more than 5 percentage
-points, the program runs three more times. Teho's figure is then the mean of these three runs.
-py-spy runs with `--idle`, takes 100 samples per second, and stops the program for each sample.
-scalene reports only the time in a line itself, not the time in the functions that the line calls.
-So if these functions are in the same file, the benchmark adds the time of these functions to
-scalene's time for the line. *Lines with the right activity* are lines for which Teho reports the
-same activity of the main thread as the program's author. An example of an activity is *waiting for
-data*.
+`.frameworks`. A program runs for 20 s with Teho, and for 10 s with py-spy or scalene.
+
+A tool computes each share from samples, so each share has a random error. If a tool takes 500
+samples, the error of about one share in 40 is larger than 5 percentage points. So if Teho's share
+for a line of a program is wrong by more than 5 percentage points, the program runs three more
+times. Teho's figure is then the mean of these three runs. py-spy runs with `--idle`, takes 100
+samples per second, and stops the program for each sample. scalene reports only the time in a line
+itself, not the time in the functions that the line calls. So if these functions are in the same
+file, the benchmark adds the time of these functions to scalene's time for the line.
 """
 
 from __future__ import annotations

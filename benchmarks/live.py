@@ -1,12 +1,13 @@
 """The live view: `teho top` with 64 and with 1,250 nodes, and a recorder that is watched.
 
-One process plays the recorders of 64 nodes with 8 GPUs each. Each node has recorded one minute of
-rows when `teho top` starts. Then the process plays the recorders of 1,250 nodes. These recorders
-send a sample every 3.1 s, and have recorded 3 s of rows. `teho top` runs in a terminal of 120
-columns and 40 lines. The host memory in each sample is the time at which the sample was taken, so
-the age of a value on the screen is the difference to the time of the screenshot. The screen shows
-the nodes that fit. The traffic is the number of bytes that `teho top` writes to the terminal.
-nvitop shows one node with eight GPUs in a terminal of the same size.
+One process behaves like the recorders of 64 nodes with 8 GPUs each. When `teho top` starts, each
+node has already recorded rows for one minute. Then the process behaves like the recorders of 1,250
+nodes. Each of these recorders sends a sample every 3.1 s, and has already recorded rows for 3 s.
+`teho top` runs in a terminal of 120 columns and 40 lines. To measure the age of a value on the
+screen, the process writes the time of each sample into the sample, as the host memory. The age is
+the time of the screenshot minus this time. The screen has only room for some of the nodes. *Bytes
+to the terminal* is the number of bytes that `teho top` writes to the terminal. nvitop shows one
+node with eight GPUs in a terminal of the same size.
 """
 
 from __future__ import annotations

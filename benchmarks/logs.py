@@ -1,10 +1,11 @@
 """`teho import` of a log of one day, and `teho export` of a run of 3 days on many nodes.
 
 The log is generated: 8 GPUs, one row for each GPU and second, as `nvidia-smi --query-gpu … -l 1`
-prints them. For comparison, Arrow's own CSV reader reads the same file, which does not check the
-rows, join the GPUs of a second or make a recording. The run for the exports is also generated, with
-8 GPUs on each node (benchmarks/generate.py). A store is a process that reads and discards what it
-gets: the figures are without the time of a real store.
+prints them. For comparison, the CSV reader of Arrow reads the same file. Arrow only reads the rows.
+Teho also checks the rows, joins the GPUs of each second and makes a recording. The run for the
+exports is also generated, with 8 GPUs on each node (benchmarks/generate.py). In this benchmark, a
+process that reads and discards all data replaces the store. So the table does not include the time
+that a real store needs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Planning: the wall time of `teho plan`, and the time of 10,000 plans in one process.
 
-Each `teho plan` is one process. `teho plan` reads the files of all clusters, makes a plan, and
-prints the plan. With `--script`, `teho plan` also loads the templates of batch scripts and writes a
-batch script. *10,000 plans in one process* are plans for small and large requests. Some of these
-requests fit on a cluster, and other requests fit on none of the clusters. One process makes all
-these plans, and plans each request on every cluster. No other tool plans a job, so this page
-compares `teho plan` only with the shortest Python program, `pass`.
+In the first three rows, each `teho plan` is one process. `teho plan` reads the files about all
+clusters, makes a plan, and prints the plan. With `--script`, `teho plan` also loads the templates
+of batch scripts and writes a batch script. For the row *10,000 plans in one process*, one process
+makes plans for small and large requests. Some of these requests fit on a cluster, and other
+requests fit on none of the clusters. The process plans each request on every cluster. We know of no
+other tool that plans a job. So this page compares `teho plan` only with `python -c pass`, a Python
+program that does nothing.
 """
 
 from __future__ import annotations

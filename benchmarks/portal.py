@@ -1,12 +1,13 @@
 """The portal with many runs, a large run, and many running runs.
 
-The runs are generated: descriptions without samples, with commands, names, clusters and GPUs drawn
-at random, always the same. `teho portal` listens on a Unix socket. A request is measured from the
-connection to the last byte. *Usable* is the time in Chromium until the page and its scripts are
-loaded; *first plot* and *all plots* are the times until these are drawn. *Not kept* means that the
-portal has just been started, and computes the report for this visit. A zoom is measured from the
-release of the mouse button to the next picture. The peer has the same number of runs, with the
-command as a parameter and the time as a metric.
+The runs are generated. Each run has only a description, without samples. The commands, names,
+clusters and GPUs are random, but the same in each measurement. `teho portal` listens on a Unix
+socket. The time of a request is the time from the connection to the last byte. *Usable* is the time
+in Chromium until the page and its scripts are loaded. *First plot* and *all plots* are the times
+until the first plot is drawn, or all plots are drawn. *Report not kept* means that the portal has
+just been started, and has to compute the report during the visit. The time of a zoom is the time
+from the release of the mouse button to the next picture. The other tools have the same number of
+runs. In these tools, the command of a run is a parameter, and the time of the run is a metric.
 """
 
 from __future__ import annotations

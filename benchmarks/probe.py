@@ -2,36 +2,45 @@
 
 Three small programs run with the probe and the stack sampler, as under `teho run`. The *stack
 sampler* is the process of Teho that reads the stacks of Python programs from outside. The program
-*training* trains a small CNN with images that a DataLoader prepares in the same process. The
-program *python* counts in plain Python. The program *numpy* multiplies matrices. Each program uses
-one thread, as with torchrun.
+*training* trains a small neural network (CNN). A DataLoader without workers prepares the images.
+The program *python* counts in plain Python. The program *numpy* multiplies matrices. Each program
+computes in only one thread, as programs that torchrun starts usually do.
 
-The cost of the sampler is smaller than the noise of a shared machine. On average, the sampler may
-use 0.4 % of a core in the first 150 s of a process. In this benchmark, the sampler may use ten
-times this share, and the loss of speed is divided by ten. The run is divided into time windows of
-half a second. In windows 1, 3, 5 and so on, the program stops the sampler (SIGSTOP). These windows
-are called *stopped*. Windows 2, 4, 6 and so on are of two kinds, in random order. In an *awake*
-window, the sampler runs. In a *stopped again* window, the sampler stays stopped. Half of the
-windows 2, 4, 6 and so on are *awake* windows, and the other half are *stopped again* windows.
-Teho's figure shows how much longer a step took in an *awake* window than in the *stopped* windows
-before and after it. Each *awake* window gives one value in per cent. The benchmark leaves out the
-highest quarter and the lowest quarter of these values. Teho's figure is the mean of the remaining
-values, divided by ten. The table also shows the 95 % confidence interval of Teho's figure (computed
-with the bootstrap method). The figure *stopped again* is computed in the same way from the *stopped
-again* windows. The true value of the figure *stopped again* is 0. The column
-*Budget kept* says *too noisy to tell* under either of two conditions. The first condition is that
-the interval of *stopped again* contains a value that is at least as large as the budget (a minus
-sign does not count). The second condition is that Teho's interval contains the budget.
+In normal use, the sampler slows down the program by less than the random differences between
+measurements on a shared machine. On average, the sampler may then use 0.4 % of a core in the first
+150 s of a process. In this benchmark, the sampler may use ten times as much, which is 4 % of a
+core. The measured loss of speed is divided by ten.
 
-The probe also wraps functions of PyTorch. The benchmark cannot switch off the wrapped functions
-during a run. So the benchmark measures the cost of the wrapped functions separately, and adds this
-cost to Teho's figure for *training*. For this measurement, some processes run with the probe, and
-some run without the probe. Each process runs a data loader that returns numbers, and an optimizer
-with one parameter. The benchmark takes the shortest time per batch with the probe, and subtracts
-the shortest time per batch without the probe. The benchmark multiplies this difference by the
-number of batches per second in *training*. The probe and the sampler measure their own CPU time
-from the start of a run. The rows *CPU time of probe and sampler* show the sum of both times. Only
-the last two rows of the table include the cost at the start and the end of a program.
+The run is divided into time windows of half a second. In windows 1, 3, 5 and so on, the program
+stops the sampler (SIGSTOP). These windows are called *stopped*. Windows 2, 4, 6 and so on are of
+two kinds, in random order. In an *awake* window, the sampler runs. In a *stopped again* window, the
+sampler stays stopped. Half of the windows 2, 4, 6 and so on are *awake* windows, and the other half
+are *stopped again* windows. Teho's figure shows how much longer a step took in an *awake* window
+than in the *stopped* windows before and after it. Each *awake* window gives one value in per cent.
+The benchmark leaves out the highest quarter and the lowest quarter of these values. Teho's figure
+is the mean of the remaining values, divided by ten. The table also shows the 95 % confidence
+interval of Teho's figure (computed with the bootstrap method). The figure *stopped again* is
+computed in the same way from the *stopped again* windows. The true value of the figure *stopped
+again* is 0, because the sampler is stopped in all windows that this figure compares.
+
+If the measurement is not exact enough, the column *Budget kept* says *too noisy to tell*. There are
+two such situations. In the first situation, the confidence interval of *stopped again* reaches the
+budget (0.5 %) or its negative value (-0.5 %). In the second situation, the budget is inside the
+confidence interval of Teho's figure.
+
+The probe also wraps functions of PyTorch: each call of such a function also runs code of the probe.
+The benchmark cannot switch off the wrapped functions during a run. So the benchmark measures the
+cost of the wrapped functions separately, and adds this cost to Teho's figure for *training*. For
+this measurement, some processes run with the probe, and some run without the probe. Each process
+runs a data loader that returns numbers, and an optimizer with one parameter. The benchmark takes
+the shortest time per batch with the probe, and subtracts the shortest time per batch without the
+probe. This difference is the time that the wrapped functions need per batch. The benchmark
+multiplies this time by the number of batches per second in *training*. The product is the share of
+the run time that the wrapped functions take.
+
+The probe and the sampler measure their own CPU time from the start of a run. The rows *CPU time of
+probe and sampler* show the CPU time of the probe plus the CPU time of the sampler. Only the last
+two rows of the table include the time that the probe needs when a program starts and ends.
 
 Other profilers cannot be stopped and continued during a run. So the benchmark compares two kinds of
 whole runs: runs with a profiler, and runs without a profiler. In each round, the program runs once
@@ -39,16 +48,20 @@ with each profiler and once without a profiler. A profiler's figure shows how mu
 took with the profiler than without a profiler, after a warm-up of two seconds. The figure is the
 median over all rounds, with the minimum and the maximum. The start and the end of the program are
 not included. *A second run* is a second run of the program without a profiler. If a profiler's
-figure is inside the range of *a second run*, the figure is noise. The row *the probe, as a whole
-process* measures the probe in the same way as the profilers. This row is a check of the method with
-time windows. If the method with time windows missed a cost, this row would show the cost.
+figure is inside the range of *a second run*, the slowdown by this profiler cannot be distinguished
+from random differences.
+
+The row *the probe, as a whole process* measures the probe in the same way as the profilers. This
+row is a check of the method with time windows. If the method with time windows missed a part of the
+slowdown, this row would show the missed part.
 
 torch.profiler records only the CPU. *torch.profiler, scheduled* means that torch.profiler repeats
 `schedule(wait=5, warmup=1, active=3)` and writes its traces. With TraceML, each step is inside
 TraceML's context manager `trace_step`. scalene runs with `--cpu-only`. py-spy takes 100 samples per
-second, which is its default. Each profiler is installed into a separate environment. If a profiler
-does not work on this machine, the table has no row for this profiler. `tests/frameworks.sh`
-installs PyTorch. If PyTorch is missing, the table has no rows for the program *training*.
+second, which is py-spy's default. py-spy, scalene and TraceML are installed into a separate Python
+environment. If a profiler does not work on this machine, the table has no row for this profiler.
+`tests/frameworks.sh` installs PyTorch. If PyTorch is missing, the table has no rows for the program
+*training*.
 """
 
 from __future__ import annotations

@@ -1,19 +1,24 @@
 """The recorder: eight GPUs and the host, sampled once a second, compared with two similar tools.
 
-Teho, nvitop and codecarbon run at the same time, in separate processes, during several time
-windows. Teho runs as `teho run -- sleep`. nvitop and codecarbon only collect values, and write no
-files. The kernel reports the CPU time of each process in nanoseconds. Each recorder needs CPU time
-to start. The table calls this CPU time the *CPU time of the start*. To measure this CPU time, the
-benchmark takes the CPU time of the first seconds of the run. From this CPU time, the benchmark
-subtracts the CPU time of the same number of seconds later in the run. The row *CPU time of a whole*
-`teho run` also includes the CPU time for finishing the recording and for the report. The CPU time
-of the supervisor (the process that waits for the program) is included too. If several processes
-share a page of memory, the proportional set size (PSS) of each process contains only a part of this
-page. So if you add the PSS of several processes, each page counts only once. Some rows compare the
-memory of Teho with the memory of nvitop or codecarbon. These rows show the memory in the first
-minutes of a run. The rows with *a run of 900 samples* show the memory at the end of a run with 900
-samples. A signal is one quantity of one device, for example the power of one GPU. The signals of
-nvitop are counted in its output. The signals of codecarbon are counted in its source code.
+Teho, nvitop and codecarbon run at the same time, in separate processes. The benchmark measures
+their CPU time in several time windows. Teho runs as `teho run -- sleep`. nvitop and codecarbon only
+collect values, and write no files. The kernel reports the CPU time of each process in nanoseconds.
+
+When a tool starts, the tool needs additional CPU time. The row *CPU time of the start* shows this
+additional CPU time. The benchmark measures how much CPU time a tool uses in the first seconds of
+the run, and how much the tool uses in an equally long time later in the run. The additional CPU
+time is the difference between these two CPU times. The row *CPU time of a whole* `teho run` shows
+the CPU time of all processes from the start to the end. So this row includes the time for finishing
+the recording, the report, and the supervisor (the process that waits for the program).
+
+Several processes can share a page of memory. The *proportional set size* (PSS) divides a shared
+page among these processes. So if you add the PSS of several processes, each page counts only once.
+The *resident set size* counts a shared page fully in each process. Some rows compare the memory of
+Teho with the memory of nvitop or codecarbon. These rows show the memory in the first minutes of a
+run. The rows with *a run of 900 samples* show the highest memory during a run with 900 samples.
+
+A signal is one quantity of one device, for example the power of one GPU. We counted the signals of
+nvitop in the output of nvitop, and the signals of codecarbon in the source code of codecarbon.
 """
 
 from __future__ import annotations

@@ -48,9 +48,10 @@ This page shows the cost of Teho in time and memory, compared with the cost of o
 section was measured in one session, on the machine that the section names. Figures are medians,
 with the minimum and the maximum in brackets. The column *Other tool* has the figure of a tool or
 program that does similar work. A *ratio* is Teho's median divided by the median of the other tool.
-A *budget* is the largest figure that we allow for Teho. The column *Budget kept* says whether
-Teho's median is within the budget. *Stub GPUs* are not real: a *stand-in* (a library that behaves
-like NVIDIA's library) reports eight H100 GPUs. `make bench` writes this page again.
+A *budget* is the largest figure that we allow for Teho. The budget *≤ other tool* means: at most
+the figure of the other tool. The column *Budget kept* says whether Teho's median is within the
+budget. *Stub GPUs* are not real GPUs: a library that behaves like NVIDIA's library (a *stand-in*)
+reports eight H100 GPUs. The command `make bench` measures everything again and writes this page.
 """
 
 
@@ -94,7 +95,8 @@ def _section(name: str, about: str, rows: Sequence[Row], described: Sequence[str
     title, _, details = about.strip().partition("\n\n")
     lines = [_heading(name), "", title, ""]
     lines += [_line(_HEADS), _line(["---"] * len(_HEADS)), *(_line(row.cells()) for row in rows)]
-    lines += ["", f"*{'; '.join(described)}*", ""]
+    date, *facts = described
+    lines += ["", f"*Measured on {date}, on this machine: {'; '.join(facts)}*", ""]
     return "\n".join([*lines, details, ""]) if details else "\n".join(lines)
 
 

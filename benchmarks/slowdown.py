@@ -5,12 +5,14 @@ program counts how often it repeats a small piece of work. The program *compute*
 NumPy on every core. The program *loader* also runs on every core. The program *loader* reads small
 files from the page cache, unpacks these files and lists their directory.
 
-The cost of one sample per second is smaller than the noise of a shared machine. So in this
-benchmark, the recorder takes ten samples per second, and the measured loss of speed is divided by
-ten. The run is divided into time windows of one second. In windows 1, 3, 5 and so on, the program
-stops the recorder (SIGSTOP). These windows are called *stopped*. Windows 2, 4, 6 and so on are of
-two kinds, in random order. In an *awake* window, the recorder runs. In a *stopped again* window,
-the recorder stays stopped. Half of the windows 2, 4, 6 and so on are *awake* windows, and the other
+At one sample per second, the recorder slows down the program by less than the random differences
+between measurements on a shared machine. So in this benchmark, the recorder takes ten samples per
+second, and the measured loss of speed is divided by ten.
+
+The run is divided into time windows of one second. In windows 1, 3, 5 and so on, the program stops
+the recorder (SIGSTOP). These windows are called *stopped*. Windows 2, 4, 6 and so on are of two
+kinds, in random order. In an *awake* window, the recorder runs. In a *stopped again* window, the
+recorder stays stopped. Half of the windows 2, 4, 6 and so on are *awake* windows, and the other
 half are *stopped again* windows. All time windows are in the same process with the same memory. The
 benchmark compares each *awake* or *stopped again* window with the *stopped* windows before and
 after it. So slow changes of the machine do not change the result.
@@ -20,17 +22,20 @@ windows before and after it. Each *awake* window gives one value in per cent. Th
 out the highest quarter and the lowest quarter of these values. Teho's figure is the mean of the
 remaining values, divided by ten. The table also shows the 95 % confidence interval of Teho's figure
 (computed with the bootstrap method). The figure *stopped again* is computed in the same way from
-the *stopped again* windows. The true value of the figure *stopped again* is 0. So the interval of
-this figure shows how exact the measurements on this machine are. The column
-*Budget kept* says *too noisy to tell* under either of two conditions. The first condition is that
-the interval of *stopped again* contains a value that is at least as large as the budget (a minus
-sign does not count). The second condition is that Teho's interval contains the budget.
+the *stopped again* windows. The true value of the figure *stopped again* is 0, because the recorder
+is stopped in all windows that this figure compares. So the confidence interval of *stopped again*
+shows how exact the measurements on this machine are.
+
+If the measurement is not exact enough, the column *Budget kept* says *too noisy to tell*. There are
+two such situations. In the first situation, the confidence interval of *stopped again* reaches the
+budget (0.5 %) or its negative value (-0.5 %). In the second situation, the budget is inside the
+confidence interval of Teho's figure.
 
 When the stopped recorder continues, the recorder takes one sample at once. So in the next second,
 the recorder takes eleven samples instead of ten. Because of the eleventh sample, Teho's figure may
 be too high, but not too low. The supervisor (the process of `teho run` that waits for the program)
-sleeps during the whole measurement. The costs at the start and at the end of a run are in the
-sections *Start* and *Recorder*.
+sleeps during the whole measurement. This section does not include the costs at the start and at the
+end of a run. These costs are in the sections *Start* and *Recorder*.
 """
 
 from __future__ import annotations

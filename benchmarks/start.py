@@ -1,9 +1,10 @@
-"""Start-up: the wall time of whole processes. The commands run alternately, many times.
+"""Start-up: the wall time of commands, from start to end. The commands run alternately, many times.
 
-`teho run -- true` records with eight stub GPUs, joins the rows of the recording into one file and
-prints the report. The files of Teho and of the other tools are already in the file system's cache.
-`teho --help` does not load the code of the commands, such as `teho run`. `gpustat --version` and
-`nvitop --version` are the fastest commands of these two tools.
+`teho run -- true` runs the program `true`, which ends at once. Teho records this run with eight
+stub GPUs, joins the rows of the recording into one file and prints the report. The files of Teho
+and of the other tools are already in the file system's cache. `teho --help` does not load the code
+of the commands, such as `teho run`. `gpustat --version` and `nvitop --version` are the fastest
+commands of gpustat and nvitop. `python -S -c pass` is the shortest possible Python program.
 """
 
 from __future__ import annotations

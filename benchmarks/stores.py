@@ -1,10 +1,11 @@
 """Values that a real Prometheus and a real VictoriaMetrics return after `teho export`.
 
-The recording is generated (benchmarks/generate.py): two nodes with 8 GPUs each, 3 days. Each value
-that a store returns is compared with the value of the recording, with its time and its labels.
-Prometheus must return the same 64 bits. VictoriaMetrics stores decimal numbers of about 13 digits,
-so its values must agree to 12 digits. The time of an export is the time until the store has
-accepted all values.
+The recording is generated (benchmarks/generate.py): two nodes with 8 GPUs each, 3 days. The
+benchmark compares each value that a store returns with the value in the recording, and also
+compares the time and the labels of the value. Prometheus must return the same 64 bits.
+VictoriaMetrics stores decimal numbers of about 13 digits, so the values of VictoriaMetrics must
+agree to 12 digits. The row *differences* is the number of values that do not agree. The time of an
+export is the time until the store has accepted all values.
 """
 
 from __future__ import annotations

@@ -3,15 +3,20 @@
 A [planted fault](faults.md) is a fault that we put into a program on purpose. This section has the
 planted faults that settings of the data loader can repair. Each program runs with its fault under
 `teho tune`, with time windows of 3 s (`--window`), for at most 5 min. Only the program with fault 3
-runs for 10 min. The reason is that the effect of fault 3 is small compared with the noise of a
-shared machine. We tried fault 3 three times with a limit of 5 min, and `teho tune` never proved a
-gain. After `teho tune`, three versions of the program run alternately, three times each. The first
+runs for 10 min. The reason is that the effect of fault 3 is small compared with the random
+differences between measurements on a shared machine. We tried fault 3 three times with a limit of
+5 min, and `teho tune` never proved a gain.
+
+After `teho tune`, three versions of the program run alternately, three times each. The first
 version has the settings that cause the fault. The second version has the settings that `teho tune`
 found, and the third version has the ideal settings. The gain of a version is the number of
 additional steps per second, compared with the first version. *Regained* is the gain of the second
 version divided by the gain of the third version. If `teho tune` proved no gain, *regained* is 0.
-The goal is that *regained* is at least 80 %. `tests/frameworks.sh` installs PyTorch. If PyTorch is
-missing, the table of this section is empty.
+The goal is that *regained* is at least 80 %. In the brackets, the first number is the step rate of
+the first version. The number after the arrow is the step rate of the second version, and *ideal* is
+the step rate of the third version.
+
+`tests/frameworks.sh` installs PyTorch. If PyTorch is missing, the table of this section is empty.
 """
 
 from __future__ import annotations

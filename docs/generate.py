@@ -66,8 +66,10 @@ def metrics() -> str:
     """Return the page of metrics, with a row for each metric."""
     lines = [
         "# Metrics\n",
-        "The name of a metric is the name of its column in a [recording](../format.md). The unit",
-        "of a counter is the unit of its total.\n",
+        "Each metric has one column in a [recording](../format.md). The column has the name of",
+        "the metric. A *gauge* is a quantity that goes up and down: each row of the column has a",
+        "mean of the gauge. A *counter* is a quantity that only grows: each row has the total",
+        "since the recording began.\n",
         "| name | unit | kind | of | meaning |",
         "|---|---|---|---|---|",
     ]
@@ -84,13 +86,14 @@ def peaks() -> str:
     heads = ["device", "FP64", "FP32", "FP16", *tensor, "memory", "PCIe", "source"]
     lines = [
         "# Peaks\n",
-        "The highest speeds of each device, from the documents of the device's maker. Teho reads",
-        "these speeds from the file `peaks.toml` of the package `teho.explain`. The columns *FP64*",
-        "to *tensor 16 bit* are in TFLOP/s, for dense data, at the highest clock. The column",
-        "*memory* is the bandwidth of the device's memory in GB/s. The prefixes G and T are powers",
-        "of 1000. The column *PCIe* is the PCIe generation of a link with 16 lanes (x16). A dash",
-        "means that the device does not have this part.",
-        "*unknown* means that the maker's documents do not give the value.\n",
+        "This page lists the highest speeds of each device (GPU), from the documents of the",
+        "maker of the device. Teho reads these speeds from the file `peaks.toml` of the package",
+        "`teho.explain`. The columns *FP64* to *tensor 16 bit* are in TFLOP/s, for dense data,",
+        "at the highest clock. The column *memory* is the bandwidth of the device's memory in",
+        "GB/s. The prefixes G and T are powers of 1000. The column *PCIe* is the generation of",
+        "the PCIe link (with 16 lanes) between the device and the CPU. A dash means that the",
+        "device does not have this part. *unknown* means that the maker's documents do not give",
+        "the value.\n",
         f"| {' | '.join(heads)} |",
         "|---" * len(heads) + "|",
     ]
@@ -120,8 +123,8 @@ def settings() -> str:
     default = Settings()
     lines = [
         "# Settings\n",
-        "Settings are in the file `~/.config/teho/config.toml` and in environment variables. If",
-        "both give a value, Teho uses the environment variable.\n",
+        "You can write settings into the file `~/.config/teho/config.toml`, or into environment",
+        "variables. If a setting is in both places, Teho uses the environment variable.\n",
         "| key | default | meaning |",
         "|---|---|---|",
     ]
@@ -170,10 +173,10 @@ def cluster_file() -> str:
     definitions = cluster_schema()["$defs"]
     lines = [
         "# A cluster's file\n",
-        "Each cluster has one TOML file. [Clusters](../clusters.md) says in which folder the file",
-        "is. Unknown keys are errors. `teho clusters check` finds these errors. The JSON schema of",
-        "the file is `cluster.schema.json` in the package `teho.clusters`. With this schema, an",
-        "editor can complete the keys.\n",
+        "Each cluster has one TOML file. The page [Clusters](../clusters.md) says in which",
+        "folder the file is. If a file has a key that is not on this page, `teho clusters check`",
+        "reports an error. The JSON schema of the file is `cluster.schema.json` in the package",
+        "`teho.clusters`. An editor that knows this schema can complete the names of keys.\n",
     ]
     for name in ["Cluster", *sorted(definitions.keys() - {"Cluster"})]:
         definition = definitions[name]

@@ -64,10 +64,10 @@ def report_page() -> str:
 
 `teho report --format json` writes one object, a [`Report`](#report).
 
-- The field `schema` has the value `{SCHEMA}`. If a field is removed or gets a new meaning, the
-  number after the slash becomes larger.
-- New fields can be added at any time. A program that reads the report must ignore fields that the
-  program does not know.
+- The field `schema` has the value `{SCHEMA}`. If a new version of Teho removes a field or changes
+  the meaning of a field, the number after the slash becomes larger.
+- A new version of Teho can add new fields without a change of this number. A program that reads the
+  report must ignore all fields that the program does not know.
 - The JSON schema is the file `report.schema.json` of the package `teho.show`.
 - Output of up to 4 MiB is indented. Larger output is on one line.
 
@@ -76,8 +76,9 @@ Numbers are in base units: bytes, seconds, joules, watts, per cent.
 A value of the type *cell* is one of these:
 
 - a number or a text;
-- `null`, if the cell does not apply to its row, such as a GPU column for a node without GPUs;
-- an object [`Missing`](#missing), with the reason why the value is missing.
+- `null`, if the column does not apply to the row: for example, a column about GPUs in the row of a
+  node without GPUs;
+- an object [`Missing`](#missing), if the value is missing. The object has the reason.
 
 A missing value is never written as zero.
 """

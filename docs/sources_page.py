@@ -71,16 +71,18 @@ _HEAD = """# The source documents, line by line
 
 The work on Teho began with five documents about GPUs. Each document explains capabilities (what a
 user should be able to do) or asks for them. This page lists every such capability. For each
-capability, the page names the command of Teho that has this capability, and a test of this command.
-If you know a piece of advice from one of the documents, you can find the command for the advice on
-this page. The documents are not in Teho's source code.
+capability, the page names the lines of the document, the command of Teho that has this capability,
+and a test of this command. If you know a piece of advice from one of the documents, you can find
+the command for the advice on this page. The documents are not in Teho's source code.
 
 To try the commands, go to the top folder of Teho's source code, and run
-`export TEHO_HOME=examples/learn`. The test `tests/test_source_documents.py` runs the commands of
-this page and checks their output. If a command has a remark such as *needs a GPU*, this test does
-not run the command. The test then checks only the options of the command. In this case, the test in
-the last column runs the command, or the part of Teho that the command uses. All tests are in the
-folder `tests`.
+`export TEHO_HOME=examples/learn`. The commands then use the recordings in the folder
+`examples/learn`.
+
+The test `tests/test_source_documents.py` runs the commands of this page and checks their output.
+If a command has a remark such as *needs a GPU*, this test does not run the command, but checks only
+the options of the command. In this case, the test in the last column runs the command, or the part
+of Teho that the command uses. All tests are in the folder `tests`.
 """
 
 
@@ -91,11 +93,11 @@ def page() -> str:
     for document in sources.document:
         rows = [row for row in sources.row if row.document == document.name]
         parts.append(
-            f"## {document.title}\n\n{document.origin} {document.lines} lines,"
-            f" {len(rows)} capabilities.\n"
+            f"## {document.title}\n\n{document.origin} This document has {document.lines} lines"
+            f" and {len(rows)} capabilities.\n"
         )
         if document.missing_lines:
-            parts.append(f"Lines without a command: {document.missing_lines}.\n")
+            parts.append(f"Lines for which Teho has no command yet: {document.missing_lines}.\n")
         table = ["| Lines | What | Command | Test |", "|---|---|---|---|", *map(_row, rows)]
         parts.append("\n".join(table) + "\n")
     return "\n".join(parts)

@@ -114,13 +114,16 @@ def test_scores_count_runs() -> None:
     lines = {line.partition(":")[0]: line.partition(": ")[2] for line in summary(
         [slow, control, missing]
     )}  # fmt: skip
-    assert lines["Runs in which the top cause is right"].startswith("1 of 2, 50 %")
+    assert lines["Runs with a fault in which the top cause is right"].startswith("1 of 2, 50 %")
     assert lines["Runs of controls in which Teho names no cause"].startswith("1 of 2")
-    assert lines["Runs after the repair in which Teho names the same cause"].startswith("1 of 2")
-    assert lines["Runs with a missing signal in which Teho names no cause"].startswith("1 of 1")
-    abstained = "Runs with a missing signal in which a rule says that the signal is missing"
+    again = "Runs of repaired programs in which Teho still names the cause"
+    assert lines[again].startswith("1 of 2")
+    silent = "Runs without the signal of the fault in which Teho names no cause"
+    assert lines[silent].startswith("1 of 1")
+    abstained = "Runs without this signal in which a rule says that the signal is missing"
     assert lines[abstained].startswith("1 of 1")
-    assert lines["Runs in which TraceML names the class of the fault"].startswith("1 of 1")
+    peer = "Runs with a fault in which another tool, TraceML, names the class of the fault"
+    assert lines[peer].startswith("1 of 1")
     assert lines["Runs of controls in which TraceML names no problem"].startswith("0 of 1")
 
 
@@ -133,9 +136,9 @@ def test_the_confusion_table_has_planted_rows_and_found_columns() -> None:
         "| 2: input_too_few_workers | **1** | 1 |",
         "| control busy: no finding |  | **1** |",
     ]
-    text = page([slow, control], facts=["two cores"], seconds=10, recordings="None.")
+    text = page([slow, control], facts=["today", "two cores"], seconds=10, recordings="None.")
     assert "| 2: input_too_few_workers | **1** | 1 |" in text
-    assert "*two cores*" in text
+    assert "*Measured on today, on this machine: two cores*" in text
 
 
 @pytest.mark.parametrize("name", ["train_images", "train_table", "train_files", "train_tokens"])

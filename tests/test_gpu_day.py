@@ -347,10 +347,10 @@ def test_the_page_is_written_from_the_files(tmp_path: Path) -> None:
     write_result(real(), tmp_path)
     text = page.page([read_result(tmp_path / "truth.json")])
     assert "*The machine: GPU: 1 × NVIDIA H200; driver: 580.1.*" in text
-    assert "*`truth`, 2026-11-23*" in text
+    assert "*Stage `truth`, measured on 2026-11-23*" in text
     assert "| GPU busy | % | 99 | truth: 100 | -1 | a \\| b &lt;c> |" in text
-    assert "Skipped: no time" in text
-    assert "Not run yet: `signals`, `faults`" in text
+    assert "This part was not completed (*skipped*): no time." in text
+    assert "These stages have not been run yet: `signals`, `faults`" in text
     cut_off = page.page([real(state="running")])
     assert (
         "**The state of this stage is *running*.** Until the stage stopped, it had measured:"
@@ -373,8 +373,8 @@ def test_facts_that_differ_between_stages_are_in_their_sections() -> None:
     other.stage = "signals"
     text = page.page([real(), other])
     assert "*The machine: GPU: 1 × NVIDIA H200.*" in text
-    assert "*`signals`, 2026-11-23; driver: 590.2*" in text
-    assert "*`truth`, 2026-11-23; driver: 580.1*" in text
+    assert "*Stage `signals`, measured on 2026-11-23; driver: 590.2*" in text
+    assert "*Stage `truth`, measured on 2026-11-23; driver: 580.1*" in text
 
 
 def test_without_results_the_page_says_so() -> None:

@@ -27,23 +27,30 @@ _HEAD = """# Blind rounds
 <!-- Written by `python benchmarks/blind/score.py`; do not edit. -->
 
 This page shows how often `teho report` names the cause of a fault in new programs. Before the test,
-Teho was not changed for these programs. In each round, a person or a program plants faults in new
-programs. This person or program does not know Teho's rules. Some programs have no fault: these are
-the *controls*. A secret list, the *answers*, says which fault is in which program. Teho records
-each program once. A reader, who does not know the rules either, then compares Teho's reports with
-the answers. These recordings and reports are the *first try*. The table below has the result of the
-first try. The developers of Teho may read the answers and change the rules only after the first
-try. The programs, repairs, answers, reports and verdicts are in `benchmarks/blind/`.
+Teho was not changed for these programs. In each round, an author (a person or a program) plants
+faults in new programs. The author does not know Teho's rules. Some programs have no fault: these
+are the *controls*. A secret list, the *answers*, says which fault is in which program. Teho records
+each program once. A reader, who does not know Teho's rules either, then compares Teho's reports
+with the answers. These recordings and reports are the *first try*. The table below has the result
+of the first try. The developers of Teho may read the answers and change the rules only after the
+first try. The programs, repairs, answers, reports and verdicts of the reader are in
+`benchmarks/blind/`.
 
-- *Right*: the verdict or the first finding names the planted cause, and a user knows what to
-  change.
+For a program with a fault, the reader gives one of these verdicts:
+
+- *Right*: the first line of the report or the first finding names the planted cause, and a user
+  knows what to change.
 - *Half*: a later finding names the cause, or the first finding names only the class of the cause.
 - *Wrong*: the first finding names another cause, and no finding names the planted cause.
 - *None*: no finding names any cause.
-- *False reassurance*: the verdict is green although the fault takes 10 % of the time or more.
-- *Clean*: for a control, no finding claims a problem that does not exist.
-- *True remark*: for a control, a finding is true and useful.
-- *False alarm*: for a control, a finding is not true or not useful.
+
+The reader also marks a report as *false reassurance* if the first line of the report has a green
+mark although the fault takes 10 % of the time or more. For a control, the reader gives one of these
+verdicts:
+
+- *Clean*: no finding claims a problem that does not exist.
+- *True remark*: a finding is true and useful.
+- *False alarm*: a finding is not true or not useful.
 
 A fault that takes less than 8 % of the time is not counted. In the tables, the verdict of such a
 fault is *small*.
@@ -186,13 +193,13 @@ def _calibration(rounds: Sequence[Round]) -> Iterator[str]:
             certainty = one.times[name].certainty
             if certainty:
                 counts[certainty][verdict.verdict] += 1
-    yield "## How certain, and how often right"
+    yield "## How certain the findings are, and how often they are right"
     yield ""
     yield (
-        "Each finding says how certain Teho is: *sure*, *likely* or *possible*. From round 2 on,\n"
-        "this table counts the first finding of each program at the first try. A *true remark*\n"
-        "counts as right. The column *Clean* has findings about controls that the reader did\n"
-        "not count as false alarms."
+        "Each finding says how certain Teho is: *sure*, *likely* or *possible*. The table counts\n"
+        "the first finding of each program at the first try, in round 2 and in all later rounds.\n"
+        "A *true remark* counts as right. The column *Clean* has the findings about controls that\n"
+        "the reader did not count as false alarms."
     )
     yield ""
     yield "| Certainty | Findings | Right | Half | Wrong or none | False alarm | Clean |"
@@ -210,7 +217,7 @@ def _programs(one: Round) -> Iterator[str]:
     yield ""
     shapes = Counter(answer.shape for answer in one.answers.values())
     yield (
-        "Kinds of programs: "
+        "Kinds of programs, with the number of programs in brackets: "
         + ", ".join(f"{shape} ({n})" for shape, n in shapes.most_common())
         + "."
     )

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tables = ["", *confusion(results), "", *details(results), "", *summary(results), recorded]
     print("\n".join(tables))
     if options.write:
-        facts = [*_facts(), f"seeds 0 to {options.seeds - 1}"]
+        facts = [*_facts(), f"random seeds 0 to {options.seeds - 1}"]
         text = page(results, facts=facts, seconds=options.seconds, recordings=recorded)
         options.write.write_text(text, encoding="utf-8")
         say(f"wrote {options.write}")
@@ -133,8 +133,8 @@ def _judge_recordings(workshop: Workshop, home: Path) -> str:
         right += is_right
         wrong += [] if is_right else [f"{path.parent.name}: {found or 'nothing'}"]
     if not right and not wrong:
-        return "There are none yet."
-    counted = f"Teho finds the expected finding in {right} of {right + len(wrong)} recordings"
+        return "There are no recordings yet."
+    counted = f"Teho's first finding is as expected in {right} of {right + len(wrong)} recordings"
     return f"{counted} ({'; '.join(wrong)})." if wrong else f"{counted}."
 
 

@@ -41,30 +41,30 @@ _PREFACE = """\
 
 <!-- Written by benchmarks/gpu/page.py; do not edit. -->
 
-`make gpu` tests Teho on a real data-centre GPU, in seven stages. Each stage takes at most nine
-minutes, and writes its results to files. The program `keep.py` reads these files and writes the
-figures on this page.
+The command `make gpu` tests Teho on a real data-centre GPU, in seven stages. Each stage takes at
+most nine minutes, and writes its results to files. The program `keep.py` reads these files and
+writes the figures on this page.
 """
 _NONE = """\
-**No stage has been run on a real GPU yet.** Until now, Teho's figures about GPUs were tested with a
-[stand-in](signals.md), which is a library that behaves like NVIDIA's library. These figures were
-also tested with recordings that were made without a GPU. A *rehearsal* runs the code of the stages
-without a GPU. This page never shows figures from a rehearsal.
+**No stage has been run on a real GPU yet.** Until now, Teho's figures about GPUs were tested only
+with a [stand-in](signals.md), which is a library that behaves like NVIDIA's library, and with
+generated recordings. A *rehearsal* runs the code of the stages without a GPU. This page never shows
+figures from a rehearsal.
 """
 _HOW = """\
 ## How to run it on a cluster
 
 You need one GPU for 30 minutes, Linux on x86-64, and Python 3.10 or newer with PyTorch for the GPU.
-If JAX, CuPy, Lightning and Transformers are installed, the stages use these libraries too. The
-compute node needs no network.
+If JAX, CuPy, Lightning or Transformers is installed, the stages use this library too. The compute
+node needs no network.
 
-**1. On the login node**, download the repository. Then download the packages that are missing in
-the cluster's Python:
+**1. On the login node**, download the repository of Teho. Then download the packages that are
+missing in the cluster's Python:
 
 ```bash
 module load pytorch                        # or activate your environment
 python3 -m pip list --format freeze > has.txt
-make gpu-wheels FRAMEWORKS=no PY=3.12 HAS=has.txt    # PY: the version of that Python
+make gpu-wheels FRAMEWORKS=no PY=3.12 HAS=has.txt    # PY: version of the cluster's Python
 ```
 
 **2. Submit a job of 30 minutes.** The following script is for Slurm. Use your own account and
@@ -82,7 +82,8 @@ module load pytorch
 make gpu STAGE="signals truth faults where" WITHIN=1740
 ```
 
-The most important stages come first. If the job ends early, the files of the finished stages are
+`WITHIN=1740` limits the time of all stages to 1,740 s, so `make gpu` ends before the job ends. The
+most important stages come first. If the job ends early, the files of the finished stages are
 complete. The file of the stage that was running at the end of the job has only the finished parts
 of this stage. Run the other three stages (`bench`, `compare` and `cost`) in a second job.
 
@@ -101,14 +102,15 @@ results.
 
 | problem | result |
 |---|---|
-| no GPU, or the driver hangs | parts that need a GPU are skipped; the page gives the reason |
+| no GPU, or the driver hangs | the parts that need a GPU are skipped; the page gives the reason |
 | the peak speed of this GPU is not known | the page has only the measured speed |
 | a MIG slice, or no permission to read GPM | some signals are missing; the page gives the reason |
-| PyTorch, Lightning or Transformers is missing | parts that need this library are skipped |
+| PyTorch, Lightning or Transformers is missing | the parts that need this library are skipped |
 | no time or no disk space is left | the remaining parts are not run; the page gives the reason |
 
-`make gpu REHEARSE=1` makes a rehearsal: it runs the code of all stages without a GPU. A rehearsal
-takes at most about ten minutes. `benchmarks/gpu/README.md` describes the format of the files.
+`make gpu REHEARSE=1` makes a *rehearsal*: it runs the code of all stages without a GPU. A rehearsal
+takes at most about ten minutes. `benchmarks/gpu/README.md` describes the format of the result files
+in `build/gpu/results/`.
 """
 
 
@@ -130,7 +132,8 @@ def page(results: Sequence[Result]) -> str:
     parts += [section(result, shared) for result in ordered] or [_NONE]
     lacking = [stage for stage in STAGES if stage not in {result.stage for result in results}]
     if results and lacking:
-        parts.append(f"Not run yet: {', '.join(f'`{stage}`' for stage in lacking)}.\n")
+        names = ", ".join(f"`{stage}`" for stage in lacking)
+        parts.append(f"These stages have not been run yet: {names}.\n")
     return "\n".join([*parts, _HOW])
 
 
@@ -154,7 +157,8 @@ def section(result: Result, shared: Mapping[str, str]) -> str:
     lines = [f"## {_TITLES[result.stage]}", ""]
     own = {name: words for name, words in result.machine.items() if shared.get(name) != words}
     facts = [f"{name}: {words}" for name, words in own.items() if name != "date"]
-    lines += [f"*{'; '.join([f'`{result.stage}`, {result.began[:10]}', *facts])}*", ""]
+    measured = f"Stage `{result.stage}`, measured on {result.began[:10]}"
+    lines += [f"*{'; '.join([measured, *facts])}*", ""]
     if result.state != StageState.ENDED:
         why = f": {result.why}" if result.why else ""
         state = f"**The state of this stage is *{result.state}*{why}.**"
@@ -170,7 +174,7 @@ def section(result: Result, shared: Mapping[str, str]) -> str:
 def _piece(piece: Piece) -> list[str]:
     lines = [f"### {piece.name}", ""]
     if piece.state != "done":
-        lines += [f"{piece.state.capitalize()}: {_plain(piece.why)}", ""]
+        lines += [f"This part was not completed (*{piece.state}*): {_plain(piece.why)}.", ""]
     if piece.rows:
         lines += [_line(_HEADS), _line(["---"] * len(_HEADS))]
         lines += [_line(cells) for cells in _folded(list(map(_cells, piece.rows)))] + [""]

@@ -4,20 +4,20 @@ TehoError                   any problem that the user can solve; exit code 2
 ├── InputError              an option, a value or a settings file is not as expected
 │   └── UnitError           a quantity has no valid number or unit
 ├── RecordingError          one recording has a problem
-│   ├── RunNotFoundError    no recording has this name, or several do
+│   ├── RunNotFoundError    no recording or several recordings have this name
 │   ├── DamagedError        a file of the recording cannot be decoded
 │   ├── UnreadableError     this user has no permission to read the recording
 │   └── NewerFormatError    a newer Teho wrote the recording
-├── DeviceError             a device or its library cannot be asked
-├── StoreError              a store of monitoring data does not answer, or refuses
-│   └── StoreBusyError      it may accept the same request later
+├── DeviceError             a device or its library gives no answer
+├── StoreError              a store of monitoring data does not answer, or refuses the request
+│   └── StoreBusyError      the store may accept the same request later
 └── SchedulerError          a scheduler does not do what Teho asked, or does not answer
     ├── MissingCommandError   the scheduler's command is not on this machine
-    ├── NoAnswerError         no answer in time, or one that Teho does not understand
-    ├── RefusedError          the scheduler refused
-    │   └── UnconfiguredError   its commands are here, but this machine is not part of a cluster
+    ├── NoAnswerError         no answer in time, or an answer that Teho does not understand
+    ├── RefusedError          the scheduler refused the request
+    │   └── UnconfiguredError   its commands exist, but this machine is not part of a cluster
     ├── NotSubmittedError     the answer was lost, and the job does not exist
-    └── LostSubmissionError   the answer was lost, and it is unknown if the job exists
+    └── LostSubmissionError   the answer was lost, and it is not known whether the job exists
 
 Every message says what Teho found, what it expected, and the next step.
 """
@@ -85,7 +85,7 @@ class RecordingError(TehoError):
 
 
 class RunNotFoundError(RecordingError):
-    """No recording has this name, or several do."""
+    """No recording or several recordings have this name."""
 
 
 class DamagedError(RecordingError):
@@ -101,11 +101,11 @@ class NewerFormatError(RecordingError):
 
 
 class DeviceError(TehoError):
-    """A device or its library cannot be asked."""
+    """A device or its library gives no answer."""
 
 
 class StoreError(TehoError):
-    """A store of monitoring data does not answer, or refuses."""
+    """A store of monitoring data does not answer, or refuses the request."""
 
 
 class StoreBusyError(StoreError):
@@ -125,11 +125,11 @@ class NoAnswerError(SchedulerError):
 
 
 class RefusedError(SchedulerError):
-    """The scheduler refused; its message is in `found`."""
+    """The scheduler refused the request; `found` has the scheduler's message."""
 
 
 class UnconfiguredError(RefusedError):
-    """The scheduler's commands are here, but this machine is not part of a cluster."""
+    """The scheduler's commands exist here, but this machine is not part of a cluster."""
 
 
 class NotSubmittedError(SchedulerError):
@@ -137,4 +137,4 @@ class NotSubmittedError(SchedulerError):
 
 
 class LostSubmissionError(SchedulerError):
-    """The answer to a submission was lost, and it is unknown if the job exists."""
+    """The answer to a submission was lost, and it is not known whether the job exists."""

@@ -7,6 +7,7 @@ import importlib
 import os
 import pickle
 import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from standins import on_cpu, on_gpu, with_jax
 from forks import Program
 from support import FRAMEWORKS, lacks_framework
 from teho.bench.examples import CNN
+from teho.bench.images import BY_TEHO_FEED
 from teho.bench.measure import Effort, measure
 from teho.model.bench import Bench
 from teho.show.build.bench import bench_document
@@ -34,6 +36,7 @@ from teho.show.plot.drawn import inlined
 from teho.show.text.document import render_text
 
 Cnn = Callable[[str], Served]
+SOURCES = PROGRAMS.parents[2]
 POINT = {"images": 48, "batch": 16, "workers": 0, "prefetch": 2}
 
 
@@ -101,6 +104,30 @@ def write_cifar10(folder: Path, *, batches: int, each: int) -> tuple[np.ndarray,
         with (folder / f"data_batch_{number + 1}").open("wb") as file:
             _Python2Pickler(file, protocol=2).dump(batch)
     return pixels.reshape(-1, 3, 32, 32), labels
+
+
+def test_a_python_with_teho_also_measures_its_feeds() -> None:
+    own = ["loader", "host memory"]
+    with serve("cnn", "torch", env={"PYTHONPATH": str(SOURCES)}) as served:
+        assert [*served.phases(POINT)] == [*own, *(f"{feed}{BY_TEHO_FEED}" for feed in own)]
+        assert [*served.phases({**POINT, "only": "loader"})] == ["loader"]
+
+
+def test_feeds_of_teho_give_the_same_batches(torch_python: Path) -> None:
+    code = """
+import numpy as np, torch, _images
+from teho import feed
+pixels, labels = _images.load_images(40)
+whole = (torch.from_numpy(pixels), torch.from_numpy(labels))
+resident = feed.resident(whole, 16, device="cpu", mean=0.5, std=0.5)
+loader = feed.loader(_images._Rows(pixels, labels), 16)
+for found in (list(resident), list(loader)):
+    for own, expected in zip(found, _images.batches_of(pixels, labels, 16), strict=True):
+        np.testing.assert_allclose(own[0].numpy(), expected[0], atol=1e-6)
+        np.testing.assert_array_equal(own[1].numpy(), expected[1])
+"""
+    path = f"{PROGRAMS}:{SOURCES}"
+    subprocess.run([torch_python, "-c", code], check=True, env={**os.environ, "PYTHONPATH": path})
 
 
 def test_batches_of_python_2_are_read_as_far_as_asked(images: ModuleType, tmp_path: Path) -> None:

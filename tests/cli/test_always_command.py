@@ -169,3 +169,112 @@ def test_the_program_of_a_site_has_no_directories_of_a_user(
     assert str(tmp_path) not in script.stdout
     checked = subprocess.run(["sh", "-n"], input=script.stdout, text=True, check=False)
     assert checked.returncode == 0
+
+
+def bash_env(env: Mapping[str, str]) -> str:
+    """Return the variable of a shell that has read `~/.bashrc`."""
+    shell = subprocess.run(
+        ["bash", "-c", '. ~/.bashrc; printf %s "$BASH_ENV"'],
+        env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return shell.stdout
+
+
+def test_off_removes_what_on_and_the_recorders_made(
+    teho: Teho, env: dict[str, str], home: Path
+) -> None:
+    user = Path(env["HOME"])
+    (user / ".config").rmdir()
+    env["XDG_CONFIG_HOME"] = str(user / "new" / "config")
+    before = files(user)
+    for _ in range(2):
+        assert teho("always", "on", env=env).returncode == 0
+    home.mkdir()
+    (home / ".always").touch()
+    assert teho("always", "off", env=env).returncode == 0
+    assert files(user) == before
+    assert list(home.iterdir()) == []
+    teho("always", "on", env=env)
+    (user / "new" / "config" / "other").touch()
+    teho("always", "off", env=env)
+    assert sorted(set(files(user)) - set(before)) == ["new", "new/config", "new/config/other"]
+
+
+def test_the_lines_are_shown_only_if_they_are_in_the_file(teho: Teho, env: dict[str, str]) -> None:
+    title = "Lines in your file"
+    assert title not in teho("always", "status", "--why", env=env).stdout
+    assert title in teho("always", "on", "--why", env=env).stdout
+    assert title not in teho("always", "off", "--why", env=env).stdout
+
+
+def test_half_of_the_lines_is_a_problem_of_the_status(teho: Teho, env: dict[str, str]) -> None:
+    teho("always", "on", env=env)
+    file = Path(env["HOME"]) / ".bashrc"
+    whole = file.read_text()
+    file.write_text(whole.replace("# <<< teho always <<<\n", ""))
+    found = json.loads(teho("always", "status", "--format", "json", env=env).stdout)
+    assert found["state"] == "partly"
+    problem = found["hooks"][0]["problem"]
+    assert "only one of the two comments" in problem
+    assert "Next: delete the lines of `teho always`" in problem
+    assert found["problems"] == [problem]
+    assert "run it again" not in " ".join(found["problems"])
+    text = " ".join(teho("always", "status", env=env).stdout.split())
+    assert text.startswith("! Partly on for Slurm, but jobs may not be recorded.")
+    (Path(env["HOME"]) / ".config/teho/always/start").unlink()
+    found = json.loads(teho("always", "status", "--format", "json", env=env).stdout)
+    assert (found["state"], found["problems"]) == ("partly", [problem])
+
+
+def test_on_makes_no_home_directory(teho: Teho, env: dict[str, str], tmp_path: Path) -> None:
+    for change in ({"HOME": str(tmp_path / "none")}, {"SHELL": "zsh", "ZDOTDIR": "/none"}):
+        answer = teho("always", "on", env=env | change)
+        assert (answer.returncode, answer.stdout) == (2, "")
+        (line,) = answer.stderr.splitlines()
+        assert "is not a folder; expected the folder of your file ." in line
+        assert "Next: set HOME to your home directory" in line
+    assert not (tmp_path / "none").exists()
+    assert not (Path(env["HOME"]) / ".config" / "teho").exists()
+
+
+def test_a_file_in_place_of_the_folder_is_named(teho: Teho, env: dict[str, str]) -> None:
+    folder = Path(env["HOME"]) / ".config"
+    folder.rmdir()
+    folder.write_text("mine")
+    before = files(Path(env["HOME"]))
+    answer = teho("always", "on", env=env)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    (line,) = answer.stderr.splitlines()
+    assert f"{folder} is not a folder; expected a folder. Next: set XDG_CONFIG_HOME" in line
+    assert files(Path(env["HOME"])) == before
+
+
+def test_on_with_a_problem_names_the_next_shell_too(teho: Teho, env: dict[str, str]) -> None:
+    (Path(env["HOME"]) / ".profile").write_text("\n")
+    said = " ".join(teho("always", "on", env=env).stdout.split())
+    assert said.startswith(
+        "! On for Slurm, but jobs may not be recorded. Solve the problems, then log in again, or "
+    )
+
+
+def test_a_scheduler_that_is_only_installed_is_named(teho: Teho, env: dict[str, str]) -> None:
+    scontrol = Path(env["PATH"].partition(":")[0]) / "scontrol"
+    scontrol.unlink()
+    fatal = "scontrol: fatal: Could not establish a configuration source"
+    scontrol.write_text(f"#!/bin/sh\necho '{fatal}' >&2\nexit 1\n")
+    scontrol.chmod(0o755)
+    found = json.loads(teho("always", "on", "--format", "json", env=env).stdout)
+    assert (found["state"], len(found["problems"])) == ("on", 1)
+    assert f"the scheduler is not configured on this machine ({fatal})" in found["problems"][0]
+    assert "Next: log in to such a machine" in found["problems"][0]
+    scontrol.write_text("#!/bin/sh\necho 'Slurmctld(primary) at c1 is DOWN'\nexit 1\n")
+    found = json.loads(teho("always", "status", "--format", "json", env=env).stdout)
+    assert found["problems"] == [], "it may answer later"
+
+
+def test_off_says_that_an_open_shell_keeps_the_variable(teho: Teho, env: dict[str, str]) -> None:
+    teho("always", "on", env=env)
+    here = {"BASH_ENV": bash_env(env)}
+    said = " ".join(teho("always", "off", env=env | here).stdout.split())
+    assert "Log in again: this shell still has the variable `BASH_ENV` of Teho" in said
+    assert "Log in again" not in teho("always", "off", env=env).stdout

@@ -119,10 +119,10 @@ def test_a_site_hides_the_catalogue_and_a_user_hides_both(teho: Teho, tmp_path: 
         (folder / "lumi.toml").write_text(text)
     show = ["clusters", "show", "lumi"]
     env = {"TEHO_CLUSTERS": str(site)}
-    assert teho(*show, env=env).stdout.startswith("✓ My LUMI, Slurm")
+    assert teho(*show, env=env).stdout.startswith("✓ My LUMI (Slurm")
     (user / "lumi.toml").unlink()
-    assert teho(*show, env=env).stdout.startswith("✓ Site's LUMI, Slurm")
-    assert teho(*show).stdout.startswith("✓ LUMI, Slurm")
+    assert teho(*show, env=env).stdout.startswith("✓ Site's LUMI (Slurm")
+    assert teho(*show).stdout.startswith("✓ LUMI (Slurm")
 
 
 def test_the_whole_catalogue_is_sound(teho: Teho) -> None:

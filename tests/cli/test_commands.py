@@ -107,6 +107,22 @@ def test_version(teho) -> None:
         (["rm"], 2, ["--older-than", "teho list"]),
         (["rm", "--older-than", "soon"], 2, ["--older-than", "soon"]),
         (["show", "nosuch"], 2, ["'nosuch'", "teho list"]),
+        (["digest", "--accept"], 2, ["requires an argument. Next: `teho digest --help`"]),
+        (["show", "first", "more"], 2, ["argument (more). Next: `teho show --help`"]),
+        (["always"], 2, ["Missing command. Next: `teho always --help`"]),
+        (["log"], 2, ["'--to'", "tensorboard, wandb, mlflow, trackio. Next: `teho log --help`"]),
+        (["export"], 2, ["'--to'", "parquet, openmetrics, js1, ", "`teho export --help`"]),
+        (["serve-metrics", "--port", "70000"], 2, ["70000", "65535", "teho serve-metrics --help"]),
+        (["serve-metrics", "--port", "-1"], 2, ["-1", "65535", "teho serve-metrics --help"]),
+        (["serve-metrics", "--socket", "/"], 2, ["/ is a folder, not a socket", "--socket"]),
+        (["serve-metrics", "--socket", "/etc/passwd"], 2, ["is a file, not a socket", "--socket"]),
+        (["jobs", "--state", "sleeping"], 2, ["known are cancelled, ", "leave out --state"]),
+        (["jobs", "--since", "0d"], 2, ["--since 0d is not a time between 1970 and now"]),
+        (["digest", "--since", "1000-01-01"], 2, ["--since 1000-01-01 is not a time between"]),
+        (["digest", "--account", ""], 2, ["--account is empty", "leave out --account"]),
+        (["jobs", "--user", " "], 2, ["--user is empty", "leave out --user"]),
+        (["digest", "--mail-to", "anna"], 2, ["an address with {user}", "teho digest --help"]),
+        (["tune", "--allow", "all", "--", "true"], 2, ["--allow all", "teho tune --help"]),
     ],
 )
 def test_a_mistake_is_one_line_with_the_next_step(
@@ -118,6 +134,7 @@ def test_a_mistake_is_one_line_with_the_next_step(
     line = one_line(result.stderr)
     for word in words:
         assert word in line
+    assert line.count("cancelled") <= 1, "the list of states is printed once"
     assert ids(own) == before
 
 
@@ -276,6 +293,8 @@ def test_list_and_its_cache(teho, own: Path) -> None:
     assert [row["id"] for row in rows] == [second]
     assert [row["exit_code"] for row in rows] == [3]
     assert len(teho("list", "--last", "1").stdout.splitlines()) == 2
+    assert "~/.cache/teho/index.sqlite" in teho("list", "--help").stdout
+    assert cache.name == "index.sqlite"
 
 
 def add_runs(home: Path, like: str, count: int, **changes: object) -> list[str]:

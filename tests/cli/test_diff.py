@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from teho.errors import UnreadableError
+from teho.show.build.diff import several_document
+from teho.show.loaded import LoadedRun
 from teho.store.index import find_run
 from teho.store.read import read_run
 
 RUNS = Path(__file__).parents[2] / "examples" / "runs"
+LEARN = RUNS.parent / "learn" / "runs"
 
 
 @pytest.fixture
@@ -139,3 +142,36 @@ def test_a_run_of_a_colleague_names_what_to_ask_for(
         with pytest.raises(UnreadableError) as refused:
             find_run(str(run), two)
     assert ask in str(refused.value)
+
+
+@pytest.mark.parametrize("first", ["20261122-102145-serial.py-rc3q", "20261123-123015-fed-v7gj"])
+def test_findings_of_both_runs_have_the_sentence_of_each_run(teho, first: str) -> None:
+    """If two runs have the same kind of finding with other figures, each has its own sentence."""
+    paths = [LEARN / name for name in (first, "20261122-102154-serial.py-wd43")]
+    reports = [json.loads(teho("report", path, "--format", "json").stdout) for path in paths]
+    kinds = [{one["kind"]: one["sentence"] for one in report["findings"]} for report in reports]
+    assert kinds[0]["job_too_short"] != kinds[1]["job_too_short"]
+    runs = [json.loads((path / "run.json").read_bytes()) for path in paths]
+    names = [run.get("name") or run["id"] for run in runs]
+    (findings,) = json.loads(teho("diff", *paths, "--format", "json").stdout)["lists"]
+    found = {(item["lead"], item["text"]) for item in findings["items"]}
+    for name, own, other in ((names[0], *kinds), (names[1], *kinds[::-1])):
+        for kind, sentence in own.items():
+            if kind not in other:
+                assert (f"only {name}", sentence) in found
+            elif other[kind] == sentence:
+                assert ("both", sentence) in found
+            else:
+                assert (f"both, {name}", sentence) in found
+    assert len(found) == len(findings["items"])
+
+
+def test_findings_of_three_runs_have_the_sentence_of_each_run() -> None:
+    names = [f"20261122-{name}" for name in ("102145-serial.py-rc3q", "102154-serial.py-wd43")]
+    names.append("20261122-102200-serial.py-9sxq")
+    (findings,) = several_document([LoadedRun.open(str(LEARN / name)) for name in names]).lists
+    found = {(item.lead, item.text.partition(". ")[0]) for item in findings.items}
+    assert ("all", "Python code took 100 % of the time, on one core.") in found
+    ran = {lead: text for lead, text in found if text.startswith("The program ran for")}
+    assert sorted(ran) == names
+    assert len(set(ran.values())) > 1

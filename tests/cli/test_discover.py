@@ -73,7 +73,7 @@ def test_it_is_found_where_it_is_put(teho: Teho, slurm: Path, tmp_path: Path) ->
     assert (first.returncode, first.stdout) == (0, "")
     assert str(file) in first.stderr
     shown = teho("clusters", "show", "oak")
-    assert shown.stdout.startswith("✓ oak, Slurm")
+    assert shown.stdout.startswith("✓ oak (Slurm) accepts jobs")
     # Now that it is known, it is compared; and it is not overwritten.
     again = teho("clusters", "discover")
     told = f"Slurm 23.11.7 on {os.uname().nodename}"

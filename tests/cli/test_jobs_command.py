@@ -91,9 +91,7 @@ def teho(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
         with monkeypatch.context() as given:
             for name, value in env.items():
                 given.setenv(name, value)
-            code = group._guarded(
-                lambda: group.teho.main(words, prog_name="teho", standalone_mode=False)
-            )
+            code = group._guarded(words)
         said = capsys.readouterr()
         return subprocess.CompletedProcess(words, code, said.out, said.err)
 
@@ -302,7 +300,7 @@ def test_an_array_lists_its_tasks_and_a_task_is_reported(teho: Teho, site: Site)
     site.has(*tasks, name="42_2")
     listed = teho("report", "42").stdout
     assert listed.startswith("! Job 42 has 3 parts: 2 completed, 1 failed.")
-    assert "`teho report 42_1` reports on one of them." in listed
+    assert "`teho report 42_1` reports on the first of these jobs." in listed
     assert teho("report", "42_2").stdout.startswith("✗ The job failed after 2 h with exit code 1.")
     seff = teho("report", "42", "--format", "seff").stdout
     assert seff.count("Job ID: 42_") == 3
@@ -593,7 +591,8 @@ def test_a_user_gets_at_most_one_mail_in_a_period(teho: Teho, wasteful: Site, ho
     second = mails(teho(*MAIL, "--send", "--format", "json"))
     assert second["anna"][1].startswith("got a mail on ")
     assert second["bo"] == ("sent", "")
-    assert teho("digest", "--refuse", "bo").returncode == 0
+    refused = teho("digest", "--refuse", "bo")
+    assert refused.stderr == "teho: bo gets no more mails of `teho digest`\n"
     third = mails(teho(*MAIL, "--send", "--every", "0s", "--format", "json"))
     assert third["anna"] == ("sent", "")
     assert third["bo"] == ("skipped", "refused these mails")
@@ -617,10 +616,46 @@ def test_a_site_has_its_own_template(
     assert f"{template}:1" in teho(*MAIL).stderr
 
 
+def test_a_refusal_is_taken_back(teho: Teho, wasteful: Site, home: Path) -> None:
+    def refused() -> object:
+        return json.loads((home / "mailed.json").read_text())["refused"]
+
+    for name in ("bo", "anna", "bo"):
+        assert teho("digest", "--refuse", name).returncode == 0
+    assert refused() == ["anna", "bo"]
+    assert "bo gets the mails of `teho digest` again" in teho("digest", "--accept", "bo").stderr
+    assert refused() == ["anna"]
+    again = teho("digest", "--accept", "bo")
+    assert (again.returncode, again.stderr) == (0, "teho: bo has not refused these mails\n")
+    assert mails(teho(*MAIL, "--format", "json"))["bo"] == ("planned", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--refuse", ""), "--refuse '' is not the name of a user; expected letters"),
+        (("--refuse", "a b"), "--refuse 'a b' is not the name of a user"),
+        (("--refuse", "bo", "--send"), "--send has no effect with --refuse; expected only"),
+        (("--accept", "bo", "--since", "3d"), "--since has no effect with --accept"),
+        (("--refuse", "bo", "--accept", "bo"), "--refuse has no effect with --accept"),
+        (("--refuse", "bo", "--short"), "--short has no effect with --refuse"),
+    ],
+)
+def test_a_refusal_has_one_name_and_no_other_options(
+    teho: Teho, home: Path, options: tuple[str, ...], said: str
+) -> None:
+    result = teho("digest", *options)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Next: " in result.stderr
+    assert not home.exists()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--send",), "--send has no effect without --mail-to"),
+        (("--every", "7d"), "--every has no effect without --mail-to"),
         (("--mail-to", "anna@example.org"), "an address with {user}"),
         (("--mail-to", "{user}"), "an address with {user}"),
         (("--mail-to", "{user}@a b"), "an address with {user}"),

@@ -262,7 +262,7 @@ def test_the_library_gives_the_same() -> None:
 def test_a_limit_keeps_its_subject_after_a_sentence_with_another(teho: Teho) -> None:
     done = teho("plan", "--why", "--cluster", "lumi", "--gpus", "3", "--time", "20d")
     text = " ".join(done.stdout.split())
-    assert "only invited users can use partition bench; the job requests 20 d, more than" in text
+    assert "only invited users can use partition bench; the job requests a time of 20 d, " in text
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_if_no_run_is_running_the_error_says_what_to_do(teho: Teho) -> None:
     shown = teho("top")
     assert shown.returncode == 2
     assert shown.stderr == (
-        "teho: no run is running. Next: `teho top last --replay` shows the last run as it was\n"
+        "teho: no run is running. Next: `teho top last --replay` replays the last run\n"
     )
     # A run that is named is shown as it was at its end.
     assert teho("top", "last").returncode == 0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teho.config.marked_lines import add_lines, has_lines, remove_lines
+from teho.config.marked_lines import add_lines, has_lines, remove_lines, why_broken
 from teho.errors import InputError
 
 LINES = ("export A='$(b)'", "# ü")
@@ -41,6 +41,7 @@ def test_on_and_off_restore_every_byte(
     for _ in range(times):
         add_lines(path, LINES)
     assert has_lines(path)
+    assert why_broken(path) == ""
     assert path.read_bytes().count("\n".join(LINES).encode()) == 1
     assert remove_lines(path)
     assert (path.read_bytes() if path.exists() else None) == content
@@ -105,6 +106,7 @@ def test_half_of_the_lines_is_an_error(tmp_path: Path, text: str) -> None:
         with pytest.raises(InputError, match="only one of the two comments"):
             change(path)
     assert path.read_text() == text
+    assert "only one of the two comments" in why_broken(path)
 
 
 def test_what_is_not_a_file_is_an_error(tmp_path: Path) -> None:
@@ -113,3 +115,4 @@ def test_what_is_not_a_file_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             add_lines(path, LINES)
         assert not has_lines(path)
+        assert why_broken(path) == ""

@@ -177,7 +177,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      changed(python=python(CPU_BUILD, build("jax"), jax=report(gpus=0))), CRITICAL, True,
      "jaxlib sees 0 GPUs"),
     ("cpu-only-build", changed(python=python(CPU_BUILD)), CRITICAL, True,
-     "torch 2.4.1 is a build for CPUs only and will not use the GPUs here"),
+     "torch 2.4.1 is a build for CPUs only, so programs will not use the GPUs here"),
     ("cpu-only-build", changed(python=python(build(), pytorch=report(kind="cpu", toolkit=""))),
      CRITICAL, True, "build for CPUs only"),
     ("cpu-only-build", LOGIN, CRITICAL, False, "the GPUs on the compute nodes"),
@@ -309,7 +309,7 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("gpus-allocated", changed(allocation=GRID_ENGINE), "abstained", "does not report how many"),
     ("gpus-allocated", changed(allocation=allocation(gpus_held=4), local_size=4), "fine",
      "1 GPU is visible; the job was allocated 4"),
-    ("gpus-allocated", whole_node(gpu(2), gpu(0), gpu(1)), "fine", "the job was allocated 1 on"),
+    ("gpus-allocated", whole_node(gpu(2), gpu(0), gpu(1)), "fine", "was allocated 1 GPU on"),
     ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU is visible"),  # numbered from 0
     ("framework-sees-gpus", SOUND, "fine", "pytorch sees 1 GPU"),
     ("framework-sees-gpus", NO_PYTHON, "abstained", "did not answer"),

@@ -99,7 +99,7 @@ def test_a_build_for_cpus_dooms_the_job(teho: Teho, stub: Path, torch_python: Pa
                   env=on(stub, "h100x8_busy"))  # fmt: skip
     assert result.returncode == 1
     head = " ".join(result.stdout.split())
-    assert head.startswith("✗ A job started like this will fail: ")
+    assert head.startswith("✗ If you start a job here now, it will fail: ")
     assert re.search(r"torch 2[\w.+]* is a build for CPUs only", head)
 
 

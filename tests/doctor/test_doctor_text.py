@@ -88,7 +88,7 @@ def test_the_first_line_is_the_verdict() -> None:
     assert first(SOUND, "threads", test=failed) == "✗ The self-test failed."
     doomed = changed(survey=survey(nvidia()))
     assert first(doomed).startswith(
-        "✗ A job started like this will fail: The job was allocated 1 GPU"
+        "✗ If you start a job here now, it will fail: The job was allocated 1 GPU"
     )
 
 

@@ -88,7 +88,7 @@ def test_gpus_that_are_not_there_are_left_out_and_said() -> None:
     two = Machine(((0,), (1,)), (nvidia(0), nvidia(1)))
     found, notes = read_placements("gpu:2,gpu:4", two, "--on")
     assert [place.name for place in found] == ["gpu:2"]
-    assert notes == ["gpu:4 was left out: this job has 2 GPUs."]
+    assert notes == ["gpu:4 was left out: this job has only 2 GPUs."]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from teho.explain.rules.cpu import (
     batch_tiny,
     debug_mode,
     generated_without_cache,
+    product_on_one_core,
     threads_in_turn,
     waits_long,
 )
@@ -155,15 +156,15 @@ class TestRanks:
             "`time.sleep(1.5)` (train.py:65)."
         )
         assert "`dist.barrier()`" in finding.action
-        assert finding.action.endswith("Or check more often than every 1.5 s.")
-        assert figures(finding)["sleeping (rank 1)"] == 20.0
+        assert finding.action.endswith("Or check for the event more often than every 1.5 s.")
+        assert figures(finding)["time spent on sleeping (rank 1)"] == 20.0
         assert figures(finding)["slowest line"] == "train.py:65  time.sleep(1.5)"
         assert finding.regain_percent == (7.5, 25.0)
 
     def test_a_sleep_of_unknown_length(self):
         finding = found(ranks_wait_for_each_other, self.slept(own("", 65), 20.0))
         assert finding.sentence.endswith("rank 1 sleeps at train.py:65.")
-        assert finding.action.endswith("Or check more often than now.")
+        assert finding.action.endswith("Or check for the event more often than now.")
 
     @pytest.mark.parametrize(
         ("state", "words"),
@@ -365,8 +366,8 @@ class TestBackwardLong:
 
     def test_sentence(self):
         assert found(backward_long, self.made(60.0, 2.0)).sentence == (
-            "The backward pass took 60 % of the time. It took 30 times as long as the forward "
-            "pass. Twice as long is usual."
+            "The backward pass took 60 % of the time, 30 times as long as the forward pass. "
+            "Usually, the backward pass takes about twice as long."
         )
 
     @pytest.mark.parametrize(
@@ -523,3 +524,14 @@ class TestGoodUse:
         assert main_loss(run) == (
             "60 % of the time was spent on waiting for the network, most of it at train.py:12"
         )
+
+
+@pytest.mark.parametrize(
+    ("without_core_s", "is_named"), [(None, True), (10.0, True), (10.1, False)]
+)
+def test_products_are_not_blamed_if_no_second_core_was_free(without_core_s, is_named):
+    numpy = {"numpy": {"blas_threads": 2}}
+    one = process(seen((own("a @ b", 30),), 73.0), wait_for_core_s=without_core_s)
+    one = msgspec.structs.replace(one, libraries=numpy)
+    made = watched(one, parts=[NodePart(NODE, cores=2, cores_used=1.02)])
+    assert bool(judged(product_on_one_core, made)) is is_named

@@ -193,8 +193,8 @@ class TestOneRank:
     def test_names_it(self):
         finding = found(input_of_one_rank_slower, self.made(5.0, 45.0, 6.0, 7.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 delayed the other ranks: it waited for data 45 % of the time, but "
-            "the other ranks only 6 %."
+            "Rank 1 on r01g01 delayed the other ranks: this rank waited for data 45 % of the time, "
+            "and the other ranks waited only 6 %."
         )
         assert finding.regain_percent == (19.5, 39.0)
 

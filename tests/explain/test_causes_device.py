@@ -82,7 +82,7 @@ class TestCopies:
         assert len(verdict) == count
         if verdict:
             assert verdict[0].regain_percent == (5.0, 10.0)
-            assert figures(verdict[0])["copying to the device"] == 60.0
+            assert figures(verdict[0])["time spent on copies to the GPU"] == 60.0
 
     def test_abstains_where_the_gpu_was_not_seen(self):
         verdict = judged(copies_from_pageable_memory, self.made(60.0, UNSUPPORTED))
@@ -156,7 +156,7 @@ class TestDuringTheSteps:
     )
     def test_the_whole_run_counts_if_the_steps_are_unknown_or_few(self, unknown):
         verdict = found(waits_for_device, self.made(40, **unknown))
-        assert "busy only 40 % of the time: they worked" in verdict.sentence
+        assert "busy only 40 % of the time: the program and the GPU worked" in verdict.sentence
         assert figures(verdict)["GPU busy, mean"] == 40.0
 
     def test_a_low_use_of_the_whole_run_is_then_the_start(self):
@@ -296,7 +296,7 @@ class TestWithoutGpu:
         verdict = judged(framework_without_gpu, self.made({**built, "devices": devices}))
         assert len(verdict) == count
         if verdict:
-            assert verdict[0].sentence.endswith("the model's parameters are in the host's memory.")
+            assert verdict[0].sentence.endswith("in the node's memory, not in the GPU's memory.")
 
     def test_all_of_its_processes(self):
         made = self.made({"cuda": "12.8", "devices": ["cpu"]}, {"cuda": "12.8"})
@@ -328,9 +328,9 @@ class TestWithoutGpu:
         assert finding.sentence == (
             "The job has a GPU, but the program's JAX 0.10.2 computes on CPUs."
         )
-        assert figures(finding) == {"JAX": "0.10.2", "GPUs": 1.0}
+        assert figures(finding) == {"version of JAX": "0.10.2", "number of GPUs": 1.0}
         assert "`pip install 'jax[cuda12]'`" in finding.action
-        assert "`JAX_PLATFORMS` does not say `cpu`" in finding.action
+        assert "`JAX_PLATFORMS` must not be `cpu`" in finding.action
 
     def test_a_tensorflow_that_is_built_for_cpus(self):
         facts = {"version": "2.19.0", "cuda": False, "rocm": False}

@@ -95,9 +95,9 @@ class TestDataFits:
         )
         assert figures(finding) == {
             "waiting for data": 20.0,
-            "copying to the device": 10.0,
+            "time spent on copies to the GPU": 10.0,
             "GPU busy, mean": 50.0,
-            "all samples": 25_000 * SAMPLE_BYTES,
+            "size of all samples": 25_000 * SAMPLE_BYTES,
             "GPU memory that stayed free": 15 * GIB,
         }
         assert '`for rows in torch.randperm(n, device="cuda").split(64): ' in finding.action
@@ -231,14 +231,14 @@ class TestSmallBatches:
         finding = found(batch_small, self.made(samples=50_000))
         assert finding.severity is Severity.REMARK
         assert finding.sentence == (
-            "Batches of 32 samples leave 26.0 GiB of the GPU's 32.0 GiB free, and the GPU has too "
-            "little work."
+            "Batches of 32 samples leave 26.0 GiB of the GPU's 32.0 GiB of memory free, and the "
+            "GPU has too little work."
         )
         assert figures(finding) == {
             "batch size": 32.0,
             "GPU memory used, highest": 6 * GIB,
-            "GPU memory used, highest share": 18.75,
-            "SM activity while busy": pytest.approx(60.0),
+            "used share of the GPU memory, highest": 18.75,
+            "SM activity while the GPU was busy": pytest.approx(60.0),
         }
         assert finding.action.startswith(
             "Try batches that are two, four and eight times as large: "

@@ -74,7 +74,7 @@ def test_threads_share_one_process():
     finding = found(input_in_threads, made)
     call = "`.mp_prefetch(grain.MultiprocessingOptions(num_workers=4))` as the last stage"
     assert finding.action == f"Add workers, which are processes: {call} in train.py:8."
-    assert figures(finding)["threads that read"] == 16
+    assert figures(finding)["threads of the loader"] == 16
     assert "input_in_main_process" in found_alone(made)
     crowded = watched(
         process(waits, loaders=[grain("Dataset")]),

@@ -138,13 +138,13 @@ class TestInMainProcess:
             (
                 296.875,
                 1,
-                ". Or keep the data in memory: they need 3.12 GiB, and 3.12 GiB stayed free",
+                ". Or keep the data in memory: the data need 3.12 GiB, and 3.12 GiB stayed free",
             ),
             (296.876, 1, ""),
             (
                 290.0,
                 2,
-                ". Or keep the data in memory: they need 3.12 GiB, and 5.00 GiB stayed free",
+                ". Or keep the data in memory: the data need 3.12 GiB, and 5.00 GiB stayed free",
             ),
             (294.0, 2, ""),  # each rank has its own
             (FORBIDDEN, 1, ". Or keep the data in memory, if there is room for 3.12 GiB"),
@@ -190,7 +190,7 @@ class TestTooFewWorkers:
         assert finding.action.startswith("Start more workers: `DataLoader(…, num_workers=")
         assert 4 <= int(finding.action.split("num_workers=")[1].split(")")[0]) <= 5
         assert finding.regain_percent[1] == pytest.approx(60.0, abs=5.0)
-        assert figures(finding)["workers busy"] == 100.0
+        assert figures(finding)["share of the time in which the workers were busy"] == 100.0
 
     @pytest.mark.parametrize(("busy_s", "count"), [(69.9, 0), (70.0, 1)])
     def test_threshold_of_their_work(self, busy_s, count):

@@ -190,9 +190,9 @@ class TestKeras:
                 "`.interleave(…, num_parallel_calls=tf.data.AUTOTUNE)` in train.py:7.",
             ),
             (None, [PARALLEL, BATCH], "add `.cache()` in train.py:8, after `map`."),
-            (None, [PARALLEL | {"is_random": True}, BATCH], "Do less for each element"),
+            (None, [PARALLEL | {"is_random": True}, BATCH], "Do less work for each element"),
             ({"FlatMap": 0.1, "Generator": 9.0}, [BATCH], "`tf.data.Dataset.from_tensor_slices("),
-            ({"FlatMap": 5.1, "Generator": 5.0}, [BATCH], "Do less for each element"),
+            ({"FlatMap": 5.1, "Generator": 5.0}, [BATCH], "Do less work for each element"),
         ],
     )
     def test_the_action_is_for_the_slowest_stage(self, stages, calls, words):
@@ -209,7 +209,8 @@ class TestOwnIterator:
     def test_batches_made_between_the_steps(self):
         finding = found(input_in_own_iterator, watched(unpacking()))
         assert finding.sentence == (
-            "For 60 % of the time, the program itself made batches between the steps."
+            "For 60 % of the time, the program made batches between the steps, instead of in the "
+            "background."
         )
         assert figures(finding)["slowest line"] == "train.py:20  zlib.decompress(record)"
         # 4 of 8 cores are used.

@@ -231,7 +231,7 @@ class TestDoubles:
             assert verdict[0].sentence.startswith(
                 "The data that CuPy copies to the GPU have 64 bits."
             )
-            assert figures(verdict[0])["64-bit data copied to the GPU"] == 50.0
+            assert figures(verdict[0])["share of the copied data that has 64 bits"] == 50.0
             assert "`cupy.asarray(x, dtype=cupy.float32)`" in verdict[0].action
             assert verdict[0].regain_percent == (0.0, 40.0)
 

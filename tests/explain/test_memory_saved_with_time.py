@@ -37,7 +37,7 @@ def test_says_what_it_costs_and_how_much_memory_was_used():
         "The backward pass at train.py:81 computed activations again (checkpointing) for 20 % of "
         "the time, although only 10 % of the memory was used."
     )
-    assert figures(finding)["memory used, highest"] == pytest.approx(10.0)
+    assert figures(finding)["used share of the memory, highest"] == pytest.approx(10.0)
     assert finding.regain_percent == (pytest.approx(14.0), pytest.approx(20.0))
 
 

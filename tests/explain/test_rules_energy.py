@@ -27,12 +27,12 @@ def test_a_disagreement_beyond_5_percent_is_told(apart: float) -> None:
     assert finding.severity is Severity.REMARK
     assert finding.sentence.startswith("The energy counter and the power of GPU 0 on r01g01")
     shown = figures(finding)
-    label = "difference: energy from the counter minus power times time"
+    label = "energy from the counter minus energy from power times time"
     assert shown[f"{label} (GPU 0 on r01g01)"] == apart
     assert set(shown) == {
         f"{label} (GPU 0 on r01g01)"
         for label in (
-            "difference: energy from the counter minus power times time",
+            "energy from the counter minus energy from power times time",
             "energy from the counter",
             "energy from power times time",
         )

@@ -219,7 +219,7 @@ class TestTensorCores:
         finding = found(gpu_tensor_cores_idle, one(**idle))
         assert finding.sentence == (
             "The tensor cores (fast units for matrix products) of GPU 0 on r01g01 did nothing. "
-            "Other arithmetic units computed 82 % of the time."
+            "Other arithmetic units of the GPU computed for 82 % of the time."
         )
         assert "bfloat16" in finding.action
         volta = found(gpu_tensor_cores_idle, one("Tesla V100-SXM2-32GB", **idle))
@@ -262,8 +262,8 @@ class TestFp64:
     def test_says_how_poor(self):
         finding = found(gpu_slow_fp64, one(L40S, gpu_fp64_percent=60.0))
         assert finding.sentence == (
-            "GPU 0 on r01g01 computed with 64-bit numbers for 60 % of the time. Its 64-bit rate "
-            "is only 1.6 % of the 32-bit rate."
+            "GPU 0 on r01g01 computed with 64-bit numbers for 60 % of the time. Its speed with "
+            "64-bit numbers is only 1.6 % of the speed with 32-bit numbers."
         )
 
     def test_a_good_gpu_needs_no_signal(self):
@@ -285,7 +285,8 @@ class TestMemoryBound:
     def test_is_a_remark_with_the_rate(self):
         finding = found(gpu_memory_bound, one(gpu_dram_percent=70.0))
         assert finding.severity is Severity.REMARK
-        assert figures(finding)["memory traffic (GPU 0 on r01g01)"] == pytest.approx(0.7 * 3.35e12)
+        traffic = figures(finding)["memory traffic while the GPU was busy (GPU 0 on r01g01)"]
+        assert traffic == pytest.approx(0.7 * 3.35e12)
 
     def test_an_unknown_gpu_has_a_share_and_no_rate(self):
         labels = figures(found(gpu_memory_bound, one(UNKNOWN, gpu_dram_percent=70.0)))

@@ -124,9 +124,9 @@ class TestUsedOnlyAtFirst:
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding) == {
-            "idle time of the GPU at the end (GPU 0 on r01g01)": pytest.approx(40.0),
+            "idle time of the GPU at the end of the run (GPU 0 on r01g01)": pytest.approx(40.0),
             "GPU busy before the idle time (GPU 0 on r01g01)": 94.0,
-            "last used after (GPU 0 on r01g01)": 2160.0,
+            "time from the start to the last use of the GPU (GPU 0 on r01g01)": 2160.0,
         }
         assert "`sbatch --dependency=afterok:$SLURM_JOB_ID rest.sh`" in finding.action
 
@@ -195,7 +195,7 @@ class TestUsedOnlyAtFirst:
     def test_gaps_within_are_neither_idle_nor_busy(self):
         busy = repeated((94.0, 20), (None, 5), (94.0, 5), (0.0, 10), (None, 5), (0.0, 15))
         finding = found(gpu_used_only_at_first, scenario(NodePart(gpus=[gpu(busy)])))
-        idle = figures(finding)["idle time of the GPU at the end (GPU 0 on r01g01)"]
+        idle = figures(finding)["idle time of the GPU at the end of the run (GPU 0 on r01g01)"]
         assert idle == pytest.approx(100 * 25 / 60)
 
     def test_two_severities_become_two_findings(self):

@@ -40,7 +40,7 @@ class TestRankImbalance:
             "not equally divided."
         )
         evidence = figures(finding)
-        label = "time in which the GPU differed much from the others (GPU 5 on r01g02)"
+        label = "time in which the GPU differed much from the other GPUs (GPU 5 on r01g02)"
         assert evidence[label] == 100
         assert evidence["GPU power, median of the other GPUs"] == 575
         # Its busy share is the highest of all: that alone would have hidden it.
@@ -134,7 +134,8 @@ class TestRankImbalance:
         )
         nodes = (msgspec.structs.replace(node, gpus=(*node.gpus[:3], last)),)
         made = (run, msgspec.structs.replace(summary, nodes=nodes))
-        assert "the other 2 GPUs of that model used 500 W" in found(rank_imbalance, made).sentence
+        sentence = found(rank_imbalance, made).sentence
+        assert "the other 2 GPUs of the same type used 500 W" in sentence
 
     def test_gaps_are_neither_low_nor_high(self):
         gappy = repeated((500.0, 20), (None, 20), (500.0, 20))
@@ -206,7 +207,7 @@ class TestTaskImbalance:
             assert verdict[0].severity is Severity.REMARK
             assert verdict[0].sentence.startswith("Rank 3 on r01g01 used ")
             assert verdict[0].sentence.endswith(
-                "of CPU time, but half of the 4 tasks used at most 50 min."
+                "of CPU time, but the median of the 4 tasks is 50 min."
             )
 
     @pytest.mark.parametrize(("more_s", "count"), [(59.0, 0), (60.0, 1)])

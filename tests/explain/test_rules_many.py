@@ -96,7 +96,7 @@ def test_low_use_of_all():
         (
             memory_near_limit,
             {"memory_peak": 350.0 * GIB},
-            f"Memory reached 97 % of its limit on each of {ALL}.",
+            f"Memory use reached 97 % of the memory limit on each of {ALL}.",
         ),
         (
             memory_overasked,

@@ -75,13 +75,13 @@ class TestMemoryOverasked:
     def test_in_a_container_there_is_no_script(self):
         part = NodePart(memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, scheduler=None)
         action = found(memory_overasked, scenario(part)).action
-        assert action == "Lower the limit of the container or cgroup to 12.0 GiB."
+        assert action == "Lower the memory limit of the container or cgroup to 12.0 GiB."
 
     def test_beside_gpus_it_is_a_remark(self):
         part = NodePart(memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, gpus=[gpu()])
         finding = found(memory_overasked, scenario(part))
         assert finding.severity is Severity.REMARK
-        assert "If the cluster gives memory with each GPU, keep the request." in finding.action
+        assert "each GPU, do not change the request." in finding.action
 
     @pytest.mark.parametrize(
         ("cache", "told"), [(UNSUPPORTED, False), (0.99 * GIB, False), (1.0 * GIB, True)]
@@ -120,7 +120,7 @@ class TestMemoryOverasked:
 class TestMemoryNearLimit:
     def test_asks_for_more(self):
         finding = found(memory_near_limit, scenarios.memory_near_limit())
-        assert finding.sentence == "Memory reached 95 % of its limit on r01c01."
+        assert finding.sentence == "Memory use reached 95 % of the memory limit on r01c01."
         assert finding.severity is Severity.WARNING
         assert finding.action.startswith("Request `--mem=80G`, ")
 

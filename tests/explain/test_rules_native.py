@@ -16,8 +16,8 @@ class TestShortProcesses:
     def test_says_how_many_and_how_short(self) -> None:
         finding = found(short_processes, a_process_for_each_line())
         assert finding.sentence == (
-            "The program started about 300 short processes per second on r01c01. They used 84 % of "
-            "the program's CPU time."
+            "The program started about 300 short processes per second on r01c01. These processes "
+            "used 84 % of the program's CPU time."
         )
         each_ms = figures(finding)["mean CPU time of a process, at least"]
         assert each_ms == pytest.approx(2.67, abs=0.01)

@@ -153,7 +153,11 @@ class TestOneProgram:
             ("cancelled", "The job was cancelled after 10 min.", "warning"),
             ("out_of_memory", "The job ended after 10 min because memory ran out.", "critical"),
             ("node_failed", "The job ended after 10 min because a node failed.", "critical"),
-            ("preempted", "The job ended after 10 min, preempted by another job.", "critical"),
+            (
+                "preempted",
+                "The job was stopped after 10 min, because another job had priority (preemption).",
+                "critical",
+            ),
         ],
     )
     def test_a_job_that_was_recorded_from_outside(self, state, sentence, severity):
@@ -194,7 +198,7 @@ class TestTasks:
             "ended after": 720.0,
             "tasks that failed": 1.0,
             "tasks that succeeded": 7.0,
-            "tasks of the step": 8.0,
+            "tasks of the job step": 8.0,
         }
         assert "`sacct -j 4711 -o JobID,State,ExitCode,MaxRSS`" in finding.action
 
@@ -226,7 +230,7 @@ class TestTasks:
             "Rank 0 on a failed with exit code 3 after 1 min: ValueError: 3 (train.py:41); the "
             "other task failed too."
         )
-        assert figures(finding)["in your code at"] == "train.py:41"
+        assert figures(finding)["line of your code"] == "train.py:41"
 
     @pytest.mark.parametrize(
         ("texts", "words"),

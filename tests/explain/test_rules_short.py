@@ -27,7 +27,7 @@ class TestJobTooShort:
             "The program ran for 19.0 s. This is not enough to judge how well the program used its "
             "resources."
         )
-        assert figures(finding) == {"run time": 19.0, "samples": 19.0}
+        assert figures(finding) == {"run time": 19.0, "number of samples": 19.0}
         assert "instead of one `sbatch` for each run" in finding.action
 
     @pytest.mark.parametrize(("elapsed_s", "count"), [(59.99, 1), (60.0, 0), (60.01, 0)])
@@ -60,7 +60,8 @@ class TestJobTooShort:
         assert ("findings about GPUs may be wrong" in findings[-1].sentence) is is_said
 
     def test_nothing_recorded(self):
-        assert figures(found(job_too_short, scenarios.nothing_recorded()))["samples"] == 0.0
+        finding = found(job_too_short, scenarios.nothing_recorded())
+        assert figures(finding)["number of samples"] == 0.0
 
     @pytest.mark.parametrize(
         ("scheduler", "text"), [("grid_engine", "instead of one `qsub`"), (None, "into one job.")]

@@ -44,22 +44,22 @@ def test_a_good_trial_lets_the_long_job_go() -> None:
     sentence, severity = verdict(stopped)
     assert severity == "good"
     assert sentence == (
-        "You can submit the long job: the trial had no error (measured long enough), it used its "
-        "GPU, and its memory reached 25 % of the limit."
+        "You can submit the long job: the trial had no error (measured long enough), the program "
+        "used its GPU, and the memory use reached 25 % of the memory limit."
     )
     sentence, _ = verdict(scenario(NodePart(gpus=[gpu(90.0)] * 4)))
-    assert "(exit code 0), it used all its GPUs" in sentence
+    assert "(exit code 0), the program used all its GPUs" in sentence
     unlimited = NodePart(cores_used=38.0, memory_limit=Missing(Reason.ABSENT))
     sentence, severity = verdict(scenario(unlimited))
     assert (severity, "GPU" in sentence) == ("good", False)
-    assert sentence.endswith("and its memory could not be compared with a limit.")
+    assert sentence.endswith("and the memory use could not be compared with a memory limit.")
 
 
 @pytest.mark.parametrize(
     ("given", "because"),
     [
         (scenarios.never_used_gpu, "never used."),
-        (scenarios.memory_near_limit, "Memory reached "),
+        (scenarios.memory_near_limit, "Memory use reached "),
         (scenarios.out_of_memory, "memory"),
         (scenarios.failed_by_itself, "The program failed: "),
     ],

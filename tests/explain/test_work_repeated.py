@@ -34,11 +34,11 @@ def made(wall_s, *, periods=3, loop=LOOP, is_same=True, is_changed=False, inside
 def test_names_the_call_and_the_loop():
     finding = found(work_repeated, made(40.0))
     assert finding.sentence == (
-        "`bank(RATE, 64)` at train.py:12 took 40 % of the run time. Its result is the same in "
-        "each iteration of the loop at train.py:10."
+        "`bank(RATE, 64)` at train.py:12 took 40 % of the run time. The result of this call is "
+        "the same in each iteration of the loop at train.py:10."
     )
-    assert finding.action.startswith("Compute it once before the loop")
-    assert figures(finding)["time spent on it"] == pytest.approx(40.0)
+    assert finding.action.startswith("Compute the result once, before the loop")
+    assert figures(finding)["time spent in this call"] == pytest.approx(40.0)
     assert figures(finding)["loop"] == "train.py:10  for clip in clips"
     assert finding.regain_percent == (pytest.approx(24.0), pytest.approx(38.0))
     assert finding.certainty is Certainty.SURE
@@ -56,8 +56,8 @@ def test_a_function_without_self_gets_the_result_as_an_argument():
     loop = own("def cost(weights, selfish)", 10, function="cost")
     finding = found(work_repeated, made(40.0, loop=loop))
     assert finding.action == (
-        "Compute it once before the first call of `cost`, and give the result to `cost` as an "
-        "argument."
+        "Compute the result once, before the first call of `cost`, and give the result to `cost` "
+        "as an argument."
     )
 
 

@@ -85,7 +85,7 @@ def test_the_same_rules_judge_it() -> None:
         (JobState.OUT_OF_MEMORY, "because memory ran out"),
         (JobState.CANCELLED, "was cancelled"),
         (JobState.NODE_FAILED, "because a node failed"),
-        (JobState.PREEMPTED, "preempted by another job"),
+        (JobState.PREEMPTED, "another job had priority (preemption)"),
     ],
 )
 def test_every_end_has_its_sentence(state: JobState, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -11,7 +12,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from teho.jobs.js1 import Js1, decode_js1
 from teho.model.metric import METRICS
 from teho.show.text.js1 import js1_of
 
+Teho = Callable[..., subprocess.CompletedProcess[str]]
 PROMETHEUS, PROMTOOL = (shutil.which(name) for name in ("prometheus", "promtool"))
 needs_prometheus = pytest.mark.skipif(
     not (PROMETHEUS and PROMTOOL), reason="no prometheus; tests/debian-packages.sh installs it"
@@ -236,6 +238,90 @@ def test_command_names_what_is_missing(tmp_path: Path) -> None:
         )
         assert done.returncode == 2
         assert said in done.stderr
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    """Check that a command failed with one line, and return this line."""
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("teho: ")
+    assert "Errno" not in line
+    return line
+
+
+@pytest.mark.parametrize("form", ["openmetrics", "js1"])
+@pytest.mark.parametrize("place", ["/", ".", "", ".."])
+def test_a_folder_is_not_a_file(teho: Teho, tmp_path: Path, form: str, place: str) -> None:
+    directory = only(log(tmp_path, 20))
+    before = sorted(tmp_path.iterdir())
+    line = one_line(teho("export", directory, "--to", form, "-o", place, cwd=tmp_path))
+    assert f"-o {place or '.'} is a folder; expected a file. Next: `-o " in line
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("form", ["parquet", "grafana"])
+def test_a_file_is_not_a_folder(teho: Teho, tmp_path: Path, form: str) -> None:
+    directory, file = only(log(tmp_path, 20)), tmp_path / "file"
+    file.write_text("mine")
+    runs = [directory] if form == "parquet" else []
+    for path in (file, file / "x"):
+        line = one_line(teho("export", *runs, "--to", form, "-o", path))
+        assert f"{file} is not a folder; expected a folder. Next: `-o FOLDER`" in line
+    assert file.read_text() == "mine"
+
+
+def test_a_place_that_cannot_be_written(teho: Teho, tmp_path: Path) -> None:
+    directory, file, folder = only(log(tmp_path, 20)), tmp_path / "file", tmp_path / "folder"
+    file.write_text("mine")
+    folder.mkdir()
+    (folder / "rows").write_text("mine")
+    line = one_line(teho("export", directory, "--to", "parquet", "-o", folder))
+    assert "expected a folder that can be written. Next: `-o FOLDER`" in line
+    line = one_line(teho("export", directory, "--to", "js1", "-o", file / "x"))
+    assert f"{file}/x: Not a directory; expected a file that can be written" in line
+    assert file.read_text() == (folder / "rows").read_text() == "mine"
+
+
+def test_a_pipe_is_written_and_not_replaced(teho: Teho, tmp_path: Path) -> None:
+    directory, pipe = only(log(tmp_path, 20)), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    descriptor = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        assert teho("export", directory, "--to", "js1", "-o", pipe).returncode == 0
+        text = os.read(descriptor, 1 << 16).decode()
+    finally:
+        os.close(descriptor)
+    assert text == teho("export", directory, "--to", "js1").stdout
+    assert pipe.is_fifo()
+
+
+def test_without_a_run_the_newest_run_is_named(teho: Teho, tmp_path: Path) -> None:
+    directory = only(log(tmp_path, 20))
+    words = f"no RUN was given: the newest run, {directory.name}, is exported"
+    for form in ("openmetrics", "js1"):
+        done = teho("export", "--to", form)
+        assert done.returncode == 0
+        assert words in done.stderr
+        assert words not in teho("export", "last", "--to", form).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["last", "--to", "grafana", "-o", "x"], "RUN cannot be used with --to grafana"),
+        (["--all", "--to", "grafana", "-o", "x"], "--all cannot be used with --to grafana"),
+        (["--to", "js1", "--wait", "1s"], "--wait cannot be used with --to js1"),
+        (["--to", "otlp", "--store", ""], "--store is empty"),
+        (["--to", "otlp", "--store", "http://127.0.0.1:99999"], "the port in the address"),
+        (["--to", "otlp", "--store", "http://127.0.0.1:abc"], "from 1 to 65535"),
+    ],
+)
+def test_options_that_have_no_effect_are_refused(
+    teho: Teho, tmp_path: Path, words: list[str], said: str
+) -> None:
+    only(log(tmp_path, 20))
+    assert said in one_line(teho("export", *words, cwd=tmp_path))
+    assert not (tmp_path / "x").exists()
 
 
 @contextmanager

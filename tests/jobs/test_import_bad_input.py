@@ -258,6 +258,40 @@ def test_what_cannot_be_imported_says_why(tmp_path: Path, text: str, words: str)
     assert str(path) in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "check the program that writes this file"),
+        ("hello\nworld\n", "`teho import --help` names the programs"),
+        ("2026-11-18 10:00:00,123 INFO 3 steps\n", "`teho import --help` names the programs"),
+        ('{"a": 1, "b": [2, 3]}\n', "`teho import --help` names the programs"),
+        ("2026/11/18 10:00:00.000, 0, 37 %, 412 MiB\n", "add `--columns`"),
+        ("0, 37, [N/A]\n", "add `--columns`"),
+        ("37 %\n", "add `--columns`"),
+    ],
+)
+def test_columns_are_advised_only_if_a_line_has_values(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        imported(written(tmp_path, "log", text))
+    assert words in raised.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("host", "next_step"),
+    [("a/b c", "`--host a-b-c`"), ("", "`--host NAME`"), ("-g1", "`--host g1`")],
+)
+def test_a_host_name_is_refused_and_not_changed(
+    teho, tmp_path: Path, home: Path, host: str, next_step: str
+) -> None:
+    failed = teho("import", csv(tmp_path, HEAD, row(0), row(1)), f"--host={host}")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert f"--host {host!r} is not a host name; expected letters" in failed.stderr
+    assert f"Next: {next_step}" in failed.stderr
+    assert not home.exists()
+
+
 def test_series_of_several_jobs(tmp_path: Path) -> None:
     text = (LOGS / "prometheus-slurm-job-exporter.json").read_text()
     both = written(tmp_path, "q.json", text + text.replace('"4711"', '"4712"'))
@@ -451,7 +485,7 @@ def test_the_command_prints_the_id_and_its_errors_name_the_next_step(tmp_path: P
     path = csv(tmp_path, "index, utilization.gpu [%]", "0, 5 %", "0, 6 %")
     failed = subprocess.run([*TEHO, "import", path], capture_output=True, text=True, check=False)
     assert (failed.returncode, failed.stdout) == (2, "")
-    assert f"`teho import {path} --every 5s`" in failed.stderr
+    assert "Next: add `--every 5s`, with the number after -l or -d" in failed.stderr
     done = subprocess.run(
         [*TEHO, "import", path, "--every", "5s", "--name", "baseline"],
         capture_output=True, text=True, check=True,

@@ -416,6 +416,7 @@ def test_a_long_job_is_asked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 ANSWERS = {
     "login": ((200, b"<!DOCTYPE html><title>Log in</title>", {}), "answers with a web page"),
     "no JSON": ((200, b"ok", {}), "answers with 'ok'"),
+    "not a store": ((501, b"<p>no", {}), "answers 501 Not Implemented"),
     "error": ((400, b'{"status":"error","error":"bad data"}', {}), "answers 400 Bad Request"),
     "no token": ((401, b"no", {}), "answers 401: it does not accept a request without a token"),
     "redirect": ((302, b"", {"Location": "https://sso.example.org/"}), "redirects to sso"),
@@ -503,6 +504,9 @@ def test_a_redirect_does_not_get_the_token(tmp_path: Path) -> None:
         ("file:///etc/passwd", "is not an HTTP address"),
         ("metrics.example.org", "is not an HTTP address"),
         ("http://[::1", "is not an HTTP address"),
+        ("http://metrics.example.org:99999", "the port in the address of the store metrics"),
+        ("http://metrics.example.org:pw", "a number from 1 to 65535"),
+        ("http://metrics.example.org:0", "a number from 1 to 65535"),
         ("https://ana:pw@metrics.example.org", "has a user name or a password"),
         ("https://metrics.example.org/?x=1", "has a part after"),
         ("http://metrics.example.org", "without encryption"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import subprocess
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from metric_store import MetricStore, served
@@ -22,7 +25,7 @@ from teho.jobs.export.formats import FORMATS
 from teho.jobs.export.openmetrics import openmetrics
 from teho.jobs.export.parts import parts_of
 from teho.jobs.export.push import Pushed, push
-from teho.jobs.http import Store
+from teho.jobs.http import Store, request
 
 Values = dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]
 
@@ -196,6 +199,67 @@ def test_a_command_that_ends_before_the_answer_doubles_nothing(form: str, tmp_pa
     assert of_gpus(store.values()) == values_of(directory)
 
 
+def test_a_store_that_does_not_answer_is_tried_for_the_whole_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, now_s = only(log(tmp_path, 30)), 0.0
+    pauses_s: list[float] = []
+
+    def sleep(pause_s: float) -> None:
+        nonlocal now_s
+        pauses_s.append(pause_s)
+        now_s += pause_s
+
+    clock = SimpleNamespace(monotonic=lambda: now_s, sleep=sleep)
+    monkeypatch.setattr(push_module, "time", clock)
+    monkeypatch.setattr(push_module, "_FIRST_PAUSE_S", 0.5)
+    said: list[str] = []
+    with served(MetricStore([])) as store:
+        store.answers = [(503, b"", {})] * 100
+        with pytest.raises(StoreBusyError, match="Next: repeat the command later: it continues"):
+            push(
+                [recorded(directory)], Store(store.address), "otlp",
+                load_settings().home_directory, 60.0, [], said.append,
+            )  # fmt: skip
+    assert sum(pauses_s) == 60
+    assert max(pauses_s) <= 30
+    (line,) = said
+    assert line.endswith("answers 503 Service Unavailable. Teho tries again for 1 min")
+
+
+def certificate_error() -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_message = "self-signed certificate"
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            socket.gaierror(-2, "Name or service not known"),
+            "does not answer: Name or service not known. Next: check the address, or repeat",
+        ),
+        (ConnectionRefusedError(111, "Connection refused"), "Next: check the address, or repeat"),
+        (ssl.SSLEOFError(8, "EOF occurred"), "if the store has only http, write http:// in"),
+        (
+            certificate_error(),
+            "or set SSL_CERT_FILE to the file with the site's certificates",
+        ),
+    ],
+)
+def test_an_error_of_the_connection_names_the_next_step(
+    error: OSError, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    with pytest.raises(StoreError) as raised:
+        request(Store("https://metrics.example.org"), "/api/v1/write", b"")
+    assert said in str(raised.value)
+
+
 def test_two_stores_have_their_own_progress(tmp_path: Path) -> None:
     directory = only(log(tmp_path, 30))
     with served(MetricStore([])) as first, served(MetricStore([])) as second:
@@ -281,6 +345,45 @@ def test_command(tmp_path: Path, teho: Callable[..., subprocess.CompletedProcess
         (["--to", "grafana"], "`-o FOLDER`"),
     ):
         assert said in teho("export", *words).stderr
+
+
+def test_the_command_says_that_it_waits_and_what_is_wrong_with_an_address(
+    tmp_path: Path, teho: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    directory = only(log(tmp_path, 30))
+    words = ["export", directory.name, "--to", "remote-write", "--store"]
+    with served(MetricStore([])) as store:
+        secure = teho(*words, store.address.replace("http:", "https:"), "--wait", "0s").stderr
+        store.answers = [(405, b"", {})]
+        refused = teho(*words, f"{store.address}/base").stderr
+        store.answers = [(413, b"", {})]
+        too_large = teho(*words, store.address).stderr
+    closed = teho(*words, store.address, "--wait", "1s").stderr.splitlines()
+    assert "Next: if the store has only http, write http:// in the address" in secure
+    assert "answers 405 Method Not Allowed" in refused
+    assert "accepts requests at /base/api/v1/write. Next: check the address" in refused
+    assert "Next: ask the administrators of the store" in too_large
+    assert closed[0].endswith("does not answer: Connection refused. Teho tries again for 1.0 s")
+    assert closed[1].endswith(
+        "Connection refused. Next: check the address, or repeat the command later: it continues "
+        "after the last part that the store has"
+    )
+
+
+@pytest.mark.parametrize(("mode", "is_named"), [(0o644, True), (0o640, True), (0o600, False)])
+def test_a_token_that_others_can_read_is_named(
+    tmp_path: Path, teho: Callable[..., subprocess.CompletedProcess[str]], mode: int, is_named: bool
+) -> None:
+    token = tmp_path / "the token"
+    token.write_text("s3cret")
+    token.chmod(mode)
+    directory = only(log(tmp_path, 30))
+    with served(MetricStore([])) as store:
+        words = ["export", directory.name, "--to", "otlp", "--store", store.address]
+        done = teho(*words, env={"TEHO_MONITORING_TOKEN_FILE": str(token)})
+    assert done.returncode == 0, done.stderr
+    assert (f"Next: `chmod 600 '{token}'`" in done.stderr) is is_named
+    assert "s3cret" not in done.stderr
 
 
 def test_dashboards_are_files_that_grafana_imports(

@@ -185,7 +185,7 @@ def test_a_system_that_refuses(tmp_path: Path, more: bool):
     result = launch("--", *TELL, env={**environment, "USER": "maija", "TMPDIR": str(tmp_path)})
     assert json.loads(result.stdout)["cores"] == mine
     text = result.stderr.decode()
-    assert "rank 0 keeps its cores: the system " in text
+    assert "the cores of rank 0 are not changed: the system " in text
 
 
 def test_two_hundred_and_fifty_six_ranks_together(tmp_path: Path):

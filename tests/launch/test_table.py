@@ -148,7 +148,7 @@ def test_nothing_is_started_or_made(teho, tmp_path: Path):
     result = teho("launch", "--dry-run", "--", "touch", made, env=environment)
     assert result.returncode == 0, result.stderr
     assert f"TRITON_CACHE_DIR={tmp_path}/teho-cache-maija/triton" in result.stdout
-    assert f"Then each rank runs: touch {made}" in result.stdout
+    assert f"Command of each rank: touch {made}" in result.stdout
     assert [path.name for path in tmp_path.iterdir() if "maija" in path.name] == []
     assert not made.exists()
 

@@ -125,7 +125,7 @@ def test_a_cluster_without_bills_gives_whole_nodes_and_nobody_pays():
     partitions = tuple(msgspec.structs.replace(one, billing="") for one in lumi.partitions)
     free = msgspec.structs.replace(lumi, partitions=partitions)
     advice = advised(answer(Request(gpus=1, time_s=3600.0), [free]), "standard-g")
-    assert advice["whole_nodes_billed"].sentence.endswith("1 GPU per node, and gets 8")
+    assert advice["whole_nodes_billed"].sentence.endswith("1 GPU per node, but gets 8 GPUs")
 
 
 def test_a_good_mask_fits_a_whole_node_and_other_words_are_no_masks():

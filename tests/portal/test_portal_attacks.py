@@ -234,7 +234,7 @@ def test_an_address_is_never_a_part_of_a_query(running: PortalProcess, address: 
     assert answer.status in {200, 400}
     for hostile in ("user='+or+1=1+--", "text=%25'+or+'1'='1", "kind='+union"):
         if hostile in address:
-            assert "No run fits." in answer.text
+            assert "No run matches." in answer.text
     assert 'value="20261101-100000-made-0002"' in running.ask("/runs").text
 
 

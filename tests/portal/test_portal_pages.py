@@ -77,7 +77,7 @@ def test_the_list_is_paged(running: PortalProcess) -> None:
     everything = [one for page in (first, second, third) for one in titles(page)]
     assert len(set(everything)) == 121
     assert follow(running, second, "previous page") == first
-    assert "No run fits." in running.ask("/runs?page=99").text
+    assert "No run matches." in running.ask("/runs?page=99").text
 
 
 def test_a_click_on_a_heading_sorts_and_a_second_one_turns_the_order(

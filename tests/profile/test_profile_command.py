@@ -110,8 +110,8 @@ def test_a_gpu_that_computes_is_good(tmp_path) -> None:
     )
     document = profile_document(read_traces([path]))
     assert document.verdict == (
-        "The GPU was busy 97 % of a step, mostly with matrix multiplications (100 % of the kernel "
-        "time)."
+        "The GPU was busy for 97 % of a step, mostly with matrix multiplications (100 % of the "
+        "kernel time)."
     )
     assert document.verdict_severity == "good"
     assert not document.lists[0].items
@@ -134,7 +134,7 @@ def test_collectives_that_are_not_hidden(tmp_path) -> None:
         distributedInfo={"rank": 1, "world_size": 8},
     )  # fmt: skip
     found = read_traces([path])
-    assert found.verdict == "The GPU only exchanged data with other GPUs 39 % of a step."
+    assert found.verdict == "The GPU only exchanged data with other GPUs for 39 % of a step."
     assert "no_sync" in found.advice[0]
     assert found.notes == ("The program had 8 ranks, but there are traces of only 1.",)
     assert "exchanging data while computing: 10.0 µs" in text_of(found)

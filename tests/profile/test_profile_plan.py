@@ -106,7 +106,7 @@ def use(why: str, **values) -> ProfilerUse:
 @pytest.mark.parametrize(
     ("found", "words", "next_step"),
     [
-        ([], "Teho's probe was loaded into no Python process", "docs/probe.md"),
+        ([], "no Python process of the program loaded Teho's probe", "docs/probe.md"),
         ([process()], "Teho counted no steps of the program", "--window 2s"),
         ([process(12)], "made only 12 steps, so step 20 was not reached", "--steps 7:12"),
         ([process(1)], "made only 1 step, so", "--window 2s"),

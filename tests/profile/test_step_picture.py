@@ -143,7 +143,7 @@ def test_the_report_of_a_run_has_its_trace(teho, tmp_path: Path) -> None:
     shutil.copy(path_of("conv"), trace)
     answer = json.loads(teho("report", run, "--format", "json").stdout)
     (said,) = (one for one in answer["lists"] if one["key"] == "trace")
-    assert said["items"][0]["text"].startswith("The GPU was idle 80 % of a step")
+    assert said["items"][0]["text"].startswith("The GPU was idle for 80 % of a step")
     assert answer["step"]["step"] == 7
     page = tmp_path / "page.html"
     assert teho("report", run, "-o", page).returncode == 0

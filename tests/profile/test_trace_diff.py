@@ -93,6 +93,9 @@ def test_traces_without_a_gpu_and_without_steps(tmp_path: Path) -> None:
 def test_the_command(teho, tmp_path: Path) -> None:
     answer = teho("diff", path_of("conv-pageable-item"), path_of("conv"), "--format", "json")
     assert json.loads(answer.stdout)["verdict"].startswith("A step takes 42 % less time")
+    same = teho("diff", path_of("conv"), path_of("conv").parent / "../traces/conv.json.gz")
+    assert (same.returncode, same.stdout) == (2, "")
+    assert "are the same trace; expected two different traces. Next: `teho profile" in same.stderr
     folder = tmp_path / "both"
     folder.mkdir()
     for rank in (0, 1):
@@ -121,3 +124,20 @@ def test_traces_of_different_gpus(tmp_path: Path) -> None:
                   deviceProperties=[{"id": 0, "name": "AMD Instinct MI250X"}])  # fmt: skip
     notes = diff(path_of("conv"), other).notes
     assert "The traces are from different GPUs, so the same program has other kernels." in notes
+
+
+def test_kernels_of_two_programs(tmp_path: Path) -> None:
+    before = made(
+        tmp_path, "before", step(1, 0, 200), call(1, 0, 1), kernel(1, 2, 102), call(2, 1, 2),
+        kernel(2, 102, 142, "copy"),
+    )  # fmt: skip
+    other = made(
+        tmp_path, "other", step(1, 0, 200), call(1, 0, 1), kernel(1, 2, 152, "fft"), call(2, 1, 2),
+        kernel(2, 152, 162, "copy"),
+    )  # fmt: skip
+    assert (
+        "Kernels that only one of the traces has took 71 % of the kernel time in before and 94 % "
+        "in other. So the two programs, and the work of a step, may differ."
+    ) in diff(before, other).notes
+    same = made(tmp_path, "same", step(1, 0, 100), call(1, 0, 1), kernel(1, 2, 100))
+    assert not any("Kernels that only" in note for note in diff(before, same).notes)

@@ -51,8 +51,8 @@ def test_the_rank_with_the_shortest_collective_came_last(tmp_path: Path) -> None
     assert [one.collectives for one in waits] == [1, 1]
     assert [us(one.waited_s) for one in waits] == [50, 0]
     assert [us(one.awaited_s) for one in waits] == [0, 50]
-    assert found.verdict.startswith("The other ranks waited for rank 1: 25 % of a step. ")
-    assert found.advice[0].startswith("Find out what rank 1 does more than the others")
+    assert found.verdict.startswith("For 25 % of a step, the other ranks waited for rank 1. ")
+    assert found.advice[0].startswith("Find out why rank 1 is slower than the other ranks")
     (table,) = (one for one in profile_document(found).tables if one.key == "ranks")
     assert [row["waiting"] for row in table.rows] == [25, 0]
 
@@ -121,7 +121,7 @@ def test_only_the_steps_that_all_ranks_have_are_compared(tmp_path: Path) -> None
 def test_different_collectives_are_not_compared(tmp_path: Path, other) -> None:
     found = read(tmp_path, [step(3, 0, 200), *collective(1, 100, 180)], [step(3, 0, 200), *other])
     assert [one.waits for one in found.traces] == [None, None]
-    assert "it is not known which rank the others waited for" in found.notes[-1]
+    assert "it is not known which rank the other ranks waited for" in found.notes[-1]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_ranks_that_come_last_in_turn(tmp_path: Path, count: int, share: int) ->
             ]
         ranks.append(events)
     found = read(tmp_path, *ranks)
-    assert found.verdict.startswith(f"The ranks waited for each other: {share} % of a step. ")
+    assert found.verdict.startswith(f"For {share} % of a step, the ranks waited for each other. ")
     assert found.advice[0].startswith("Give all ranks equally much work")
 
 
@@ -181,7 +181,7 @@ def test_ranks_without_a_gpu(tmp_path: Path) -> None:
         tmp_path, [step(1, 0, 200), mark("gloo:all_reduce", 100, 180)],
         [step(1, 0, 200), mark("gloo:all_reduce", 160, 180)],
     )  # fmt: skip
-    assert found.verdict.startswith("The other ranks waited for rank 1: 30 % of a step. The trace")
+    assert found.verdict.startswith("For 30 % of a step, the other ranks waited for rank 1. The")
     (table,) = (one for one in profile_document(found).tables if one.key == "ranks")
     assert [row["waiting"] for row in table.rows] == [30, 0]
 
@@ -191,7 +191,7 @@ def test_a_folder_of_traces(teho, tmp_path: Path) -> None:
         shutil.copy(path_of(f"ddp-gloo-{rank}of2"), tmp_path / f"rank{rank}.pt.trace.json.gz")
     (tmp_path / "config.json").write_text("{}")
     result = teho("profile", tmp_path)
-    assert result.stdout.startswith("! The other ranks waited for rank 1: 37 % of a step.")
+    assert result.stdout.startswith("! For 37 % of a step, the other ranks waited for rank 1.")
     assert (result.stderr, result.returncode) == ("", 0)
 
 
@@ -244,7 +244,7 @@ def test_a_real_program_with_a_slow_rank(torch_python: Path, tmp_path: Path) -> 
     assert slow.waited_s < 0.2 * slow_s
     assert slow.awaited_s == pytest.approx(fast.waited_s)
     assert fast.collectives == 3
-    assert found.verdict.startswith("The other ranks waited for rank 1: ")
+    assert "% of a step, the other ranks waited for rank 1. " in found.verdict
     assert profile_document(found).verdict_severity == "warning"
 
 
@@ -258,7 +258,7 @@ def test_of_many_ranks_the_text_has_those_that_waited_least_and_most(tmp_path: P
     assert [table.rows[place]["rank"] for place in table.shown] == [
         f"rank {rank}" for rank in (0, 1, 2, 5, 6, 7, 8, 9)
     ]
-    assert table.rest == "and 2 more; these waited least and most"
+    assert table.rest == "and 2 more ranks; the table has the ranks that waited least and most"
     assert {one.key for one in document.tables if one.key.startswith("steps")} == {"steps_0"}
     text = render_text(document, width=80, color=False)
     assert "rank 9" in text

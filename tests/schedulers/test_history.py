@@ -104,8 +104,8 @@ def test_only_options_of_this_cluster_without_an_estimate_are_filled() -> None:
             9,
             PastWait(median_s=720.0, most_s=7200.0, jobs=9),
             (
-                "9 similar jobs of yours waited 12 min (median) in the last 90 days; 90 % of them "
-                "waited at most 2 h"
+                "9 similar jobs of yours waited 12 min (median) in the last 90 days; 90 % of these "
+                "jobs waited at most 2 h"
             ),
         ),
         (
@@ -113,7 +113,7 @@ def test_only_options_of_this_cluster_without_an_estimate_are_filled() -> None:
             None,
             (
                 "the start is not known: the scheduler gives no estimate, and its accounting has 1 "
-                "similar job of yours in the last 90 days (5 are needed)"
+                "similar job of yours in the last 90 days (Teho needs at least 5)"
             ),
         ),
         (None, None, ""),

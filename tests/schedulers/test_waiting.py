@@ -63,7 +63,7 @@ def test_what_the_scheduler_refuses_does_not_fit(monkeypatch: pytest.MonkeyPatch
         plan_document(Request(gpus=1), alone, CLUSTERS), width=100, color=False, detail="why"
     )
     assert text.startswith("✗ No partition fits")
-    assert "Fits on" not in text
+    assert "The job fits on" not in text
 
 
 def test_a_plan_that_lacks_an_account_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from teho.show.json.report import render_json
 from teho.show.text.document import render_text
 from teho.show.text.seff import render_seff
 
-KILLED = "did not report their end: they were killed"
+KILLED = "were killed before Teho could record their end"
 
 
 def view_of(made, state=None) -> Report:
@@ -198,8 +198,7 @@ def test_state_in_the_words_of_accounting(tasks, words):
 def test_tasks_without_a_word_are_the_verdict_unless_something_graver_is():
     view = view_of(one_node_died())
     assert view.verdict == (
-        "Ranks 24–31 on r01g04 did not report their end: they were killed, or their node failed. "
-        "1 more finding below."
+        "Ranks 24–31 on r01g04 were killed, or their node failed. 1 more finding below."
     )
     assert view.verdict_severity == "critical"
     assert view_of(one_task_killed()).verdict.startswith("Rank 5 on r01g02 was ended by SIGKILL")
@@ -252,7 +251,7 @@ def test_nodes_that_nobody_named_are_counted():
 @pytest.mark.parametrize(
     ("nodes", "sentences"),
     [
-        (1, ["Rank 1 on n0 did not report its end: it was killed."]),
+        (1, ["Rank 1 on n0 was killed before Teho could record its end."]),
         (6, [f"Ranks 1, 3, 5, 7 and 2 more on n0, n1, n2, n3 and 2 more {KILLED}."]),
     ],
 )

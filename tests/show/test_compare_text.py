@@ -49,7 +49,7 @@ def training() -> Compared:
         },
         TERMS,
     )
-    return about(point, notes=("gpu:16 was left out: this job has 8 GPUs.",))
+    return about(point, notes=("gpu:16 was left out: this job has only 8 GPUs.",))
 
 
 @pytest.fixture

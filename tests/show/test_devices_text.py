@@ -49,7 +49,7 @@ HAD: dict[str, Signal] = {
 }  # fmt: skip
 LACKING = Missing(Reason.UNSUPPORTED, "this GPU or its driver does not report this metric")
 CLOSED = Missing(Reason.FORBIDDEN, "the driver does not report this metric to this user")
-OLD = Missing(Reason.UNSUPPORTED, "GPM needs a Hopper GPU or newer")
+OLD = Missing(Reason.UNSUPPORTED, "the driver reports this metric only for Hopper and newer GPUs")
 ACTIVITY = (
     "gpu_sm_active_percent", "gpu_sm_occupancy_percent", "gpu_tensor_percent", "gpu_fp64_percent",
     "gpu_fp32_percent", "gpu_fp16_percent", "gpu_integer_percent", "gpu_dram_percent",
@@ -75,7 +75,9 @@ NODE = Answers(
             "cpu_busy_percent": 12.5,
             "node_memory_used_bytes": 5 * 1024**3,
             "cpu_energy_j": Missing(Reason.FORBIDDEN, "/sys/class/powercap: Permission denied"),
-            "node_energy_j": Missing(Reason.ABSENT, "no pm_counters here"),
+            "node_energy_j": Missing(
+                Reason.ABSENT, "this node has neither an ACPI power meter nor IPMI"
+            ),
         }
     },
 )

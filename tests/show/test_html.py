@@ -197,7 +197,8 @@ def test_times_of_a_finding_are_a_link_to_the_plot_without_javascript():
     assert data_of(page)["moments"][1] == {
         "plot": place, "lines": ["GPU 6"], "spans": [[60.0, 300.0]]
     }  # fmt: skip
-    assert "when 1 min to 5 min" in render_text(view, width=80, color=False, detail="why")
+    text = render_text(view, width=80, color=False, detail="why")
+    assert "time in the run: 1 min to 5 min" in text
 
 
 def test_a_figure_of_a_finding_is_a_link_to_its_plot():

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from teho.model.document import Column, Table
 from teho.model.finding import Abstention, Lack
 from teho.model.missing import Missing, Reason
+from teho.show.cells import column_text
 from teho.show.text.document import render_text
 
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
@@ -178,9 +179,8 @@ def test_rules_that_lacked_the_same_stand_in_one_line():
     view = views.base(abstentions=tuple(Abstention(kind=kind, lacked=lack) for kind, lack in lacks))
     assert (
         "Not judged\n"
-        "  Reason: SM activity of GPU 0: none. Rules that could not be judged: gpu_a,\n"
-        "    gpu_c.\n"
-        "  Reason: power of GPU 0: none. Rule that could not be judged: gpu_b.\n"
+        "  Reason: SM activity of GPU 0: none. Rules without a result: gpu_a, gpu_c.\n"
+        "  Reason: power of GPU 0: none. Rule without a result: gpu_b.\n"
     ) in render(view, detail="why")  # fmt: skip
 
 
@@ -197,6 +197,14 @@ def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
     )
     assert (
         f"Not judged Reason: {why}. Missing for GPUs 0–3 on a: SM activity; tensor cores. Missing "
-        "for GPU 2 on a: tensor cores. Rules that could not be judged: gpu_a, gpu_b, gpu_c. "
-        "Reason: MIG mode. Missing for GPU 0 on a: GPU busy. Rule that could not be judged: gpu_a."
+        "for GPU 2 on a: tensor cores. Rules without a result: gpu_a, gpu_b, gpu_c. "
+        "Reason: MIG mode. Missing for GPU 0 on a: GPU busy. Rule without a result: gpu_a."
     ) in " ".join(render(view, detail="why").split())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(-0.3, "0"), (-0.0, "0"), (0.4, "0"), (-0.6, "-1"), (-1234.5, "-1,234"), (2, "2")],
+)
+def test_a_number_that_is_rounded_to_zero_has_no_sign(value: float, text: str) -> None:
+    assert column_text(value, Column(key="change", label="change", unit="%", decimals=0)) == text

@@ -316,9 +316,9 @@ def eight_gpus():
             kind="gpu_lost",
             severity=Severity.WARNING,
             sentence="GPU 7 was lost during the run.",
-            evidence=(Evidence("last seen after", 723.0, "s"),),
+            evidence=(Evidence("GPU 7 last seen after", 723.0, "s"),),
             thresholds=(),
-            action="Tell the cluster's support which node it was: g1102.",
+            action="Report the node g1102 to the cluster's support.",
         ),
     )
     gpus = Table(key="gpus", title="GPUs", columns=GPU_COLUMNS, rows=tuple(rows))

@@ -80,7 +80,7 @@ def test_only_own_older_copies_are_replaced(teho: Call, tmp_path: Path) -> None:
     assert said.returncode == 1
     (conflict,) = result(said.stdout)["conflicts"]
     assert conflict["path"] == "data/sub/f1"
-    assert "was not copied from here" in conflict["why"]
+    assert "`teho stage` did not copy" in conflict["why"]
 
     later = time.time() + 10
     for name in ("f2", "f3", "f4"):
@@ -128,9 +128,9 @@ def test_links_and_folders_of_the_user_stay(teho: Call, tmp_path: Path) -> None:
     said = teho("stage", data, to, "--format", "json")
     assert said.returncode == 1
     assert {one["path"]: one["why"] for one in result(said.stdout)["conflicts"]} == {
-        "data/link": "the link at the destination leads to another place",
-        "data/run.sh": "at the destination it is a folder, and here it is a file",
-        "data/sub": "at the destination it is a symbolic link, and here it is a folder",
+        "data/link": "the link at the destination points to another file or folder",
+        "data/run.sh": "a folder at the destination, but a file in the source",
+        "data/sub": "a symbolic link at the destination, but a folder in the source",
     }
     assert list(elsewhere.iterdir()) == []
     assert str((to / "data" / "nowhere").readlink()) == "/does/not/exist"
@@ -216,7 +216,7 @@ def test_a_damaged_copy_is_found(teho: Call, tmp_path: Path) -> None:
         assert result(said.stdout)["differences"] == [
             {
                 "path": "data/sub/f7",
-                "why": "the checksums of the file here and at the destination differ",
+                "why": "the checksums in the source and at the destination differ",
             }
         ]
         assert teho("stage", data, to, archive, "--checksums", "0").returncode == 0
@@ -230,7 +230,7 @@ def test_what_changes_meanwhile_is_named(teho: Call, tmp_path: Path) -> None:
     said = teho("stage", data, to, "--format", "json", "--checksums", "all", env={"PATH": path})
     assert said.returncode == 1
     assert {one["path"]: one["why"] for one in result(said.stdout)["differences"]} == {
-        "data/run.sh": "the file here changed while it was copied",
+        "data/run.sh": "the file in the source changed while Teho copied it",
         "data/sub/f3": "missing at the destination",
     }
 
@@ -314,7 +314,7 @@ def test_an_interrupted_archive_continues(teho: Call, tmp_path: Path, number: in
     said = teho("stage", data, to, "--archive", "--checksums", "all", "--format", "json")
     assert said.returncode == 1
     assert result(said.stdout)["differences"] == [
-        {"path": "data/0", "why": "the checksums of the file here and at the destination differ"},
+        {"path": "data/0", "why": "the checksums in the source and at the destination differ"},
         {"path": "data/0", "why": "the header of the file in the archive is damaged"},
     ]
     assert [path.name for path in to.iterdir()] == ["data.tar"]

@@ -47,7 +47,7 @@ PLANNED = Staged(
         ),
     ),
     skipped=(Problem("images/<socket>", "a socket"),),
-    commands=('To unpack it: `tar -xf /scratch/ada/images.tar -C "$TMPDIR"`',),
+    commands=('To unpack the archive: `tar -xf /scratch/ada/images.tar -C "$TMPDIR"`',),
 )
 COPIED = msgspec.structs.replace(
     PLANNED, state="copied", checked_count=1, checksum_count=16, elapsed_s=70.0
@@ -95,7 +95,7 @@ def test_the_verdicts() -> None:
         "120,000 files and 2 links (6.00 GiB) will be copied to ada@roihu:/scratch/ada/images."
     )
     assert verdict(FILES, checksum_count=0).endswith(
-        "The copy took 1 min 10 s. All sizes are the same on both sides."
+        "The copy took 1 min 10 s. All sizes are the same in the source and in the copy."
     )
     nothing = {"state": "planned", "copy_count": 0, "copy_link_count": 0}
     assert verdict(FILES, **nothing, file_count=1, host="") == (

@@ -7,7 +7,16 @@ from types import MappingProxyType
 from typing import Any
 
 from teho.bench.example import BenchExample, OutputCheck
-from teho.bench.images import ALL_IMAGES, LOADER, AskedSizes, ImageSizes, fitting, points_of, sized
+from teho.bench.images import (
+    ALL_IMAGES,
+    BY_TEHO_FEED,
+    LOADER,
+    AskedSizes,
+    ImageSizes,
+    fitting,
+    points_of,
+    sized,
+)
 from teho.errors import InputError
 from teho.model.bench import Point
 
@@ -253,6 +262,7 @@ REGRESSION = BenchExample(
 )
 
 
+_FEEDS = (LOADER, "host memory", "on the device")
 _CNN_CHECK = {"images": 64, "batch": 32, "workers": 0, "prefetch": 2}
 
 CNN = BenchExample(
@@ -267,9 +277,11 @@ CNN = BenchExample(
     axis="batch",
     group="",
     figure="items",
-    phases=(LOADER, "host memory", "on the device"),
+    phases=(*_FEEDS, *(f"{feed}{BY_TEHO_FEED}" for feed in _FEEDS)),
     # A CPU's memory is its device memory.
-    on_cpu=MappingProxyType({"on the device": "host memory"}),
+    on_cpu=MappingProxyType(
+        {f"on the device{by}": f"host memory{by}" for by in ("", BY_TEHO_FEED)}
+    ),
     kernels=("on the device",),
     checks=(OutputCheck(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
     **_with_images(

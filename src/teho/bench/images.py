@@ -13,6 +13,7 @@ from teho.units import counted, format_count
 
 __all__ = [
     "ALL_IMAGES",
+    "BY_TEHO_FEED",
     "FEWEST_IMAGES",
     "LOADER",
     "AskedSizes",
@@ -30,6 +31,8 @@ FEWEST_IMAGES = 32
 """Fewer images make too few batches for workers."""
 LOADER = "loader"
 """The phase that has the settings workers and prefetch."""
+BY_TEHO_FEED = " (teho.feed)"
+"""End of the names of phases whose feed is a function of `teho.feed`."""
 
 
 class ImageSizes(NamedTuple):

@@ -8,6 +8,7 @@ from statistics import median
 
 from teho.bench.example import told_group
 from teho.bench.examples import LIBRARIES
+from teho.bench.images import BY_TEHO_FEED
 from teho.bench.judge import key_of
 from teho.model.bench import Bench, Crossover, Measured, Timing
 from teho.model.document import VerdictSeverity
@@ -159,7 +160,7 @@ def _crossings(measured: Measured) -> list[str]:
         return []
     phases: dict[str, list[Crossover]] = {}
     for one in measured.crossovers:
-        if (one.slow, one.fast) == pair:
+        if (one.slow, one.fast) == pair and not one.phase.endswith(BY_TEHO_FEED):
             phases.setdefault(one.phase, []).append(one)
     found = [
         f"{phase.capitalize()}: {_crossing(measured.axis, own)}." for phase, own in phases.items()

@@ -7,14 +7,16 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from teho.cli.folder import make_folder
 from teho.cli.output import Output, output_options
-from teho.errors import InputError, RecordingError
+from teho.errors import InputError, RecordingError, SchedulerError, UnconfiguredError
 
 if TYPE_CHECKING:
     from teho.model.always import Always, Hook
@@ -23,10 +25,14 @@ __all__ = ["command"]
 
 _DIRECTORIES = ("TEHO_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 """Variables that the recorder needs. A job may not have them."""
+_NEW = "new-folder"
+"""File beside the program: the path of the highest folder that is new, if ~/.config is new."""
+_PING_S = 5.0
 _SAFE = re.compile(r"[\w./+@%=:~-]+", re.ASCII)
 
 
 @click.group(
+    no_args_is_help=False,  # one line says what is missing
     epilog="""\b
 Examples:
   teho always on
@@ -59,16 +65,24 @@ def on(output: Output) -> None:
 
     Writes: the same file, and ~/.config/teho/always.
 
-    Network: not used.
+    Network: only through commands of the scheduler, such as scontrol.
     """
     from teho.config.marked_lines import add_lines
 
     start = _start_file()
     hooks = _hooks(start)
+    for hook in hooks:
+        folder = Path(hook.file).parent
+        if not folder.is_dir():
+            raise InputError(
+                f"{folder} is not a folder",
+                f"the folder of your file {Path(hook.file).name}",
+                "set HOME to your home directory (for zsh, also ZDOTDIR)",
+            )
     was_on = start.exists()
-    start.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write_program(start)
     try:
+        _make_folder(start.parent)
+        _write_program(start)
         for hook in hooks:
             add_lines(Path(hook.file), hook.lines)
     except InputError:
@@ -83,20 +97,24 @@ def on(output: Output) -> None:
 def off(output: Output) -> None:
     """Stop recording every job, and remove what `teho always on` added.
 
-    Your file is then as it was before, byte for byte. The recordings stay.
+    Your file is then as it was before, byte for byte. The recordings stay. Open shells keep the
+    variable BASH_ENV, which has no effect then.
 
     Reads: ~/.bashrc or ~/.zshrc.
 
-    Writes: the same file; deletes ~/.config/teho/always.
+    Writes: the same file; deletes ~/.config/teho/always and TEHO_HOME/.always.
 
     Network: not used.
     """
     from teho.config.marked_lines import remove_lines
+    from teho.config.settings import load_settings
+    from teho.store.unasked import remove_stamp
 
     start = _start_file()
     for file in _files():
         remove_lines(file)
     _remove_program(start)
+    remove_stamp(load_settings().home_directory)
     _show(output)
 
 
@@ -212,11 +230,28 @@ def _write_program(start: Path) -> None:
         raise InputError(f"{start}: {error.strerror}", "a file that can be written") from error
 
 
+def _make_folder(folder: Path) -> None:
+    """Make the folder of the program, and note the highest folder that is new."""
+    new = [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
+    make_folder(folder, "set XDG_CONFIG_HOME to a folder that you can write", mode=0o700)
+    if folder.parents[1] in new:
+        with contextlib.suppress(OSError):  # `off` then leaves an empty folder
+            (folder / _NEW).write_text(f"{new[-1]}\n", encoding="utf-8")
+
+
 def _remove_program(start: Path) -> None:
-    if start.parent.is_dir():
-        shutil.rmtree(start.parent)
+    """Delete the program, and the folders that `on` made, if they have no other files."""
+    folder = start.parent
+    highest = folder.parent
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        highest = Path((folder / _NEW).read_text(encoding="utf-8").strip())
+    if folder.is_dir():
+        shutil.rmtree(folder)
     with contextlib.suppress(OSError):  # it has other files
-        start.parents[1].rmdir()
+        for one in folder.parents:
+            one.rmdir()
+            if one == highest or highest not in one.parents:
+                break
 
 
 def _show(output: Output, *, settles: bool = False) -> None:
@@ -227,7 +262,7 @@ def _show(output: Output, *, settles: bool = False) -> None:
 
 
 def _look(*, settles: bool) -> Always:
-    from teho.config.marked_lines import has_lines
+    from teho.config.marked_lines import has_lines, why_broken
     from teho.config.settings import load_settings
     from teho.jobs.settle import settle
     from teho.model.always import Always
@@ -248,19 +283,26 @@ def _look(*, settles: bool) -> Always:
     except RecordingError:
         runs = []
     last = runs[-1].run if runs else None
-    added = [has_lines(Path(hook.file)) for hook in hooks] or [any(map(has_lines, _files()))]
+    files = [Path(hook.file) for hook in hooks] or _files()
+    broken = {str(path): why for path in files if (why := why_broken(path))}
+    hooks = tuple(
+        msgspec.structs.replace(hook, problem=broken.get(hook.file, hook.problem)) for hook in hooks
+    )
+    added = [has_lines(Path(hook.file)) for hook in hooks] or [any(map(has_lines, files))]
     is_on = all(added) and start.exists()
-    if any(added) or start.exists():
-        problems += [hook.problem for hook in hooks if hook.problem]
+    is_off = not (any(added) or start.exists() or broken)
+    state = "on" if is_on else "off" if is_off else "partly"
+    if not is_off:
+        problems += [hook.problem for hook in hooks if hook.problem] or broken.values()
+        problems += _unconfigured()
         problems += _failures(start, last.started_at.timestamp() if last else 0.0)
         nearest = nearest_directory(home)
         if not nearest.is_dir() or not os.access(nearest, os.W_OK):
             problems.append(f"{home} cannot be written")
-        if not is_on:
+        if not is_on and not broken:
             problems.append("a part of `teho always on` is missing: run it again")
-    unread = [hook.file for hook in hooks if not hook.is_active] if is_on else []
     return Always(
-        state="on" if is_on else "partly" if any(added) or start.exists() else "off",
+        state=state,
         hooks=hooks,
         start=str(start),
         home=str(home),
@@ -271,8 +313,39 @@ def _look(*, settles: bool) -> Always:
         last_id=last.id if last else "",
         last_at=last.started_at if last else None,
         problems=tuple(problems),
-        next_step=f"log in again, or run `. {unread[0]}`" if unread else "",
+        next_step=_next_step(hooks, state),
     )
+
+
+def _next_step(hooks: Sequence[Hook], state: str) -> str:
+    """Return what to do so that this shell fits the state; empty: it fits."""
+    unread = [hook.file for hook in hooks if not hook.is_active]
+    if state == "on" and unread:
+        return f"log in again, or run `. {unread[0]}`"
+    if state == "off" and len(unread) < len(hooks):
+        return (
+            "log in again: this shell still has the variable `BASH_ENV` of Teho, which has no "
+            "effect now"
+        )
+    return ""
+
+
+def _unconfigured() -> list[str]:
+    """Return a sentence for each scheduler whose commands are here, but which serves no cluster."""
+    from teho.schedulers.command import accepted, run
+    from teho.schedulers.registry import schedulers
+
+    found = []
+    for one in schedulers().values():
+        if not one.ping_command or not shutil.which(one.ping_command[0]):
+            continue
+        try:
+            accepted(run(one.ping_command, timeout_s=_PING_S))
+        except UnconfiguredError as error:
+            found.append(str(error))
+        except SchedulerError:
+            continue  # a scheduler that does not answer now may answer later
+    return found
 
 
 def _failures(start: Path, recorded_s: float) -> list[str]:

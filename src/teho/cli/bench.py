@@ -93,8 +93,9 @@ def command(
 ) -> None:
     """Measure examples on cores and on a GPU, and find from which problem size the GPU is faster.
 
-    Without NAME, lists the examples. Before Teho measures the libraries, it compares their results.
-    Exit code: 0 if the results agree, 1 if the results differ or no library could be measured.
+    Without NAME, Teho lists the examples. Before Teho measures the libraries, it compares their
+    results. Exit code: 0 if the results agree, 1 if the results differ or no library could be
+    measured.
 
     Reads: the libraries of the Python of --python, the GPU drivers, the --from file, and the images
     in CIFAR10_PATH.

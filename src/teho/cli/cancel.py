@@ -22,8 +22,8 @@ __all__ = ["command"]
 def command(references: tuple[str, ...]) -> None:
     """End waiting or running jobs. JOB is the number or name of a job, or last.
 
-    The number of one task of an array is written as 123_4. A job that has already ended is not an
-    error.
+    The number of one task of an array is written as 123_4. If a job has already ended, the command
+    says so, and does not fail.
 
     Reads: TEHO_HOME/jobs.
 

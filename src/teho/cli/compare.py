@@ -77,9 +77,9 @@ def command(
     output: Output,
     argv: tuple[str, ...],
 ) -> None:
-    """Run COMMAND in turns on few cores, all cores and the GPUs, and say which is fastest.
+    """Run COMMAND in turn on one core, all cores and the GPUs, and say which is the fastest.
 
-    If Teho can count the steps of COMMAND, it ends each run when the step rate is known, and
+    If Teho can count the steps of COMMAND, Teho ends each run when the step rate is known, and
     compares step rates. Otherwise each run ends by itself. COMMAND runs several times on each
     placement, and writes its files each time. Exit code: 0 if there is a verdict, 1 if more time or
     more runs are needed.

@@ -67,17 +67,28 @@ def _diff_traces(
     from teho.cli.progress import hint_if_slow
     from teho.profile.summary import read_traces
     from teho.show.build.profile_diff import trace_diff_document
+
+    paths = [_traces_of(name, one) for name, one in zip(names, found, strict=True)]
+    if {one.resolve() for one in paths[0]} == {one.resolve() for one in paths[1]}:
+        raise InputError(
+            f"{names[0]} and {names[1]} are the same trace",
+            "two different traces",
+            "`teho profile --steps 20:25 -- COMMAND` records another trace",
+        )
+    with hint_if_slow("reading the traces…"):
+        first, second = map(read_traces, paths)
+    output.show(trace_diff_document(first, second, names))
+
+
+def _traces_of(name: str, found: tuple[Path, ...] | Path) -> Sequence[Path]:
+    """Return the traces that the user means, or the newest traces of a run."""
     from teho.store.traces import newest_traces
 
-    both = []
-    with hint_if_slow("reading the traces…"):
-        for name, one in zip(names, found, strict=True):
-            paths = one if isinstance(one, tuple) else newest_traces(one)
-            if not paths:
-                raise InputError(
-                    f"the run {name} has no trace",
-                    "a run that `teho profile` recorded, or the file of a trace",
-                    "`teho profile --steps 20:25 -- COMMAND` records a trace",
-                )
-            both.append(read_traces(paths))
-    output.show(trace_diff_document(both[0], both[1], names))
+    paths = found if isinstance(found, tuple) else newest_traces(found)
+    if not paths:
+        raise InputError(
+            f"the run {name} has no trace",
+            "a run that `teho profile` recorded, or the file of a trace",
+            "`teho profile --steps 20:25 -- COMMAND` records a trace",
+        )
+    return paths

@@ -8,17 +8,20 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
+import click
 import msgspec
 
 from teho.cli import say
-from teho.cli.declare import flag, option, plain_command
+from teho.cli.declare import first_given, flag, option, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
-from teho.cli.selection import earliest, job_options, privacy_notes, selected, whose
+from teho.cli.selection import job_options, period_begin, privacy_notes, selected, whose
 from teho.errors import InputError
 from teho.units import parse_duration
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from teho.cli.digest_mail import Wish
     from teho.model.accounted import AccountedJob
 
@@ -31,7 +34,8 @@ __all__ = ["command"]
   teho digest --account project_2001234 --since 30d -o digest.html
   teho digest --all --since 2026-11-01 --format json
   teho digest --all --since 30d --mail-to '{user}@example.org'
-  teho digest --refuse anna""")
+  teho digest --refuse anna
+  teho digest --accept anna""")
 @job_options("7d")
 @option(
     "--mail-to ADDRESS",
@@ -40,6 +44,7 @@ __all__ = ["command"]
 @flag("--send", "Send the mails of --mail-to through this machine's sendmail.")
 @option("--every TIME", "Send at most one mail to each user in this time.", default="30d")
 @option("--refuse NAME", "Never send mails to this user again. No digest is made.")
+@option("--accept NAME", "Send mails to this user again, after --refuse. No digest is made.")
 @output_options()
 def command(
     since: str,
@@ -50,6 +55,7 @@ def command(
     send: bool,
     every: str,
     refuse: str | None,
+    accept: str | None,
     output: Output,
 ) -> None:
     """Add up what the jobs of a period used and wasted, and what would save most.
@@ -60,7 +66,8 @@ def command(
 
     Reads: the recordings in TEHO_HOME, and the thresholds file if you have one.
 
-    Writes: the -o file, and a cache in TEHO_HOME; with --send and --refuse, TEHO_HOME/mailed.json.
+    Writes: the -o file, and a cache in ~/.cache/teho; with --send, --refuse and --accept,
+    TEHO_HOME/mailed.json.
 
     Network: only through commands: of the scheduler, such as sacct; with --send, sendmail.
     """
@@ -76,13 +83,12 @@ def command(
 
     settings = load_settings()
     home = settings.home_directory
-    if refuse is not None:
-        Mailed(home).refuse(refuse)
-        say(f"{refuse} gets no more mails of `teho digest`")
+    if refuse is not None or accept is not None:
+        _note_refusal(home, refuse, accept)
         return
     wish = _wish(mail_to, every, send=send)
     gc.disable()  # a list has millions of objects, and most of them are needed or gone at once
-    begin, now = earliest(since), datetime.now(timezone.utc)
+    begin, now = period_begin(since), datetime.now(timezone.utc)
     before = begin - (now - begin)
     selection = selected(before, user, account, everyone=everyone, every_run=True)
     backend = accounting_here(home)
@@ -107,10 +113,39 @@ def command(
     output.show(digest_document(found), found)
 
 
+def _note_refusal(home: Path, refuse: str | None, accept: str | None) -> None:
+    """Note that a user refuses the mails, or accepts them again.
+
+    Raises:
+        InputError: it is not the name of a user, or there are other options.
+    """
+    from teho.cli.digest_mail import is_user_name
+    from teho.store.mailed import Mailed
+
+    own = "refuse" if accept is None else "accept"
+    others = {one.name for one in click.get_current_context().command.params} - {own}
+    if given := first_given(others):
+        raise InputError(
+            f"{given} has no effect with --{own}", f"only --{own} NAME", f"leave out {given}"
+        )
+    if refuse is not None:
+        if not is_user_name(refuse):
+            raise InputError(
+                f"--refuse {refuse!r} is not the name of a user",
+                "letters, digits and ._-",
+                "`teho digest --refuse NAME`",
+            )
+        Mailed(home).refuse(refuse)
+        say(f"{refuse} gets no more mails of `teho digest`")
+    elif accept is not None:
+        did = "gets the mails of `teho digest` again"
+        say(f"{accept} {did if Mailed(home).accept(accept) else 'has not refused these mails'}")
+
+
 def _wish(mail_to: str | None, every: str, *, send: bool) -> Wish | None:
     if mail_to is None:
-        if send:
-            raise InputError("--send has no effect without --mail-to", "both, or none")
+        if given := first_given({"send", "every"}):
+            raise InputError(f"{given} has no effect without --mail-to", "both, or none")
         return None
     from teho.cli.digest_mail import Wish
 

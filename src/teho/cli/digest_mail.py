@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from teho.explain.policy import Policy
     from teho.model.accounted import AccountedJob
 
-__all__ = ["Wish", "group_by_user", "mail_digests"]
+__all__ = ["Wish", "group_by_user", "is_user_name", "mail_digests"]
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"[^\s@<>,;]+@[^\s@<>,;]+")
 _TIMEOUT_S = 30.0
+
+
+def is_user_name(text: str) -> bool:
+    """Return whether a text can be the name of a user, and part of an address."""
+    return _USER.fullmatch(text) is not None
 
 
 class Wish:
@@ -43,7 +48,9 @@ class Wish:
     def __init__(self, address: str, every_s: float, *, sends: bool) -> None:
         if "{user}" not in address or not _ADDRESS.fullmatch(address.replace("{user}", "u")):
             raise InputError(
-                f"--mail-to {address!r}", "an address with {user}, such as '{user}@example.org'"
+                f"--mail-to {address!r}",
+                "an address with {user}, such as '{user}@example.org'",
+                "`teho digest --help`",
             )
         if sends and find_sendmail() is None:
             raise MissingCommandError(
@@ -125,7 +132,7 @@ def _why_not(
 
     limits = policy.thresholds[DIGEST]
     gpu_hours, core_hours = limits["mail_gpu_hours"].value, limits["mail_core_hours"].value
-    if not _USER.fullmatch(user):
+    if not is_user_name(user):
         return "the name cannot be part of an address"
     if mailed.has_refused(user):
         return "refused these mails"

@@ -45,9 +45,9 @@ Examples:
 def discover(name: str | None, file: Path | None, force: bool, output: Output) -> None:
     """Ask Slurm or Grid Engine what the cluster of this machine has and allows.
 
-    If the cluster is not in the catalogue, writes a cluster file to standard output or to FILE. The
-    file names the facts that are still missing. If the cluster is in the catalogue, a table shows
-    the differences between the catalogue and the scheduler.
+    If the cluster is not in the catalogue, Teho writes a cluster file to standard output or to
+    FILE. The file also lists the facts that are still missing. If the cluster is in the catalogue,
+    Teho prints a table of the differences between the catalogue and the scheduler.
 
     Reads: the cluster files, and the answers of the scheduler.
 

@@ -39,7 +39,8 @@ _DOOMED = 3
 @option("--cluster NAME", "Use the limits of this cluster.", unset="this machine's cluster",
         default="")  # fmt: skip
 @option("--only ID,…", "Run only these checks.", unset="all", default="")
-@flag("--self-test", "Multiply matrices on the first GPU or the CPU, for up to 90 s.")
+@flag("--self-test", "Also multiply matrices on the first GPU or the CPU, for up to 90 s, and "
+                     "check the results.")  # fmt: skip
 @flag("--in-job", "Print one line per problem to stderr. Use this option in a job script.")
 @output_options()
 def command(
@@ -54,8 +55,8 @@ def command(
 ) -> None:
     """Find what can make a job fail or run slowly: builds, drivers, binding, limits, file systems.
 
-    Runs on a login node, in a job and on a laptop, without root. A separate process asks each
-    driver, file system and framework, with a time limit of 2 s to 30 s.
+    The command works on a login node, in a job and on a laptop, without root. A separate process
+    asks each driver, file system and framework, with a time limit of 2 s to 30 s.
 
     Exit code: 1 if there is a warning, a critical problem or a failed self-test. Otherwise 2 if an
     option is wrong, or if a critical check or the self-test could not be done. Otherwise 0, even if

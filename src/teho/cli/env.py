@@ -148,7 +148,7 @@ def check(
 ) -> None:
     """Say which packages are GPU builds and which are CPU-only builds, and what to do.
 
-    FILE lists the packages. It is a lock file, or the output of `conda list`, `conda create`, `pip
+    FILE is a list of packages: a lock file, or the output of `conda list`, `conda create`, `pip
     freeze` or a similar command. - is standard input. Without FILE, Teho checks the packages of the
     Python of --python, but does not import them. Exit code: 0 if there is no critical problem, 1 if
     there is a critical problem, 2 if FILE or the environment cannot be read.

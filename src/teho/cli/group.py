@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
 
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str]) -> None:
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type] # None: "cannot be imported"
     words = list(arguments) or ["--help"]
-    sys.exit(_guarded(lambda: teho.main(words, prog_name="teho", standalone_mode=False)))
+    sys.exit(_guarded(words))
 
 
 def _open_streams() -> None:
@@ -99,18 +99,26 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _guarded(call: Callable[[], object]) -> int:
-    """Return the exit code; an expected error is printed as one line."""
+def _sentence(error: click.ClickException, words: Sequence[str]) -> str:
+    """Return an error of click in one line, with the next step."""
+    context = getattr(error, "ctx", None)
+    # click does not know the command of an option without its value.
+    named = f"teho {words[0]}" if words[0] in COMMANDS else "teho"
+    path = context.command_path if context else named
+    text = " ".join(error.format_message().split())
+    return f"{text}{'' if text.endswith(('.', '?')) else '.'} Next: `{path} --help`"
+
+
+def _guarded(words: Sequence[str]) -> int:
+    """Run a command line, and return the exit code; an expected error is printed as one line."""
     try:
-        result = call()
+        result = teho.main(words, prog_name="teho", standalone_mode=False)
         sys.stdout.flush()
     except TehoError as error:
         say(str(error))
         return error.exit_code
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context else "teho"
-        say(f"{error.format_message()} Next: `{path} --help`")
+        say(_sentence(error, words))
         return error.exit_code
     except click.exceptions.Exit as request:
         return request.exit_code

@@ -71,11 +71,18 @@ def command(
     from teho.jobs.importer import importer_for
     from teho.jobs.make_recording import ImportWish, make_recordings
     from teho.jobs.read_source import read_source
+    from teho.store.layout import safe_name
     from teho.units import parse_duration
 
     every_s = parse_duration(every, "--every") if every else None
     if every_s is not None and every_s <= 0:
         raise InputError(f"--every {every}", "more than 0 s")
+    if host is not None and (not host or safe_name(host) != host):
+        raise InputError(
+            f"--host {host!r} is not a host name",
+            "letters, digits, `.`, `-` and `_`, such as g1101",
+            f"`--host {safe_name(host) or 'NAME'}`",
+        )
     wish = ImportWish(
         name=masked_text(name or ""),
         host=host or "",

@@ -10,7 +10,7 @@ import click
 from teho.cli.declare import option, plain_command
 from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
-from teho.cli.selection import earliest, job_options, period_words, privacy_notes, selected
+from teho.cli.selection import job_options, period_begin, period_words, privacy_notes, selected
 from teho.cli.terminal import list_width
 from teho.errors import InputError
 
@@ -34,7 +34,7 @@ _SLURM = {"timeout": "timed_out", "oom": "out_of_memory", "node_fail": "node_fai
   teho jobs --since 90d -o jobs.parquet""")
 @job_options("7d")
 @option("--state STATES", "Show only jobs in these states, such as running,failed.", unset="all")
-@option("--sort", "Order of the jobs; running jobs always come first.", into="by",
+@option("--sort", "Sort the jobs by this value; running jobs always come first.", into="by",
         type=click.Choice(_SORTS), default="start")  # fmt: skip
 @option("--last N", "Show at most this number of jobs as text or HTML.", default=30,
         type=click.IntRange(min=1))  # fmt: skip
@@ -45,13 +45,13 @@ def command(
 ) -> None:  # fmt: skip
     """List the jobs of a period: what each job used of what it requested.
 
-    The figures are from the accounting of the scheduler (sacct or qacct), for all jobs, recorded by
-    Teho or not. The column State also names what to look at, such as cores that were not used.
-    JSON, CSV and Parquet have all jobs and all figures.
+    The values are from the accounting of the scheduler (sacct or qacct). So the list also has jobs
+    that Teho did not record. The column State also names what may be wrong, such as cores that were
+    not used. JSON, CSV and Parquet have all jobs and all values.
 
     Reads: the recordings in TEHO_HOME.
 
-    Writes: only the -o file, and a cache in TEHO_HOME.
+    Writes: only the -o file, and a cache in ~/.cache/teho.
 
     Network: only through commands of the scheduler, such as sacct.
     """
@@ -66,7 +66,7 @@ def command(
     settings = load_settings()
     home = settings.home_directory
     wanted = _states(state)
-    begin = earliest(since)
+    begin = period_begin(since)
     selection = selected(begin, user, account, everyone=everyone, every_run=False)
     backend = accounting_here(home)
     with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
@@ -113,6 +113,9 @@ def _states(text: str | None) -> frozenset[JobState]:
     for word in filter(None, (text or "").replace(" ", "").lower().split(",")):
         name = _SLURM.get(word, word)
         if name not in known:
-            raise InputError(f"--state {word}{did_you_mean(name, known)}", ", ".join(known))
+            raise InputError(
+                f"--state {word}{did_you_mean(name, known)}",
+                next_step="leave out --state to see all jobs with their states",
+            )
         found.add(JobState(name))
     return frozenset(found)

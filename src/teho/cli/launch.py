@@ -59,8 +59,8 @@ def command(
 ) -> None:
     """Set the rank, cores, threads and caches of this task of a job, then run COMMAND.
 
-    Start `teho launch` once per task, for example with srun, mpirun or torchrun. COMMAND replaces
-    the process of Teho.
+    Start `teho launch` once per task, for example with srun, mpirun or torchrun. When all is set,
+    COMMAND replaces Teho in the same process.
 
     Reads: the environment, and the catalogue.
 

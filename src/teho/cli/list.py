@@ -61,7 +61,7 @@ def command(
 
     Reads: the recordings in TEHO_HOME.
 
-    Writes: only a cache in TEHO_HOME.
+    Writes: only a cache, ~/.cache/teho/index.sqlite, or teho/index.sqlite in XDG_CACHE_HOME.
 
     Network: not used.
     """

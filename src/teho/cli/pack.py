@@ -20,17 +20,18 @@ __all__ = ["command"]
   teho pack images packed --format json""")
 @click.argument("source", metavar="SRC")
 @click.argument("folder", metavar="OUT")
-@option("--shard-size SIZE", "End an archive with the file that reaches this size.",
+@option("--shard-size SIZE", "Begin a new archive when an archive has reached this size.",
         default="256MiB")  # fmt: skip
 @option("--workers N", "Read this number of files at the same time.", type=int, default=32)
 @output_options()
 def command(source: str, folder: str, shard_size: str, workers: int, output: Output) -> None:
     """Pack the files in the folder SRC into a few tar archives in the new folder OUT.
 
-    A training program reads large archives faster than many small files, mostly on file systems
+    A training program reads large archives faster than many small files, above all on file systems
     such as Lustre. Files with the same name up to the first dot are one sample, such as `a.jpg`
     and `a.txt`. Programs read the archives with `packed` of `teho.feed`, with webdataset, or with
-    tar. If the command is interrupted, run it again: it continues. SRC is not changed.
+    tar. If the packing is interrupted, run the same command again: the packing continues. SRC is
+    not changed.
 
     Reads: SRC.
 
@@ -50,7 +51,7 @@ def command(source: str, folder: str, shard_size: str, workers: int, output: Out
     try:
         done = pack(source, folder, shard_bytes=shard_bytes, workers=workers)
     except KeyboardInterrupt:
-        say("interrupted. Run the same command again: it continues.")
+        say("interrupted. Run the same command again: the packing continues.")
         raise click.exceptions.Exit(130) from None
     packed = Packed(
         source=source,

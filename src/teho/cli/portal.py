@@ -39,7 +39,8 @@ _QUIET_S = 2.0
 @option("--port N", "Listen on this port instead of a Unix socket; 0: any free port.",
         unset="none", type=click.IntRange(0, 65535))  # fmt: skip
 @option("--address ADDRESS", "Listen on this address, together with --port.", unset=_LOOPBACK)
-@option("--allow-host NAME", "Accept requests to this name too, as from a proxy; may be repeated.",
+@option("--allow-host NAME",
+        "Also accept requests for this host name, for example from a proxy; may be repeated.",
         unset="only localhost", into="hosts", multiple=True)  # fmt: skip
 @option("--read-only-export FOLDER", "Write the pages as files into this folder, then exit.",
         unset="none", into="folder", type=click.Path(path_type=Path, file_okay=False))  # fmt: skip
@@ -52,10 +53,10 @@ def command(
 ) -> None:
     """Show all your runs in a browser, also while they are running.
 
-    By default, only you can connect: the portal listens on a Unix socket, and prints the line for
-    ssh that connects your computer with it. With --port, the portal prints a link that works once.
-    If TEHO_SHARED is set, the portal also shows the runs that your groups share. To end the portal,
-    press Ctrl-C.
+    By default, only you can connect: the portal listens on a Unix socket, and prints the command
+    ssh that connects your computer with the portal. With --port, the portal prints a link that
+    works once. If TEHO_SHARED is set, the portal also shows the runs that your groups share. To end
+    the portal, press Ctrl-C.
 
     Reads: the recordings in TEHO_HOME and TEHO_SHARED, and the cluster files.
 
@@ -125,9 +126,8 @@ def _serve(
         socket_file = listener.getsockname()
         click.echo("On your own computer, run this command, and leave it open:")
         click.echo(f"  ssh -N -L {_LOCAL_PORT}:{socket_file} {user_at_host()}")
-        click.echo(
-            f"Then open http://{_LOCAL_NAME}:{_LOCAL_PORT}/ in your browser. End with Ctrl-C."
-        )
+        click.echo(f"Then open http://{_LOCAL_NAME}:{_LOCAL_PORT}/ in your browser.")
+        click.echo("To end the portal, press Ctrl-C here.")
         sys.stdout.flush()
     else:
         place = " of this machine" if address == _LOOPBACK else ""

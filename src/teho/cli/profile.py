@@ -46,18 +46,23 @@ class _Command(click.Command):
 
 _recording_options = together(
     option("--steps FIRST:END", "Record these steps, without the step END: 20:25 are the steps 20 "
-           "to 24. For a run that goes on, also the number of the next steps to record.",
-           unset="5, for a run that goes on"),
-    option("--window TIME", "Record a length of time instead of steps.", unset="none"),
-    option("--after TIME", "Begin the window after this time from the import of the framework.",
-           unset="10s, or 0s for a run that goes on"),
-    option("--with LIST", "Record also some of stack, shapes, memory: the program is slower, and "
-           "the trace is larger. Instead, nsys: record with Nsight Systems; range: only mark the "
-           "steps, for a tool that runs this command.", unset="none of them", into="extras"),
+           "to 24. For a run that is still running, you can also give only a number: Teho records "
+           "this number of steps.",
+           unset="5, for a run that is still running"),
+    option("--window TIME", "Record this length of time, instead of steps.", unset="none"),
+    option("--after TIME", "With --window, begin to record this long after the program has "
+           "imported the framework.",
+           unset="10s, or 0s for a run that is still running"),
+    option("--with LIST", "Also record some of these: stack, shapes, memory. The program is then "
+           "slower, and the trace is larger. Or give one of these instead: nsys (record with "
+           "Nsight Systems), range (only mark the steps, for another profiler that runs this "
+           "command).",
+           unset="none of them", into="extras"),
     option("--ranks LIST", "Record these ranks: one (rank 0), all, or a list such as 0,3.",
-           unset="one; for a run that goes on: the slowest and the median one, if they differ"),
+           unset="one; for a run that is still running: the slowest rank and the median rank, if "
+                 "they differ"),
     option("--max-time TIME", "Stop the profiler after this time.", default="60s"),
-    option("--max-size SIZE", "Store no trace that is larger than this before compression.",
+    option("--max-size SIZE", "Do not store a trace that is larger than this before compression.",
            default="512MiB"),
     option("--trace-to PATH", "Copy the traces: to a folder for TensorBoard, or to a file for "
            "ui.perfetto.dev.", unset="only into the recording", into="to",
@@ -81,13 +86,14 @@ def command(
     to: Path | None,
     output: Output,
 ) -> None:
-    """Record some steps with the framework's profiler, and explain why the GPU was idle in them.
+    """Record steps with the framework's profiler, and explain why the GPU was idle in these steps.
 
     With COMMAND, Teho runs the unchanged program, and starts PyTorch's profiler for the given steps
-    only. RUN is a recorded run, or the number of a job: if the run goes on, Teho records its next
-    steps; if the run has ended, Teho explains the newest traces of this run. FILE is a trace that
-    torch.profiler wrote, as .json or .json.gz. For a program with several ranks, give the files of
-    all ranks, or their FOLDER: then Teho also says which rank the others waited for.
+    only. RUN is a recorded run, or the number of a job. If the run is still running, Teho records
+    the next steps. If the run has ended, Teho explains the newest traces of this run. FILE is a
+    trace that torch.profiler wrote, as .json or .json.gz. For a program with several ranks, give
+    the files of all ranks, or their FOLDER: then Teho also says for which rank the other ranks
+    waited.
 
     To write a trace without Teho, in the folder `traces`, add these lines to the training loop,
     with `P = torch.profiler`:
@@ -101,7 +107,7 @@ def command(
               train_one_step(batch)
               profiler.step()
 
-    With `with_stack=True`, the trace has the source lines too.
+    With `with_stack=True`, the trace also has the source lines.
 
     Reads: the traces; with RUN, the recording.
 
@@ -117,7 +123,7 @@ def command(
     if argv is not None:
         if traces:
             raise InputError(
-                f"{traces[0]!r} before `--`", "only options before `-- COMMAND`",
+                f"{traces[0]!r} before `--` is not an option", "only options before `-- COMMAND`",
                 "`teho profile --steps 20:25 -- python train.py`",
             )  # fmt: skip
         if not argv:
@@ -138,7 +144,7 @@ def command(
         if given:
             raise InputError(
                 f"{given} has no effect on the trace {traces[0]}",
-                "a COMMAND or a RUN that goes on",
+                "a COMMAND or a RUN that is still running",
                 "`teho profile --steps 20:25 -- python train.py`",
             )
         _explain(directory, output, to)
@@ -153,8 +159,8 @@ def command(
         return
     if given:
         raise InputError(
-            f"{given} needs a run that goes on, but {directory.name} has ended",
-            next_step=f"`teho profile {traces[0]}` explains its newest traces",
+            f"{given} needs a run that is still running, but {directory.name} has ended",
+            next_step=f"`teho profile {traces[0]}` explains the newest traces of this run",
         )
     show_recorded(directory, None, output, to)
 

@@ -84,7 +84,7 @@ def read_extras(text: str) -> tuple[str, ...]:
         if word not in {*EXTRAS, TOOL, RANGE}:
             raise InputError(f"--with {word}", f"some of: {', '.join((*EXTRAS, TOOL, RANGE))}")
     if len(words) > 1 and {TOOL, RANGE} & set(words):
-        raise InputError(f"--with {text}", f"only `{TOOL}` or `{RANGE}`: another tool records then")
+        raise InputError(f"--with {text}", f"`{TOOL}` or `{RANGE}` without other words")
     return words
 
 

@@ -181,7 +181,7 @@ def _without_gpu(uses: Sequence[tuple[WatchedProcess, ProfilerUse]]) -> str:
     if all(device.startswith("cpu") for device in devices):
         return "The program did not use a GPU during this time."
     return (
-        "The program used a GPU, but the profiler recorded no work of it. Another tool may use the "
+        "The program used a GPU, but the profiler recorded no work on it. Another tool may use the "
         "GPU's interface for profilers: on some clusters, `DISABLE_DCGM=1 sbatch …` switches "
         "such a tool off."
     )

@@ -55,17 +55,17 @@ __all__ = ["command"]
 )
 @output_options("seff")
 def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> None:
-    """Report on RUN.
+    """Report what RUN used, what it wasted, and what to change.
 
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
     or last. If RUN is the id of a job, Teho reports on the newest recording of the job, and asks
-    the scheduler for the accounting. If Teho did not record the job, the report has what the
-    accounting knows, and what the site's monitoring knows if the setting monitoring names it.
-    --format seff prints the same values as the command seff of CSC.
+    the scheduler for the accounting. If Teho did not record the job, the report shows the values of
+    the accounting. If the setting monitoring has the address of the site's monitoring, the report
+    also shows values from there. --format seff prints the same values as the command seff of CSC.
 
     Reads: the recording.
 
-    Writes: the -o file; the end of the job, if `teho always` recorded it.
+    Writes: the -o file. If `teho always` recorded the job, also the end of the job.
 
     Network: used only for jobs: commands of the scheduler, and the address in the setting
     monitoring.
@@ -192,10 +192,10 @@ def _store(settings: Settings) -> Store | None:
         InputError: the settings cannot be used.
     """
     from teho.cli.here import cluster_here
-    from teho.jobs.http import store_of
+    from teho.cli.token_file import chosen_store
 
     here = None if settings.monitoring else cluster_here()
-    return store_of(settings, here.monitoring if here else "")
+    return chosen_store(settings, here.monitoring if here else "")
 
 
 def _list_tasks(

@@ -39,7 +39,11 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
 
     home = load_settings().home_directory
     if bool(runs) == bool(older_than):
-        raise InputError("teho rm", "either runs or --older-than", "`teho list` shows the runs")
+        raise InputError(
+            "it is not clear what to delete",
+            "either runs or --older-than",
+            "`teho list` shows the runs",
+        )
     chosen = _older(home, older_than) if older_than else [find_run(run, home) for run in runs]
     chosen = list(dict.fromkeys(chosen))
     running = [path for path in chosen if _is_running(path)]

@@ -80,12 +80,12 @@ _REPORT_MODULES = (
 @flag("--alone", "Record only this program, not the whole job.")
 @option("--job JOB", "Record this running Slurm job instead of COMMAND.")
 @option("--notify TARGET",
-        "Notify TARGET when the run ends, when it is stuck, and 10 min before the job's time "
+        "Notify TARGET when the run ends, when the run is stuck, and 10 min before the job's time "
         "limit. TARGET is mailto:NAME@HOST, a URL for an HTTP POST, or a command; may be repeated.",
         unset="no notification", into="targets", multiple=True)  # fmt: skip
 @option("--if-stuck TIME=ACTION",
-        "If the run makes no progress for this time: notify you, end the program, or send it a "
-        "signal such as USR1.",
+        "If the run makes no progress for TIME, do ACTION: notify (you), end (the program), or a "
+        "signal such as USR1, which is sent to the program.",
         unset="notify at once")  # fmt: skip
 @option("--probe", "Measure where the time goes inside Python programs.",
         type=click.Choice(["auto", "off"]), default="auto")  # fmt: skip
@@ -110,7 +110,7 @@ def command(
 
     COMMAND keeps its input, output, terminal, signals and exit code. If the recording has a
     problem, the report says so. In the script of a Slurm job, Teho records all nodes of the job.
-    With srun or mpirun, all tasks make one recording. With --window, Teho ends COMMAND when its
+    With srun or mpirun, all tasks make one recording. With --window, Teho ends COMMAND when the
     step rate is known. If Teho cannot count steps, COMMAND runs to its end, or until the time of
     --for is over.
 

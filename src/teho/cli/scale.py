@@ -39,7 +39,7 @@ def command(
     output: Output,
     argv: tuple[str, ...],
 ) -> None:
-    """Run COMMAND in turns on 1, 2, 4 … GPUs or cores.
+    """Run COMMAND in turn on 1, 2, 4 … GPUs or cores, and say how many are useful.
 
     Teho says up to which number of GPUs or cores COMMAND gets faster. In each run, the number of
     GPUs or cores replaces {n} in COMMAND. If Teho can count the steps of COMMAND, it ends each run

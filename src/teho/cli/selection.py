@@ -15,9 +15,20 @@ from teho.units import parse_duration
 if TYPE_CHECKING:
     from teho.schedulers.backend import Backend, Selection
 
-__all__ = ["earliest", "job_options", "period_words", "privacy_notes", "selected", "whose"]
+__all__ = [
+    "earliest",
+    "job_options",
+    "period_begin",
+    "period_words",
+    "privacy_notes",
+    "selected",
+    "whose",
+]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_FIRST = datetime(1970, 1, 1, tzinfo=timezone.utc)
+"""No scheduler has older jobs."""
 
 
 def job_options(default: str) -> Callable[[_Command], _Command]:
@@ -40,7 +51,7 @@ def earliest(text: str) -> datetime:
     Raises:
         InputError: the text is neither a date nor a length of time.
     """
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, OverflowError):
         return datetime.fromisoformat(text).astimezone()
     try:
         return datetime.now(timezone.utc) - timedelta(seconds=parse_duration(text, "--since"))
@@ -48,6 +59,22 @@ def earliest(text: str) -> datetime:
         raise InputError(
             f"--since {text}", "a date such as 2026-11-20, or a length of time such as 7d"
         ) from None
+
+
+def period_begin(text: str) -> datetime:
+    """Return the begin of a period that ends now, from an option `--since`.
+
+    Raises:
+        InputError: the text is neither a date nor a length of time, or the time is not in the past.
+    """
+    now = datetime.now(timezone.utc)
+    begin = earliest(text)
+    if not _FIRST < begin < now:
+        raise InputError(
+            f"--since {text} is not a time between 1970 and now",
+            "a date such as 2026-11-20, or a length of time such as 7d",
+        )
+    return begin
 
 
 def period_words(since: str) -> str:
@@ -64,10 +91,13 @@ def selected(
     """Return which jobs the options select.
 
     Raises:
-        InputError: two options contradict each other.
+        InputError: two options contradict each other, or a name is empty.
     """
     from teho.schedulers.backend import Selection
 
+    for name, given in (("--user", user), ("--account", account)):
+        if given is not None and not given.strip():
+            raise InputError(f"{name} is empty", "a name", f"leave out {name}, or give a name")
     if everyone and (user or account):
         other = f"--user {user}" if user else f"--account {account}"
         raise InputError(f"--all cannot be used together with {other}", "one of them")

@@ -19,7 +19,8 @@ _LOOPBACK = "127.0.0.1"
   teho serve-metrics --port 9417 --token-file ~/.teho-token
   teho serve-metrics
   curl --unix-socket /run/user/1000/teho-metrics.sock http://localhost/metrics""")
-@option("--port NUMBER", "Listen on this port of 127.0.0.1; 0: any free port.", type=int)
+@option("--port NUMBER", "Listen on this port of 127.0.0.1; 0: any free port.",
+        type=click.IntRange(0, 65535))  # fmt: skip
 @option(
     "--socket PATH",
     "Listen on this Unix socket.",
@@ -48,6 +49,7 @@ def command(port: int | None, path: Path | None, token_file: Path | None) -> Non
     Network: listens on a Unix socket, or with --port on a port of 127.0.0.1.
     """
     from teho.cli.owner import owner_of
+    from teho.cli.token_file import warn_of_readers
     from teho.config.settings import load_settings
     from teho.jobs.export.live import live_text
     from teho.jobs.export.serve import serve_text
@@ -58,6 +60,8 @@ def command(port: int | None, path: Path | None, token_file: Path | None) -> Non
         raise InputError("--socket cannot be used together with --port", "one of them")
     home = load_settings().home_directory
     token = read_secret(token_file) if token_file else ""
+    if token_file:
+        warn_of_readers(token_file)
     if port is None:
         listener = listen_on_socket(path or socket_path("teho-metrics.sock"))
         place = f"http://localhost/metrics on the Unix socket {listener.getsockname()}"

@@ -22,7 +22,7 @@ __all__ = ["command", "shared_folder"]
   teho share""")
 @click.argument("runs", nargs=-1, shell_complete=complete_run)
 @flag("--all", "Share all runs that have ended.", into="every")
-@option("--with GROUP", "The Unix group whose members may read the runs.", unset="none",
+@option("--with GROUP", "Let the members of this Unix group read the runs.", unset="none",
         into="group")  # fmt: skip
 def command(runs: tuple[str, ...], every: bool, group: str | None) -> None:
     """Copy RUNS into the folder TEHO_SHARED, so that the members of GROUP can read the copies.
@@ -44,7 +44,9 @@ def command(runs: tuple[str, ...], every: bool, group: str | None) -> None:
     shared = shared_folder()
     if not runs and not every:
         if group:
-            raise InputError(f"--with {group} without runs", "runs, or --all", "`teho list`")
+            raise InputError(
+                f"--with {group} without runs", "runs, or --all", "`teho list` shows the runs"
+            )
         found = groups_of_runs(copies(shared))
         for run_id, groups in found.items():
             click.echo(f"{run_id}  shared with {', '.join(groups)}")

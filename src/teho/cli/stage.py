@@ -40,7 +40,7 @@ Examples:
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DEST")
 @click.option("--archive/--no-archive", "archive", default=None,
-              help="Pack SRC into one tar archive, or copy its files as they are.  [default: pack "
+              help="Pack SRC into one tar archive, or copy the files as they are.  [default: pack "
               "many small files that go to a network file system]")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print the plan, and do not copy.")
 @click.option("--checksums", metavar="N|all", default=str(_SAMPLE), show_default=True,
@@ -58,7 +58,7 @@ def command(
     """Copy SRC into the folder DEST, here or on another machine, and check the copy.
 
     DEST is a path, or HOST:PATH for ssh. The copy has the name of SRC. An interrupted copy
-    continues if you run the same command again. Teho deletes no files at DEST. It replaces a file
+    continues if you run the same command again. Teho deletes no files at DEST. Teho replaces a file
     at DEST only if this file is an older copy that `teho stage` made from SRC. Links are copied as
     links.
 
@@ -68,7 +68,7 @@ def command(
 
     Network: not used if DEST is a path on this machine. Otherwise ssh to HOST; rsync also uses ssh.
 
-    Exit code: 0 if all files are at DEST and agree with SRC. 1 if a file is missing, differs or
+    Exit code: 0 if all files are at DEST and are equal to SRC. 1 if a file is missing, differs or
     cannot be read. 2 if the copy cannot be made. 130 after Ctrl-C.
     """
     from teho.stage.machine import Machine, read_place
@@ -82,7 +82,7 @@ def command(
         )
     wanted = Wanted(source, read_place(destination, "DEST"), archive, _read_count(checksums))
     with Machine() as here, Machine(wanted.destination.host) as there, _ended_by_signals():
-        with hint_if_slow("reading both sides…"):
+        with hint_if_slow("reading the source and the destination…"):
             staging = _planned(wanted, here, there)
         planned = staging.planned()
         if dry_run:

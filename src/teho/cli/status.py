@@ -34,14 +34,14 @@ _SILENCE_S = 3.0
   teho status last --follow
   teho status --format json | jq '.[] | select(.jobs[0].state == "running")'""")
 @click.argument("references", metavar="[JOB…]", nargs=-1)
-@flag("-f --follow", "Print the state and the log of one job until it ends, then its cost.")
+@flag("-f --follow", "Print the state and the log of one job until the job ends, then the cost.")
 @flag("--all", "Also show jobs that were submitted more than a week ago.", into="every")
 @option("--format", "Print text, JSON or HTML.", into="form",
         type=click.Choice(["text", "json", "html"]), default="text")  # fmt: skip
 def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
     """Show the states of jobs, their cost until now, and their log and recordings.
 
-    JOB is the number or name of a job, or last. Without JOB, shows all jobs that `teho submit`
+    JOB is the number or name of a job, or last. Without JOB, Teho shows all jobs that `teho submit`
     submitted in the last week. Exit code: 1 if a scheduler did not answer, otherwise 0.
 
     Reads: TEHO_HOME/jobs, and the recordings of the jobs.

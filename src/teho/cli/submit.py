@@ -56,11 +56,12 @@ __all__ = ["command"]
 @request_options
 @option("--cluster NAME", "Plan for this cluster.", unset="this machine's cluster")
 @script_options
-@flag("-f --follow", "Print the state and the log of the job until it ends, then its cost.")
+@flag("-f --follow", "Print the state and the log of the job until the job ends, then the cost.")
 @flag("--local", "Run the job as processes on this machine, without a cluster.")
 @flag(
     "--trial",
-    "Try COMMAND first: in a test partition, for two minutes or until its step rate is known.",
+    "Try COMMAND in a short job first: in a test partition, for two minutes or until the step rate "
+    "is known.",
 )
 @flag("--dry-run", "Print the script, and do not submit a job.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -75,17 +76,17 @@ def command(
 ) -> None:
     """Plan a job for COMMAND, write its script, and submit the cheapest option that fits.
 
-    Prints the number of the job. With --follow, prints the log of the job instead, then the
-    resources that the job used, and its cost. With --trial, submits a short job that tries COMMAND.
-    The report of the short job says whether you can submit the long job. Exit code: 0 if the job
-    was submitted, 1 if no option fits; with --follow, the exit code of the job.
+    Teho prints the number of the job. With --follow, Teho prints the log of the job instead, then
+    the resources that the job used, and the cost of the job. With --trial, Teho submits a short job
+    that tries COMMAND. The report of the short job says whether you can submit the long job. Exit
+    code: 0 if the job was submitted, 1 if no option fits; with --follow, the exit code of the job.
 
     Reads: the catalogue, and the site's templates.
 
     Writes: the script and the number of the job to TEHO_HOME/jobs.
 
-    Network: only through commands of the scheduler, such as sbatch; also looks up the full host
-    name of this machine.
+    Network: only through commands of the scheduler, such as sbatch. Teho also looks up the full
+    host name of this machine.
     """
     request = read_request(given, argv)
     check_trial({**given, "local": local}, trial=trial)

@@ -37,7 +37,7 @@ def read_tags(
 @option("--remove KEY", "Remove this tag; may be repeated.", unset="none", into="removed",
         multiple=True)  # fmt: skip
 def command(run: str, tags: dict[str, str], removed: tuple[str, ...]) -> None:
-    """Add tags to RUN, or replace their values.
+    """Add tags to RUN, or change the values of its tags.
 
     Reads: run.json of the recording.
 

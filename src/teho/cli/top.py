@@ -62,13 +62,13 @@ def command(
     """Show all nodes and GPUs of RUN while it is running.
 
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
-    or last. Without RUN: the run that is still running; with --replay, the last run. If RUN is the
-    number of a running Slurm job that Teho does not record, Teho records this job until you quit.
-    On the screen, press ? for an explanation of all keys and values.
+    or last. Without RUN, Teho shows the run that is still running, or with --replay the last run.
+    If RUN is the number of a running Slurm job that Teho does not record, Teho records this job
+    until you quit. On the screen, press ? for an explanation of all keys and values.
 
     Reads: the recording.
 
-    Writes: a small file in the recording, so that its recorders send their samples; for a job that
+    Writes: a small file in the recording, so that the recorders send their samples; for a job that
     Teho did not record, a recording.
 
     Network: the recorders of the run connect to this command.
@@ -187,7 +187,7 @@ def _running(home: Path) -> Path:
         raise RunNotFoundError(
             "no run is running",
             "",
-            "`teho top last --replay` shows the last run as it was",
+            "`teho top last --replay` replays the last run",
         )
     names = [f"{run.id}{f' ({run.name})' if run.name else ''}" for _, run in running]
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

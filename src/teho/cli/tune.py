@@ -44,12 +44,12 @@ def command(
 ) -> None:
     """Run COMMAND several times with different settings, and say which settings make it faster.
 
-    Teho changes the data loader and the threads from outside; the files of COMMAND stay as they
-    are. Each run ends when its step rate is known. COMMAND runs about 20 times, and writes its
-    files each time. With `--find batch-size`, Teho changes only the batch size, until the
-    memory is full. Exit code: 0 if there is a verdict, 1 if more time is needed.
+    Teho changes the settings of the data loader and of the threads only for these runs. The files
+    of COMMAND are not changed. Each run ends when the step rate is known. COMMAND runs about 20
+    times, and writes its files each time. With `--find batch-size`, Teho changes only the batch
+    size, until the memory is full. Exit code: 0 if there is a verdict, 1 if more time is needed.
 
-    Reads: what the probe notes about COMMAND; with --find, the memory of COMMAND's processes and
+    Reads: what the probe records about COMMAND; with --find, the memory of COMMAND's processes and
     GPUs.
 
     Writes: no recordings; only the -o file, and temporary files in TMPDIR.
@@ -111,7 +111,9 @@ def _check_find(what: str, allow: str) -> None:
     from teho.config.toml import did_you_mean
 
     if what != _BATCH_SIZE:
-        raise InputError(f"--find {what}{did_you_mean(what, [_BATCH_SIZE])}", _BATCH_SIZE)
+        raise InputError(
+            f"--find {what}{did_you_mean(what, [_BATCH_SIZE])}", next_step="`teho tune --help`"
+        )
     if allow:
         raise InputError(
             f"--find {what} cannot be used together with --allow {allow}",
@@ -126,7 +128,9 @@ def _allowed(text: str) -> frozenset[str]:
 
     names = frozenset(name for word in text.split(",") if (name := word.strip()))
     for name in sorted(names - set(ALLOWABLE)):
-        raise InputError(f"--allow {name}{did_you_mean(name, ALLOWABLE)}", ", ".join(ALLOWABLE))
+        raise InputError(
+            f"--allow {name}{did_you_mean(name, ALLOWABLE)}", next_step="`teho tune --help`"
+        )
     return names
 
 

@@ -23,8 +23,9 @@ __all__ = ["command"]
 def command(runs: tuple[str, ...], every: bool, group: str | None) -> None:
     """Delete your copies of RUNS in the folder TEHO_SHARED. The recordings themselves stay.
 
-    RUNS are ids, unique beginnings of ids, or last, which is the newest; `teho share` lists them.
-    People who have read a run may have made copies of their own.
+    RUNS are ids of runs that you share, unique beginnings of these ids, or last (the newest of
+    these runs). `teho share` lists these runs. Other users who have read a run may have made
+    copies.
 
     Reads: your copies in TEHO_SHARED.
 
@@ -36,7 +37,11 @@ def command(runs: tuple[str, ...], every: bool, group: str | None) -> None:
 
     shared = shared_folder()
     if bool(runs) == every:
-        raise InputError("teho unshare", "either runs or --all", "`teho share` lists your copies")
+        raise InputError(
+            "it is not clear what to delete",
+            "either runs or --all",
+            "`teho share` lists your copies",
+        )
     known = dict.fromkeys(
         copy.directory.name for copy in copies(shared) if group in {None, copy.group}
     )
@@ -58,6 +63,6 @@ def _named(reference: str, known: list[str], shared: str) -> str:
             f"{len(fitting) or 'none'} of your shared runs in {shared} "
             f"{'begin' if len(fitting) > 1 else 'begins'} with {reference!r}",
             "the id of a run that you share",
-            "`teho share` lists them",
+            "`teho share` lists your shared runs",
         )
     return fitting[0]

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from teho.errors import InputError
 
-__all__ = ["add_lines", "has_lines", "remove_lines"]
+__all__ = ["add_lines", "has_lines", "remove_lines", "why_broken"]
 
 _BEGIN, _END = b"# >>> teho always%s >>>\n", b"# <<< teho always <<<\n"
+_MARK = b"# >>> teho always"
 _OF_NEW_FILE, _AFTER_OPEN_LINE = b", in a new file", b", after a line without an end"
 _MARKED = re.compile(
     rb"# >>> teho always([^\n>]*) >>>\n(?:(?!# >>> teho always).*\n)*?# <<< teho always <<<\n?"
@@ -29,6 +30,17 @@ def has_lines(path: Path) -> bool:
         return path.is_file() and _MARKED.search(path.read_bytes()) is not None
     except OSError:
         return False
+
+
+def why_broken(path: Path) -> str:
+    """Say why the marked lines of a file are not whole; empty: they are, or it has none."""
+    try:
+        _marked(path, path.read_bytes() if path.is_file() else b"")
+    except OSError:
+        return ""
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def add_lines(path: Path, lines: Sequence[str]) -> None:
@@ -70,14 +82,8 @@ def remove_lines(path: Path) -> bool:
         InputError: the file cannot be read or written, or only one of the two comments is left.
     """
     content = _read(path) or b""
-    found = _MARKED.search(content)
+    found = _marked(path, content)
     if found is None:
-        if b"# >>> teho always" in content or _END.strip() in content:
-            raise InputError(
-                f"{path} has only one of the two comments of `teho always`",
-                "a line `# >>> teho always >>>`, then a line `# <<< teho always <<<`",
-                "delete the lines of `teho always` from this file with an editor",
-            )
         return False
     begin, rest = found.start(), content[found.end() :]
     if found[1] == _AFTER_OPEN_LINE and not rest:
@@ -93,6 +99,22 @@ def remove_lines(path: Path) -> bool:
     except OSError as error:
         raise _unusable(path, error) from error
     return True
+
+
+def _marked(path: Path, content: bytes) -> re.Match[bytes] | None:
+    """Return the marked lines; None: there are none.
+
+    Raises:
+        InputError: only one of the two comments is left.
+    """
+    found = _MARKED.search(content)
+    if found is None and (_MARK in content or _END.strip() in content):
+        raise InputError(
+            f"{path} has only one of the two comments of `teho always`",
+            "a line `# >>> teho always >>>`, then a line `# <<< teho always <<<`",
+            "delete the lines of `teho always` from this file with an editor",
+        )
+    return found
 
 
 def _read(path: Path) -> bytes | None:

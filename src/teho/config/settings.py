@@ -29,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of `teho`, as in `~/.config/teho/config.toml`."""
 
     home: str = ""
-    """Directory of the recordings. All nodes of a job must see this directory. Variable:
+    """Directory of the recordings, which all nodes of a job must be able to use. Variable:
     TEHO_HOME."""
     every: str = "1s"
     """Time between two samples, at least 0.1s. Variable: TEHO_EVERY."""
@@ -39,33 +39,34 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Cluster to use, such as `roihu`, if a command has no `--cluster`, and if Teho does not
     recognise the machine. Variable: TEHO_CLUSTER."""
     account: str = ""
-    """Project that pays for jobs without `--account`. Variable: TEHO_ACCOUNT."""
+    """Project that pays for a job if you give no `--account`. Variable: TEHO_ACCOUNT."""
     my_clusters: str = ""
     """Names of the clusters that you use, such as `roihu, lumi`. Plans show these clusters first.
     Variable: TEHO_MY_CLUSTERS."""
     thresholds: str = ""
-    """A TOML file with thresholds that replace Teho's thresholds. Variable: TEHO_THRESHOLDS."""
+    """A TOML file with thresholds that replace Teho's thresholds; see
+    [Rules](../rules.md#other-thresholds-for-a-site-or-a-user). Variable: TEHO_THRESHOLDS."""
     electricity: str = ""
     """A TOML file with the price and carbon intensity of the site's electricity; see
     [Energy](../energy.md). Variable: TEHO_ELECTRICITY."""
     shared: str = ""
-    """A folder of your project for the runs that its members share; see
+    """A folder in which the members of your project share their runs; see
     [Sharing](../portal.md#share-runs-with-your-group). Variable: TEHO_SHARED."""
     keep: str = "90d"
-    """How long Teho keeps recordings of [`teho always`](../always.md). Variable: TEHO_KEEP."""
+    """How long Teho keeps a recording of [`teho always`](../always.md). Variable: TEHO_KEEP."""
     keep_gb: float = 5.0
-    """Disk space in GB for all recordings of [`teho always`](../always.md). Variable:
+    """Largest disk space, in GB, for all recordings of [`teho always`](../always.md). Variable:
     TEHO_KEEP_GB."""
 
     monitoring: str = ""
     """Address of the site's Prometheus or VictoriaMetrics, such as `https://metrics.example.org`;
-    see [Stores](../stores.md). Empty: the address in the file of the cluster. Variable:
+    see [Stores](../stores.md). Empty: Teho uses the address in the cluster's file. Variable:
     TEHO_MONITORING."""
     monitoring_token_file: str = ""
-    """A file with a token for this store, or with `NAME:PASSWORD`. Variable:
+    """A file with a token for the store in `monitoring`, or with `NAME:PASSWORD`. Variable:
     TEHO_MONITORING_TOKEN_FILE."""
     monitoring_exporters: str = ""
-    """A TOML file with further exporters of this store; see
+    """A TOML file that describes more exporters of the store in `monitoring`; see
     [Stores](../stores.md#another-exporter). Variable: TEHO_MONITORING_EXPORTERS."""
 
     @property

@@ -105,7 +105,7 @@ def verdict_of(examination: Examination) -> tuple[VerdictSeverity, str]:
     test = examination.self_test
     end = f". {counted(len(unjudged), 'check')} gave no result." if unjudged else "."
     if found and found[0].dooms:
-        return "critical", f"A job started like this will fail: {found[0].sentence}"
+        return "critical", f"If you start a job here now, it will fail: {found[0].sentence}"
     if test and test.state == "failed":
         return "critical", f"The self-test failed{end}"
     if worse:

@@ -188,5 +188,5 @@ def _left_out(words: Sequence[str], machine: Machine) -> str:
 
 def _gpus_here(machine: Machine) -> str:
     if machine.gpus:
-        return f"this job has {counted(len(machine.gpus), 'GPU')}"
+        return f"this job has only {counted(len(machine.gpus), 'GPU')}"
     return f"this job has no GPU{f' ({machine.why_no_gpu})' if machine.why_no_gpu else ''}"

@@ -41,8 +41,8 @@ _SMALLER_BATCH = (
 _NOT_CTRL_C = "If you did not press Ctrl-C, find the program that sent SIGINT."
 _BY_SIGNAL: dict[int, str] = {
     signal.SIGINT: _NOT_CTRL_C,
-    signal.SIGHUP: "Use `tmux` or `nohup`, or submit a job: the terminal or the SSH connection was "
-    "closed.",
+    signal.SIGHUP: "The terminal or the SSH connection was closed. Use `tmux` or `nohup`, or "
+    "submit a job.",
     signal.SIGTERM: "If you did not stop the program yourself, another program or the "
     "system stopped it.",
     **dict.fromkeys(
@@ -193,7 +193,7 @@ def _end_of_job(after: str, known: EndEvidence) -> Meaning:
         "out_of_memory": Meaning(f"ended {after} because memory ran out", _MORE_MEMORY),
         "node_failed": Meaning(f"ended {after} because a node failed", "Submit the job again."),
         "preempted": Meaning(
-            f"ended {after}, preempted by another job",
+            f"was stopped {after}, because another job had priority (preemption)",
             "Submit the job again, and save checkpoints so that the job can continue.",
         ),
     }.get(known.end.job_state, Meaning(f"failed {after}", ask))

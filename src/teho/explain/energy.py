@@ -45,7 +45,7 @@ _LONGEST_WINDOW_S = 1.0
 _NOT_READ = Missing(Reason.UNRECORDED, "the recorded metrics do not include this")
 _NO_POWER_OF_MODULE = Missing(
     Reason.UNSUPPORTED,
-    "the energy counter covers the whole module with its CPU, but the measured power covers only "
+    "the energy counter covers the whole module (CPU and GPU), but the measured power covers only "
     "the GPU",
 )
 

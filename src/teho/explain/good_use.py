@@ -48,7 +48,7 @@ def main_loss(summary: Summary) -> str:
     spent = main.spent[0] if main.spent else None
     if spent is None:
         return ""
-    share = 100 * spent.wall_s / main.process.seen_s
+    share = 100 * spent.wall_s / main.process.wall_s
     where = ""
     if spent.lines:
         frame = spent.lines[0][0]

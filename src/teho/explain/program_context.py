@@ -236,7 +236,7 @@ class ProgramContext(RuleContext):
             return f". Or keep the data in memory, if there is room for {format_bytes(size)}"
         if size > free:
             return ""
-        sizes = f"they need {format_bytes(size)}, and {format_bytes(free)} stayed free"
+        sizes = f"the data need {format_bytes(size)}, and {format_bytes(free)} stayed free"
         return f". Or keep the data in memory: {sizes}"
 
     def free_bytes(self, main: MainProcess) -> float | None:
@@ -394,7 +394,7 @@ def in_lines(lines: Sequence[tuple[Frame, float]]) -> tuple[Evidence, ...]:
     """Return the slowest lines as evidence: `train.py:12  loss.item()`."""
     return tuple(
         Evidence(
-            "and" if number else "slowest line",
+            "second slowest line" if number else "slowest line",
             f"{frame.short_place}  {frame.short_text}",
         )
         for number, (frame, _) in enumerate(lines[:_MOST_LINES])

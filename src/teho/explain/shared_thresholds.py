@@ -49,7 +49,7 @@ _EVERY_RULE = {
         50.0,
         "%",
         "as in the rule gpu_low_use: if a GPU is busy for less than half of a short period, Teho "
-        "counts this period as waiting",
+        "counts this period as waiting time",
     ),
     "at_work_time_percent": MOST_OF_THE_TIME,
     "at_work_run_percent": chosen(
@@ -61,7 +61,7 @@ _EVERY_RULE = {
         10.0,
         "%",
         "TraceML, a profiler for training, warns if waiting for data takes 10 % of the step "
-        "time or more",
+        "time or more; Teho uses this limit for all lost time",
     ),
     "lost_critical_percent": chosen(
         50.0, "%", "above this limit, the program loses more than half of the run time"
@@ -70,7 +70,7 @@ _EVERY_RULE = {
         20.0,
         "%",
         "for the profilers TraceML and XProf, waiting for data is critical if it takes 20 % of "
-        "the step time or more",
+        "the step time or more; in jobs with GPUs, Teho uses this limit for all lost time",
     ),
     "lost_min_s": chosen(2.0, "s", "every program needs about 2 s to start and to end"),
     "work_min_s": Threshold(
@@ -82,7 +82,8 @@ _EVERY_RULE = {
     "batches_min": Threshold(
         10.0,
         "batches",
-        "nvbench, a benchmark tool, requires at least 10 samples before it gives a result",
+        "nvbench, a benchmark tool, requires at least 10 samples before it gives a result; Teho "
+        "requires the same number of batches",
     ),
 }
 _ROOFLINE = {
@@ -139,10 +140,14 @@ _SMALL_FILES = {
 }
 _DIGEST = {
     "elapsed_min_s": chosen(
-        600.0, "s", "in short jobs, the start and the end of the program are a large part"
+        600.0,
+        "s",
+        "in shorter jobs, the start and the end of the program take a large part of the time",
     ),
     "cores_min": chosen(
-        3.0, "cores", "some sites count two CPUs for each core, so one core can be two CPUs"
+        3.0,
+        "cores",
+        "some sites count two CPUs for each core, so a job with two CPUs may have only one core",
     ),
     "interactive_min_s": chosen(
         3600.0, "s", "in a shorter session, a pause for reading or thinking is usual"
@@ -154,7 +159,10 @@ _DIGEST = {
         4.0, "GiB", "a node has about 4 GiB of memory for each core: this memory comes with a core"
     ),
     "fails_min": chosen(
-        5.0, "jobs", "fewer jobs of the same name that fail at their start can be attempts"
+        5.0,
+        "jobs",
+        "if fewer jobs of the same name fail at their start, the user may still be trying out the "
+        "batch script",
     ),
     "fails_within_s": chosen(60.0, "s", "in the first minute, programs load libraries and data"),
     "gpu_large_gib": chosen(

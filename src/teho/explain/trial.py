@@ -92,7 +92,7 @@ def _for(run: Run, summary: Summary) -> Iterator[str]:
     end = run.end
     yield f"the trial had no error ({ending(end)})" if end else "the trial had no error"
     if summary.gpus:
-        yield "it used its GPU" if len(summary.gpus) == 1 else "it used all its GPUs"
+        yield f"the program used {'its GPU' if len(summary.gpus) == 1 else 'all its GPUs'}"
     shares = [
         node.memory_peak_bytes / node.memory_limit_bytes
         for node in summary.nodes
@@ -101,6 +101,6 @@ def _for(run: Run, summary: Summary) -> Iterator[str]:
         and node.memory_limit_bytes
     ]
     if shares:
-        yield f"and its memory reached {100 * max(shares):.0f} % of the limit"
+        yield f"and the memory use reached {100 * max(shares):.0f} % of the memory limit"
     else:
-        yield "and its memory could not be compared with a limit"
+        yield "and the memory use could not be compared with a memory limit"

@@ -29,13 +29,13 @@ MOST_NAMED = 4
 
 FEWER_KERNELS = (
     'Launch fewer kernels: `torch.compile(model, mode="reduce-overhead")` joins kernels and '
-    "replays them as a CUDA graph. In JAX, put `jax.jit` around the whole step to launch fewer "
-    "kernels."
+    "launches many of them at once, as a CUDA graph. In JAX, put `jax.jit` around the whole step "
+    "to launch fewer kernels."
 )
 """Advice for programs that launch many small kernels."""
 EVALUATE_LESS = (
     "Evaluate less often, or on a fixed part of the data: set `check_val_every_n_epoch`, "
-    "`val_check_interval` or `limit_val_batches` in Lightning, `eval_steps` in Transformers, and "
+    "`val_check_interval` or `limit_val_batches` in Lightning, `eval_steps` in Transformers, or "
     "`validation_freq` in Keras. For the evaluation, use larger batches and "
     "`torch.inference_mode()`."
 )

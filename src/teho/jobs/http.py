@@ -9,13 +9,14 @@ import base64
 import http.client
 import ipaddress
 import socket
+import ssl
 import time
 from collections.abc import Mapping
 from email.message import Message
 from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import (
     HTTPRedirectHandler,
     OpenerDirector,
@@ -40,6 +41,8 @@ _SHOWN = 200
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 """The store may accept the same request later."""
 _NO_ACCESS = frozenset({401, 403})
+_NOT_A_STORE = frozenset({404, 405, 501})
+"""The server is not a store, or the address needs another path."""
 
 
 class Store(NamedTuple):
@@ -71,7 +74,6 @@ def store_at(address: str, token_file: Path | None) -> Store:
     """
     try:
         parts = urlsplit(address.strip())
-        _ = parts.port
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -79,6 +81,11 @@ def store_at(address: str, token_file: Path | None) -> Store:
         raise InputError(
             "the address of the store is not an HTTP address",
             "an address such as https://metrics.example.org",
+        )
+    if not _has_valid_port(parts):
+        raise InputError(
+            f"the port in the address of the store {parts.hostname} is not valid",
+            "a number from 1 to 65535, as in https://metrics.example.org:9090",
         )
     if parts.username is not None:
         raise InputError(
@@ -100,6 +107,13 @@ def store_at(address: str, token_file: Path | None) -> Store:
             "an address that begins with https://",
         )
     return store._replace(authorization=_authorization(token_file))
+
+
+def _has_valid_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
 
 
 def store_of(settings: Settings, address: str = "") -> Store | None:
@@ -196,13 +210,9 @@ def request(
             return _content(answer, store, deadline_s)
     except HTTPError as error:
         with error:
-            raise _refusal(store, error) from None
+            raise _refusal(store, path, error) from None
     except (OSError, http.client.HTTPException) as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        raise StoreBusyError(
-            f"the store {store.host} does not answer: {_words(reason)}",
-            next_step="check the address, and try again later",
-        ) from error
+        raise _no_answer(store, error.reason if isinstance(error, URLError) else error) from error
 
 
 def _content(answer: IO[bytes], store: Store, deadline_s: float) -> bytes:
@@ -217,6 +227,28 @@ def _content(answer: IO[bytes], store: Store, deadline_s: float) -> bytes:
     return b"".join(parts)
 
 
+def _no_answer(store: Store, reason: object) -> StoreError:
+    """Return what an error of the connection means."""
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return StoreError(
+            f"the certificate of the store {store.host} is not valid: {reason.verify_message}",
+            "a certificate that this machine accepts",
+            "check the address, or set SSL_CERT_FILE to the file with the site's certificates",
+        )
+    if isinstance(reason, ssl.SSLError):
+        # A server that only closes the connection may be busy.
+        kind = StoreBusyError if isinstance(reason, ssl.SSLEOFError) else StoreError
+        return kind(
+            f"the store {store.host} does not answer with https",
+            next_step="if the store has only http, write http:// in the address; otherwise, repeat "
+            "the command later",
+        )
+    return StoreBusyError(
+        f"the store {store.host} does not answer: {_words(reason)}",
+        next_step="check the address, or repeat the command later",
+    )
+
+
 def _words(reason: object) -> str:
     if isinstance(reason, (TimeoutError, socket.timeout)):
         return f"nothing within {_SILENCE_S:g} s"
@@ -225,7 +257,7 @@ def _words(reason: object) -> str:
     return str(reason)[:_SHOWN] or type(reason).__name__
 
 
-def _refusal(store: Store, error: HTTPError) -> StoreError:
+def _refusal(store: Store, path: str, error: HTTPError) -> StoreError:
     """Return what a status of an answer means."""
     if error.code in _NO_ACCESS:
         return StoreError(
@@ -246,5 +278,10 @@ def _refusal(store: Store, error: HTTPError) -> StoreError:
     except (OSError, http.client.HTTPException):
         said = ""
     words = "" if said.startswith("<") else f": {' '.join(said.split())[:_SHOWN]}" if said else ""
-    kind = StoreBusyError if error.code in _BUSY else StoreError
-    return kind(f"the store {store.host} answers {error.code} {error.reason}{words}")
+    found = f"the store {store.host} answers {error.code} {error.reason}{words}"
+    if error.code in _BUSY:
+        return StoreBusyError(found, next_step="repeat the command later")
+    if error.code in _NOT_A_STORE:
+        whole = f"{urlsplit(store.address).path}{path}"
+        return StoreError(found, f"a store that accepts requests at {whole}", "check the address")
+    return StoreError(found, next_step="ask the administrators of the store for the reason")

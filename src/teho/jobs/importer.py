@@ -37,6 +37,13 @@ class Importer:
         """Return whether a file has this format. Only its beginning needs to be read."""
         raise NotImplementedError
 
+    def advice(self, source: Source) -> str:  # noqa: ARG002 - subclasses use it
+        """Return what to do if no importer recognises a file that may have this format.
+
+        Empty: the file does not have this format.
+        """
+        return ""
+
     def read(self, source: Source) -> Log:
         """Read the whole file.
 
@@ -77,9 +84,14 @@ def importer_for(source: Source, name: str = "") -> Importer:
     for importer in known.values():
         if importer.recognises(source):
             return importer
-    what = "is empty" if not source.text.strip() else "has no format that Teho recognises"
+    if not source.text.strip():
+        what, next_step = "is empty", "check the program that writes this file"
+    else:
+        what = "has no format that Teho recognises"
+        advice = (one.advice(source) for one in known.values())
+        next_step = next(filter(None, advice), "`teho import --help` names the programs")
     raise InputError(
         f"{source.path} {what}",
         f"a log of {', '.join(one.title for one in known.values())}",
-        "if nvidia-smi was called with noheader, add `--columns` with its list after --query-gpu=",
+        next_step,
     )

@@ -209,12 +209,14 @@ def _notes(log: Log, source: Source, first_s: float) -> Iterator[str]:
     has_cores = any(node.core_count for node in log.nodes.values())
     yield (
         f"This recording was imported from {source.path.name}, a log of {log.tool}. The log does "
-        f"not have the program{'' if has_cores else ', its cores'} or its exit code."
+        f"not contain the command{'' if has_cores else ', the cores'} or the exit code of the "
+        "program."
     )
     if log.has_local_times:
         zone = datetime.fromtimestamp(first_s).astimezone().tzname()
         yield (
-            f"The times in the log have no time zone. Teho took the zone of this machine, {zone}."
+            "The times in the log have no time zone. Teho assumes the time zone of this machine, "
+            f"{zone}."
         )
     yield from log.notes
     if log.skipped_lines:

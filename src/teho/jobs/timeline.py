@@ -97,8 +97,8 @@ def _every(log: Log, source: Source, every_s: float | None) -> list[Sample]:
     changed = datetime.fromtimestamp(source.changed_s, timezone.utc).astimezone()
     counts = "" if log.covers_s else f"counts {format_duration(every_s)} between two samples, and "
     log.notes.append(
-        f"The log has no times. Teho {counts}takes the last change of the file as the end: "
-        f"{changed:%Y-%m-%d %H:%M:%S %Z}."
+        f"The log has no times. Teho {counts}assumes that the log ended when its file was last "
+        f"changed: {changed:%Y-%m-%d %H:%M:%S %Z}."
     )
     return [
         sample._replace(at_s=begin_s + number * every_s)
@@ -110,8 +110,8 @@ def _no_times(source: Source) -> InputError:
     return InputError(
         f"{source.path} does not say when its samples were taken",
         "a time in each row, or the time between two samples in `--every`",
-        f"`teho import {source.path} --every 5s`, with the number after -l or -d of the command "
-        "that wrote the file (`nvidia-smi -l` without a number: 5 s)",
+        "add `--every 5s`, with the number after -l or -d of the command that wrote "
+        "the file (`nvidia-smi -l` without a number: 5 s)",
     )
 
 

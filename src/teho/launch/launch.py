@@ -70,7 +70,7 @@ def _bind_here(ready: Launch, mine: frozenset[int]) -> None:
         why = "the system grants only some of the cores nearest the GPUs"
     except OSError as error:
         why = f"the system refuses: {error.strerror}"
-    ready.notes.append(f"rank {ready.task.rank} keeps its cores: {why}")
+    ready.notes.append(f"the cores of rank {ready.task.rank} are not changed: {why}")
 
 
 def _check_port(ready: Launch, port: int, host: str) -> None:

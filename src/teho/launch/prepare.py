@@ -164,5 +164,5 @@ def _notes(ready: Launch, options: Options, environment: Mapping[str, str]) -> l
             "all processes of a node: use --ntasks-per-node=1"
         )
     if not ready.binding.is_fine:
-        notes.append(f"the tasks keep their cores: {ready.binding.why_not}")
+        notes.append(f"the cores of the tasks are not changed: {ready.binding.why_not}")
     return notes

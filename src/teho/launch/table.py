@@ -80,7 +80,7 @@ def _lines(first: Launch, plans: Sequence[Launch], options: Options, host: str) 
     yield from _environment(plans)
     if options.command:
         yield ""
-        yield f"Then each rank runs: {' '.join(map(_shown, options.command))}"
+        yield f"Command of each rank: {' '.join(map(_shown, options.command))}"
 
 
 def _table(plans: Sequence[Launch], host: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ class DeepSpeed(Launcher):
         '{% if meets %} --master_port="$MASTER_PORT"{% endif %} {{ script }}',
         "slurm": on_several_nodes('{% include "torchrun.slurm.j2" %}'),
         "slurm_comment": on_several_nodes(
-            "# torchrun, once on each node: DeepSpeed's own launcher would use ssh.",
+            "# torchrun runs once on each node, because DeepSpeed's own launcher would use ssh.",
             "slurm_comment",
         ),
     }

@@ -13,8 +13,8 @@ class Horovod(Launcher):
     """It gets the ranks from MPI, so the script sets no variable."""
 
     help = "Horovod: one task per GPU; without Slurm, horovodrun starts the tasks."
-    on_one_node = "one task for each GPU; with Grid Engine, `horovodrun` starts the tasks"
-    on_nodes = "one task for each GPU"
+    on_one_node = "starts one task for each GPU; with Grid Engine, `horovodrun` starts the tasks"
+    on_nodes = "starts one task for each GPU"
     place = 70
     task_per_gpu = True
     needs_horovod = True

@@ -26,13 +26,13 @@ class Launch(Launcher):
     # The script has no --cpu-bind. If `teho launch` knows the cores near each GPU, it binds the
     # tasks again, within the cores of the step. Otherwise each task keeps the cores from srun.
     templates: Mapping[str, str] = {
-        "slurm_comment": FOR_EACH_TASK + ";"
+        "slurm_comment": FOR_EACH_TASK + "."
         " `teho launch` gives each task its rank, cores, threads and caches.",
         # Open MPI sends only these variables to the other nodes, if Grid Engine does not.
         "mpirun": "mpirun --map-by ppr:1:node --bind-to none \\\n"
         "  -x OMP_NUM_THREADS{% if site %} -x {{ site.split('=')[0] }}{% endif %} \\\n"
         "  {{ teho }}{{ container }}{{ program }}",
-        "mpirun_comment": "# The program, once on each node, by the mpirun of Open MPI.",
+        "mpirun_comment": "# The mpirun of Open MPI starts the program once on each node.",
     }
 
     def tasks_per_node(self, gpus_per_node: int, *, starts_tasks: bool) -> int:

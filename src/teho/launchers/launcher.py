@@ -109,11 +109,11 @@ DEFAULTS: Mapping[str, str] = MappingProxyType(
     {
         "node": "{{ program }}",
         "slurm": '{{ step }}{% include launcher ~ ".node.j2" %}',
-        "slurm_comment": f"# {{{{ launcher }}}}, once on each node; it starts {_EACH}.",
+        "slurm_comment": f"# {{{{ launcher }}}} runs once on each node, and starts {_EACH}.",
     }
 )
 """Parts of the script for launchers that do not define them."""
-FOR_EACH_TASK = '# The program, once {{ "for each GPU" if gpus_per_node else "on each node" }}'
+FOR_EACH_TASK = '# The program runs once {{ "for each GPU" if gpus_per_node else "on each node" }}'
 """Beginning of the comment if the scheduler starts a task per GPU."""
 
 

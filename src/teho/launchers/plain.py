@@ -23,13 +23,13 @@ class Plain(Launcher):
         "slurm": "{% if nodes > 1 %}{{ teho }}{{ container }}{% else %}{{ step }}{% endif %}"
         "{{ program }}",
         "slurm_comment": "{% if nodes > 1 %}"
-        "# The program, once, on the first node; it starts the other tasks itself."
+        "# The program runs once, on the first node. The program itself starts the other tasks."
         "{% else %}"
-        "# The program, as a step: Slurm counts what the program uses."
+        "# srun starts the program as a job step, so Slurm measures what the program uses."
         "{% endif %}",
         "mpirun": "{{ teho }}{{ container }}{{ program }}",
-        "mpirun_comment": "# The program, once, on the first node; it starts the other tasks "
-        "itself, as mpirun does.",
+        "mpirun_comment": "# The program runs once, on the first node. The program itself starts "
+        "the other tasks, as mpirun does.",
     }
 
 

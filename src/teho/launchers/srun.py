@@ -13,8 +13,8 @@ class Srun(Launcher):
     """A rank is known only inside the step, so a shell in the step sets the variables."""
 
     help = "Slurm starts one task per GPU, with RANK, LOCAL_RANK and WORLD_SIZE."
-    on_one_node = "one task for each GPU, with `RANK`, `LOCAL_RANK`, `WORLD_SIZE`"
-    on_nodes = "one task for each GPU, with the same variables as on one node"
+    on_one_node = "starts one task for each GPU, with `RANK`, `LOCAL_RANK`, `WORLD_SIZE`"
+    on_nodes = "starts one task for each GPU, with the same variables as on one node"
     place = 40
     schedulers = frozenset({"slurm"})
     task_per_gpu = True
@@ -28,7 +28,7 @@ class Srun(Launcher):
         "slurm": "{{ step }}bash -c '\n"
         f"  export {' '.join(f'{name}={value}' for name, value in variables.items())}\n"
         """  exec "$@"' rank {{ program }}""",
-        "slurm_comment": FOR_EACH_TASK + "; a rank is known only inside the step.",
+        "slurm_comment": FOR_EACH_TASK + ". The rank is known only inside the job step.",
     }
 
 

@@ -19,7 +19,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     is_active: bool = False
     """Whether this shell has read them: jobs that are submitted from it are recorded."""
     problem: str = ""
-    """Why a new shell does not read them; empty: it does."""
+    """Why a new shell does not have them, or what is wrong with them; empty: all is well."""
 
 
 class Always(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,4 +44,4 @@ class Always(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     """Why jobs are not recorded, one sentence each."""
     next_step: str = ""
-    """What to do so that jobs from this shell are recorded; empty: they are."""
+    """What to do so that this shell fits the state; empty: it fits."""

@@ -31,7 +31,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Billing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The bill for one hour: `scale × (sum + largest)`.
 
-    All terms of the list `sum` are added. Of the list `largest`, only the largest term is added.
+    All terms of the list `sum` are added. From the list `largest`, only the largest term is added.
     """
 
     unit: str

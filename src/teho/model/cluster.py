@@ -27,6 +27,7 @@ from teho.model.node import (
 from teho.model.partition import ParallelEnvironment, Partition, Qos, Quota
 
 __all__ = [
+    "UNKNOWN_SITE",
     "Account",
     "Automatic",
     "Billing",
@@ -53,6 +54,9 @@ __all__ = [
     "Totals",
 ]
 
+UNKNOWN_SITE = "not known"
+"""`site` of a cluster whose scheduler does not name one."""
+
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A document with facts about a cluster."""
@@ -75,7 +79,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Links(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Pages about a cluster, and what its users should do outside their jobs."""
+    """Pages about a cluster, and other information for its users."""
 
     documentation: str
     portal: str = ""
@@ -161,12 +165,13 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     verified_on: date
     """Date on which the facts were last compared with their sources."""
     hosts: tuple[str, ...] = ()
-    """Patterns of host names that identify the cluster."""
+    """Patterns of host names. Teho recognises the cluster by these patterns."""
     recognised_by: dict[str, str] = {}
-    """Environment variables, with values, that identify the cluster."""
+    """Environment variables with the values that they have on this cluster. Teho recognises the
+    cluster by these values."""
     internet_on_compute_nodes: bool | None = None
     monitoring: str = ""
-    """Address of the site's Prometheus or VictoriaMetrics, which users may ask."""
+    """Address of the site's Prometheus or VictoriaMetrics, from which users may read values."""
     totals: Totals | None = None
     """The cores and GPUs of the whole cluster. Without this key, Teho adds the cores and GPUs of
     all nodes."""
@@ -181,8 +186,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     billing: dict[str, Billing] = {}
     qos: dict[str, Qos] = {}
     enforced: tuple[str, ...] = ()
-    """Rules that Slurm's accounting enforces (AccountingStorageEnforce): `associations`, `limits`,
-    `qos`, `safe`."""
+    """Rules that the accounting of Slurm enforces (AccountingStorageEnforce): `associations`,
+    `limits`, `qos`, `safe`."""
     counted_gpus: tuple[str, ...] = ()
     """GPU types that Slurm counts separately in limits and bills (AccountingStorageTRES)."""
     quotas: tuple[Quota, ...] = ()

@@ -49,7 +49,7 @@ Cell = Union[float, int, str, Missing, None]
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """One figure at the head of the report, with its label."""
+    """One figure from the lines below the verdict, with its label, such as the run time."""
 
     key: str
     """Fixed name, for programs."""
@@ -80,7 +80,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """One table. Each row is an object with one cell for each column key."""
+    """One table. Each row is an object with one cell for each column, under the column's `key`."""
 
     key: str
     """Fixed name; in a report: `time`, `nodes`, `gpus`, `gpu_activity`, `tasks`, `cpus`, `memory`,
@@ -101,13 +101,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a list."""
+    """One entry of a `Listing`."""
 
     text: str
     lead: str = ""
-    """Name in front of the text."""
+    """Name that is printed in front of the text."""
     severity: Literal["", "critical", "warning", "remark", "hint", "good", "unknown"] = ""
-    """Mark in front of the entry; empty: no mark."""
+    """Severity, printed as a mark in front of the entry; empty: no mark."""
     details: tuple[str, ...] = ()
     """Remarks and sources, one sentence each."""
     code: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """A list of sentences with its title."""
+    """A list of sentences, with a title."""
 
     key: str
     """Fixed name, for programs."""
@@ -132,9 +132,9 @@ class PlotSeries(msgspec.Struct, frozen=True):
     mean: Union[float, None] = None
     """Mean over the recorded time, from all samples; null if only the points are known."""
     least: Union[float, None] = None
-    """Smallest recorded value. Of a rate, only the points have a smallest value: then null."""
+    """Smallest recorded value; null for the rate of a counter, or for the mean of several GPUs."""
     most: Union[float, None] = None
-    """Largest recorded value. Of a rate, only the points have a largest value: then null."""
+    """Largest recorded value; null for the rate of a counter, or for the mean of several GPUs."""
 
 
 class Plot(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,18 +152,18 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Roof(msgspec.Struct, frozen=True, kw_only=True):
-    """One rate of arithmetic of a GPU: a horizontal line of its roofline."""
+    """One peak speed of a GPU's arithmetic: a horizontal line of the roofline."""
 
     label: str
-    """What computes at this rate, such as `FP32` or `16-bit tensor`."""
+    """What computes at this speed, such as `FP32` or `16-bit tensor`."""
     flop_per_s: float
-    """Peak of this rate, from the maker's documents."""
+    """Peak speed in FLOP/s, from the maker's documents."""
     active: bool
     """Whether the run used this kind of arithmetic, as far as Teho knows."""
 
 
 class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The point of one GPU in the roofline plot, or a range if the tensor precision is unknown."""
+    """The point of one GPU in the roofline plot: a range, if the tensor precision is unknown."""
 
     label: str
     bytes_per_s: float
@@ -190,7 +190,7 @@ class RooflinePlot(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes_per_s: float
     """Bandwidth of the memory, from the maker's documents: the sloping line of the plot."""
     roofs: tuple[Roof, ...]
-    """Rates of arithmetic, from the lowest to the highest."""
+    """Peak speeds of the arithmetic, from the lowest to the highest."""
     points: tuple[RooflinePoint, ...]
     """One for each GPU."""
     mean: RooflinePoint
@@ -202,9 +202,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: str = DOCUMENT_SCHEMA
     title: str = ""
-    """What the document is about, such as the name of a run or of a cluster."""
+    """Name of what the document describes, such as a run or a cluster."""
     verdict: str
-    """The most important sentence."""
+    """The most important result, in one sentence."""
     verdict_severity: VerdictSeverity
     facts: tuple[Fact, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -213,7 +213,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """All lists of sentences, the most important list first."""
     abstentions: tuple[Abstention, ...] = ()
     troubles: tuple[str, ...] = ()
-    """What went wrong with the recording, one sentence each."""
+    """Problems of the recording, one sentence each."""
     notes: tuple[str, ...] = ()
     """Missing information and other remarks, one sentence each."""
     plots: tuple[Plot, ...] = ()
@@ -223,14 +223,14 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     rooflines: tuple[RooflinePlot, ...] = ()
     """One for each GPU model, if the activity of pipes and memory was recorded."""
     step: StepPicture | None = None
-    """One step of a trace over time, to be drawn."""
+    """A picture of one step, only in the output of `teho profile`."""
     commands: tuple[str, ...] = ()
     """What can be done next, one sentence each; commands are in backquotes and can be copied."""
     teho_version: str = ""
 
 
 class Report(Document, frozen=True, kw_only=True):
-    """The document about one run."""
+    """The whole report about one run."""
 
     schema: str = SCHEMA
     run_id: str

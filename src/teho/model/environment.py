@@ -21,7 +21,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lines: tuple[str, ...]
     """Lines of the job script."""
     run_prefix: str = ""
-    """Words before the program's command, for example to run the program in a container."""
+    """Words in front of the program's command, for example to run the program in a container."""
     versions: tuple[str, ...] = ()
     """Versions of the module, as they are written after the module's name and a slash. The default
     is first."""
@@ -53,7 +53,8 @@ class Environments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     conda: tuple[str, ...] = ()
     """Lines that load conda."""
     activate: str = ""
-    """How a job activates the conda environment `{name}`. Empty: with conda's own hook."""
+    """Command with which a job activates the conda environment `{name}`. Empty: Teho uses conda's
+    own hook."""
     container: tuple[str, ...] = ()
     """Lines that load the program that makes containers. Empty: this program is always
     available."""
@@ -64,13 +65,14 @@ class Environments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Container(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Variables for communication and caches, for one generation of containers."""
+    """Environment variables for one generation of the site's containers."""
 
     generation: str
     """Name of the generation. The first generation in the file is the current generation."""
     variables: dict[str, str]
-    """`{user}` and `{node}` are replaced by the user's name and the node's number."""
+    """Environment variables. Teho replaces `{user}` by the user's name, and `{node}` by the number
+    of the node."""
     directories: tuple[str, ...] = ()
-    """Directories to create first, on each node."""
+    """Directories that `teho launch` creates on each node before the program starts."""
     source: str
     notes: str = ""

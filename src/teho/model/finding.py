@@ -31,23 +31,25 @@ class Severity(str, enum.Enum):
     REMARK = "remark"
     """Useful to know. The user may have intended what the rule found."""
     HINT = "hint"
-    """What took much of the time, and how it may be faster. It may be what the program is for, so
-    it is no problem; reports show it only on request."""
+    """A part of the program that took much of the time, and how this part may become faster. The
+    part may be the real work of the program, so a hint is not a problem. Reports show hints only on
+    request."""
 
 
 class Certainty(str, enum.Enum):
     """How sure a finding is."""
 
     SURE = "sure"
-    """It is very unlikely that the signals have another meaning."""
+    """It is very unlikely that something else caused the recorded values."""
     LIKELY = "likely"
-    """The signals are near the threshold, or were recorded only for a short time."""
+    """The recorded values are near the threshold, or are only from a short time."""
     POSSIBLE = "possible"
-    """Another cause may lead to the same signals, or what was found may be intended."""
+    """Something else may have caused the recorded values, or the user may have intended what the
+    rule found."""
 
 
 class Threshold(msgspec.Struct, frozen=True):
-    """A limit that a rule uses, and its source."""
+    """The value at which a rule begins to report a finding, and the source of this value."""
 
     value: float
     unit: str
@@ -55,7 +57,7 @@ class Threshold(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One figure behind a finding."""
+    """One figure that supports a finding."""
 
     label: str
     value: Union[float, str, Missing]
@@ -63,20 +65,20 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Moments(msgspec.Struct, frozen=True):
-    """When a metric showed what a finding says."""
+    """The times at which a metric showed the problem of a finding."""
 
     metric: str
-    """Name of the metric, which is the key of its plot."""
+    """Name of the metric. The plot of this metric has this name as its `key`."""
     lines: tuple[str, ...]
     """Labels of the GPUs or nodes in the plot."""
     spans_s: tuple[tuple[float, float], ...]
     """Begin and end of each time, in seconds after the start of the program. In these times, the
-    metric of at least one of the GPUs or nodes showed it. A time has at least the width of a time
-    bin of the plot."""
+    metric of at least one of the GPUs or nodes showed the problem. Each time is at least as long as
+    a time bin of the plot."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem or remark, with its evidence and the next step."""
+    """One problem or remark, with its evidence and with advice."""
 
     kind: str
     """Fixed name, such as `gpu_never_used`."""
@@ -93,7 +95,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     certainty: Certainty = Certainty.SURE
     """How sure the finding is."""
     moments: Union[Moments, None] = None
-    """When the run showed it; null if this is not known, or if it is about the whole run."""
+    """The times at which the run showed the problem; null if these times are not known, or if the
+    finding is about the whole run."""
 
 
 class Lack(msgspec.Struct, frozen=True):
@@ -107,7 +110,7 @@ class Lack(msgspec.Struct, frozen=True):
 
 
 class Abstention(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that gave no judgement, and what was missing."""
+    """A rule that could not judge the run, and the figures that were missing."""
 
     kind: str
     lacked: str

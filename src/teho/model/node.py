@@ -50,7 +50,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     per_energy_counter: int = 1
     """Number of GPUs that share one energy counter, for example 2 for the halves of an MI250X."""
     per_slot: bool = False
-    """Whether a request gives the number of GPUs per core (consumable `YES` in Grid Engine)."""
+    """Whether the number of GPUs in a request is for each core (consumable `YES` in Grid
+    Engine)."""
 
 
 class OtherGpus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,7 +112,10 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The fair part of a node for one GPU. Larger requests cost more, are refused or are unfair."""
+    """The cores and the memory of a node that the site intends for one GPU.
+
+    Larger requests cost more, are refused, or are unfair to other users.
+    """
 
     gpu: str
     """GPU type."""
@@ -126,7 +130,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class LocalDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The disk of a job on its node."""
+    """The disk on a node that a job can use for its files."""
 
     variable: str
     """Environment variable with the path of the disk, such as `LOCAL_SCRATCH`. Empty: no variable
@@ -147,8 +151,8 @@ class LocalDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     joins_gres: bool = False
     """Whether the option is a part of `--gres`, after the GPUs."""
     default_gib: float | None = None
-    """Amount that a job gets if the job requests no disk. As in the option, this amount is for each
-    node or for each core."""
+    """Amount that a job gets if the job requests no disk. Like the amount in `option`, it is for
+    each node or for each core."""
     in_memory: bool = False
     """Whether the disk is a file system in memory. Its files then count as the job's memory."""
     source: str
@@ -174,7 +178,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class GpuDriver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The NVIDIA driver of the compute nodes. A program on a login node cannot ask this driver."""
+    """The NVIDIA driver of the compute nodes, whose version cannot be read on a login node."""
 
     version: str = ""
     """Version, such as `595.71.05`. Empty: not documented."""

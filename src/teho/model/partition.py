@@ -62,7 +62,10 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A partition (Slurm) or a queue (Grid Engine). Limits that are missing are not documented."""
+    """A partition (Slurm) or a queue (Grid Engine).
+
+    If a limit is missing, the site does not document this limit.
+    """
 
     name: str
     """Empty if jobs of this site do not name the partition."""
@@ -125,7 +128,8 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     purpose: Literal["production", "test", "interactive", "restricted"] = "production"
     """`restricted`: jobs may use the partition only by invitation."""
     needs: str = ""
-    """What a project must have first, such as `an accepted scalability test`."""
+    """What a project must have before it may use the partition, such as `an accepted scalability
+    test`."""
     needs_reservation: bool = False
     """Whether jobs must name a reservation."""
     accounts: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ __all__ = [
 Figure = Union[float, Missing]
 """A number, or why it is missing."""
 Series = list[Union[float, None]]
-"""Means per time bin (bins,), finite and to five digits; None: no recorded value."""
+"""Means per time bin (bins,), finite and with five digits; None: no recorded value."""
 
 
 class Stat(msgspec.Struct, frozen=True):
@@ -34,17 +34,19 @@ class Stat(msgspec.Struct, frozen=True):
 
     mean: float
     std: float
-    """Standard deviation of the recorded rows. If rows were merged: of the means of these rows."""
+    """Standard deviation of the recorded rows. If samples were merged into one row, the row counts
+    with its mean."""
     max: float
     min: float
     covered_s: float
-    """Time of the run for which there is a value. The rest is missing, not zero."""
+    """Time of the run for which there is a value. For all other times, the value is missing, not
+    zero."""
 
 
 class PartlyKnown(Missing, frozen=True, kw_only=True, tag="missing", tag_field="type"):
     """A gauge of a job that Teho did not sample: only its mean or its maximum is known.
 
-    For everything that needs more, the gauge is missing.
+    If a rule or a table needs another figure of this gauge, the gauge is missing.
     """
 
     mean: Union[float, None] = None
@@ -57,16 +59,17 @@ _UNKNOWN = Missing(Reason.UNRECORDED, "no sample was taken")
 
 
 class GpuEnergy(msgspec.Struct, frozen=True, kw_only=True):
-    """Details of one GPU's energy: each source, and the part of idling."""
+    """Details of one GPU's energy: the energy from each source, and the energy of idling."""
 
     counter_j: Figure = _UNKNOWN
     """Energy from the device's own counter."""
     integrated_j: Figure = _UNKNOWN
     """Energy from the power of the GPU, over the recorded time."""
     apart_percent: Figure = _UNKNOWN
-    """Difference between the power of the counter and of the sensor, in % of the sensor."""
+    """Difference between the mean power from the energy counter and from the power sensor, in % of
+    the sensor's power."""
     chance_percent: Figure = _UNKNOWN
-    """Part of the difference that the reading times may explain, in %."""
+    """Largest difference that the reading times can explain, in % of the energy from the power."""
     uncertainty_j: Figure = _UNKNOWN
     """Uncertainty of the energy because of the reading times. Errors of counter and sensor are
     not included."""
@@ -74,7 +77,8 @@ class GpuEnergy(msgspec.Struct, frozen=True, kw_only=True):
     """The baseline: the lowest power while no process of the job used the GPU. If no such time is
     known, the baseline is the lowest power of the whole run."""
     idle_is_unused: bool = False
-    """Whether such a time is known. If not, the baseline may be too high."""
+    """Whether the baseline is from a time in which no process of the job used the GPU. If not, the
+    baseline may be too high."""
     idle_j: Figure = _UNKNOWN
     """The baseline times the time for which the energy is known."""
     net_j: Figure = _UNKNOWN
@@ -132,14 +136,14 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit_source: str = ""
     gpus: tuple[GpuSummary, ...] = ()
     series: dict[str, Series]
-    """For each metric, its means per time bin. Counters are rates per second."""
+    """For each metric, its means per time bin. For a counter, these are rates per second."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run in figures."""
 
     elapsed_s: float
-    """Wall time of the program. If its end is unknown: the time up to the last row."""
+    """Wall time of the program. If the end of the program is unknown: time until the last row."""
     cpu_s: Figure
     """CPU time of the program on all nodes."""
     bin_s: float

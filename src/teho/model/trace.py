@@ -203,52 +203,54 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of work in a lane of a picture."""
+    """One kind of work in a lane, such as copies."""
 
     label: str
     time_s: float
-    """Its time in the step."""
+    """Time that this work took in the step."""
     shares: list[float]
-    """Its share of each of equally long parts of the step, 0 to 1."""
+    """The step is divided into equally long parts: for each part, the share of its time that this
+    work took, 0 to 1."""
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """What the CPU or the device did over the time of a step; bands do not overlap."""
+    """What the CPU or the device did during a step. The bands of a lane do not overlap."""
 
     label: str
     bands: tuple[Band, ...]
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """A time in which the device did nothing, and what ended it."""
+    """A time in which the device did nothing, and the work that came after this time."""
 
     after_s: float
-    """Time from the start of the step."""
+    """Time from the start of the step to the start of the pause."""
     time_s: float
     reason: str
-    """Name of a field of `Idle`, without `_s`."""
+    """Why the device did nothing: `data`, `collective`, `sync`, `launch`, `queued` or `unknown`."""
     kernel: str = ""
     """The next kernel or copy; empty: there is none."""
     operator: str = ""
-    """Operator that launched it; empty: unknown."""
+    """Operator that launched this kernel or copy; empty: unknown."""
     line: str = ""
-    """Line of the user's program that launched it; empty: unknown."""
+    """Line of the user's program that launched this kernel or copy; empty: unknown."""
 
 
 class StepPicture(msgspec.Struct, frozen=True, kw_only=True):
     """One step over time: the step of median length, on the first device."""
 
     step: Union[int, None] = None
-    """As in `Step.number`."""
+    """N of `ProfilerStep#N`; null if the trace has no steps, so that the picture shows the whole
+    trace."""
     device: int
     elapsed_s: float
     lanes: tuple[Lane, ...]
     pauses: tuple[Pause, ...]
-    """The longest times in which the device did nothing, by their start."""
+    """The longest times in which the device did nothing, in the order of time."""
 
 
 class RankWait(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a rank waited for other ranks in collectives, and the others for it.
+    """How long a rank waited for other ranks in collectives, and other ranks for this rank.
 
     A collective ends on all ranks at about the same time. The rank on which it is the shortest
     came last. Each other rank waited for the difference; time in which it computed does not count.

@@ -335,6 +335,11 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
         return sum(seen.wall_s for seen in self.stacks) or self.wall_s
 
     @property
+    def not_sampled_s(self) -> float:
+        """Time before its first sample and after its last one."""
+        return max(0.0, self.wall_s - self.seen_s)
+
+    @property
     def ran_s(self) -> float:
         """Time in which its main thread ran, was ready to run, or waited for a running thread."""
         return sum(

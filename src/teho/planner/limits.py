@@ -247,7 +247,7 @@ def _nodes_in_service(case: Case) -> int | None:
 
 def _time(case: Case) -> Iterator[Refusal]:
     partition, limits, asked_s = case.partition, case.limits, case.shape.time_s
-    asked, source = format_duration(asked_s), partition.source
+    asked, source = f"a time of {format_duration(asked_s)}", partition.source
     if limits.time_s is not None and asked_s > limits.time_s:
         limit = f"{format_duration(limits.time_s)} ({limits.time_setter})"
         yield above("too_long", asked, limit, LIMITS_SOURCE)

@@ -145,8 +145,8 @@ def _share(case: Case) -> Iterator[Advice]:
         what = kind.partition("_")[0]
         return Advice(
             kind=kind,
-            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}, but on this cluster "
-            f"the share of {counted(gpus, 'GPU')} is {fair}. Other GPUs of the node may stay "
+            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}, but this cluster "
+            f"intends {fair} for {counted(gpus, 'GPU')}. Other GPUs of the node may stay "
             f"unused, because the job takes their {what}{_dearer(case, fair, fair_shape)}",
             source=share.source,
         )
@@ -268,8 +268,8 @@ def _exclusive(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="whole_nodes_billed",
             sentence=f"{case.where} gives only whole nodes: the job needs "
-            f"{counted(case.shape.gpus_per_node, 'GPU')} per node, and gets "
-            f"{'and pays for ' * is_charged}{gpu.count}",
+            f"{counted(case.shape.gpus_per_node, 'GPU')} per node, but gets "
+            f"{'and pays for ' * is_charged}{counted(gpu.count, 'GPU')}",
             source=partition.source,
         )
 
@@ -296,8 +296,8 @@ def _disk(case: Case) -> Iterator[Advice]:
     if disk.in_memory:
         yield Advice(
             kind="local_disk_is_memory",
-            sentence=f"${disk.variable} is in memory on these nodes; its files count as memory "
-            "of the job",
+            sentence=f"on these nodes, ${disk.variable} is in memory: files in this folder count "
+            "as memory of the job",
             source=disk.source,
         )
     if disk.only_if_asked and request.local_disk_gib is None:

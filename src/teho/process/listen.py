@@ -82,6 +82,12 @@ def listen_on_socket(path: Path) -> socket.socket:
 def _remove_left(path: Path) -> None:
     """Delete the socket of a process that was killed."""
     if not path.is_socket():
+        if os.path.lexists(path):
+            raise InputError(
+                f"{path} is a {'folder' if path.is_dir() else 'file'}, not a socket",
+                "a path that does not exist yet",
+                "give another path with --socket",
+            )
         return
     if _answers(path):
         raise InputError(

@@ -68,12 +68,12 @@ class _Words(NamedTuple):
 IDLE_WORDS = {
     "launch": _Words(
         "idle, nothing launched yet",
-        "the program had not launched the next kernel (function on the GPU) yet",
+        "the program had not yet launched the next kernel (a function on the GPU)",
     ),
     "data": _Words("idle, waiting for data", "the program waited for its data loader"),
     "sync": _Words(
         "idle, after synchronising",
-        "the program waited for results of the GPU before it launched more",
+        "the program waited for results of the GPU before it launched the next kernel",
     ),
     "collective": _Words("idle, collective on CPU", "the ranks exchanged data through the CPU"),
     "queued": _Words("idle, between kernels", "launched kernels waited before they started"),
@@ -97,8 +97,8 @@ _WITH_GRAPHS = (
 )
 _PINNED = "Copy from pinned memory: `pin_memory=True`, `.to(device, non_blocking=True)`."
 _LAST_RANK = (
-    "Find out what {rank} does more than the others: batches of other sizes, more work on its CPU, "
-    "or a slower GPU."
+    "Find out why {rank} is slower than the other ranks. Possible reasons: larger batches, more "
+    "work on the CPU, or a slower GPU."
 )
 _UNEQUAL = (
     "Give all ranks equally much work in each step: for example, batches with samples of similar "
@@ -230,7 +230,7 @@ def _verdict(traces: Sequence[Trace]) -> str:
         a_step = "a step" if all(trace.step_count for trace in traces) else "the time"
         whom = f"for {trace_name(waiting.last, traces)}" if waiting.last else "for each other"
         others = "other " if waiting.last else ""
-        said = f"The {others}ranks waited {whom}: {share} of {a_step}. "
+        said = f"For {share} of {a_step}, the {others}ranks waited {whom}. "
     return said + (_of_devices(traces, devices) if devices else _without_gpu(traces))
 
 
@@ -244,7 +244,8 @@ def _of_devices(traces: Sequence[Trace], devices: Sequence[DeviceUse]) -> str:
     if mean.idle_s >= least > 0:
         why = [one for one in idle_reasons(mean) if one.time_s >= least][:2]
         return (
-            f"{the_gpu} idle {_percent(mean.idle_s, mean)} of {a_step}{_because(why, mean, a_step)}"
+            f"{the_gpu} idle for {_percent(mean.idle_s, mean)} of {a_step}"
+            f"{_because(why, mean, a_step)}"
         )
     for time_s, doing in (
         (mean.exposed_collective_s, "only exchanged data with other GPUs"),
@@ -252,11 +253,11 @@ def _of_devices(traces: Sequence[Trace], devices: Sequence[DeviceUse]) -> str:
     ):
         if time_s >= least > 0:
             subject = the_gpu.rpartition(" ")[0]
-            return f"{subject} {doing} {_percent(time_s, mean)} of {a_step}."
+            return f"{subject} {doing} for {_percent(time_s, mean)} of {a_step}."
     category, time_s = category_times(shown_trace(traces))[0]
     share = format_quantity(percent_of(time_s, shown_trace(traces).kernel_s), "%")
     return (
-        f"{the_gpu} busy {_percent(mean.busy_s, mean)} of {a_step}, mostly with "
+        f"{the_gpu} busy for {_percent(mean.busy_s, mean)} of {a_step}, mostly with "
         f"{CATEGORY_WORDS[category]} ({share} of the kernel time)."
     )
 
@@ -294,7 +295,7 @@ def _advice(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
     if not _devices(traces):
         if not by_teho:
             yield (
-                "If the program uses a GPU, record it: "
+                "If the program uses a GPU, record the GPU too: "
                 "`profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
             )
         return
@@ -336,10 +337,10 @@ def _notes(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
         )
     has_steps = all(trace.step_count for trace in traces)
     if not has_steps and by_teho:
-        yield "The trace has no complete step, so the figures are for the whole trace."
+        yield "The trace has no complete step, so the values are for the whole trace."
     elif not has_steps:
         yield (
-            "The trace has no steps, so the figures are for the whole trace. To get steps, give "
+            "The trace has no steps, so the values are for the whole trace. To get steps, give "
             "`schedule=` to the profiler, and call `profiler.step()` at the end of each step."
         )
     after_s = max((one.after_s for one in devices), default=0.0)
@@ -351,7 +352,7 @@ def _notes(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
         )
     unread = sum(trace.unread for trace in traces)
     if unread:
-        yield f"{counted(unread, 'event')} could not be read, and is not in the figures."
+        yield f"Teho skipped {counted(unread, 'event')} of the trace that could not be read."
     yield from _ranks(traces)
 
 
@@ -367,13 +368,13 @@ def _ranks(traces: Sequence[Trace]) -> Iterator[str]:
         side = "ahead of" if clock_s > 0 else "behind"
         yield (
             f"The clock of {trace_name(trace, traces)} is {format_time(abs(clock_s))} {side} the "
-            f"clock of {trace_name(traces[0], traces)}. The figures do not depend on this."
+            f"clock of {trace_name(traces[0], traces)}. The values do not depend on this."
         )
     has_collectives = any(one.mean.collective_s for one in _devices(traces))
     if len(traces) > 1 and has_collectives and not any(trace.waits for trace in traces):
         yield (
-            "The traces have no steps in common, so it is not known which rank the others "
-            "waited for."
+            "The traces have no steps in common, so it is not known which rank the other "
+            "ranks waited for."
         )
 
 

@@ -99,7 +99,7 @@ def obstacle_of(
         )
     if not processes:
         return Obstacle(
-            "Teho's probe was loaded into no Python process of the program",
+            "no Python process of the program loaded Teho's probe",
             "docs/probe.md lists the programs in which the probe does not work",
         )
     steps = max((one.progress[-1].steps for one in processes if one.progress), default=0)
@@ -160,7 +160,7 @@ def _obstacle(use: ProfilerUse, plan: ProfilerPlan | None) -> Obstacle:
         )
     if use.why == "displaced":
         return Obstacle(
-            f"the program started its own profiler{at}, so Teho stopped its own and has no trace",
+            f"the program started its own profiler{at}, so Teho stopped and has no trace",
             "explain the trace that the program writes: `teho profile FILE`",
         )
     if use.why == "tool":

@@ -86,6 +86,8 @@ class Scheduler:
 
     accounting_command: str = ""
     """If this command exists, `teho report` and `teho jobs` ask this scheduler's accounting."""
+    ping_command: tuple[str, ...] = ()
+    """Command that asks whether the scheduler answers, if users can record all jobs (`hook`)."""
 
     def backend(self, home: Path) -> Backend:
         """Return the object that builds its commands and reads its answers.

@@ -102,8 +102,8 @@ def not_judged(abstentions: Iterable[Abstention]) -> list[str]:
             kinds.setdefault(lack.why, {})[abstention.kind] = None
             lacking.setdefault(lack.why, {}).setdefault(lack.where, {})[lack.what] = None
     return [
-        f"Reason: {why}. {_lacking(places)}{'Rules' if len(kinds[why]) > 1 else 'Rule'} that "
-        f"could not be judged: {', '.join(kinds[why])}."
+        f"Reason: {why}. {_lacking(places)}{'Rules' if len(kinds[why]) > 1 else 'Rule'} without "
+        f"a result: {', '.join(kinds[why])}."
         for why, places in lacking.items()
     ]
 
@@ -187,7 +187,8 @@ def column_text(cell: Cell, column: Column) -> str:
         return cell_text(cell)
     value = convert(cell, column.unit, column.shown_in)
     if column.decimals is not None:
-        return f"{value:,.{column.decimals}f}"
+        # + 0.0 makes 0.0 out of -0.0, which would be written with a sign.
+        return f"{round(value, column.decimals) + 0.0:,.{column.decimals}f}"
     return format_quantity(value, column.shown_in or column.unit)
 
 

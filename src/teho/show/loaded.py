@@ -26,7 +26,7 @@ __all__ = ["LoadedRun"]
 
 
 class LoadedRun:
-    """A recording. Its figures are computed when they are used for the first time."""
+    """A recording. Teho computes each figure when you use it for the first time."""
 
     def __init__(self, directory: Path, settings: Settings, run: Run | None = None) -> None:
         """Read a run's description.
@@ -46,7 +46,7 @@ class LoadedRun:
         """Whether the run was going on, finished or interrupted when the description was read."""
         self._settings = settings
         self.problems: list[str] = []
-        """Sentences about files that could not be read, after figures were computed."""
+        """Sentences about files that could not be read when figures were computed."""
 
     @classmethod
     def open(cls, reference: str) -> LoadedRun:
@@ -106,7 +106,7 @@ class LoadedRun:
 
     @property
     def abstentions(self) -> tuple[Abstention, ...]:
-        """The rules that could not judge, and the signals that were missing."""
+        """The rules that could not judge the run, and the signals that were missing."""
         return self._judged[1]
 
     @cached_property
@@ -115,7 +115,7 @@ class LoadedRun:
         return self.view_with(plots=True)
 
     def view_with(self, *, plots: bool) -> Report:
-        """Return the report, with or without every metric over time."""
+        """Return the report, with or without the plots of all metrics over time."""
         from teho.show.build.report.document import build_report
 
         return build_report(

@@ -36,7 +36,7 @@ def many_small_files(
         kind="many_small_files",
         severity=Severity.WARNING,
         sentence=f"{count:,} files are small (mean size {format_bytes(mean)}). On {kind}, each "
-        "file needs requests to a server that all users share.",
+        "file needs requests to a server that all users share, so reading small files is slow.",
         evidence=(Evidence("files", count), Evidence("mean size", mean, "bytes")),
         thresholds=thresholds,
         action="`teho stage` packs these files into one archive. To copy the files as they are, "

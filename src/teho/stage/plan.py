@@ -127,12 +127,12 @@ def _may_replace(one: Entry, there: Entry, staged: tuple[int, int] | None) -> bo
 def _conflict(one: Entry, other: Entry, *, was_staged: bool = False) -> str:
     if one.kind != other.kind:
         there = _WORDS.get(other.kind, other.kind)
-        return f"at the destination it is {there}, and here it is {_WORDS[one.kind]}"
+        return f"{there} at the destination, but {_WORDS[one.kind]} in the source"
     if one.kind == "l":
-        return "the link at the destination leads to another place"
+        return "the link at the destination points to another file or folder"
     if was_staged:
         return "the file at the destination was changed after the copy, or is newer"
-    return "the destination has another file with this name, which was not copied from here"
+    return "the destination has another file with this name, which `teho stage` did not copy"
 
 
 def differences(wanted: Iterable[Entry], there: Iterable[Entry]) -> list[Problem]:
@@ -147,7 +147,8 @@ def differences(wanted: Iterable[Entry], there: Iterable[Entry]) -> list[Problem
             continue
         elif one.kind == other.kind == "f" and one.size != other.size:
             why = (
-                f"the file has {other.size:,} bytes at the destination, and {one.size:,} bytes here"
+                f"the file has {other.size:,} bytes at the destination, and {one.size:,} in the "
+                "source"
             )
         elif one.kind == other.kind == "f":
             why = "the file at the destination has another modification time"

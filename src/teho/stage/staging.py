@@ -337,7 +337,7 @@ class Staging:
             for one in self._source
             if one.kind in {"f", "l"} and now.get(one.name) != one
         ]
-        why = "the file here changed while it was copied"
+        why = "the file in the source changed while Teho copied it"
         return [
             *(one for one in found if one.path not in changed),
             *(Problem(path=name, why=why) for name in changed),

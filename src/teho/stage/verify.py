@@ -79,9 +79,9 @@ def compare(
             progress(done)
             why = ""
             if why_here or why_there:
-                why = f"{why_here} here" if why_here else f"{why_there} there"
+                why = f"{why_here} in the source" if why_here else f"{why_there} at the destination"
             elif sum_here != sum_there:
-                why = "the checksums of the file here and at the destination differ"
+                why = "the checksums in the source and at the destination differ"
             if why:
                 found.append(Problem(path=shown(part.name), why=why))
     return found

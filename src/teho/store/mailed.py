@@ -71,6 +71,18 @@ class Mailed:
         self._known.refused = sorted({*self._known.refused, user})
         self._write()
 
+    def accept(self, user: str) -> bool:
+        """Write that a user accepts the mails again; return whether the user had refused them.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        if user not in self._known.refused:
+            return False
+        self._known.refused.remove(user)
+        self._write()
+        return True
+
     def _write(self) -> None:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -26,6 +26,7 @@ __all__ = [
     "add_troubles",
     "is_due",
     "nearest_directory",
+    "remove_stamp",
     "tidy",
     "unasked_runs",
 ]
@@ -86,6 +87,12 @@ def is_due(home: Path) -> bool:
         stamp.touch(0o600)
         return True
     return False
+
+
+def remove_stamp(home: Path) -> None:
+    """Delete the file that `is_due` writes."""
+    with contextlib.suppress(OSError):
+        (home / _STAMP).unlink()
 
 
 def tidy(home: Path, keep_s: float, keep_bytes: float) -> int:

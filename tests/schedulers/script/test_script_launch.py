@@ -106,7 +106,7 @@ def test_on_this_machine_it_is_launch_and_the_command() -> None:
     script = write_script(option, load_cluster("puhti"), ScriptOptions(record=True))
     assert script.text == (
         "#!/bin/bash\n"
-        "# A job for this machine. Run it with: bash FILE\n"
+        "# A job for this machine. Run this script with: bash FILE\n"
         "\n"
         "# The program.\n"
         "teho run -- teho launch -- python train.py\n"

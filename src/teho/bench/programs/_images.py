@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
@@ -156,6 +158,8 @@ def feeds(library: Library, epoch: Callable[[Any], object], point: Point) -> Ite
         epoch: trains on all given batches, in host memory or on the device.
         point: `images`, `batch`, and for the DataLoader `workers` and `prefetch`. If `only` is
             `loader`, only this feed is yielded.
+
+    If the Python has Teho, the same feeds come once more, from `teho.feed`.
     """
     is_whole = point.get("only") != "loader"
     pixels, labels = load_images(point["images"])
@@ -172,6 +176,45 @@ def feeds(library: Library, epoch: Callable[[Any], object], point: Point) -> Ite
             for images, own in batches_of(pixels, labels, batch)
         ]
         yield Phase("host memory", lambda: epoch(host), items=count)
+        del host
+    if library.name == "torch" and is_whole:
+        yield from _from_teho_feed(library, epoch, pixels, labels, batch)
+
+
+def _from_teho_feed(
+    library: Library,
+    epoch: Callable[[Any], object],
+    pixels: np.ndarray,
+    labels: np.ndarray,
+    batch: int,
+) -> Iterator[Phase]:
+    """Yield one epoch with each feed of `teho.feed`. `resident` scales the images itself."""
+    feed = _teho_feed()
+    if feed is None:
+        return
+    count = float(len(labels))
+    # Forked workers inherit the mapped file.
+    loader = feed.loader(_Rows(pixels, labels), batch, multiprocessing_context="fork")
+    yield Phase("loader (teho.feed)", partial(epoch, loader), items=count)
+    del loader
+    images = (library.package.from_numpy(pixels), library.package.from_numpy(labels))
+    scale = {"mean": 0.5, "std": 0.5}
+    host = feed.resident(images, batch, device="cpu", **scale)
+    yield Phase("host memory (teho.feed)", partial(epoch, host), items=count)
+    if library.device == "gpu":
+        device = feed.resident(images, batch, device=library.handle, **scale)
+        yield Phase("on the device (teho.feed)", partial(epoch, device), items=count)
+
+
+def _teho_feed() -> Any:
+    """Return `teho.feed`; None if this Python does not have it."""
+    if sys.version_info < (3, 10):
+        return None
+    try:
+        from teho import feed
+    except ImportError:
+        return None
+    return feed
 
 
 def _on_the_device(

@@ -31,7 +31,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if bound * snapshot.threads_per_core < own:
         advice = scheduler_or_none(snapshot.allocation.scheduler).advice
         return warning(
-            f"A program started here may run on only {bound} of the {own} cores that it was given.",
+            f"A program started here may run on only {bound} of the {own} cores given to it.",
             advice.more_cores_of_job or "Find out which cores are allowed: `taskset -cp $$`.",
             *evidence,
         )

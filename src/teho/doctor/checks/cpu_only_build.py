@@ -27,12 +27,12 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         place = "here" if snapshot.expects_gpus else "on the compute nodes"
         return [
             (critical if is_all else warning)(
-                f"{one.package} {one.version} is a build for CPUs only and will not use the GPUs "
-                f"{place}.",
+                f"{one.package} {one.version} is a build for CPUs only, so programs will not use "
+                f"the GPUs {place}.",
                 "Create the environment again with a build for GPUs: `teho env plan` writes the "
-                "commands for this cluster. If you use conda on a node without a GPU, set "
-                "`CONDA_OVERRIDE_CUDA` to the CUDA version of the GPU nodes.",
-                ("source", one.evidence or "the framework itself", ""),
+                "commands for this cluster. On a node without a GPU, conda installs a build for "
+                "CPUs, unless you set `CONDA_OVERRIDE_CUDA` to the CUDA version of the GPU nodes.",
+                ("known from", one.evidence or "the framework itself", ""),
                 dooms=is_all and snapshot.expects_gpus,
             )
             for one in lacking

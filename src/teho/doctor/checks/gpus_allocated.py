@@ -85,7 +85,7 @@ def check(snapshot: Snapshot) -> Outcome:
             "`ROCR_VISIBLE_DEVICES` as the scheduler sets them.",
             *evidence,
         )
-    return fine(f"{are_visible}; the job was allocated {asked} on this node")
+    return fine(f"{are_visible}; the job was allocated {counted(asked, 'GPU')} on this node")
 
 
 def _others(snapshot: Snapshot) -> list[Device]:

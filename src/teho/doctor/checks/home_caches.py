@@ -44,13 +44,12 @@ def check(snapshot: Snapshot) -> Outcome:
         return fine("all caches are on other file systems")
     return remark(
         f"The home folder contains {counted(len(inside), 'cache')}, and is on a network file "
-        f"system ({home.file_system}). Programs wait for the file server, and downloads fill "
-        "your quota.",
-        "Start programs with `teho launch`, which moves compiled files to the node's disk. Move "
-        "downloads to a larger file system: "
+        f"system ({home.file_system}). So these caches are slow, and downloads fill your quota.",
+        "Start programs with `teho launch`, which puts the caches of compiled code on the node's "
+        "disk. Put downloads on a larger file system: "
         "`export HF_HOME=… TORCH_HOME=… PIP_CACHE_DIR=…` in your `.bashrc`.",
-        ("home", home.path, ""),
-        ("caches in it", ", ".join(inside), ""),
+        ("home folder", home.path, ""),
+        ("caches in the home folder", ", ".join(inside), ""),
     )
 
 

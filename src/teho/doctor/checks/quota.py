@@ -47,14 +47,14 @@ def check(snapshot: Snapshot) -> Outcome:
                     f"{what} {'is' if what == 'space' else 'are'} used.",
                     "Delete files, or write to another file system. Look at caches first: "
                     "`du -sh ~/.cache ~/.conda ~/.local`.",
-                    (f"{unit or what} used", used, unit),
-                    (f"{unit or what} allowed", limit, unit),
+                    (f"{what} used", used, unit),
+                    (f"{what} allowed", limit, unit),
                     thresholds=(_FULL if is_full else _NEARLY,),
                 )
             )
     if not percents:
         return moot("`quota` and `lfs quota` report no limit")
     return found or fine(
-        f"{counted(len(snapshot.quotas), 'file system')} checked; the fullest quota is at "
-        f"{max(percents):.0f} %"
+        f"{counted(len(snapshot.quotas), 'file system')} checked; at most "
+        f"{max(percents):.0f} % of a quota is used"
     )

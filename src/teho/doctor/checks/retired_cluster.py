@@ -27,5 +27,5 @@ def check(snapshot: Snapshot) -> Outcome:
             "Ask the cluster's support for another cluster: `teho clusters` lists the clusters "
             "that Teho knows."
         ),
-        ("known as of", str(cluster.verified_on), ""),
+        ("checked on", str(cluster.verified_on), ""),
     )

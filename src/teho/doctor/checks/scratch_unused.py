@@ -33,6 +33,6 @@ def check(snapshot: Snapshot) -> Outcome:
         f"but the folder {remote[0].path} is on another file system ({remote[0].file_system}).",
         f"Run `export TMPDIR={scratch.path}`, and copy the data there when the job starts: "
         "`teho submit --stage FILE`.",
-        ("free there", scratch.free_bytes, "bytes"),
-        ("not used for", ", ".join(one.path for one in remote), ""),
+        ("free on the job's disk", scratch.free_bytes, "bytes"),
+        ("folders on other file systems", ", ".join(one.path for one in remote), ""),
     )

@@ -15,7 +15,7 @@ ABOUT = "cores and memory for each GPU, compared with what the cluster intends"
 
 _LITTLE = Threshold(
     50,
-    "% of the share",
+    "% of the intended amount",
     "Teho's own choice: Teho reports a job that has less than half of the cores or memory that "
     "the site keeps for each GPU",
 )

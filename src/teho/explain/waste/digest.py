@@ -34,8 +34,8 @@ _CHANGES = 3
 _FAILS = "fails_at_start"
 _FAILS_TITLE = "Jobs that failed in their first minute, again and again"
 _JOBSTATS = (
-    "Teho's recordings; for other jobs, Jobstats in AdminComment, which rounds the mean use of a "
-    "GPU to 0.1 %"
+    "Teho's recordings; for other jobs, the summary of Jobstats in Slurm's field AdminComment, "
+    "which rounds the mean use of a GPU to 0.1 %"
 )
 _SOURCES = {
     "gpu": _JOBSTATS,

@@ -322,8 +322,8 @@ def _end_sooner(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
     del advice
     idle = format_duration(min(needed))
     return (
-        f"End the job when the work on the GPU ends, at least {idle} sooner, and do the rest in a "
-        f"job without GPUs. `teho report {use.job.id}` shows the time."
+        f"End the job when the work on the GPU ends, at least {idle} sooner, and do the rest of "
+        f"the work in a job without GPUs. `teho report {use.job.id}` shows when the GPU was idle."
     )
 
 
@@ -331,16 +331,17 @@ def _smaller_gpu(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
     del advice, use
     gib = math.ceil(max(needed) / GIB)
     return (
-        "Request a smaller GPU, or a slice of a GPU (MIG): "
-        f"`teho plan --gpus 1 --gpu-memory {gib}GiB` shows which fit."
+        "Request a smaller GPU, or a slice of a GPU (MIG): `teho plan --gpus 1 --gpu-memory "
+        f"{gib}GiB` shows which GPUs and slices have enough memory."
     )
 
 
 def _find_cause(advice: Advice, needed: Sequence[float], use: JobUse) -> str:
     del advice, needed
     return (
-        "Record one of these jobs to find the cause: `teho run -- COMMAND` in its script, then "
-        f"`teho report`. The newest of them is job {use.job.id}."
+        "To find the cause, record one of these jobs: write `teho run -- COMMAND` in the batch "
+        "script, and call `teho report` after the job. The newest of these jobs is job "
+        f"{use.job.id}."
     )
 
 
@@ -389,7 +390,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("gpu_low_use", "GPUs with low use", "gpu", "gpu_low_use", "warning_percent", _low_use,
          _says("the GPUs had work for only a small part of the time."), _find_cause),
     Kind("interactive_idle", "Idle interactive sessions", "core", DIGEST, "interactive_percent",
-         _interactive, _says("sessions in which almost no core was used."), _end_session),
+         _interactive, _says("these sessions used almost no core."), _end_session),
     Kind("serial_program", "One core used, several requested", "core", "serial_program",
          "one_core_max", _serial, _says("only one core was used, but several were requested."),
          _fewer_cores),

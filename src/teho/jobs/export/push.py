@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import pairwise
@@ -19,6 +19,7 @@ from teho.jobs.export.openmetrics import Recorded
 from teho.jobs.export.parts import Part, parts_of
 from teho.jobs.http import Store, request
 from teho.store.layout import replace_file
+from teho.units import format_duration
 
 __all__ = ["Pushed", "push"]
 
@@ -55,6 +56,7 @@ def push(
     home: Path,
     wait_s: float,
     problems: list[str],
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Pushed:
     """Send all values that the store does not have.
 
@@ -65,6 +67,7 @@ def push(
         home: the directory of all recordings; the progress is stored there.
         wait_s: how long to try if the store does not answer.
         problems: gets a sentence for each file that cannot be read, and for runs that overlap.
+        tell: gets a sentence before each wait for the store.
 
     Raises:
         StoreError: the store refuses, or does not answer within `wait_s`. What it has accepted is
@@ -89,7 +92,7 @@ def push(
                 # If this process is killed before the answer, the next one asks the store.
                 progress.unclear = place
                 _write(path, progress)
-                _send(store, format_, part, wait_s)
+                _send(store, format_, part, wait_s, tell)
                 values += part.value_count
             progress.unclear = None
             progress.until_ms[part.node] = part.until_ms
@@ -129,25 +132,31 @@ def _overlaps(ordered: Sequence[Recorded]) -> list[str]:
     return found
 
 
-def _send(store: Store, format_: Format, part: Part, wait_s: float) -> None:
+def _send(
+    store: Store, format_: Format, part: Part, wait_s: float, tell: Callable[[str], None]
+) -> None:
     """Send a part until the store has accepted it.
 
     Raises:
         StoreError: the store refuses the part, or does not answer in time.
     """
     body = format_.encode(part.series)
-    end_s, pause_s = time.monotonic() + wait_s, _FIRST_PAUSE_S
+    end_s, pause_s, is_told = time.monotonic() + wait_s, _FIRST_PAUSE_S, False
     while True:
         try:
             format_.check(request(store, format_.path, body, format_.headers))
         except StoreBusyError as error:
-            if time.monotonic() + pause_s > end_s:
+            rest_s = end_s - time.monotonic()
+            if rest_s <= 0:
                 raise StoreBusyError(
                     error.found,
-                    next_step="repeat the command later: it continues after the last part that "
-                    "the store has",
+                    error.expected,
+                    f"{error.next_step}: it continues after the last part that the store has",
                 ) from error
-            time.sleep(pause_s)
+            if not is_told:
+                tell(f"{error.found}. Teho tries again for {format_duration(wait_s)}")
+                is_told = True
+            time.sleep(min(pause_s, rest_s))
             # The store may have accepted the part before its answer was lost.
             if _has(store, format_, part):
                 return

@@ -59,6 +59,11 @@ _IDENTITY = frozenset(
 _FACTS = frozenset({"name", "gpu_name", "memory.total", "power.limit", "enforced.power.limit"})
 _WORD = re.compile(r"[a-z][a-z0-9_. -]*(?:\s*\[[^\]]*\])?")
 _SEPARATORS = (", ", ",", ";", "\t")
+_CELLS = re.compile(r"[,;\t]")
+_VALUE = re.compile(r"\d+(?:\.\d+)?\s*(?:%|MHz|MiB|W)?", re.ASCII)
+"""A cell such as `37 %` or `412.5`."""
+_TEXT = re.compile(r"[\w.:/\[\]-]+(?: [\w.:/\[\]-]+){0,5}")
+"""A cell such as `[N/A]`, a time or the name of a GPU: a few words."""
 
 
 class _Columns(NamedTuple):
@@ -84,6 +89,15 @@ class NvidiaSmiQuery(Importer):
     def recognises(self, source: Source) -> bool:
         """Return whether a line has names of columns, or the user gave them."""
         return bool(source.columns) or any(map(_columns_of, source.lines(LINES_BEFORE)))
+
+    def advice(self, source: Source) -> str:
+        """Name --columns if a line can be a row of the output with `noheader`."""
+        if any(map(_is_row, source.lines(LINES_BEFORE))):
+            return (
+                "if nvidia-smi was called with noheader, add `--columns` with its list after "
+                "--query-gpu="
+            )
+        return ""
 
     def read(self, source: Source) -> Log:
         """Read all rows; lines of other programs are counted."""
@@ -124,6 +138,14 @@ class NvidiaSmiQuery(Importer):
             if not _is_used(name):
                 log.unused.setdefault(name)
         return log
+
+
+def _is_row(line: str) -> bool:
+    """Return whether a line can be a row: values, and short texts such as the name of a GPU."""
+    cells = [cell.strip() for cell in _CELLS.split(line)]
+    values = [bool(_VALUE.fullmatch(cell)) for cell in cells]
+    texts = (cell for cell, is_value in zip(cells, values, strict=True) if not is_value)
+    return any(values) and all(map(_TEXT.fullmatch, texts))
 
 
 def _columns_of(line: str) -> _Columns | None:

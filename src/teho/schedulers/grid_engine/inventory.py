@@ -11,6 +11,7 @@ import msgspec
 
 from teho.errors import InputError, UnitError
 from teho.model.cluster import (
+    UNKNOWN_SITE,
     Account,
     Cluster,
     Dialect,
@@ -82,7 +83,7 @@ def grid_engine_cluster(
     return Cluster(
         name=(name or cluster_name).lower(),
         title=cluster_name or name,
-        site="not known",
+        site=UNKNOWN_SITE,
         scheduler="grid_engine",
         status="active",
         verified_on=today,

@@ -11,6 +11,7 @@ import msgspec
 
 from teho.errors import SchedulerError
 from teho.model.cluster import (
+    UNKNOWN_SITE,
     Account,
     Billing,
     Cluster,
@@ -96,7 +97,7 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
     return Cluster(
         name=(name or slurm_name or "cluster").lower(),
         title=slurm_name or name,
-        site="not known",
+        site=UNKNOWN_SITE,
         scheduler="slurm",
         status="active",
         verified_on=today,

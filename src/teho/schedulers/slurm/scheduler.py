@@ -47,6 +47,7 @@ class SlurmScheduler(Scheduler):
     estimate_source = "`sbatch --test-only`, read just now"
     inventory_command = "scontrol"
     accounting_command = "sacct"
+    ping_command = ("scontrol", "ping")
 
     def backend(self, home: Path) -> Slurm:
         """Return the builder of Slurm's commands."""

@@ -316,7 +316,7 @@ def _steps_table(job: AccountedJob) -> Table:
         column("gpu", "GPU use", lambda step: step.gpu_peak_percent, unit="%"),
         column("gpu_memory", "GPU memory", lambda step: step.gpu_memory_peak_bytes, unit="bytes"),
         column("state", "State", _step_state),
-        note="The figures of memory and GPUs are the highest sample of one task.",
+        note="The values of memory and GPUs are the highest sample of one task.",
         only_known=True,
     )  # fmt: skip
     return made if len(steps) > 1 else _leveled(made)
@@ -339,12 +339,12 @@ def _step_state(step: AccountedStep) -> str:
 
 def _notes(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[str]:
     job = found.job
-    without = "" if found.store else ", which have totals and peaks, but no values over time"
-    yield f"Teho did not record this job. Its figures are from {joined(_programs(found))}{without}."
+    without = "" if found.store else ": only totals and peaks, and no values over time"
+    yield f"Teho did not record this job. The values are from {joined(_programs(found))}{without}."
     if found.store and found.covered_percent < _COVERED_PERCENT:
         yield (
-            f"The store has samples of {found.covered_percent:.0f} % of the time. All figures over "
-            "time are about this part."
+            f"The store has samples of {found.covered_percent:.0f} % of the run time. All values "
+            "over time are for this part of the run time."
         )
     yield from found.notes
     if isinstance(found.jobstats, Missing) and found.jobstats.reason is Reason.FAILED:
@@ -352,7 +352,7 @@ def _notes(found: JobRun, runs: Sequence[AccountedJob]) -> Iterator[str]:
     elif isinstance(found.jobstats, Missing) and job.admin_comment:
         yield f"Jobstats has no figures of this job: {found.jobstats.detail}."
     if len(runs) > 1:
-        yield f"The job has {counted(len(runs), 'run')}: this report is about the last one."
+        yield f"The job has {counted(len(runs), 'run')}: this report is about the last run."
     if found.memory.most > found.memory.least:
         yield (
             "The accounting has the memory peak of each task. The job used at most the sum of "

@@ -37,6 +37,7 @@ def always_document(found: Always) -> Document:
                 (
                     Item(text=hook.file, lead=hook.scheduler, code=hook.lines)
                     for hook in found.hooks
+                    if found.state == "on"
                 ),
                 "why",
             ),
@@ -49,9 +50,13 @@ def _verdict(found: Always) -> tuple[VerdictSeverity, str]:
     who = " and ".join(hook.scheduler for hook in found.hooks)
     if found.state == "off":
         kept = f" {counted(found.recordings, 'recording')} kept." if found.recordings else ""
-        return "unknown", f"Off: jobs are recorded only with `teho run`.{kept}"
+        step = f" {found.next_step[0].upper()}{found.next_step[1:]}." if found.next_step else ""
+        return "unknown", f"Off: jobs are recorded only with `teho run`.{kept}{step}"
     if found.problems:
-        return "warning", f"On for {who or 'no scheduler'}, but jobs may not be recorded."
+        step = f" Solve the problems, then {found.next_step}." if found.next_step else ""
+        state = "On" if found.state == "on" else "Partly on"
+        who = who or "no scheduler"
+        return "warning", f"{state} for {who}, but jobs may not be recorded.{step}"
     if found.next_step:
         return "remark", f"On: every {who} job from a new shell is recorded; {found.next_step}."
     return "good", f"On: every {who} job with a script of bash is recorded."

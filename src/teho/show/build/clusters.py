@@ -13,7 +13,15 @@ import msgspec
 
 from teho.clusters.differences import Difference
 from teho.clusters.size import cores_per_gpu, whole_size
-from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, ParallelEnvironment, Term
+from teho.model.cluster import (
+    UNKNOWN_SITE,
+    Cluster,
+    Dialect,
+    Gpu,
+    OtherGpus,
+    ParallelEnvironment,
+    Term,
+)
 from teho.model.document import Document, Fact, Item
 from teho.schedulers.registry import scheduler_or_none
 from teho.show.build.layout import column, document, listing, table
@@ -40,10 +48,10 @@ _TITLES = {
     "partitions": "Partitions",
     "shares": "Cores and node memory for each GPU",
     "quotas": "Quotas",
-    "dialect": "How a request is written",
+    "dialect": "How to write a request",
     "account": "Account",
     "local_disk": "Local disk",
-    "billing": "Bill for an hour",
+    "billing": "Bill of a job for one hour",
     "qos": "Limits of each QOS",
     "binding": "Cores nearest to each GPU",
     "driver": "GPU driver of the compute nodes",
@@ -103,7 +111,8 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
     active = sum(cluster.status == "active" for cluster in ordered)
     return document(
         title="teho clusters",
-        verdict=f"{counted(len(ordered), 'cluster')}, {active} of them take jobs.",
+        verdict=f"{counted(len(ordered), 'cluster')}: {active} "
+        f"{'accepts' if active == 1 else 'accept'} jobs.",
         verdict_severity="good",
         tables=(
             table(
@@ -116,7 +125,7 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
                 column("gpus", "GPUs", lambda one: whole_size(one)[1], decimals=0),
                 column("gpu_types", "GPU types", _gpu_types),
                 column("verified", "Verified", lambda one: one.verified_on.isoformat()),
-                note="CPU cores is the number of cores in nodes without GPUs.",
+                note="The column CPU cores shows the number of cores in nodes without GPUs.",
             ),
         ),
         lists=(listing("sites", "Sites", sites, "why"),),
@@ -129,7 +138,9 @@ def _count(number: int | None) -> str:
 
 
 def _in_site(cluster: Cluster) -> str:
-    return f"{cluster.name} ({scheduler_or_none(cluster.scheduler).title}; {_gpus_of(cluster)})"
+    gpus = _gpus_of(cluster)
+    have = "no GPUs" if gpus == "none" else f"nodes with {gpus}"
+    return f"{cluster.name} ({scheduler_or_none(cluster.scheduler).title}; {have})"
 
 
 def _status(cluster: Cluster) -> str:
@@ -162,13 +173,14 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
     Facts have the names of the keys in the file.
     """
     when = f" on {cluster.retired_on.isoformat()}" if cluster.retired_on else ""
-    status = "takes jobs" if cluster.status == "active" else f"retired{when}"
+    retired = f"{'was' if when else 'is'} retired{when}"
+    status = "accepts jobs" if cluster.status == "active" else retired
     successor = (
         f". Its successor: `teho clusters show {cluster.successor}`" if cluster.successor else ""
     )
-    verdict = (
-        f"{cluster.title}, {scheduler_or_none(cluster.scheduler).title}, {cluster.site}: {status}"
-    )
+    scheduler = scheduler_or_none(cluster.scheduler).title
+    site = "" if cluster.site == UNKNOWN_SITE else cluster.site
+    verdict = f"{cluster.title} ({', '.join(filter(None, (scheduler, site)))}) {status}"
     internet = cluster.internet_on_compute_nodes
     sources = [
         Item(
@@ -202,7 +214,7 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
                 )
                 for key, title in _TITLES.items()
             ),
-            listing("script_lines", "Lines of every job script", code, "why"),
+            listing("script_lines", "Lines that every job script needs", code, "why"),
             listing("conflicts", "Conflicts between sources", cluster.conflicts, "why"),
             listing("notes", "Notes", cluster.notes, "why"),
             listing("sources", "Sources", sources, "why"),
@@ -223,7 +235,7 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
         for item in items
     ]
     hint = (
-        "Only what the scheduler reports is compared. `teho clusters show "
+        "Teho compares only facts that the scheduler reports. `teho clusters show "
         f"{known.name} --path` prints the path of Teho's file about this cluster."
     )
     count = "1 fact differs" if len(items) == 1 else f"{len(items)} facts differ"
@@ -369,4 +381,5 @@ def _range(cores: tuple[int, ...]) -> str:
 
 
 def _spoken(key: str) -> str:
-    return _ABBREVIATION.sub(lambda found: found.group().upper(), key.replace("_", " "))
+    words = "number of nodes" if key == "count" else key.replace("_", " ")
+    return _ABBREVIATION.sub(lambda found: found.group().upper(), words)

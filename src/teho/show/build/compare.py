@@ -79,12 +79,12 @@ def _ahead(point: Point) -> Iterator[str]:
     """Yield from when on the faster variant is ahead, if it takes longer to start."""
     if point.break_even and point.contest:
         first, *others = point.break_even
-        also = "".join(
-            f" This is {'in' if one.unit == 'epoch' else 'at'} {_end(one)}." for one in others
+        also = " and ".join(
+            f"{'in' if one.unit == 'epoch' else 'at'} {_end(one)}" for one in others
         )
         yield (
             f"{point.contest.larger} takes longer to start, but overtakes {point.contest.smaller} "
-            f"at {_end(first)}.{also}"
+            f"at {_end(first)}{f', which is {also}' if also else ''}."
         )
 
 

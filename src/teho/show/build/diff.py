@@ -137,13 +137,15 @@ def _differences_of(names: Sequence[str], runs: Sequence[Run]) -> Table:
 
 
 def _findings_of(names: Sequence[str], reports: Sequence[Report]) -> Iterator[Item]:
-    """Yield each finding once, with the runs that have it."""
-    kinds: dict[str, tuple[Finding, list[str]]] = {}
+    """Yield each sentence once, with its runs; sentences of one kind are together."""
+    kinds: dict[str, dict[str, tuple[Finding, list[str]]]] = {}
     for name, report in zip(names, reports, strict=True):
         for finding in report.findings:
-            kinds.setdefault(finding.kind, (finding, []))[1].append(name)
-    for finding, having in kinds.values():
-        yield _item("all" if len(having) == len(names) else ", ".join(having), finding)
+            sentences = kinds.setdefault(finding.kind, {})
+            sentences.setdefault(finding.sentence, (finding, []))[1].append(name)
+    for sentences in kinds.values():
+        for finding, having in sentences.values():
+            yield _item("all" if len(having) == len(names) else ", ".join(having), finding)
 
 
 def _is_whole(run: Run) -> bool:
@@ -219,15 +221,30 @@ def _difference_percent(first: Fact | None, second: Fact | None) -> float | None
 
 
 def _findings(names: list[str], reports: tuple[Report, Report]) -> Iterator[Item]:
-    """Yield the findings of either run, those of only one run first."""
-    first, second = ({one.kind: one for one in report.findings} for report in reports)
+    """Yield the findings of either run, those of only one run first.
+
+    If the sentences of both runs differ, each run has its own.
+    """
+    first, second = map(_by_kind, reports)
     for name, own, other in ((names[0], first, second), (names[1], second, first)):
-        for kind, finding in own.items():
+        for kind, found in own.items():
             if kind not in other:
-                yield _item(f"only {name}", finding)
-    for kind, finding in second.items():
-        if kind in first:
-            yield _item("both", finding)
+                yield from (_item(f"only {name}", finding) for finding in found)
+    for kind, others in second.items():
+        if kind not in first:
+            continue
+        if [one.sentence for one in first[kind]] == [one.sentence for one in others]:
+            yield from (_item("both", finding) for finding in others)
+            continue
+        for name, found in zip(names, (first[kind], others), strict=True):
+            yield from (_item(f"both, {name}", finding) for finding in found)
+
+
+def _by_kind(report: Report) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        found.setdefault(finding.kind, []).append(finding)
+    return found
 
 
 def _item(lead: str, finding: Finding) -> Item:

@@ -48,15 +48,15 @@ def jobs_list_document(
 def tasks_document(reference: str, lines: Iterable[JobLine]) -> Document:
     """Lay out the tasks of an array, or the components of a heterogeneous job."""
     found = list(lines)
-    made = _table(found, _TASKS_MOST, f"`teho report {reference}_TASK` reports on one")
+    made = _table(found, _TASKS_MOST, f"`teho report {reference}_TASK` reports on one task")
     first = found[0].id
     return document(
         title=f"job {reference}",
         verdict=f"Job {reference} has {counted(_tasks(found), 'part')}{_counts(found)}.",
         verdict_severity=_severity(found),
         tables=(msgspec.structs.replace(made, title="Tasks or components"),),
-        notes=("Teho did not record this job. The figures are from the accounting.",),
-        commands=(f"`teho report {first}` reports on one of them.",),
+        notes=("Teho did not record this job. The values are from the accounting.",),
+        commands=(f"`teho report {first}` reports on the first of these jobs.",),
     )
 
 
@@ -117,9 +117,9 @@ def _table(lines: Sequence[JobLine], most: int, hint: str, *, is_narrow: bool = 
 
 
 def _note(lines: Sequence[JobLine], *, is_narrow: bool) -> str:
-    parts = ["Cores: the mean number of used cores, of the cores of the job."]
+    parts = ["Cores: the mean number of used cores, and the number of cores of the job."]
     if is_narrow:
-        parts = ["Cores and memory: the used share of the request; `?` means not known."]
+        parts = ["Cores and memory: the share of the request that was used; `?` means not known."]
     if any(_is_bound(line) for line in lines):
         parts.append("Memory: ≤ means at most this value, the sum of the peaks of all tasks.")
     if any(line.gpus for line in lines):

@@ -34,7 +34,7 @@ def pack_document(packed: Packed) -> Document:
         lists=(
             listing(
                 "use",
-                "Read it",
+                "How to read the archives",
                 (
                     "`from teho.feed import loader, packed`",
                     f'`for batch in loader(packed("{packed.folder}", decode), 256, shuffle=True):`',

@@ -95,8 +95,8 @@ def plan_document(
 
 
 def _fits(first: Option, clusters: Mapping[str, Cluster]) -> str:
-    cost = f", {cost_words(first)}" if first.cost and first.cost.unit else ""
-    return f"Fits on {_place(first, clusters)}: {resource_words(first)}{cost}"
+    cost = f". Cost: {cost_words(first)}" if first.cost and first.cost.unit else ""
+    return f"The job fits on {_place(first, clusters)}: {resource_words(first)}{cost}"
 
 
 def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
@@ -127,10 +127,10 @@ def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
     names = {option.cluster for option in options}
     if len(options) > 1:
         on = f" on {len(names)} clusters" if len(names) > 1 else ""
-        more = f"{len(options)} options{on} fit. This one comes first"
+        more = f"{len(options)} options{on} fit. This is the first one in the table below"
         known = [one.gpu_memory_gib for one in options if one.gpu_memory_gib]
         if len(names) > 1 and request.gpus and options[0].gpu_memory_gib == min(known, default=0):
-            more += ": its GPU has enough memory, and no option has a GPU with less"
+            more += ", because no other option has a GPU with less memory"
         yield Fact("ways", "", more)
     yield Fact("asked", "You asked for", asked_words(request))
 
@@ -203,7 +203,7 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     if some_warn:
         note += " ! means that this option has warnings."
     elif all(warn) and len(warn) > 1:
-        note += " All options have warnings: `--why` shows them."
+        note += " All options have warnings: `--why` shows the warnings."
     left = len(options) - _MOST
     return msgspec.structs.replace(
         shown,
@@ -250,10 +250,9 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
         if (each := cores_per_gpu(cluster)) and any(one.gpus_per_node for one in own):
             remarks.append(
                 Item(
-                    text=f"{cluster.title} has fewer GPUs than cores: for each GPU, there are "
-                    f"{each:,} cores in its CPU nodes. So a job that needs only cores usually "
-                    "starts earlier than a job with a GPU. `teho compare` measures whether cores "
-                    "are enough for your program"
+                    text=f"For each GPU, {cluster.title} has {each:,} cores in nodes without GPUs. "
+                    "So a job that needs only cores usually starts earlier than a job with a GPU. "
+                    "`teho compare` measures whether cores are enough for your program"
                 )
             )
         if bills:

@@ -42,15 +42,15 @@ def asked_words(request: Request) -> str:
         counted(request.cpus, "core") if request.cpus else "",
         f"{format_mib(request.memory_mib)} per node" if request.memory_mib else "",
         f"{_gib(request.local_disk_gib)} of local disk" if request.local_disk_gib else "",
-        format_duration(request.time_s) if request.time_s else "",
+        f"a time limit of {format_duration(request.time_s)}" if request.time_s else "",
         f"`--launcher {request.launcher}`" if request.launcher != "plain" else "",
     ]
     asked = joined(list(filter(None, parts)))
     if request.time_s:
         return asked
     return (
-        f"{asked}. Without `--time`, the time is {format_duration(DEFAULT_TIME_S)} (or less, if a "
-        "partition allows less)"
+        f"{asked}. You did not give `--time`, so the time limit is "
+        f"{format_duration(DEFAULT_TIME_S)}, or less if a partition allows only less"
     )
 
 
@@ -94,7 +94,9 @@ def bill_words(option: Option) -> str:
         return "free of charge"
     total, _, _ = cost.sum.rpartition(" = ")
     share = (
-        "" if cost.gpu_share is None else f" · {quantity(100 * cost.gpu_share, '%')} is for GPUs"
+        ""
+        if cost.gpu_share is None
+        else f" · {quantity(100 * cost.gpu_share, '%')} of the cost is for GPUs"
     )
     return f"{cost_words(option)} = {total or cost.sum}{share}"
 
@@ -120,11 +122,11 @@ def _past_words(option: Option) -> str:
         return (
             "the start is not known: the scheduler gives no estimate, and its accounting has "
             f"{counted(option.similar_jobs, 'similar job')} of yours in the last 90 days "
-            "(5 are needed)"
+            "(Teho needs at least 5)"
         )
     return (
         f"{wait.jobs} similar jobs of yours waited {format_duration(wait.median_s)} (median) in "
-        f"the last 90 days; 90 % of them waited at most {format_duration(wait.most_s)}"
+        f"the last 90 days; 90 % of these jobs waited at most {format_duration(wait.most_s)}"
     )
 
 

@@ -48,24 +48,26 @@ _CATEGORIES = 3
 _KERNEL_WIDTH = 23
 _OPERATOR_WIDTH = 14
 """Largest width of these names in a terminal of 80 columns."""
-_WAITING = "The column waiting shows the part of a collective before the last rank began it"
+_WAITING = (
+    "The column waiting shows for what share of a step the rank waited in collectives until the "
+    "last rank began"
+)
 _DEFINITIONS = """\
 If the GPU does several things at the same time, this time counts only once. "Only copying" is the \
 time in which the GPU copied and did nothing else.
-Idle time is divided by its reason. "Waiting for data": the program waited for its data loader. \
-"Collective on CPU": the ranks exchanged data through the CPU. "After synchronising": the program \
-had just waited for a result of the GPU. "Nothing launched yet": the program had not started the \
-next kernel. "Between kernels": the next kernel was already started, but had to wait.
-A kernel is a function that runs on the GPU. It is launch-bound if the GPU was idle and waited \
-until the program started this kernel. A start needs some time to reach the GPU. As this \
-time, Teho uses the shortest one in the trace, but never more than 10 µs. Kernels of all steps are \
-counted.
-The share of a kernel is its part of the time of all kernels. The share of an operator is its part \
-of the time of all operators on the CPU.
-Matrix kernels are matrix multiplications, convolutions and attention. They are counted only if \
-their names show whether they use tensor cores.
-The first sentence names only parts that take at least 10 % of a step. This limit is Teho's own \
-choice.
+The idle time is divided by its reason. "Waiting for data": the program waited for its data \
+loader. "Collective on CPU": the ranks exchanged data through the CPU. "After synchronising": the \
+program had just waited for a result of the GPU. "Nothing launched yet": the program had not \
+started the next kernel. "Between kernels": the next kernel was already started, but had to wait.
+A kernel is a function that runs on the GPU. A kernel is launch-bound if the GPU was idle and \
+waited until the program started this kernel. Each start takes some time to reach the GPU. Teho \
+uses the shortest such time in the trace, but at most 10 µs. Kernels of all steps are counted.
+The share of a kernel is its time, divided by the time of all kernels. The share of an operator is \
+its time, divided by the time of all operators on the CPU.
+Matrix kernels are matrix multiplications, convolutions and attention. A matrix kernel is counted \
+only if its name shows whether it uses tensor cores.
+The first sentence of this output names only parts that take at least 10 % of a step. This limit \
+is Teho's own choice.
 The time of a step is the duration of its event `ProfilerStep#N` on the CPU. Kernels and operators \
 are counted in the whole trace.
 """
@@ -144,7 +146,7 @@ def _facts(profiled: Profiled, shown: Trace) -> Iterator[Fact]:
         yield Fact("line", "Most kernel time from", lines[0][0], note=share)
     if times:
         shares = [f"{name} {percent_of(time_s, shown.kernel_s):.0f} %" for name, time_s in times]
-        yield Fact("kernels", "Kernel time", ", ".join(shares[:_CATEGORIES]))
+        yield Fact("kernels", "Kernel time by category", ", ".join(shares[:_CATEGORIES]))
 
 
 def _tensor_fact(trace: Trace) -> Iterator[Fact]:
@@ -249,8 +251,8 @@ def _ranks_table(profiled: Profiled, uses: Sequence[_Use]) -> Table:
         column("idle", "idle", lambda use: share(use.device.mean.idle_s, use), unit="%"),
         column("reason", "mostly", reason),
         note=" ".join(filter(None, (
-            ("The columns exchanging and copying show the time in which the GPU did not compute "
-             "at the same time."),
+            ("The columns exchanging and copying do not include the time in which the GPU also "
+             "computed."),
             f"{_WAITING} ({counted(compared, 'collective')} compared)." if compared else "",
         ))),
     )  # fmt: skip
@@ -288,7 +290,8 @@ def _extreme_rows(made: Table) -> Table:
     return msgspec.structs.replace(
         made,
         shown=tuple(sorted([*order[:half], *order[-half:]])),
-        rest=f"and {len(order) - 2 * half} more; these waited least and most",
+        rest=f"and {len(order) - 2 * half} more ranks; the table has the ranks that waited least "
+        "and most",
     )
 
 
@@ -403,7 +406,8 @@ def _operator_table(trace: Trace, of: str, *, level: Level) -> Table:
                decimals=3),
         column("total", "with inner", lambda one: one.total_s / steps, unit="s", shown_in="ms",
                decimals=3),
-        note="The column own time does not include the operators that an operator calls.",
+        note="The column own time does not include the time of the operators that this operator "
+        "calls.",
     )  # fmt: skip
     return _at(_first_rows(made, "operators"), level)
 
@@ -439,7 +443,9 @@ def _pauses_table(picture: StepPicture, of: str) -> Table:
             lambda one: short_operator(one.operator) if one.operator else None,
         ),
         column("line", "line", lambda one: one.line or None),
-        note="" if picture.step is None else f"In step {picture.step}, which the HTML page draws.",
+        note=""
+        if picture.step is None
+        else f"These idle times are in step {picture.step}, which the HTML page draws.",
     )  # fmt: skip
     return _at(made, "why")
 

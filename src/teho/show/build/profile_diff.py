@@ -12,7 +12,7 @@ import msgspec
 
 from teho.model.document import Document, Fact, Table
 from teho.model.trace import Profiled, Trace, mean_parts
-from teho.profile.judge import category_times, shown_trace
+from teho.profile.judge import category_times, percent_of, shown_trace
 from teho.show.build.layout import column, document, table
 from teho.show.build.profile import parts_of, short_kernel, short_operator
 from teho.store.traces import base_name
@@ -22,6 +22,9 @@ __all__ = ["trace_diff_document"]
 
 _EQUAL_PERCENT = 5.0
 """Differences below this count as equal, as in `teho compare`."""
+_OTHER_KERNELS_PERCENT = 50.0
+"""Teho's own choice. If kernels that only one trace has take a larger share of its kernel time, the
+programs may differ."""
 _SMALLEST_S = 0.5e-6
 _NAME_WIDTH = 20
 _TOP = 8
@@ -186,8 +189,9 @@ def _facts(both: Sequence[Profiled], names: Sequence[str]) -> Iterator[Fact]:
 
 def _notes(both: Sequence[Profiled], shown: Sequence[Trace], names: Sequence[str]) -> Iterator[str]:
     yield (
-        "Each figure is the mean of a step. A few steps vary by chance. The profiler itself slows "
-        "down the CPU: compare the runs without it too, with `teho compare`."
+        "Each value is the mean of the recorded steps. With only a few steps, the values vary by "
+        "chance. The profiler itself slows down the CPU. So compare the runs also without the "
+        "profiler, with `teho compare`."
     )
     gpus = [{device.name for device in one.devices} for one in both]
     without = [name for name, one in zip(names, both, strict=True) if not one.devices]
@@ -195,7 +199,27 @@ def _notes(both: Sequence[Profiled], shown: Sequence[Trace], names: Sequence[str
         yield f"No work of a GPU is in {' and '.join(without)}."
     elif gpus[0] != gpus[1]:
         yield "The traces are from different GPUs, so the same program has other kernels."
+    elif max(shares := _only_in_one(*map(_kernels, shown))) > _OTHER_KERNELS_PERCENT:
+        first, second = (format_quantity(share, "%") for share in shares)
+        yield (
+            f"Kernels that only one of the traces has took {first} of the kernel time in "
+            f"{names[0]} and {second} in {names[1]}. So the two programs, and the work of a "
+            "step, may differ."
+        )
     if len({one.has_stacks for one in shown}) > 1:
-        yield "Only one of the traces has stacks, which slow down the CPU: operators take longer."
+        yield (
+            "Only one of the traces has stacks. Recording stacks slows down the CPU, so operators "
+            "take longer in this trace."
+        )
     if bool(shown[0].step_count) != bool(shown[1].step_count):
-        yield "Only one of the traces has steps; the figures of the other one are of all of it."
+        yield "Only one of the traces has steps. The values of the other trace are for all of it."
+
+
+def _only_in_one(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[float, float]:
+    """Return the shares of the times in % whose names the other one does not have."""
+
+    def share(own: Mapping[str, float], other: Mapping[str, float]) -> float:
+        only_s = sum(time_s for name, time_s in own.items() if name not in other)
+        return percent_of(only_s, sum(own.values()))
+
+    return share(first, second), share(second, first)

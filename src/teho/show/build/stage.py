@@ -53,7 +53,7 @@ def stage_document(staged: Staged) -> Document:
         lists=(
             *_problems("differences", "Different at the destination", staged.differences),
             *_problems("conflicts", "Not changed at the destination", staged.conflicts),
-            *_problems("unreadable", "Cannot be read here", staged.unreadable),
+            *_problems("unreadable", "Cannot be read in the source", staged.unreadable),
             *_problems(
                 "skipped",
                 "Special files that are not copied",
@@ -118,7 +118,10 @@ def _verdict(staged: Staged) -> tuple[VerdictSeverity, str]:
     if staged.state == "different":
         bad = len(staged.differences) + len(staged.conflicts) + len(staged.unreadable)
         what = "this archive" if staged.is_archive else "these files"
-        again = f" Do not use this copy: delete {what} there, and run the command again."
+        again = (
+            f" Do not use this copy: delete {what} at the destination, and run the same command "
+            "again."
+        )
         return "critical", (
             f"{_counted(bad, 'file')} in {to} {'differs' if bad == 1 else 'differ'} from the "
             f"source.{again if staged.differences else ''}"
@@ -129,7 +132,10 @@ def _verdict(staged: Staged) -> tuple[VerdictSeverity, str]:
         else ""
     )
     sums = f" and the checksums of {_counted(staged.checksum_count, 'file')}"
-    agree = f"All sizes{sums if staged.checksum_count else ''} are the same on both sides."
+    agree = (
+        f"All sizes{sums if staged.checksum_count else ''} are the same in the source and in the "
+        "copy."
+    )
     done = f"{many} ({size}) {are} now in {to}.{took}"
     return "good", f"{done} {agree}"
 

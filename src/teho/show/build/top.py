@@ -25,7 +25,7 @@ def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] 
     """
     tables = now_tables(nodes)
     if report.state != "running" and all(node.is_silent for node in nodes):
-        tables, notes = [], [f"The run has ended: `teho report {report.run_id}` has its figures."]
+        tables, notes = [], [f"The run has ended: `teho report {report.run_id}` prints the report."]
     return msgspec.structs.replace(
         report,
         facts=tuple(fact for fact in report.facts if not fact.aside),
@@ -93,5 +93,5 @@ def _nodes(nodes: Sequence[NodeNow]) -> Table:
         column("read", "Read", _of("job_read_bytes"), unit="bytes/s"),
         column("written", "Written", _of("job_write_bytes"), unit="bytes/s"),
         column("received", "In", _of("net_receive_bytes"), unit="bytes/s"),
-        note="Age is the time since the sample.",
+        note="The column Age shows the time since the newest sample of the node.",
     )

@@ -119,7 +119,7 @@ class Guard:
                 await _answer(
                     send,
                     403,
-                    "This portal opens only with its link. `teho portal` printed it in the "
+                    "This portal opens only with its link. `teho portal` printed this link in the "
                     "terminal. Each link works once.",
                 )
                 return
@@ -149,7 +149,7 @@ class Guard:
             headers.get("sec-fetch-mode") != "navigate"
             or headers.get("sec-fetch-dest") != "document"
         ):
-            return 403, "Another page asked for this one. The portal does not answer other pages."
+            return 403, "Another web page requested this page. The portal does not answer it."
         return None
 
     async def _exchange(self, token: str, send: _Send) -> None:

@@ -274,7 +274,7 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
 
 def _limits(finding: Finding) -> Iterator[str]:
     if finding.moments:
-        yield f"when {when_text(finding.moments)}"
+        yield f"time in the run: {when_text(finding.moments)}"
     for threshold in finding.thresholds:
         yield f"threshold {quantity(threshold.value, threshold.unit)} · {threshold.source}"
     yield f"kind {finding.kind}"

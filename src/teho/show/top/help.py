@@ -18,7 +18,7 @@ _KEYS = (
     ("s", "Sort the nodes, or the processes of a node, by another value."),
     (
         "/",
-        "Show only nodes with a text in their names, or processes with a text in their commands.",
+        "Type a text: only nodes or processes with this text in their name or command are shown.",
     ),
     ("f", "Stop updating the values; press f again to continue."),
     ("q", "Quit. The run continues."),
@@ -41,7 +41,7 @@ _CELLS = (
         ),
     ),
     ("CORES", "Share of the job's cores that are busy. Other programs are included."),
-    ("MEMORY, MEM %", "Memory of the job on this node, and its share of the limit."),
+    ("MEMORY, MEM %", "Memory that the job uses on this node, and its share of the memory limit."),
     ("AGE", "Time since the node's newest sample; “now” means less than 2.5 s."),
 )
 _LABEL = 29

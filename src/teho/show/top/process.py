@@ -9,6 +9,7 @@ from teho.explain.lines import own_lines
 from teho.explain.where import spent_by
 from teho.model.watched import Frame as CodeFrame
 from teho.model.watched import WatchedProcess
+from teho.show.build.report.time import NOT_SAMPLED
 from teho.show.cells import plain
 from teho.show.top.frame import Frame
 from teho.show.top.processes import gpus_of
@@ -61,13 +62,17 @@ def process_view(
     recent = watched
     if watched.at_end:
         recent = msgspec.structs.replace(watched, stacks=watched.at_end, set_up=(), parts=())
+    # The report has shares of the whole run time.
+    whole_s = recent.seen_s if watched.at_end else watched.wall_s
     when = "in the last minute" if watched.at_end else "since its start"
     rows.append(Row(Text(f"Main thread {when}, % of the time", "bold")))
     doings = [(one.doing.value, one.wall_s) for one in spent_by(recent)]
+    if not watched.at_end and 100 * watched.not_sampled_s >= watched.wall_s:
+        doings.append((NOT_SAMPLED, watched.not_sampled_s))
     lines = [(_place(one.frame), one.own_s) for one in own_lines(recent) if one.own_s > 0]
     for parts in (doings, lines):
         for text, wall_s in parts[:_MOST_LINES]:
-            share = wall_s / recent.seen_s if recent.seen_s else 0.0
+            share = wall_s / whole_s if whole_s else 0.0
             line = Text(f"{100 * share:>4.0f} %  ")
             line.append_text(bar(share, 10))
             line.append(f"  {plain(text)}")

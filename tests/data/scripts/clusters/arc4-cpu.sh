@@ -1,5 +1,5 @@
 #!/bin/bash -l
-# A job for ARC4. Submit it with: qsub FILE
+# A job for ARC4. Submit this script with: qsub FILE
 
 # The request.
 #$ -N job
@@ -15,7 +15,7 @@ unset GOMP_CPU_AFFINITY KMP_AFFINITY
 module load anaconda
 source activate pytorch-gpu
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=$NSLOTS
 
 # The program.

@@ -1,5 +1,5 @@
 #!/bin/bash -l
-# A job for ARC4. Submit it with: qsub FILE
+# A job for ARC4. Submit this script with: qsub FILE
 
 # The request.
 #$ -N job

@@ -1,5 +1,5 @@
 #!/bin/bash -l
-# A job for ARC4. Submit it with: qsub FILE
+# A job for ARC4. Submit this script with: qsub FILE
 
 # The request.
 #$ -N job
@@ -14,13 +14,13 @@ unset GOMP_CPU_AFFINITY KMP_AFFINITY
 module load anaconda
 source activate pytorch-gpu
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=40
 
 # The name of this cluster, for `teho launch`.
 export TEHO_CLUSTER=arc4
 
-# The program, once on each node, by the mpirun of Open MPI.
+# The mpirun of Open MPI starts the program once on each node.
 mpirun --map-by ppr:1:node --bind-to none \
   -x OMP_NUM_THREADS -x TEHO_CLUSTER \
   teho run -- teho launch -- python train.py

@@ -1,5 +1,5 @@
 #!/bin/bash -l
-# A job for ARC4. Submit it with: qsub FILE
+# A job for ARC4. Submit this script with: qsub FILE
 
 # The request.
 #$ -N job
@@ -18,12 +18,12 @@ trap 'trap "" TERM; kill 0' EXIT # ends the timer
 # Lines that every job on this cluster needs.
 unset GOMP_CPU_AFFINITY KMP_AFFINITY
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=1
 
-# The program, once, on the first node; it starts the other tasks itself, as mpirun does.
+# The program runs once, on the first node. The program itself starts the other tasks, as mpirun does.
 mpirun ./solver
 status=$?
-# Exit code 99 queues the job again.
+# With exit code 99, Grid Engine queues the job again.
 [ -z "$signalled" ] || exit 99
 exit "$status"

@@ -1,5 +1,5 @@
 #!/bin/bash -l
-# A job for ARC4. Submit it with: qsub FILE
+# A job for ARC4. Submit this script with: qsub FILE
 
 # The request.
 #$ -N all
@@ -31,16 +31,16 @@ source activate pytorch-gpu
 # Your own lines.
 source ~/tools.sh
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=10
 
 # Copy the data to the node's local disk: $TMPDIR
 tar -xf data.tar -C "$TMPDIR" || exit 1
 cp -r labels.csv "$TMPDIR" || exit 1
 
-# torchrun ignores the signal. The processes that it starts get the signal.
+# torchrun ignores the signal. The processes that torchrun starts get the signal.
 teho run -- bash -c 'trap "" USR1; exec "$@"' launcher torchrun --standalone --nnodes=1 --nproc_per_node=4 train.py
 status=$?
-# Exit code 99 queues the job again.
+# With exit code 99, Grid Engine queues the job again.
 [ -z "$signalled" ] || exit 99
 exit "$status"

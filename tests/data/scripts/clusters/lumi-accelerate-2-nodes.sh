@@ -1,7 +1,7 @@
 #!/bin/bash
-# A job for LUMI. Submit it with: sbatch FILE
+# A job for LUMI. Submit this script with: sbatch FILE
 
-# The request. Memory, GPUs and disk are for each node.
+# The request. The amounts of memory, GPUs and disk are for each node.
 #SBATCH --account=project_462000123
 #SBATCH --partition=standard-g
 #SBATCH --nodes=2
@@ -20,25 +20,25 @@ module use /appl/local/laifs/modules
 module load lumi-aif-singularity-bindings
 export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 8))
-# srun gives each task this number of cores. It does not read the number from the request.
+# srun gives each task this number of cores. srun does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# Communication between the nodes, and the caches of each node.
+# Settings for the communication between the nodes, and the cache folders of each node.
 export FI_MR_CACHE_MONITOR="userfaultfd"
 export MIOPEN_CUSTOM_CACHE_DIR="/tmp/miopen-cache-$USER"
 export MIOPEN_USER_DB_PATH="/tmp/miopen-config-$USER"
 srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 \
   mkdir -p "/tmp/miopen-cache-$USER" "/tmp/miopen-config-$USER"
 
-# The processes connect to the first node, to a port that depends on the job's number.
+# All processes connect to the first node. The port depends on the job's number.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
 # 120 s before the time limit, Slurm sends a signal to this shell, and this shell sends
-# it to the program. The program should then write its checkpoint and end. Then the job is queued again.
+# the signal to the program. The program should then write its checkpoint and end. This shell then queues the job again.
 ending() {
   trap '' USR1
   kill -USR1 "$program"
@@ -49,8 +49,8 @@ ending() {
 }
 trap ending USR1
 
-# accelerate, once on each node; it starts a process for each GPU.
-# The launcher ignores the signal. The processes that it starts get the signal.
+# accelerate runs once on each node, and starts a process for each GPU.
+# The launcher ignores the signal. The processes that the launcher starts get the signal.
 srun singularity run $SIF bash -c '
   trap "" USR1
   exec accelerate launch --multi_gpu \

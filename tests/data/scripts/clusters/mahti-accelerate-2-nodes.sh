@@ -1,7 +1,7 @@
 #!/bin/bash
-# A job for Mahti. Submit it with: sbatch FILE
+# A job for Mahti. Submit this script with: sbatch FILE
 
-# The request. Memory, GPUs and disk are for each node.
+# The request. The amounts of memory, GPUs and disk are for each node.
 #SBATCH --job-name="big run"
 #SBATCH --account=<project>
 #SBATCH --partition=gpumedium
@@ -16,17 +16,17 @@
 module purge
 module load pytorch
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))
-# srun gives each task this number of cores. It does not read the number from the request.
+# srun gives each task this number of cores. srun does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The processes connect to the first node, to a port that depends on the job's number.
+# All processes connect to the first node. The port depends on the job's number.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
-# accelerate, once on each node; it starts a process for each GPU.
+# accelerate runs once on each node, and starts a process for each GPU.
 srun bash -c '
   exec accelerate launch --multi_gpu \
     --num_processes=8 --num_machines="$SLURM_NNODES" \

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A job for Narval. Submit it with: sbatch FILE
+# A job for Narval. Submit this script with: sbatch FILE
 
-# The request. Memory, GPUs and disk are for each node.
+# The request. The amounts of memory, GPUs and disk are for each node.
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=16
@@ -18,10 +18,10 @@ pip install --no-index torch
 EOF
 source $SLURM_TMPDIR/env/bin/activate
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives each task this number of cores. It does not read the number from the request.
+# srun gives each task this number of cores. srun does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The program, as a step: Slurm counts what the program uses.
+# srun starts the program as a job step, so Slurm measures what the program uses.
 srun python train.py

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A job for Narval. Submit it with: sbatch FILE
+# A job for Narval. Submit this script with: sbatch FILE
 
-# The request. Memory, GPUs and disk are for each node.
+# The request. The amounts of memory, GPUs and disk are for each node.
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=12
@@ -23,11 +23,11 @@ source $SLURM_TMPDIR/env/bin/activate
 
 # The name of this cluster, for `teho launch`.
 export TEHO_CLUSTER=narval
-# srun gives each task this number of cores. It does not read the number from the request.
+# srun gives each task this number of cores. srun does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # 60 s before the time limit, Slurm sends a signal to this shell, and this shell sends
-# it to the program. The program should then write its checkpoint and end. Then the job is queued again.
+# the signal to the program. The program should then write its checkpoint and end. This shell then queues the job again.
 ending() {
   trap '' USR1
   kill -USR1 "$program"
@@ -38,7 +38,7 @@ ending() {
 }
 trap ending USR1
 
-# The program, once for each GPU; `teho launch` gives each task its rank, cores, threads and caches.
+# The program runs once for each GPU. `teho launch` gives each task its rank, cores, threads and caches.
 srun teho launch -- python train.py &
 program=$!
 wait "$program"

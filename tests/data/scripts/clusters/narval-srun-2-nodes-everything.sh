@@ -1,7 +1,7 @@
 #!/bin/bash
-# A job for Narval. Submit it with: sbatch FILE
+# A job for Narval. Submit this script with: sbatch FILE
 
-# The request. Memory, GPUs and disk are for each node.
+# The request. The amounts of memory, GPUs and disk are for each node.
 #SBATCH --job-name=all
 #SBATCH --account=def-someuser
 #SBATCH --nodes=2
@@ -29,9 +29,9 @@ source $SLURM_TMPDIR/env/bin/activate
 # Your own lines.
 source ~/tools.sh
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives each task this number of cores. It does not read the number from the request.
+# srun gives each task this number of cores. srun does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # Copy the data to each node's local disk: $SLURM_TMPDIR
@@ -40,13 +40,13 @@ srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 \
 srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 \
   cp -r labels.csv "$SLURM_TMPDIR" || exit 1
 
-# The processes connect to the first node, to a port that depends on the job's number.
+# All processes connect to the first node. The port depends on the job's number.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
 # 90 s before the time limit, Slurm sends a signal to this shell, and this shell sends
-# it to the program. The program should then write its checkpoint and end. Then the job is queued again.
+# the signal to the program. The program should then write its checkpoint and end. This shell then queues the job again.
 ending() {
   trap '' USR1
   kill -USR1 "$program"
@@ -57,7 +57,7 @@ ending() {
 }
 trap ending USR1
 
-# The program, once for each GPU; a rank is known only inside the step.
+# The program runs once for each GPU. The rank is known only inside the job step.
 srun teho run -- bash -c '
   export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS
   exec "$@"' rank python train.py &

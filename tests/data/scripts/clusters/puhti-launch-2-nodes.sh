@@ -1,7 +1,7 @@
 #!/bin/bash
-# A job for Puhti. Submit it with: sbatch FILE
+# A job for Puhti. Submit this script with: sbatch FILE
 
-# The request. Memory, GPUs and disk are for each node.
+# The request. The amounts of memory, GPUs and disk are for each node.
 #SBATCH --account=project_2001234
 #SBATCH --partition=gpu
 #SBATCH --nodes=2
@@ -18,8 +18,8 @@ module load pytorch
 
 # The name of this cluster, for `teho launch`.
 export TEHO_CLUSTER=puhti
-# srun gives each task this number of cores. It does not read the number from the request.
+# srun gives each task this number of cores. srun does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The program, once for each GPU; `teho launch` gives each task its rank, cores, threads and caches.
+# The program runs once for each GPU. `teho launch` gives each task its rank, cores, threads and caches.
 srun teho launch -- python train.py

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A job for Puhti. Submit it with: sbatch FILE
+# A job for Puhti. Submit this script with: sbatch FILE
 
-# The request. Memory, GPUs and disk are for each node.
+# The request. The amounts of memory, GPUs and disk are for each node.
 #SBATCH --account=project_2001234
 #SBATCH --partition=gpu
 #SBATCH --nodes=1
@@ -16,10 +16,10 @@
 module purge
 module load pytorch
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives each task this number of cores. It does not read the number from the request.
+# srun gives each task this number of cores. srun does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The program, as a step: Slurm counts what the program uses.
+# srun starts the program as a job step, so Slurm measures what the program uses.
 srun python train.py

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A job for Roihu. Submit it with: sbatch FILE
+# A job for Roihu. Submit this script with: sbatch FILE
 
-# The request. Memory, GPUs and disk are for each node.
+# The request. The amounts of memory, GPUs and disk are for each node.
 #SBATCH --account=<project>
 #SBATCH --partition=gpularge
 #SBATCH --nodes=2
@@ -15,17 +15,17 @@
 module purge
 module load python-pytorch
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))
-# srun gives each task this number of cores. It does not read the number from the request.
+# srun gives each task this number of cores. srun does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The processes connect to the first node, to a port that depends on the job's number.
+# All processes connect to the first node. The port depends on the job's number.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
-# torchrun, once on each node: DeepSpeed's own launcher would use ssh.
+# torchrun runs once on each node, because DeepSpeed's own launcher would use ssh.
 srun torchrun --nnodes="$SLURM_NNODES" --nproc_per_node=4 \
   --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
   train.py

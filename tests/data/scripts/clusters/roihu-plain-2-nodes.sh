@@ -1,7 +1,7 @@
 #!/bin/bash
-# A job for Roihu. Submit it with: sbatch FILE
+# A job for Roihu. Submit this script with: sbatch FILE
 
-# The request. Memory, GPUs and disk are for each node.
+# The request. The amounts of memory, GPUs and disk are for each node.
 #SBATCH --account=<project>
 #SBATCH --partition=gpularge
 #SBATCH --nodes=2
@@ -11,10 +11,10 @@
 #SBATCH --time=1:00:00
 #SBATCH --no-requeue
 
-# One thread for each core of a process.
+# Each process uses one thread for each of its cores.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives each task this number of cores. It does not read the number from the request.
+# srun gives each task this number of cores. srun does not read the number from the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The program, once, on the first node; it starts the other tasks itself.
+# The program runs once, on the first node. The program itself starts the other tasks.
 ./solver input

@@ -14,8 +14,8 @@ THRESHOLDS = {
     "times_longer": chosen(
         8.0,
         "times",
-        "the backward pass usually takes about twice as long as the forward pass, or three times "
-        "as long if it computes activations again (checkpointing)",
+        "the backward pass usually takes about twice as long as the forward pass; with "
+        "checkpointing, which computes activations again, about three times as long",
     ),
     "backward_percent": chosen(
         30.0, "%", "below this limit, a faster backward pass would save little"
@@ -31,11 +31,11 @@ _FORWARD = re.compile(r"torch/nn/modules/module\.py:(Module\.)?_call_impl$")
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Compare the time in `backward` with the time in modules outside of it.
+    """Compare the time in `backward` with the time in modules outside of `backward`.
 
     Several ranks are not judged: their backward pass includes the exchange of gradients. Programs
     with a GPU are not judged: their functions end before the GPU has computed. Programs with
-    compiled functions, or with derivatives in the loss, have other usual ratios.
+    compiled functions, or with derivatives in the loss, are not judged: their usual ratio differs.
     """
     main = context.mains[0] if len(context.mains) == 1 else None
     if main is None or main.process.may_use_device or context.gpus:
@@ -58,8 +58,8 @@ def judge(context: ProgramContext) -> Findings:
         return
     yield context.finding(
         Severity.REMARK,
-        f"The backward pass took {share:.0f} % of the time. It took {backward_s / forward_s:.0f} "
-        "times as long as the forward pass. Twice as long is usual.",
+        f"The backward pass took {share:.0f} % of the time, {backward_s / forward_s:.0f} times as "
+        "long as the forward pass. Usually, the backward pass takes about twice as long.",
         evidence=(
             Evidence("time in the backward pass", backward_s, "s"),
             Evidence("time in the forward pass", forward_s, "s"),

@@ -1,4 +1,4 @@
-"""Each step has so few samples that its fixed cost takes most of its time."""
+"""Each step has so few samples that the fixed cost of a step takes most of the time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ THRESHOLDS = {
     "samples_max": chosen(
         2.0,
         "samples",
-        "if a step has more samples, the calls of the framework take a smaller part of its time",
+        "if a step has more samples, the calls of the framework take a smaller part of the step",
     ),
     "step_max_s": chosen(
         0.02,
@@ -48,7 +48,7 @@ def judge(context: ProgramContext) -> Findings:
             evidence=(
                 Evidence("batch size", float(batch), "samples"),
                 Evidence("usual time of a step", step_s, "s"),
-                Evidence("time spent on computing", computing, "%"),
+                Evidence("time in Python code and in native code", computing, "%"),
             ),
             action=(
                 "Use larger batches, for example `batch_size=32`: `teho tune --allow batch-size` "

@@ -19,7 +19,7 @@ THRESHOLDS = {
     "threads_per_core": Threshold(
         1.25,
         "threads",
-        "as in the rule too_many_threads: with more threads than this, the threads compete for "
+        "as in the rule too_many_threads: with more threads for each core, the threads compete for "
         "the cores",
     ),
 }

@@ -46,8 +46,8 @@ class _Taken(NamedTuple):
 def judge(context: RuleContext) -> Findings:
     """Compare how busy the cores were with the cores that the program used.
 
-    If the program may run on more cores than the job has, others may use the cores that are not the
-    job's.
+    If the program may run on more cores than the job has, other programs may use the cores that do
+    not belong to the job.
     """
     taken = [found for node in context.summary.nodes if (found := _taken(context, node))]
     full = context.limit("full_percent")
@@ -77,7 +77,9 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> L
         f"On average, other processes used {span([one.others for one in taken], '')} of the "
         f"{cores} on {each_of(nodes)}.",
         evidence=(
-            *per_place("cores used by others", "cores", [(one.node, one.others) for one in taken]),
+            *per_place(
+                "cores used by other processes", "cores", [(one.node, one.others) for one in taken]
+            ),
             *per_place("cores used by the program", "cores", [(at.node, at.used) for at in taken]),
             *per_place("CPU busy", "%", [(one.node, one.busy_percent) for one in taken]),
             *gauges(nodes, "load_1min", label="load average"),
@@ -90,7 +92,7 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> L
 
 
 def _action(context: RuleContext) -> str:
-    look = "While the job runs, look for your old processes on its node: `ps -u $USER`."
+    look = "While the job runs, look for your old processes on the job's node: `ps -u $USER`."
     if whole := context.scheduler_advice.whole_node:
         return (
             f"{look} If you have no old processes there, request the whole node, {whole}, or "

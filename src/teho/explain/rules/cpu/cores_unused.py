@@ -37,8 +37,8 @@ THRESHOLDS = {
     "gpu_busy_percent": Threshold(
         50.0,
         "%",
-        "as in the rule gpu_low_use: if the GPU is busier than this limit, it gets its data in "
-        "time, without the unused cores",
+        "as in the rule gpu_low_use: if the GPU is busier than this limit, the GPU gets its data "
+        "in time, even without the unused cores",
     ),
     "cores_per_gpu": Threshold(
         12.0,
@@ -68,10 +68,10 @@ class _Use(NamedTuple):
 def judge(context: RuleContext) -> Findings:
     """Compare the cores that the job requested with the cores that the program used.
 
-    The rule judges jobs only. If a node's GPUs are used, its cores may load their data: then it
-    judges only if the GPUs are busy enough and the job requested more cores per GPU than Jobstats'
-    number. A job needs at least one core per task. Cores that come with the GPUs are not judged: a
-    job cannot request fewer.
+    The rule judges jobs only. If the GPUs of a node are used, the cores of the node may load the
+    data for these GPUs. In this case, the rule judges the node only if the GPUs are busy enough,
+    and the job requested more cores per GPU than the number of Jobstats. A job needs at least one
+    core per task. Cores that come with the GPUs are not judged: a job cannot request fewer.
     """
     bands: dict[Severity, list[_Use]] = {severity: [] for severity in Severity}
     for node in context.summary.nodes:

@@ -15,17 +15,17 @@ THRESHOLDS: dict[str, Threshold] = {}
 
 _ANOMALY = (
     "PyTorch's anomaly detection is on",
-    "Remove `torch.autograd.set_detect_anomaly(True)`",
+    "remove `torch.autograd.set_detect_anomaly(True)`",
 )
 _MODES = {
     ("torch", "anomaly"): _ANOMALY,
     ("jax", "disable_jit"): (
         "JAX does not compile, because `jax_disable_jit` is on",
-        "Remove `jax_disable_jit` (or `JAX_DISABLE_JIT=1`)",
+        "remove the setting `jax_disable_jit` (or the variable `JAX_DISABLE_JIT=1`)",
     ),
     ("jax", "debug_nans"): (
         "JAX checks each result for NaN, because `jax_debug_nans` is on",
-        "Remove `jax_debug_nans` (or `JAX_DEBUG_NANS=True`)",
+        "remove the setting `jax_debug_nans` (or the variable `JAX_DEBUG_NANS=True`)",
     ),
 }
 _VARIABLES = {
@@ -50,12 +50,12 @@ def judge(context: ProgramContext) -> Findings:
                 evidence=(
                     Evidence("setting", what),
                     *(
-                        [Evidence("time for storing the call stacks", stored, "%")]
+                        [Evidence("time spent on storing call stacks", stored, "%")]
                         if stored
                         else []
                     ),
                 ),
-                action=f"{action} when you have found the error.",
+                action=f"If you no longer search for an error, {action}.",
                 regain_percent=(0.8 * stored, stored) if stored else None,
             )
 
@@ -76,4 +76,4 @@ def _modes(main: MainProcess) -> Iterator[tuple[str, str]]:
     for name, effect in _VARIABLES.items():
         value = main.process.variables.get(name)
         if value is not None and value not in _OFF:
-            yield f"`{name}={value}` is set, so {effect}", f"`unset {name}`"
+            yield f"`{name}={value}` is set, so {effect}", f"run `unset {name}` before the program"

@@ -29,7 +29,7 @@ def judge(context: ProgramContext) -> Findings:
             # Some work needs 64 bits; only its author knows.
             Severity.REMARK,
             f"{sentence}. 64-bit numbers need twice the memory and twice the time of 32-bit "
-            "numbers. On most GPUs, they need far more than twice the time.",
+            "numbers. On most GPUs, 64-bit numbers need far more than twice the time.",
             evidence=(
                 evidence,
                 Evidence("time spent on computing", computing, "%"),
@@ -47,7 +47,7 @@ def _doubles(main: MainProcess, limit_percent: float) -> tuple[str, Evidence, st
     if share is not None and share >= limit_percent:
         return (
             "The model's parameters have 64 bits",
-            Evidence("64-bit parameters", share, "%"),
+            Evidence("share of the parameters that have 64 bits", share, "%"),
             (
                 "convert the model with `model.float()`, and the batches with "
                 "`torch.from_numpy(x).float()`"
@@ -64,7 +64,7 @@ def _doubles(main: MainProcess, limit_percent: float) -> tuple[str, Evidence, st
     if share is not None and share >= limit_percent:
         return (
             "The data that CuPy copies to the GPU have 64 bits",
-            Evidence("64-bit data copied to the GPU", share, "%"),
+            Evidence("share of the copied data that has 64 bits", share, "%"),
             "copy the data as 32-bit numbers: `cupy.asarray(x, dtype=cupy.float32)`",
         )
     return None

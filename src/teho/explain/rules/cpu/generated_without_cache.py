@@ -28,18 +28,19 @@ _GENERATING = re.compile(
 _ATTENTION = re.compile(r":\w*Attention\.forward$")
 _CACHE = re.compile(r"transformers/cache_utils\.py:")
 _ACTION = (
-    "If `use_cache=False` is in `generate(…)`, in its `GenerationConfig` or in the model's "
-    "configuration, remove it: without the cache, the model computes all earlier tokens again for "
-    "each new token. In training mode, gradient checkpointing turns the cache off: call "
+    "If `use_cache=False` is in `generate(…)`, in the `GenerationConfig` or in the model's "
+    "configuration, remove this setting: without the cache, the model computes all earlier tokens "
+    "again for each new token. In training mode, gradient checkpointing turns the cache off: call "
     "`model.eval()` before `generate`."
 )
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Look for calls of `generate` without the cache, or for attention without its functions.
+    """Look for calls of `generate` without the cache, or for attention without cache functions.
 
     The probe notes whether a call used the cache. Recordings before 2026-11-26 have no such note:
-    then it is a remark, because old versions of Transformers have no functions for the cache.
+    for these recordings, the finding is a remark, because old versions of Transformers have no
+    functions for the cache.
     """
     for main in context.mains:
         noted = main.process.libraries.get("transformers", {})
@@ -58,7 +59,10 @@ def judge(context: ProgramContext) -> Findings:
                 f"Generating text took {share:.0f} % of the time: `generate` ran without the cache "
                 "of keys and values.",
                 share_percent=share,
-                evidence=(*evidence, Evidence("calls without the cache", float(without))),
+                evidence=(
+                    *evidence,
+                    Evidence("calls of `generate` without the cache", float(without)),
+                ),
                 action=_ACTION,
                 regain_percent=regain,
                 lines=lines,

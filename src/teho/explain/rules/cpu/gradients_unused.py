@@ -1,4 +1,4 @@
-"""Gradients of parameters are computed that no optimizer changes."""
+"""The backward pass computes gradients of parameters that no optimizer changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ RANK = 261
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "unused_percent": chosen(
-        30.0, "%", "below this limit, the backward pass is mostly needed for other parameters"
+        30.0,
+        "%",
+        "below this limit, most of the backward pass is for parameters that an optimizer changes",
     ),
 }
 MUTES = ("backward_long",)
@@ -19,8 +21,8 @@ MUTES_BECAUSE = "this finding says why the backward pass takes long"
 def judge(context: ProgramContext) -> Findings:
     """Compare the parameters that have gradients with the parameters of all optimizers.
 
-    The probe looks at them after some steps. If a frozen part is the first part of the model, its
-    backward pass is not needed at all. How much time it takes is estimated by its parameters.
+    The probe compares them after some steps. If the first part of the model is frozen, this part
+    needs no backward pass. Teho estimates the time for the unused gradients by their number.
     """
     for main in context.mains:
         found = main.library.get("unused_gradients")

@@ -1,8 +1,8 @@
 """Much of the time went to something other than the program's main work.
 
-The stacks show what: for example an archive that is opened again for each sample, JAX without
-`jit`, a metric over all predictions so far, `fsync` after each line. The file `activities.toml` has
-the activities, the library functions by which Teho recognises them, and the advice.
+The stacks show which activity this was. Examples are opening an archive again for each sample,
+running JAX without `jit`, and calling `fsync` after each line. The file `activities.toml` lists the
+activities, the library functions by which Teho recognises each activity, and the advice.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ THRESHOLDS = {
     "known_percent": chosen(
         20.0,
         "%",
-        "if an overhead takes less than 2 s, it counts only above this share: the program may "
-        "need it once",
+        "an activity that takes less than 2 s counts only above this share: the program may have "
+        "to do it once",
     ),
     "ended_children_min": chosen(
         3.0,
@@ -63,12 +63,15 @@ THRESHOLDS = {
         "a program that waits for several short processes loses time after each process",
     ),
     "idle_children_percent": chosen(
-        10.0, "%", "child processes that wait for tasks for this time could work meanwhile"
+        10.0,
+        "%",
+        "if child processes wait for tasks for more than this share of the time, they could do "
+        "more work",
     ),
     "beside_waiting_percent": chosen(
         10.0,
         "%",
-        "below this limit, the program does little besides waiting: waiting may be its purpose",
+        "below this limit, the program does little except waiting, so waiting may be its purpose",
     ),
     "compiles_max": chosen(
         5.0,
@@ -96,13 +99,13 @@ _ASYNCIO = "asyncio_waits"
 _DATABASES = frozenset(("database", "rows_queried"))
 """Names in activities.toml."""
 _COMPARE_COLUMN = (
-    "Write the condition without the function, for example `taken_at >= ? AND taken_at < ?` with a "
-    "day and the next day. If the column has no index, create it once: `CREATE INDEX name ON table "
-    "(column)`."
+    "Write the condition without the function. For example, to select one day, write "
+    "`taken_at >= ? AND taken_at < ?`, and give the day and the next day as values. If the column "
+    "has no index, create an index once: `CREATE INDEX name ON table (column)`."
 )
 _AWAIT = (
-    "Wait until a child process is ready instead of sleeping: `Process.join()`, `Popen.wait()`, "
-    "`Connection.recv()` or `Queue.get()`."
+    "Instead of sleeping, call a function that returns as soon as a child process is ready: "
+    "`Process.join()`, `Popen.wait()`, `Connection.recv()` or `Queue.get()`."
 )
 _REGAIN_AWAITED = (0.1, 0.6)
 """Part of a sleep that is saved if the program wakes up as soon as its child processes are ready:
@@ -187,8 +190,8 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         )
         action = _COMPARE_COLUMN
     evidence = (
-        Evidence("share of the run time", share, "%"),
-        Evidence("time spent on it", time.wall_s, "s"),
+        Evidence("share of the run time spent on this activity", share, "%"),
+        Evidence("time spent on this activity", time.wall_s, "s"),
         *([again[1]] if again else []),
     )
     regain = (least * share, most * share)
@@ -267,7 +270,7 @@ def _certainty(activity: Activity) -> Certainty | None:
 
 def _where(time: ActivityTime) -> str:
     """Return the line that led to most of it, and whether it was in other processes."""
-    others = " in the program's worker processes" if time.in_others else ""
+    others = ", in the program's worker processes" if time.in_others else ""
     if not time.lines:
         return others
     frame = time.lines[0][0]

@@ -1,4 +1,4 @@
-"""One OpenMP thread has more work than the other threads, which wait for it."""
+"""One OpenMP thread has more work than the other threads, which wait for this thread."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def judge(context: RuleContext) -> Findings:
             f"The OpenMP threads on {node.name} had unequal work: the busiest thread used "
             f"{busiest:.0f} % of a core, but the average thread used {mean:.0f} % of a core.",
             evidence=(
-                Evidence("busiest thread", busiest, "% of a core"),
-                Evidence("mean of all threads", mean, "% of a core"),
+                Evidence("CPU use of the busiest thread", busiest, "% of a core"),
+                Evidence("mean CPU use of all threads", mean, "% of a core"),
                 *(
                     [Evidence("cores used, mean", used, "cores")]
                     if isinstance(used := node.cpu_cores_used, float)
@@ -57,9 +57,10 @@ def judge(context: RuleContext) -> Findings:
                 ),
             ),
             action=(
-                "If the passes of a parallel loop take different times, give each thread small "
-                "pieces of the loop: `schedule(dynamic)`. If a long part of the program is "
-                "outside parallel loops, run this part in parallel too."
+                "If the iterations of a parallel loop take different times, give each thread small "
+                "pieces of the loop: add `schedule(dynamic)` to the OpenMP directive of the loop. "
+                "If a long part of the program is outside parallel loops, run this part in "
+                "parallel too."
             ),
             subjects=(node,),
             regain_percent=(0.0, unequal),

@@ -21,6 +21,12 @@ THRESHOLDS = {
         "if a matrix product could use a second core, this core would be busy for most of the "
         "product's time",
     ),
+    "without_core_percent": chosen(
+        10.0,
+        "%",
+        "if the main thread waited longer for a core, other threads or programs used the cores, "
+        "and a product could not use a second core",
+    ),
 }
 MUTES = ("serial_program", "cores_unused")
 MUTES_BECAUSE = "this finding says which part of the program used only one core"
@@ -34,7 +40,9 @@ def judge(context: ProgramContext) -> Findings:
 
     NumPy's linear algebra library multiplies large arrays of real and complex numbers on all cores
     that it may use. Other types have loops of their own on one core. A sample counts if the thread
-    was inside one long call, so the products are not tiny. The types are not known.
+    was inside one long call, so the products are not tiny. The types of the arrays are not known.
+
+    If the thread waited for a core, no second core was free for the products: no finding.
     """
     main = context.mains[0] if len(context.mains) == 1 else None
     if main is None or main.children:
@@ -42,6 +50,9 @@ def judge(context: ProgramContext) -> Findings:
     node = context.node_of(main)
     threads = main.process.libraries.get("numpy", {}).get("blas_threads")
     if node is None or node.cores < 2 or not isinstance(threads, int) or threads < 2:
+        return
+    without_core_s = main.process.wait_for_core_s or 0.0
+    if 100 * without_core_s > context.limit("without_core_percent") * main.process.wall_s:
         return
     spent_s, lines = _products(main)
     share = 100 * spent_s / main.process.wall_s

@@ -27,7 +27,7 @@ THRESHOLDS = {
     "one_core_min": Threshold(0.85, "cores", _SOURCE),
     "one_core_max": Threshold(1.01, "cores", _SOURCE),
     "unused_critical_percent": chosen(
-        75.0, "%", "above this limit, three quarters of the requested cores were idle"
+        75.0, "%", "above this limit, more than three quarters of the requested cores were idle"
     ),
     "gpu_used_percent": Threshold(
         1.0,
@@ -43,8 +43,8 @@ def judge(context: RuleContext) -> Findings:
     """Find nodes with two or more cores on which the program used one core.
 
     Jobstats' formula, CPU efficiency ÷ (100 % ÷ cores), is the mean number of used cores. Nodes
-    with a GPU that is used are left out: one thread that drives the GPU is normal, and the other
-    cores may load its data.
+    with a GPU that is used are not judged: one thread that drives the GPU is normal, and the other
+    cores may load data for the GPU.
     """
     found: list[tuple[NodeSummary, float, float]] = []
     for node in context.summary.nodes:

@@ -10,12 +10,18 @@ THRESHOLDS = {
     "short_percent": chosen(
         30.0,
         "%",
-        "if short processes use less CPU time than this limit, their start is not the main cost",
+        "if short processes use less than this share of the CPU time, starting them is not the "
+        "main cost",
     ),
     "short_ms": chosen(
-        50.0, "ms", "starting a program takes 1 to 5 ms, and starting Python 20 ms or more"
+        50.0,
+        "ms",
+        "a process below this limit does little except starting: starting a program takes 1 to "
+        "5 ms, and starting Python 20 ms or more",
     ),
-    "short_min_s": chosen(5.0, "s", "a script may start some programs at its beginning"),
+    "short_min_s": chosen(
+        5.0, "s", "programs that a script starts only at its beginning need less CPU time"
+    ),
 }
 MUTES = ("serial_program", "cores_unused")
 MUTES_BECAUSE = "this finding says what the program does with the one core that it uses"
@@ -50,9 +56,9 @@ def judge(context: RuleContext) -> Findings:
         yield context.finding(
             Severity.WARNING,
             f"The program started about {per_s:.0f} short processes per second on {node.name}. "
-            f"They used {share:.0f} % of the program's CPU time.",
+            f"These processes used {share:.0f} % of the program's CPU time.",
             evidence=(
-                Evidence("CPU time of ended child processes", share, "%"),
+                Evidence("share of the CPU time that ended child processes used", share, "%"),
                 Evidence("processes started on the node", per_s, "1/s"),
                 Evidence("mean CPU time of a process, at least", each_ms, "ms"),
             ),

@@ -14,7 +14,7 @@ THRESHOLDS = {
     "used_max_percent": chosen(
         20.0,
         "%",
-        "if more rows than this are used, computing gradients only for used rows would save little",
+        "if a step uses more of the rows, computing gradients only for used rows would save little",
     ),
     "table_percent": chosen(
         50.0, "%", "below this limit, most of the time of a step is spent on other parameters"
@@ -28,11 +28,11 @@ _GRADIENTS = re.compile(
 )
 """Functions that make, change or use gradients."""
 _OTHERS = {
-    "SGD": "The optimizer `SGD` can use such gradients.",
-    "Adagrad": "The optimizer `Adagrad` can use such gradients.",
+    "SGD": "The optimizer `SGD` can use sparse gradients.",
+    "Adagrad": "The optimizer `Adagrad` can use sparse gradients.",
 }
 _SPARSE = (
-    "`Adam` and `AdamW` cannot use such gradients: give this table to `torch.optim.SparseAdam`, "
+    "`Adam` and `AdamW` cannot use sparse gradients: give this table to `torch.optim.SparseAdam`, "
     "and the other parameters to your optimizer."
 )
 
@@ -40,9 +40,9 @@ _SPARSE = (
 def judge(context: ProgramContext) -> Findings:
     """Look at the largest table whose gradient has a value for each row.
 
-    The probe counts the rows with a gradient other than zero after some steps. The time is that of
-    the backward pass, of the optimizer and of resetting the gradients, by the table's share of all
-    parameters.
+    After some steps, the probe counts the rows with a gradient other than zero. Teho multiplies the
+    time of the backward pass, of the optimizer and of resetting the gradients by the share of the
+    table in all parameters.
     """
     for main in context.mains:
         table, size = main.library.get("table_gradient"), main.library.get("parameter_bytes")
@@ -64,7 +64,7 @@ def judge(context: ProgramContext) -> Findings:
             share_percent=share,
             evidence=(
                 Evidence("rows of the table", float(table["rows"])),
-                Evidence("rows with a gradient in one step", used, "%"),
+                Evidence("share of the rows that one step used", used, "%"),
                 Evidence("time spent on gradients", 100 * spent_s / main.process.wall_s, "%"),
             ),
             action=(

@@ -18,7 +18,7 @@ THRESHOLDS = {
     "one_core_max": Threshold(
         1.3,
         "cores",
-        "if a job uses at most 1.01 cores, Jobstats (a job report tool) says that it is serial; "
+        "if a job uses at most 1.01 cores, Jobstats (a job report tool) calls the job serial; "
         "this threshold is higher, because threads of libraries use some CPU time too",
     ),
 }

@@ -50,8 +50,8 @@ class _Crowded(NamedTuple):
 def judge(context: RuleContext) -> Findings:
     """Compare the program's runnable threads with the job's cores.
 
-    If the threads fit the job's cores, they are not too many, even if the program is bound to fewer
-    cores: then the binding is the fault (`bound_to_few_cores`).
+    If the job has enough cores for the threads, there is no finding, even if the program is bound
+    to fewer cores: in this case, the binding is the fault (`bound_to_few_cores`).
     """
     crowded: list[_Crowded] = []
     for node in context.summary.nodes:

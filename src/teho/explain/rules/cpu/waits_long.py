@@ -27,15 +27,16 @@ MUTES_BECAUSE = "this finding says what the program does instead of using the co
 SAME_LOSS_AS = ("known_activity", "threads_in_turn")
 
 _ADVICE = {
-    Doing.NETWORK: "Get the data once, before the job, or send several requests at the same time.",
-    Doing.SLEEPING: "Wait for the event itself, for example with `Event.wait()` or "
-    "`Queue.get()`, instead of sleeping and asking again.",
-    Doing.DISK: "Read and write fewer, larger blocks, on the node's own disk, and do not wait "
-    "for each write with `fsync`.",
+    Doing.NETWORK: "Get the data once, before the job. If this is not possible, send several "
+    "requests at the same time.",
+    Doing.SLEEPING: "Instead of sleeping and checking again, call a function that returns as soon "
+    "as the program can continue, for example `Event.wait()` or `Queue.get()`.",
+    Doing.DISK: "Read and write fewer, larger blocks, on the node's own disk, and do not call "
+    "`fsync` after each write.",
     Doing.PROCESS: "Let the program and the other process work at the same time, or "
     "start as many processes as the job has cores.",
-    Doing.LOCK: "Find the thread that has the lock: `py-spy dump --pid PID` shows all threads. "
-    "Release each lock as soon as possible.",
+    Doing.LOCK: "Find the thread that has the lock: `py-spy dump --pid PID` shows what each thread "
+    "does. Release each lock as soon as possible.",
 }
 _ASLEEP = frozenset((Doing.SLEEPING, Doing.NETWORK))
 """A child process in these waits for something outside of the program, such as an instrument."""
@@ -46,9 +47,9 @@ def judge(context: ProgramContext) -> Findings:
     """Add up the waits of the main thread for disk, network, processes, locks and times.
 
     Waiting for a process does not count if the program keeps the cores busy. A wait in a known
-    activity does not count either, and in a short run the waits of the set-up. A program without
-    known steps is not judged: waiting may be its purpose, for example for a sensor or a server. For
-    the same reason, the time for which it waits for child processes that sleep does not count.
+    activity does not count either. In a short run, waits in the set-up do not count. A program
+    without known steps is not judged: waiting may be its purpose, for example for a sensor or a
+    server. For the same reason, waiting for child processes that sleep does not count.
     With a GPU, waits for locks and times do not count: in the GPU's driver, a thread waits in the
     same way.
     """

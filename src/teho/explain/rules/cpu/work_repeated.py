@@ -1,10 +1,10 @@
 """A loop computes the same result again in each iteration.
 
 The stacks show which call took the time, and the program's source shows where the inputs of this
-call come from. If none of them changes in a loop around the call, and the call changes nothing, the
+call come from. If no input changes in a loop around the call, and the call changes nothing, the
 loop needs the result only once. Examples are a matrix that is factorised again for each right-hand
 side, a filter that is designed again for each recording, and a file that is parsed again in each
-epoch. Teho follows only inputs of which it is sure; so it does not find all repeated work.
+epoch. Teho reports only calls whose inputs it knows for sure, so some repeated work is not found.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RANK = 202
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "repeated_percent": chosen(
-        5.0, "%", "repeated work is never needed, so a smaller share than of other losses counts"
+        5.0, "%", "repeated work is never needed, so Teho also reports it if its share is small"
     ),
     "repeated_min_s": chosen(
         0.5, "s", "Teho reads the stacks about 20 times per second: this time has about 10 samples"
@@ -74,8 +74,8 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
         f"{_why(repeated, is_function=is_function)}",
         share_percent=share,
         evidence=(
-            Evidence("share of the run time", share, "%"),
-            Evidence("time spent on it", time.wall_s, "s"),
+            Evidence("share of the run time spent in this call", share, "%"),
+            Evidence("time spent in this call", time.wall_s, "s"),
             Evidence(
                 "function" if is_function else "loop", f"{loop.short_place}  {loop.short_text}"
             ),
@@ -99,13 +99,13 @@ def _why(repeated: Repeated, *, is_function: bool) -> str:
         else (f"iteration of the loop at {repeated.loop.short_place}", "iteration")
     )
     if repeated.is_same:
-        return f"Its result is the same in each {each}."
-    again = f"Each {each} computes it for the same values as the {before} before."
+        return f"The result of this call is the same in each {each}."
+    again = f"Each {each} makes this call for the same values as the {before} before."
     if not repeated.has_cache:
         return again
     return (
-        f"{again} The function has a cache, but its results are computed again: perhaps the cache "
-        "holds fewer results than the program needs."
+        f"{again} The function has a cache, but computes the results again: perhaps the cache "
+        "keeps fewer results than the program needs."
     )
 
 
@@ -113,8 +113,8 @@ def _action(repeated: Repeated, *, is_function: bool) -> str:
     name = _name(repeated.loop)
     if repeated.has_cache:
         return (
-            "Let the cache keep all results: `@lru_cache(maxsize=None)`. Check that they fit in "
-            "memory."
+            "Let the cache keep all results: `@lru_cache(maxsize=None)`. Check that all results "
+            "fit in memory."
         )
     if not repeated.is_same:
         start = f"the first call of `{name}`" if is_function else "the loop"
@@ -123,15 +123,15 @@ def _action(repeated: Repeated, *, is_function: bool) -> str:
             "dictionary. If the results do not fit in memory, save them in files."
         )
     if not is_function:
-        return "Compute it once before the loop, and use this result in each iteration."
+        return "Compute the result once, before the loop, and use this result in each iteration."
     if _METHOD.search(repeated.loop.text):
         return (
-            "Compute it once in `__init__`, store it as an attribute of `self`, and use this "
-            f"attribute in `{name}`."
+            "Compute the result once in `__init__`, store it as an attribute of `self`, and use "
+            f"this attribute in `{name}`."
         )
     return (
-        f"Compute it once before the first call of `{name}`, and give the result to `{name}` as "
-        "an argument."
+        f"Compute the result once, before the first call of `{name}`, and give the result to "
+        f"`{name}` as an argument."
     )
 
 

@@ -53,9 +53,10 @@ def judge(context: RuleContext) -> Findings:
             context,
             differing,
             f"disagree by {percents}",
-            ("difference: energy from the counter minus power times time", "%"),
-            "Do not rely on this energy value. Measure the power more often: `--every 200ms`. If "
-            "counter and power still disagree, one of the two sensors is wrong.",
+            ("energy from the counter minus energy from power times time", "%"),
+            "Do not rely on the energy in this report. Measure the power more often: `teho run "
+            "--every 200ms -- CMD`. If counter and power still disagree, one of the two sensors is "
+            "wrong.",
             what=" and the power",
         )
 

@@ -13,7 +13,10 @@ SEVERITY = "remark"
 CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "power_percent": chosen(
-        50.0, "%", "a busy GPU normally runs at its power limit for a part of the time"
+        50.0,
+        "%",
+        "a busy GPU normally runs at its power limit for a part of the time, so Teho reports only "
+        "GPUs that do this for half of the time or more",
     ),
 }
 
@@ -25,13 +28,13 @@ def judge(context: RuleContext) -> Findings:
         context.means("gpu_power_throttle_percent"),
         [Level(Severity.REMARK, ge, "power_percent")],
         sentence="{places} ran at {its} power limit in {figures} of the samples.",
-        label="samples in which the power cap slowed the GPU",
+        label="samples in which the power limit slowed the GPU",
         further=_power,
         shown_by="gpu_power_throttle_percent",
         action=(
             "A GPU with much work normally reaches its power limit, so you do not have to change "
-            "anything. `nvidia-smi -q -d POWER` shows the present limit and the maker's limit. "
-            "If the maker's limit is higher, ask the cluster's support why."
+            "anything. `nvidia-smi -q -d POWER` shows the present limit and the maker's limit. If "
+            "the present limit is lower than the maker's limit, ask the cluster's support why."
         ),
     )
 

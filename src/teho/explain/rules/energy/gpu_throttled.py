@@ -58,7 +58,10 @@ def judge(context: RuleContext) -> Findings:
 def _cooling(context: RuleContext, gpus: list[NodeGpu]) -> str:
     nodes = ",".join(dict.fromkeys(gpu.node.name for gpu in gpus))
     if context.scheduler is None:
-        return "Clear the air inlets and check the fans with `nvidia-smi -q -d TEMPERATURE`."
+        return (
+            "Clean the air inlets of the computer, and check its fans. `nvidia-smi -q -d "
+            "TEMPERATURE` shows the temperature of the GPU."
+        )
     option = context.scheduler_advice.leave_out(nodes)
-    avoid = f" Until the node is repaired, do not use it: {option}." if option else ""
+    avoid = f" Until the cooling is repaired, leave out the node: {option}." if option else ""
     return f"Report {nodes} to the cluster's support, which is responsible for cooling.{avoid}"

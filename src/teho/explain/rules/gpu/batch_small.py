@@ -55,11 +55,11 @@ def judge(context: ProgramContext) -> Findings:
         yield context.finding(
             Severity.REMARK,
             f"Batches of {counted(batch, 'sample')} leave {format_bytes(total - used)} of the "
-            f"GPU's {format_bytes(total)} free, and the GPU has too little work.",
+            f"GPU's {format_bytes(total)} of memory free, and the GPU has too little work.",
             evidence=(
                 Evidence("batch size", float(batch), "samples"),
                 Evidence("GPU memory used, highest", used, "bytes"),
-                Evidence("GPU memory used, highest share", 100 * used / total, "%"),
+                Evidence("used share of the GPU memory, highest", 100 * used / total, "%"),
                 Evidence(label, percent, "%"),
             ),
             action=(
@@ -80,7 +80,7 @@ def _low_use(context: ProgramContext, gpu: NodeGpu) -> tuple[str, float] | None:
         active = context.at_work(gpu, "gpu_sm_active_percent")
         if active is not None:
             low = active < context.limit("sm_active_percent")
-            return ("SM activity while busy", active) if low else None
+            return ("SM activity while the GPU was busy", active) if low else None
     busy = context.mean(gpu, "gpu_busy_percent")
     low = busy is not None and busy < context.limit("busy_percent")
     return ("GPU busy, mean", busy) if busy is not None and low else None

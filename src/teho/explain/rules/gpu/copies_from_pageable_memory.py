@@ -34,7 +34,7 @@ def judge(context: ProgramContext) -> Findings:
             "are not in pinned memory, so the program has to wait for each copy.",
             share_percent=share,
             evidence=(
-                Evidence("copying to the device", copying, "%"),
+                Evidence("time spent on copies to the GPU", copying, "%"),
                 gpu.evidence,
             ),
             action=(

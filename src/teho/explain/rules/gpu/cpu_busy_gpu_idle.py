@@ -30,8 +30,8 @@ THRESHOLDS = {
     "one_core_min": chosen(
         0.9,
         "cores",
-        "the program keeps one core busy for 90 % of the time; in SageMaker's profiler rules, "
-        "the same 90 % apply to all cores together",
+        "from this limit on, one core is busy for at least 90 % of the time; SageMaker's profiler "
+        "rules use the same 90 %, but for all cores together",
     ),
     "one_core_max": chosen(
         1.1,
@@ -123,9 +123,9 @@ def _more_cores(context: RuleContext, node: NodeSummary) -> str:
     more = advice.ask_cores(context.run, node, 2 * node.cores)
     workers = advice.loader_workers(2 * node.cores if more else node.cores, len(node.gpus))
     return (
-        f"{f'Request twice as many cores: {more}. Use' if more else 'Use'} "
-        f"`DataLoader(num_workers={workers})`. Or do less work on the CPU: prepare the data once "
-        "and store the result, or transform the data on the GPU."
+        f"{f'Request twice as many cores: {more}. ' if more else ''}Load the data in worker "
+        f"processes: `DataLoader(num_workers={workers})`. Or do less work on the CPU: prepare the "
+        "data once and store the result, or transform the data on the GPU."
     )
 
 
@@ -133,7 +133,7 @@ def _other_processes(nodes: list[NodeSummary]) -> str:
     workers = advice.loader_workers(nodes[0].cores, len(nodes[0].gpus))
     return (
         "Let other processes load and prepare the data: "
-        f"`DataLoader(num_workers={workers}, persistent_workers=True)`, or "
-        f"`dataset.map(f, num_parallel_calls={workers}).prefetch(2)`. `py-spy top --pid PID` "
-        "shows what the main thread does."
+        f"`DataLoader(num_workers={workers}, persistent_workers=True)` in PyTorch, or "
+        f"`dataset.map(f, num_parallel_calls={workers}).prefetch(2)` in TensorFlow. "
+        "`py-spy top --pid PID` shows what the main thread does."
     )

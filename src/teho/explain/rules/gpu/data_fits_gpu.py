@@ -60,18 +60,19 @@ def judge(context: ProgramContext) -> Findings:
             "GPU memory that stayed free.",
             evidence=(
                 Evidence("waiting for data", 100 * main.feed.wait_s / wall_s, "%"),
-                Evidence("copying to the device", main.percent(Doing.COPYING), "%"),
+                Evidence("time spent on copies to the GPU", main.percent(Doing.COPYING), "%"),
                 gpu.evidence,
-                Evidence("all samples", float(size), "bytes"),
+                Evidence("size of all samples", float(size), "bytes"),
                 Evidence("GPU memory that stayed free", free, "bytes"),
             ),
             judged_by=["lost_percent", "free_share_percent"],
             action=(
                 'Copy the data to the GPU once: `x, y = x.to("cuda"), y.to("cuda")`. Then take '
                 "the batches from these tensors: `for rows in torch.randperm(n, "
-                f'device="cuda").split({batch}): x[rows], y[rows]`. Do random changes of samples, '
-                "such as flips and crops, on the GPU too, for a whole batch at once. "
-                f"`teho.feed.resident((x, y), {batch}, shuffle=True)` does all of this."
+                f'device="cuda").split({batch}): x[rows], y[rows]`. If you change samples at '
+                "random, for example with flips and crops, do this on the GPU too, for a whole "
+                f"batch at once. `teho.feed.resident((x, y), {batch}, shuffle=True)` copies the "
+                "data and makes the batches for you."
             ),
             regain_percent=(0.0, share),
         )

@@ -14,7 +14,10 @@ SEVERITY = "critical"
 CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "busy_max_percent": Threshold(
-        1.0, "%", "as in the rule gpu_never_used: a GPU below this limit was not used"
+        1.0,
+        "%",
+        "as in the rule gpu_never_used: if the highest use of a GPU is below this limit, the GPU "
+        "was not used",
     )
 }
 MUTES = ("gpu_never_used", "gpu_held_idle", *STARVED, *GPU_PROGRAM)
@@ -36,7 +39,7 @@ def judge(context: ProgramContext) -> Findings:
         yield context.finding(
             Severity.CRITICAL,
             f"The job has a GPU, but {sentence}.",
-            evidence=(*evidence, Evidence("GPUs", float(len(context.gpus)))),
+            evidence=(*evidence, Evidence("number of GPUs", float(len(context.gpus)))),
             action=action,
             subjects=context.gpus,
         )
@@ -54,8 +57,8 @@ def _torch(mains: Sequence[MainProcess]) -> Case | None:
         return None
     library = mains[0].library
     evidence = (
-        Evidence("PyTorch", str(library["version"])),
-        Evidence("built for CUDA", str(library.get("cuda") or "no")),
+        Evidence("version of PyTorch", str(library["version"])),
+        Evidence("CUDA version of this PyTorch", str(library.get("cuda") or "none")),
     )
     if blind:
         return (
@@ -68,9 +71,12 @@ def _torch(mains: Sequence[MainProcess]) -> Case | None:
             ),
         )
     return (
-        "the model's parameters are in the host's memory",
+        "the model's parameters are in the node's memory, not in the GPU's memory",
         evidence,
-        'Move the model and the batches to the GPU: `model.to("cuda")`. Or do not request a GPU.',
+        (
+            'Move the model to the GPU with `model.to("cuda")`, and each batch with '
+            '`x.to("cuda")`. Or do not request a GPU.'
+        ),
     )
 
 
@@ -81,11 +87,11 @@ def _jax(mains: Sequence[MainProcess]) -> Case | None:
     version = str(facts[0].get("version", ""))
     return (
         f"the program's JAX {version} computes on CPUs",
-        (Evidence("JAX", version),),
+        (Evidence("version of JAX", version),),
         (
             "Install JAX for GPUs with `pip install 'jax[cuda12]'`, or load the cluster's module "
-            "for JAX. Check that `JAX_PLATFORMS` does not say `cpu`, and that "
-            "`python -c 'import jax; print(jax.devices())'` names a GPU in a job."
+            "for JAX. The variable `JAX_PLATFORMS` must not be `cpu`. Then check in a job that "
+            "`python -c 'import jax; print(jax.devices())'` prints a GPU."
         ),
     )
 
@@ -101,10 +107,10 @@ def _tensorflow(mains: Sequence[MainProcess]) -> Case | None:
         return None
     return (
         sentences[0],
-        (Evidence("TensorFlow", str(facts[0].get("version", ""))),),
+        (Evidence("version of TensorFlow", str(facts[0].get("version", ""))),),
         (
             "Install TensorFlow for GPUs with `pip install 'tensorflow[and-cuda]'`, or load the "
-            "cluster's module for TensorFlow. Check that `python -c 'import tensorflow as tf; "
-            'print(tf.config.list_physical_devices("GPU"))\'` names a GPU in a job.'
+            "cluster's module for TensorFlow. Then check in a job that `python -c 'import "
+            'tensorflow as tf; print(tf.config.list_physical_devices("GPU"))\'` prints a GPU.'
         ),
     )

@@ -13,7 +13,8 @@ THRESHOLDS = {
     "busy_max_percent": Threshold(
         1.0,
         "%",
-        "as in the rule gpu_never_used; here, the job also has a process on the GPU",
+        "the rule gpu_never_used has the same threshold; that rule is about GPUs without a process "
+        "of the job, and this rule is about GPUs with a process of the job",
     ),
     "samples_min": Threshold(
         10.0,
@@ -23,12 +24,12 @@ THRESHOLDS = {
 }
 MUTES = (*STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM)
 MUTES_BECAUSE = (
-    "a GPU without work always has low use; other findings about its low use add nothing"
+    "a GPU without work always has low use, so other findings about its low use are not needed"
 )
 
 
 def judge(context: RuleContext) -> Findings:
-    """Find GPUs with a process of the job on which nothing ever ran."""
+    """Find GPUs that have a process of the job, and on which no kernel ever ran."""
     idle = []
     limit = context.limit("busy_max_percent")
     for gpu in context.gpus:
@@ -53,10 +54,10 @@ def judge(context: RuleContext) -> Findings:
         ),
         judged_by=["busy_max_percent"],
         action=(
-            "Move the work to the GPU: the program only uses the GPU's memory. In PyTorch, move "
-            "the model, `model.to('cuda')`, and the batches. TensorFlow and JAX take the memory of "
-            'every GPU that they see; `python -c "import jax; print(jax.devices())"` names the '
-            "GPUs that JAX can use."
+            "So far, the program only uses the GPU's memory. Move the work to the GPU: in PyTorch, "
+            "use `model.to('cuda')` for the model, and `x.to('cuda')` for each batch. TensorFlow "
+            "and JAX also take the memory of GPUs on which they do not compute. "
+            '`python -c "import jax; print(jax.devices())"` prints the GPUs that JAX can use.'
         ),
         subjects=gpus,
         moments=context.moments("gpu_busy_percent", gpus, lambda busy: busy < limit),

@@ -34,8 +34,8 @@ _VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVIC
 def judge(context: RuleContext) -> Findings:
     """Compare the GPUs that the scheduler gave with the GPUs that the program sees.
 
-    If a node has several tasks, the recorder sees the GPUs of one task. The other tasks may see the
-    rest: then the rule does not judge.
+    If a node has several tasks, the recorder sees the GPUs of one task. If the other tasks may see
+    the other GPUs, the rule does not judge.
     """
     alike: dict[tuple[int, int], list[NodeSummary]] = {}
     tasks = {node.name: max(1, len(node.ranks)) for node in context.run.nodes}
@@ -68,7 +68,7 @@ def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummar
         f"{f'only {seen}' if seen else 'none'}.",
         evidence=(
             *per_place("GPUs of the job", "", [(node, float(given)) for node in nodes]),
-            *per_place("GPUs visible", "", [(node, float(seen)) for node in nodes]),
+            *per_place("GPUs that the program sees", "", [(node, float(seen)) for node in nodes]),
             *(Evidence(name, value or "set, but empty") for name, value in variables.items()),
         ),
         action=f"{_reveal(context, list(variables))}. Or {fewer}.",
@@ -78,7 +78,11 @@ def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummar
 
 def _reveal(context: RuleContext, variables: list[str]) -> str:
     if variables:
-        return f"Before you start the program, try `unset {' '.join(variables)}`"
+        several = "s" if len(variables) > 1 else ""
+        return (
+            f"Before you start the program, delete the variable{several} that may hide GPUs: "
+            f"`unset {' '.join(variables)}`"
+        )
     return (
         context.scheduler_advice.show_gpus
         or "Find what hides the GPUs: `env | grep VISIBLE_DEVICES`"

@@ -27,8 +27,8 @@ MUTES_BECAUSE = "this finding says why few multiprocessors of the GPU had work"
 def judge(context: RuleContext) -> Findings:
     """Find GPUs that were busy with few of their multiprocessors, most of the time.
 
-    Only a trace of the kernel launches would prove it. The recording shows that kernels follow each
-    other and that none of them fills the GPU.
+    Only a trace of the kernel launches would prove that the kernels are small. The recording shows
+    that kernels follow each other and that none of them fills the GPU.
     """
     shares = [
         (gpu, share)
@@ -41,7 +41,7 @@ def judge(context: RuleContext) -> Findings:
     active = [mean for _, mean in recorded(gpus, "gpu_sm_active_percent")]
     waits = (
         " A GPU that waits for other GPUs shows the same values. To find out whether this GPU "
-        "waits, measure a step on only one GPU."
+        "waits, run the program on only one GPU and compare the times of a step."
         if len(context.gpus) > 1
         else ""
     )

@@ -16,7 +16,8 @@ THRESHOLDS = {
         50.0,
         "%",
         "the best practices of the Digital Research Alliance of Canada ask for an occupancy "
-        "above 50 %; DCGM's manual says that a higher occupancy is not always faster",
+        "above 50 %; DCGM's manual says that a kernel with a higher occupancy is not always "
+        "faster",
     ),
     "limit_percent": Threshold(
         60.0,
@@ -49,7 +50,7 @@ def judge(context: RuleContext) -> Findings:
         [Level(Severity.REMARK, lt, "occupancy_percent")],
         sentence="{places} ran only {figures} of the possible number of warps (groups of "
         "threads). Neither arithmetic nor memory was near its limit.",
-        label="SM occupancy while busy",
+        label="SM occupancy while the GPU was busy",
         further=lambda gpus: (
             *gauges(gpus, "gpu_sm_active_percent"),
             *gauges(gpus, "gpu_dram_percent"),
@@ -60,9 +61,10 @@ def judge(context: RuleContext) -> Findings:
         ),
         judged_by=["limit_percent"],
         action=(
-            "This may not be a problem: a kernel can be fast with few warps. For your own "
-            "kernels, `ncu --section Occupancy --section SpeedOfLight CMD` shows what limits "
-            "the number of warps, and whether the limit slows the kernel."
+            "This may not be a problem: a kernel can be fast with few warps. If you wrote the "
+            "kernel yourself, use NVIDIA's profiler: `ncu --section Occupancy --section "
+            "SpeedOfLight CMD` shows what limits the number of warps, and whether this makes the "
+            "kernel slow."
         ),
     )
 

@@ -30,7 +30,10 @@ THRESHOLDS = {
         "less",
     ),
     "busy_during_steps_percent": chosen(
-        80.0, "%", "the same value as good_use: the GPU is used well while the program works"
+        80.0,
+        "%",
+        "the same value as the threshold good_use.gpu_busy_percent: from this limit on, the GPU is "
+        "used well while the program makes steps",
     ),
 }
 
@@ -72,5 +75,5 @@ def _action(context: ProgramContext, gpu: NodeGpu) -> str:
     return (
         f"{loading if waits or not context.mains else ''}Give the GPU more work at a time, with "
         "a larger `batch_size`. If the problem is too small for this GPU, measure a run on CPU "
-        f"cores{fewer}. It may cost less."
+        f"cores{fewer}. Such a run may cost less."
     )

@@ -30,16 +30,16 @@ def judge(context: RuleContext) -> Findings:
         [Level(Severity.REMARK, ge, "bandwidth_percent")],
         sentence="{places} used {figures} of {its} memory bandwidth. So the speed is limited by "
         "memory, not by arithmetic.",
-        label="memory bandwidth while busy",
+        label="used share of the memory bandwidth while the GPU was busy",
         further=lambda gpus: _evidence(context, gpus),
         shown_by="gpu_dram_percent",
         judged_by=["at_work_percent"],
         action=(
             "To be faster, the program has to read and write fewer bytes. `torch.compile(model)` "
             "joins operations, so that the data are read and written less often. "
-            "`dtype=torch.bfloat16` halves the number of bytes. A larger `batch_size` uses the "
-            "weights for more samples each time they are read. If the program needs all these "
-            "bytes, only a GPU with faster memory would be faster."
+            "`dtype=torch.bfloat16` halves the number of bytes of 32-bit numbers. With a larger "
+            "`batch_size`, the GPU reads the weights less often for the same number of samples. "
+            "If the program needs all these bytes, only a GPU with faster memory would be faster."
         ),
     )
 
@@ -52,7 +52,7 @@ def _evidence(context: RuleContext, gpus: list[NodeGpu]) -> tuple[Evidence, ...]
         and (traffic := context.at_work(gpu, "gpu_dram_percent"))
     ]
     return (
-        *per_place("memory traffic", "B/s", rates),
-        *gauges(gpus, "gpu_tensor_percent", label="tensor cores, mean"),
-        *gauges(gpus, "gpu_fp32_percent", label="FP32 pipe, mean"),
+        *per_place("memory traffic while the GPU was busy", "B/s", rates),
+        *gauges(gpus, "gpu_tensor_percent", label="activity of the tensor cores, mean"),
+        *gauges(gpus, "gpu_fp32_percent", label="activity of the FP32 units, mean"),
     )

@@ -30,14 +30,15 @@ MUTES = (
     *STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM,
 )  # fmt: skip
 MUTES_BECAUSE = (
-    "a GPU that was never used always has low use; other findings about its low use add nothing"
+    "a GPU that was never used always has low use, so other findings about its low use are not "
+    "needed"
 )
 
 
 def judge(context: RuleContext) -> Findings:
-    """Find GPUs on which nothing ever ran, and without a process of the job.
+    """Find GPUs on which no kernel ever ran, and that had no process of the job.
 
-    A process on an idle GPU (TensorFlow takes the memory of all GPUs) is a case for other rules.
+    Other rules judge GPUs that had a process of the job: TensorFlow takes the memory of all GPUs.
     """
     limit = context.limit("busy_max_percent")
     unused = [
@@ -91,7 +92,11 @@ def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
 
 
 def _of_log(context: RuleContext) -> str:
-    several = " If the GPU was not part of your job, ignore this." if len(context.gpus) > 1 else ""
+    several = (
+        " If the GPU was not part of your job, ignore this finding."
+        if len(context.gpus) > 1
+        else ""
+    )
     return (
         "Check whether the program finds the GPU: "
         '`python -c "import torch; print(torch.cuda.device_count())"`. Then request only as many '

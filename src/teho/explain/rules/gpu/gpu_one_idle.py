@@ -27,7 +27,7 @@ MUTES_BECAUSE = "an idle GPU always has low use, and always differs from the GPU
 
 
 def judge(context: RuleContext) -> Findings:
-    """Find GPUs with an idle mean, if at least one GPU of the run was busy."""
+    """Find GPUs that were idle on average, if at least one GPU of the run was busy."""
     if len(context.gpus) < 2:
         return
     means = context.means("gpu_busy_percent")

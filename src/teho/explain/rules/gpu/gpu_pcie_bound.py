@@ -21,7 +21,9 @@ THRESHOLDS = {
         "of the GPU's time",
     ),
     "warning_percent": chosen(
-        50.0, "%", "if the copies use half of the rate of the PCIe link, the copies delay the run"
+        50.0,
+        "%",
+        "if the copies use half of the highest rate of the PCIe link, the copies delay the run",
     ),
     "active_percent": Threshold(
         80.0,
@@ -102,8 +104,9 @@ def _finding(
         judged_by=[*judged_by, "link_percent", "active_percent"],
         action=(
             'Copy while the GPU computes: `DataLoader(pin_memory=True)` with `batch.to("cuda", '
-            "non_blocking=True)`. Copy less: if the program uses data again, keep them on the "
-            "GPU. Copy images as `uint8` and convert them on the GPU."
+            "non_blocking=True)`. Copy less: if the program uses data again, keep these data on "
+            "the GPU. Copy images as `uint8`, and convert them to floating-point numbers on the "
+            "GPU."
         ),
         subjects=gpus,
     )

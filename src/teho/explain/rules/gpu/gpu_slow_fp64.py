@@ -21,8 +21,9 @@ THRESHOLDS = {
     "rate_percent": chosen(
         25.0,
         "%",
-        "GPUs that are made for 64-bit numbers have a 64-bit rate of 50 % of their 32-bit rate. "
-        "For other GPUs, it is 3 % (file peaks.toml)",
+        "GPUs that are made for 64-bit numbers compute with these numbers at about half of their "
+        "32-bit speed, or faster. Other GPUs compute with these numbers at about 3 % of their "
+        "32-bit speed, or slower (file peaks.toml)",
     ),
 }
 
@@ -47,9 +48,12 @@ def judge(context: RuleContext) -> Findings:
     yield context.finding(
         Severity.WARNING,
         f"{name_all(gpus)} computed with 64-bit numbers for {span(shares, '%')} of the time. "
-        f"{their} 64-bit rate is only {span(rates, '%')} of the 32-bit rate.",
+        f"{their} speed with 64-bit numbers is only {span(rates, '%')} of the speed with 32-bit "
+        "numbers.",
         evidence=per_column(
-            slow, ("FP64 pipe while busy", "%"), ("64-bit rate as a share of the 32-bit rate", "%")
+            slow,
+            ("activity of the FP64 units while the GPU was busy", "%"),
+            ("speed with 64-bit numbers, as a share of the speed with 32-bit numbers", "%"),
         ),
         judged_by=["fp64_percent", "rate_percent", "at_work_percent"],
         action=(

@@ -38,9 +38,9 @@ def judge(context: RuleContext) -> Findings:
         ],
         sentence=lambda gpus: (
             "{places} used only {figures} of {its} multiprocessors (computing "
-            f"units){_when(gpus)}."
+            f"units){_when(gpus, ' while busy')}."
         ),
-        label=lambda gpus: f"SM activity{_when(gpus)}",
+        label=lambda gpus: f"SM activity{_when(gpus, ' while the GPU was busy')}",
         further=lambda gpus: gauges(gpus, "gpu_busy_percent"),
         shown_by="gpu_sm_active_percent",
         shows=lambda gpu, level: context.low_at_work(
@@ -51,9 +51,9 @@ def judge(context: RuleContext) -> Findings:
     )
 
 
-def _when(gpus: list[NodeGpu]) -> str:
+def _when(gpus: list[NodeGpu], words: str) -> str:
     """Return when the activity was measured: without a busy share, over the whole run."""
-    return " while busy" if recorded(gpus, "gpu_busy_percent") else ""
+    return words if recorded(gpus, "gpu_busy_percent") else ""
 
 
 def _action(gpus: list[NodeGpu]) -> str:

@@ -14,7 +14,7 @@ THRESHOLDS = {
         1.0,
         "%",
         "Kineto, PyTorch's profiler, reports a run if no kernel used the tensor cores, "
-        "although at least one kernel could use them; Teho's limit is 1 % of the time",
+        "although at least one kernel could have used them; Teho's limit is 1 % of the time",
     ),
     "arithmetic_percent": chosen(
         25.0,
@@ -54,7 +54,7 @@ def judge(context: RuleContext) -> Findings:
     yield context.finding(
         Severity.WARNING,
         f"The tensor cores (fast units for matrix products) of {name_all(gpus)} did nothing. "
-        f"Other arithmetic units computed {span(on_others, '%')} of the time.",
+        f"Other arithmetic units of the GPU computed for {span(on_others, '%')} of the time.",
         evidence=per_column(
             found,
             ("activity of the FP32 and FP16 units while the GPU was busy", "%"),

@@ -24,7 +24,7 @@ THRESHOLDS = {
         33.3,
         "%",
         "above this limit, the GPU was idle for the last third of the run; users of Jobstats, a "
-        "job report tool, ask for the mean use in parts of a run (issue 28)",
+        "job report tool, ask for such a figure: the mean use in each part of a run (issue 28)",
     ),
     "idle_share_critical_percent": chosen(
         50.0,
@@ -116,12 +116,18 @@ def _finding(context: RuleContext, severity: Severity, splits: list[_Split]) -> 
         f"{span(until, 's')} and then idle for the last {share} of the run.",
         evidence=(
             *per_place(
-                "idle time of the GPU at the end", "%", [(at.gpu, at.idle_percent) for at in splits]
+                "idle time of the GPU at the end of the run",
+                "%",
+                [(at.gpu, at.idle_percent) for at in splits],
             ),
             *per_place(
                 "GPU busy before the idle time", "%", [(at.gpu, at.busy_percent) for at in splits]
             ),
-            *per_place("last used after", "s", list(zip(gpus, until, strict=True))),
+            *per_place(
+                "time from the start to the last use of the GPU",
+                "s",
+                list(zip(gpus, until, strict=True)),
+            ),
         ),
         judged_by=["idle_share_percent", "idle_share_critical_percent", "idle_below_percent"],
         action=(

@@ -49,15 +49,15 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         yield context.lost(
             f"The GPU was busy only {gpu.busy_percent:.0f} % of the time{gpu.during}, because "
-            "the program gave it work too slowly. Python code, which also launches the kernels "
-            f"(functions on the GPU), took {share:.0f} % of the time.",
+            "the program gave the GPU work too slowly. Python code, which also launches the "
+            f"kernels (functions on the GPU), took {share:.0f} % of the time.",
             share_percent=gpu.idle_percent,
             evidence=(
-                Evidence("Python code and launches of kernels", share, "%"),
+                Evidence("time in Python code and launches of kernels", share, "%"),
                 gpu.evidence,
             ),
             action=(
-                "Do more work per call, with a larger batch, or with one operation on a whole "
+                "Do more work in each call: use a larger batch, or one operation on a whole "
                 f"tensor instead of a loop. {FEWER_KERNELS}"
             ),
             regain_percent=(0.0, min(share, gpu.idle_percent)),

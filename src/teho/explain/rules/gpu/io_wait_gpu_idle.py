@@ -29,8 +29,8 @@ THRESHOLDS = {
     "waiting_cores_min": chosen(
         0.5,
         "cores",
-        "if a program has few threads on many cores, only few cores can wait for storage. So "
-        "Teho also counts the number of waiting cores",
+        "if a program has few threads on many cores, only few cores wait for storage, and the I/O "
+        "wait stays low. So Teho also counts the waiting cores",
     ),
 }
 MUTES = ("communication_bound", "batch_small")
@@ -41,8 +41,8 @@ def judge(context: RuleContext) -> Findings:
     """Find nodes with idle GPUs and cores that wait for I/O, for most of the time.
 
     SageMaker's condition is that half of the cores wait. One reading thread on many cores never
-    meets it. So a bin also counts if at least half a core waits and more cores wait than threads
-    want to run.
+    meets this condition. So a bin also counts if at least half a core waits and more cores wait
+    than threads want to run.
     """
     nodes = {node.name: node for node in context.summary.nodes if node.gpus}
     shown = {name: _waiting(context, node) for name, node in nodes.items()}
@@ -96,7 +96,7 @@ def _action(nodes: list[NodeSummary]) -> str:
     workers = advice.loader_workers(nodes[0].cores, len(nodes[0].gpus))
     return (
         'Copy the data to the node\'s own disk at the start of the job: `cp data.tar "$TMPDIR"` '
-        "(on some clusters `$LOCAL_SCRATCH` or `$SLURM_TMPDIR`). Pack small files into a few "
-        f"large files (`teho pack`, HDF5). Read in parallel: `DataLoader(num_workers={workers}, "
-        "prefetch_factor=4)`."
+        "(on some clusters, the variable is `$LOCAL_SCRATCH` or `$SLURM_TMPDIR`). Pack small files "
+        "into a few large files, with `teho pack` or HDF5. Read in parallel: "
+        f"`DataLoader(num_workers={workers}, prefetch_factor=4)`."
     )

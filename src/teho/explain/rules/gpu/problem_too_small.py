@@ -47,14 +47,15 @@ def judge(context: ProgramContext) -> Findings:
             "GPU.",
             evidence=(
                 Evidence("mean time of a step", step_ms / 1000, "s"),
-                Evidence("model's parameters", float(size), "bytes"),
+                Evidence("size of the model's parameters", float(size), "bytes"),
                 gpu.evidence,
                 *in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.PYTHON, Doing.DEVICE)),
             ),
             action=(
                 "Run the program on a few CPU cores and compare the time: the CPU may be as "
-                "fast as the GPU. To use the GPU, do more work per step: a larger batch, several "
-                "models at once, or several steps in one call with `torch.compile` or CUDA graphs."
+                "fast as the GPU. To use the GPU better, do more work per step: a larger batch, "
+                "several models at once, or several steps in one call with `torch.compile` or "
+                "CUDA graphs."
             ),
         )
         return

@@ -26,17 +26,17 @@ def judge(context: ProgramContext) -> Findings:
         context.forget_lacks()
         yield context.lost(
             f"The program waited for the GPU {share:.0f} % of the time, but the GPU was busy "
-            f"only {gpu.busy_percent:.0f} % of the time{gpu.during}: they worked one after the "
-            "other, not at the same time.",
+            f"only {gpu.busy_percent:.0f} % of the time{gpu.during}: the program and the GPU "
+            "did not work at the same time.",
             share_percent=share,
             evidence=(
-                Evidence("waiting for the device", share, "%"),
+                Evidence("time spent on waiting for the GPU", share, "%"),
                 gpu.evidence,
             ),
             action=(
                 "Leave results on the GPU until the end of an epoch: `.item()`, `.cpu()`, "
                 "`print(loss)` and `if loss > x:` each wait until the GPU has finished all "
-                "earlier work. Add up losses as tensors."
+                "earlier work. Add up the losses as tensors on the GPU."
             ),
             regain_percent=(0.0, min(share, gpu.idle_percent)),
             lines=main.lines(Doing.DEVICE),

@@ -79,9 +79,9 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("reads from storage in the last third of the training", later, "bytes/s"),
             ),
             action=(
-                "To measure the time of a step, leave out the first epoch. If your runs are "
+                "If you measure the time of a step, leave out the first epoch. If your runs are "
                 "short, pack the data into a few large files. At the start of the job, copy "
-                "these files to the node's own disk or to `/dev/shm`, and read the data there."
+                "these files to the node's own disk or to `/dev/shm`, and read the data from there."
             ),
             regain_percent=(0.0, min(100.0, 100 * lost_s / main.process.wall_s)),
         )

@@ -37,7 +37,7 @@ def judge(context: ProgramContext) -> Findings:
     )
     yield context.lost_waiting(
         waiting,
-        ": it takes single samples from tensors in memory."
+        ": the data loader takes single samples from tensors in memory."
         if waiting.is_in_memory
         else ": each batch is put together sample by sample.",
         evidence=(

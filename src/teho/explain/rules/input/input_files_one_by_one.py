@@ -14,7 +14,7 @@ THRESHOLDS = {
     )
 }
 MUTES = ("serial_program", "cores_unused", *input_causes_after("input_files_one_by_one"), *STARVED)
-MUTES_BECAUSE = "reading the files limits the speed"
+MUTES_BECAUSE = "this finding says what limits the speed: the files are read one by one"
 
 
 def judge(context: ProgramContext) -> Findings:

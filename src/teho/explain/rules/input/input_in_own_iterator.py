@@ -30,16 +30,18 @@ def judge(context: ProgramContext) -> Findings:
         if not context.is_loss(most / 100 * main.process.wall_s, main):
             continue
         yield context.lost(
-            f"For {share:.0f} % of the time, the program itself made batches between the steps.",
+            f"For {share:.0f} % of the time, the program made batches between the steps, instead "
+            "of in the background.",
             share_percent=share,
             evidence=(
-                Evidence("time in the program's own iterator", share, "%"),
-                Evidence("idle time of the cores or of the device", idle_percent, "%"),
+                Evidence("time in the function that makes the batches", share, "%"),
+                Evidence("idle time of the device (without GPUs: of the cores)", idle_percent, "%"),
             ),
             action=(
-                "Make the next batch in another thread or process while the device computes: "
-                "`grain.DataLoader(…, worker_count=1)`. Or, before each step, start to make the "
-                "next batch in a thread: `ThreadPoolExecutor(1).submit(next, batches)`."
+                "Make the next batch in another process while the device computes: "
+                "`grain.DataLoader(…, worker_count=1)`. Or make the next batch in a thread: create "
+                "`pool = ThreadPoolExecutor(1)` once, and call `pool.submit(next, batches)` before "
+                "each step."
             ),
             regain_percent=(0.0, most),
             lines=lines.slowest(),

@@ -54,7 +54,7 @@ def judge(context: ProgramContext) -> Findings:
                 awaiting,
                 "%",
             ),
-            Evidence("threads that read", float(threads)),
+            Evidence("threads of the loader", float(threads)),
             Evidence("workers", 0.0),
             Evidence("cores", float(waiting.cores), "cores"),
         ),

@@ -14,7 +14,7 @@ MUTES_BECAUSE = "this finding says what to change, and how to use the cores"
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Find a pipeline in which TensorFlow reports no stage that works ahead."""
+    """Find a pipeline in which TensorFlow reports no stage that loads batches in advance."""
     waiting = context.waiting()
     pipeline = pipeline_of(waiting) if waiting else None
     if waiting is None or pipeline is None or pipeline.is_ahead is not False:
@@ -28,7 +28,7 @@ def judge(context: ProgramContext) -> Findings:
         evidence=(Evidence("stages that load batches in advance", 0.0),),
         action=(
             "Let the pipeline load the next batch while the program computes: add "
-            f"{with_place('.prefetch(tf.data.AUTOTUNE)', last)}, as the last call."
+            f"{with_place('.prefetch(tf.data.AUTOTUNE)', last)}, as the last call of the pipeline."
         ),
         regain_percent=(0.0, most),
     )

@@ -15,14 +15,14 @@ THRESHOLDS = {
     "not_ready_percent": chosen(80.0, "%", "above this limit, most steps wait for a batch"),
     "looks_min": chosen(
         20.0,
-        "looks",
-        "if Teho looked at the buffer of batches fewer than 20 times, this buffer may be empty by "
-        "chance",
+        "checks",
+        "if Teho checked fewer than 20 times whether a batch was ready, there may have been no "
+        "batch by chance",
     ),
     "map_percent": chosen(
         50.0,
         "%",
-        "above this limit, `map` or a Python generator does most of the work",
+        "above this limit, `map` or a Python generator does most of the pipeline's work",
     ),
 }
 MUTES = ("serial_program", "cores_unused", *STARVED)
@@ -97,4 +97,4 @@ def _action(context: ProgramContext, main: MainProcess, pipeline: Pipeline) -> s
             f"Keep the elements in memory: add {add}, after `map`. The elements need "
             f"{format_bytes(size)} of memory, and {format_bytes(free)} stayed free."
         )
-    return "Do less for each element: prepare the data before the job, and store the result."
+    return "Do less work for each element: prepare the data before the job, and store the result."

@@ -40,8 +40,8 @@ def judge(context: ProgramContext) -> Findings:
     if difference < context.limit("apart_percent") or not context.is_loss(slow.feed.wait_s, slow):
         return
     yield context.lost(
-        f"Rank {slow.library.get('rank')} on {slow.process.node} delayed the other ranks: it "
-        f"waited for data {shares[worst]:.0f} % of the time, but the other ranks only "
+        f"Rank {slow.library.get('rank')} on {slow.process.node} delayed the other ranks: this "
+        f"rank waited for data {shares[worst]:.0f} % of the time, and the other ranks waited only "
         f"{median:.0f} %.",
         share_percent=difference,
         evidence=(

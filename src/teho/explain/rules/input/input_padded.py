@@ -20,8 +20,8 @@ _COMPUTING = (Section.LOOP, Section.EVALUATION, Section.PROGRAM)
 def judge(context: ProgramContext) -> Findings:
     """Look at the share of padding in the batches of a loader.
 
-    The probe counts it in the first batches, by the attention mask, or by the equal token with
-    which most texts end. A model computes the padding as it computes all other tokens.
+    The probe counts the padding in the first batches. It uses the attention mask, or the token that
+    ends most texts. A model computes the padding in the same way as all other tokens.
     """
     for main in context.mains:
         loaders = [one for one in main.process.loaders if "padding_percent" in one.batch]
@@ -39,10 +39,10 @@ def judge(context: ProgramContext) -> Findings:
         share = 100 * needless_s / main.process.wall_s
         yield context.lost(
             f"Of all tokens in the batches, {padding:.0f} % are padding (tokens without text). "
-            "The model computes with the padding too.",
+            "The model also computes with the padding.",
             share_percent=share,
             evidence=(
-                Evidence("padding, share of the tokens", padding, "%"),
+                Evidence("share of padding in all tokens", padding, "%"),
                 Evidence("time in steps and in evaluation",
                          100 * computing_s / main.process.wall_s, "%"),
             ),
@@ -50,7 +50,8 @@ def judge(context: ProgramContext) -> Findings:
                 "Pad each batch only to the length of its longest text. With Transformers, "
                 "tokenize without `padding`, and use `DataCollatorWithPadding(tokenizer)`. Without "
                 "Transformers, call `torch.nn.utils.rnn.pad_sequence` in `collate_fn`. Put texts "
-                "of similar lengths into the same batch: `group_by_length=True`."
+                "of similar lengths into the same batch, for example with `group_by_length=True` "
+                "in `TrainingArguments`."
             ),
             regain_percent=(share / 2, 0.9 * share),
             lines=main.lines(Doing.NATIVE, Doing.THREADS, Doing.DEVICE),

@@ -11,7 +11,9 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 RANK = 160
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "times_longer": chosen(8.0, "times", "a wait that is 8 times the median wait is not noise"),
+    "times_longer": chosen(
+        8.0, "times", "a wait of 8 times the median wait is too long to be noise"
+    ),
     "long_waits_percent": chosen(
         33.0, "%", "above this limit, long waits take at least a third of the waiting time"
     ),

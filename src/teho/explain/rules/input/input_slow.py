@@ -20,8 +20,8 @@ NAMES_NO_CAUSE = True
 
 _IN_GRAPH = Missing(
     Reason.UNRECORDED,
-    "Keras fetches its batches inside a graph, so Teho cannot measure the wait; `teho tune` can "
-    "measure how much time the pipeline costs",
+    "Keras fetches its batches inside a graph, so Teho cannot measure the wait for data; "
+    "`teho tune` can measure how much time the pipeline costs",
 )
 _UNSEEN = Missing(Reason.UNRECORDED, "no Python program was observed")
 

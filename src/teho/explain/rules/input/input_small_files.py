@@ -51,9 +51,9 @@ def judge(context: ProgramContext) -> Findings:
         ),
         action=(
             "At the start of the job, unpack an archive of the files to the node's own disk. Or "
-            "pack the files into a few large files before the job: `teho pack DATA packed`. Read "
-            "them with `packed` of `teho.feed`, or with WebDataset. HDF5, LMDB or one NumPy array "
-            "are also possible."
+            "pack the files into a few large files before the job: `teho pack FOLDER packed`. Then "
+            'read the large files with `teho.feed.packed("packed")` or with WebDataset. You can '
+            "also store all samples in an HDF5 file, in an LMDB database or in a NumPy array."
         ),
         regain_percent=(lost_percent / 2, lost_percent),
     )

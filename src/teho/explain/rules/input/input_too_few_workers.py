@@ -34,7 +34,7 @@ def judge(context: ProgramContext) -> Findings:
         f": {waiting.workers} worker{'s' if waiting.workers > 1 else ''} cannot load the data fast "
         f"enough.{mostly}",
         evidence=(
-            Evidence("workers busy", busy, "%"),
+            Evidence("share of the time in which the workers were busy", busy, "%"),
             Evidence("workers", float(waiting.workers)),
             Evidence("cores", float(waiting.cores), "cores"),
         ),

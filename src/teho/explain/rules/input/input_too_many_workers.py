@@ -13,8 +13,7 @@ THRESHOLDS = {
     "without_core_percent": Threshold(
         10.0,
         "%",
-        "Teho also warns if the program waits for data for a tenth of the time (threshold "
-        "lost_percent)",
+        "the same share as the threshold lost_percent, above which Teho reports waiting for data",
     ),
     "mostly_waiting_percent": MOST_OF_THE_TIME,
 }
@@ -46,7 +45,7 @@ def judge(context: ProgramContext) -> Findings:
             advice = "Use at most one worker per core"
         yield context.lost(
             f"The data loader has {workers} workers on {cores} core{'s' if cores > 1 else ''}: "
-            "they compete for the cores with each other and with the program.",
+            "the workers compete for the cores with each other and with the program.",
             share_percent=100 * lost_s / wall_s,
             evidence=(
                 Evidence("waiting for data", waiting.share_percent, "%"),

@@ -36,7 +36,10 @@ THRESHOLDS = {
         "power limit",
     ),
     "exchange_min_mb_per_s": chosen(
-        100.0, "MB/s", "the slowest network of a cluster has 1 Gbit/s, and carries up to 125 MB/s"
+        100.0,
+        "MB/s",
+        "even the slowest network of a cluster (1 Gbit/s) carries up to 125 MB/s, so less traffic "
+        "than this limit does not fill the network",
     ),
     "exchange_warning_mb_per_s": chosen(
         1000.0,
@@ -60,8 +63,8 @@ def judge(context: RuleContext) -> Findings:
     A GPU waits if its busy share is low. A kernel that waits for other ranks counts as busy: so a
     GPU also waits if its power is far below its limit. The exchange of a node is the smaller of
     what it receives and sends, without network file systems: gradients go both ways, data sets and
-    checkpoints only one. On a single node the PCIe bus counts instead of the network; NVLink is not
-    recorded.
+    checkpoints go only one way. On a single node, the PCIe bus counts instead of the network;
+    NVLink is not recorded.
     """
     if len(context.gpus) < 2:
         return
@@ -194,7 +197,8 @@ def _percent(verdicts: Sequence[bool | None]) -> float:
 
 def _action(*, several: bool) -> str:
     way = (
-        "with `NCCL_DEBUG=INFO`, the log should name `NET/IB` or `NET/OFI`, not `NET/Socket`"
+        "set `NCCL_DEBUG=INFO`. The log should then name `NET/IB` or `NET/OFI`, not the slow "
+        "`NET/Socket`"
         if several
         else "`nvidia-smi topo -m` shows which GPUs have a direct link"
     )

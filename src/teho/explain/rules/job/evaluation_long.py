@@ -1,4 +1,4 @@
-"""Evaluation or validation takes a large part of a training."""
+"""Evaluation or validation takes a large part of a training run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def judge(context: ProgramContext) -> Findings:
         most, faster = mostly(main_activity(stacks_in(main.process, Section.EVALUATION)))
         sentence = f"After the set-up, evaluation took {share:.0f} % of the remaining time.{most}"
         evidence = (
-            Evidence("evaluation, share of the time after the set-up", share, "%"),
+            Evidence("share of evaluation in the time after the set-up", share, "%"),
             Evidence("time spent on evaluation", evaluated_s, "s"),
         )
         action = EVALUATE_LESS

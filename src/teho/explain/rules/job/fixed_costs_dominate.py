@@ -43,7 +43,7 @@ MUTES = ("batch_small",)
 MUTES_BECAUSE = "importing and compiling took most of the time; a larger batch does not change this"
 
 _UNROLLED = (
-    "If a function has a Python loop, JAX unrolls the loop and compiles each pass: use "
+    "If a function has a Python loop, JAX unrolls the loop and compiles each pass of the loop: use "
     "`jax.lax.scan` or `jax.lax.fori_loop` instead. "
 )
 
@@ -126,8 +126,8 @@ def _first(main: MainProcess, again: str, large: _Large | None) -> str:
 
 def _rest(main: MainProcess, large: _Large | None, fixed_s: float) -> str:
     several = (
-        "If you start the program many times, start it once and let it do all the work: each "
-        "start imports and compiles again. "
+        "If you start the program many times, let one start do all the work: each start imports "
+        "and compiles again. "
     )
     return (
         f"{'' if large else several}Store the compiled code for the next run: set the variable "

@@ -40,13 +40,13 @@ def judge(context: ProgramContext) -> Findings:
             "Once is enough.",
             share_percent=share,
             evidence=(
-                Evidence("exchanges for each step", per_step),
+                Evidence("exchanges of gradients for each step", per_step),
                 Evidence("time in the backward pass", 100 * backward_s / main.process.wall_s, "%"),
-                Evidence("ranks", float(ranks)),
+                Evidence("number of ranks", float(ranks)),
             ),
             action=(
                 "If you accumulate gradients over several small batches, exchange the gradients "
-                "only in the last batch: put all other backward passes into `with "
+                "only in the last of these batches: put all other backward passes into `with "
                 "model.no_sync():`. If a step has several losses, add the losses and call "
                 "`backward` once."
             ),

@@ -20,7 +20,7 @@ CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "elapsed_min_s": chosen(60.0, "s", "in the first minute, programs load libraries and data"),
     "gpu_min_s": chosen(
-        20.0, "s", "in most programs, the GPU starts its first work in less than 10 s"
+        20.0, "s", "in most programs, the GPU gets its first work within the first 10 s"
     ),
     "samples_min": Threshold(
         10.0,
@@ -74,7 +74,10 @@ def judge(context: RuleContext) -> Findings:
         Severity.REMARK,
         f"{what}. {enough}",
         doubts=_ABOUT_GPUS if has_gpus else (),
-        evidence=(Evidence("run time", elapsed_s, "s"), Evidence("samples", float(samples))),
+        evidence=(
+            Evidence("run time", elapsed_s, "s"),
+            Evidence("number of samples", float(samples)),
+        ),
         action=_of_log(context)
         if is_log
         else _longer(context)

@@ -1,4 +1,4 @@
-"""For most of the time, a GPU did more work, or less work, than other GPUs of its model."""
+"""For most of the time, a GPU did more work, or less work, than other GPUs of the same type."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ THRESHOLDS = {
     "working_percent": Threshold(
         25.0,
         "%",
-        "at times when all GPUs are busy for less than this share, no GPU has much work, and "
-        "Teho does not compare them (the rule gpu_one_idle has the same threshold)",
+        "if all GPUs are busy for less than this share of a short period, no GPU has much work, "
+        "and Teho does not compare the GPUs in this period (the rule gpu_one_idle has the same "
+        "threshold)",
     ),
     "power_percent": Threshold(
         20.0,
@@ -156,7 +157,7 @@ def _uneven(
     keys = {gpu.key for gpu in odd}
     others = [gpu for gpu in gpus if gpu.key not in keys]
     did, usually = (_did(signal, group) for group in (odd, others))
-    model = "" if len(gpus) == len(context.gpus) else " of that model"
+    model = "" if len(gpus) == len(context.gpus) else " of the same type"
     rest = f"the other {f'{len(others)} GPUs' if len(others) > 1 else 'GPU'}{model}"
     shares = [(gpu, share_of(bins) or 0.0) for gpu, bins in far]
     nodes = listed(list(dict.fromkeys(gpu.node.name for gpu in odd)))
@@ -167,7 +168,7 @@ def _uneven(
         Severity.WARNING,
         f"{name_all(odd)} {did}, but {rest} {usually}: the work is not equally divided.",
         evidence=(
-            *per_place("time in which the GPU differed much from the others", "%", shares),
+            *per_place("time in which the GPU differed much from the other GPUs", "%", shares),
             *(item for one in (_POWER, _BUSY, _MEMORY) for item in _compared(one, odd, others)),
             *(Evidence(f"{gpu.name} is probably used by rank", str(rank))
               for gpu in odd[:MOST_NAMED]
@@ -178,8 +179,8 @@ def _uneven(
             "Give all ranks the same amount of work: samples of similar length, and the same "
             "number of samples, with `DistributedSampler(dataset, drop_last=True)`. Check what "
             f"{process}: `py-spy top --pid PID` on {nodes}. A GPU that uses less power than the "
-            "others probably waits for data or for the other ranks. In the opposite case, if one "
-            "rank has more work, all other ranks wait for it."
+            "others probably waits for data or for the other ranks. If a GPU uses more power than "
+            "the others, its rank probably has more work, and all other ranks wait for this rank."
         ),
         subjects=odd,
         moments=context.moments_in(signal.metric, far),

@@ -22,8 +22,8 @@ THRESHOLDS = {
     "exchange_percent": chosen(
         15.0,
         "%",
-        "below this limit, the time for exchanging gradients is normal in a training of several "
-        "ranks",
+        "below this limit, the time for exchanging gradients is normal in a training run with "
+        "several ranks",
     ),
 }
 _WAITS = {
@@ -35,8 +35,9 @@ _WAITS = {
 }
 """Activities of a rank that does not work, and the words for them."""
 _UNEQUAL_PARTS = (
-    "Give all ranks the same amount of work. If the parts are sorted, for example by length, give "
-    "each rank every n-th part (`parts[rank::world_size]`) instead of one block of them."
+    "Give all ranks the same amount of work. If the parts of your data are sorted, for example by "
+    "length, do not give each rank one block of neighbouring parts. If there are n ranks, give "
+    "each rank every n-th part: `parts[rank::world_size]`."
 )
 _SLEEP = re.compile(r"\bsleep\((\d+(?:\.\d+)?)\)")
 SAME_LOSS_AS = ("input_of_one_rank_slower", "communication_bound", "rank_imbalance")
@@ -79,7 +80,7 @@ def _uneven(
             share_percent=lost,
             evidence=(
                 *_evidence(shares),
-                Evidence(f"{wait.value} ({name})", busiest.percent(wait), "%"),
+                Evidence(f"time spent on {wait.value} ({name})", busiest.percent(wait), "%"),
             ),
             action=_instead(wait, name, frame),
             # A part of the wait may be for work that has to be done.
@@ -135,10 +136,10 @@ def _instead(wait: Doing, name: str, frame: Frame | None) -> str:
         found = _SLEEP.search(frame.text) if frame else None
         every = f"every {found[1]} s" if found else "now"
         return (
-            "Do not sleep for a fixed time: let the rank wait for the event itself. If "
-            "another rank writes a file, let all ranks call "
-            "`dist.barrier()` after the file is written and before it is read. Or send the data "
-            f"with `dist.broadcast(...)`. Or check more often than {every}."
+            "Do not sleep for a fixed time: let the rank wait for the event that it needs. If "
+            "another rank writes a file, let all ranks call `dist.barrier()` after the file is "
+            "written and before it is read. Or send the data with `dist.broadcast(...)`. Or check "
+            f"for the event more often than {every}."
         )
     if wait is Doing.DISK:
         return (
@@ -148,13 +149,14 @@ def _instead(wait: Doing, name: str, frame: Frame | None) -> str:
         )
     if wait is Doing.NETWORK:
         return (
-            f"Check what only {name} requests over the network. Download it before the job "
-            "starts, or request it in a thread during the steps."
+            f"Check what only {name} requests over the network. Download these data before the "
+            "job starts, or request them in a thread during the steps."
         )
     if wait is Doing.PROCESS:
         return (
             f"Check which process {name} waits for. Start this process earlier, and read its "
-            "result only when it is ready. Or give each rank an equal part of its work."
+            "result only when the result is ready. Or divide the work of this process equally "
+            "among the ranks."
         )
     return (
         f"Check which thread holds the lock that {name} waits for. Release the lock before long "

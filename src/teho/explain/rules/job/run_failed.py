@@ -23,7 +23,10 @@ THRESHOLDS = {
         "if several tasks end within one second, Teho does not know which task ended first",
     ),
     "time_limit_percent": chosen(
-        95.0, "%", "the job may need the first 5 % of its time limit for commands before the run"
+        95.0,
+        "%",
+        "a run that is ended later than this share of the job's time limit was probably ended by "
+        "the time limit; the job may need the first 5 % for commands before the run",
     ),
 }
 
@@ -38,8 +41,8 @@ class _Failure(NamedTuple):
 def judge(context: RuleContext) -> Findings:
     """Say how a run ended that failed; this finding is always the report's first.
 
-    If some tasks of a step failed first, they are named. If tasks failed at the same moment, those
-    are named that ended in another way than the rest.
+    If some tasks of a step failed first, the finding names these tasks. If several tasks failed at
+    the same moment, it names the tasks that ended in another way than the other tasks.
     """
     run = context.run
     failures = sorted(
@@ -105,15 +108,24 @@ def _finding(
         meaning.severity,
         sentence,
         evidence=(
-            Evidence("ended", ending(known.end)),
+            _how_it_ended(known.end),
             Evidence("ended after", known.after_s, "s"),
             *([Evidence("exception", known.exception)] if known.exception else []),
-            *([Evidence("in your code at", known.place)] if known.place else []),
+            *([Evidence("line of your code", known.place)] if known.place else []),
             *further,
         ),
         judged_by=judged_by,
         action=meaning.action,
     )
+
+
+def _how_it_ended(end: End) -> Evidence:
+    """Return how a program ended; label and value are read together."""
+    if end.signal is not None:
+        label = "ended"
+    else:
+        label = "ended with" if end.exit_code is not None else "reason for the end"
+    return Evidence(label, ending(end))
 
 
 def _known(
@@ -162,7 +174,7 @@ def _counts(context: RuleContext, tasks: int, failures: Sequence[_Failure]) -> t
     return (
         Evidence("tasks that failed", float(len(failures))),
         Evidence("tasks that succeeded", float(_succeeded(context))),
-        Evidence("tasks of the step", float(tasks)),
+        Evidence("tasks of the job step", float(tasks)),
     )
 
 

@@ -20,18 +20,19 @@ THRESHOLDS = {
     "steps_min": chosen(
         10.0,
         "steps",
-        "if a program has made fewer steps than this, they do not show how long a step usually "
-        "takes",
+        "after fewer steps than this limit, Teho does not know how long a step usually takes",
     ),
     "silent_min_s": chosen(
         60.0, "s", "programs often pause for less than 60 s, for example to write a file"
     ),
-    "usual_times": chosen(10.0, "times", "a pause as long as ten usual steps is not one slow step"),
+    "usual_times": chosen(
+        10.0, "times", "a pause that is as long as ten usual steps is more than one slow step"
+    ),
     "longest_times": chosen(
         3.0,
         "times",
         "the longest step of the run so far may have been an evaluation or a checkpoint, and the "
-        "next one may take longer",
+        "next evaluation or checkpoint may take longer",
     ),
     "no_steps_min_s": chosen(
         300.0,
@@ -42,8 +43,8 @@ THRESHOLDS = {
     "waiting_percent": chosen(
         95.0,
         "%",
-        "the main thread of a stuck process waits almost all the time; if it waits for less than "
-        "95 % of the time, the process still works",
+        "the main thread of a stuck process waits almost all the time; if the thread waits for "
+        "less than 95 % of the time, the process still works",
     ),
     "one_place_percent": chosen(
         90.0, "%", "a process that is stuck waits in one line of the program"
@@ -298,12 +299,12 @@ def _places(causes: Sequence[_Halt]) -> str:
 _ACTIONS = {
     Doing.COMMUNICATING: (
         "Check that all ranks call the same collective operations, such as `all_reduce`, in the "
-        "same order. Also check the end of an epoch, when a rank can have fewer batches. If a "
-        "rank has ended, its error is in the log."
+        "same order. Also check the end of an epoch, when one rank can have fewer batches than "
+        "the other ranks. If a rank has ended, its error is in the log."
     ),
     Doing.LOADING: (
         "Look in the log for an error of a loader worker. If a thread holds a lock while a worker "
-        "is forked, the worker waits for this lock forever. Use "
+        "is forked, the worker waits for this lock forever. To avoid this, use "
         '`DataLoader(..., multiprocessing_context="spawn")`, or import and use libraries with '
         "threads only in the workers."
     ),
@@ -318,8 +319,8 @@ _ACTIONS = {
         "its error in the log."
     ),
     Doing.DISK: (
-        "The file system does not answer. Try `ls` on this folder from another node, and tell the "
-        "site's support."
+        "The file system does not answer. From another node, try `ls` on the folder that the "
+        "program reads or writes, and report the problem to the site's support."
     ),
     Doing.NETWORK: "Set a time limit for the request (`timeout=`), and retry after a timeout.",
 }

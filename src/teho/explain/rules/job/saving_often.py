@@ -34,9 +34,9 @@ def judge(context: ProgramContext) -> Findings:
             action=f"{faster}. Or save less often."
             if faster
             else (
-                "Save less often, save only what you need to continue, and save to the node's "
-                "own disk or scratch. `torch.distributed.checkpoint.async_save` saves while the "
-                "program works."
+                "Save less often, save only what you need to continue the run, and save to the "
+                "node's own disk or scratch. `torch.distributed.checkpoint.async_save` saves while "
+                "the program works."
             ),
             regain_percent=(share / 2, share),
             lines=main.lines(Doing.SAVING),

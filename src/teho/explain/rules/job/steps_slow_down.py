@@ -73,8 +73,8 @@ def judge(context: ProgramContext) -> Findings:
                 *([Evidence(_TIMES_LONGER, growth, "times")] if growth else []),
                 *(
                     [
-                        Evidence("time of the line in the first quarter", line[1], "%"),
-                        Evidence("time of the line in the last quarter", line[2], "%"),
+                        Evidence("time of the line in the first quarter of the run", line[1], "%"),
+                        Evidence("time of the line in the last quarter of the run", line[2], "%"),
                     ]
                     if line
                     else []

@@ -34,7 +34,8 @@ THRESHOLDS = {
     "cost_percent": Threshold(
         5.0,
         "%",
-        "XProf, a profiler, reports waiting for data if it takes 5 % of the step time or more",
+        "XProf, a profiler, reports waiting for data if it takes 5 % of the step time or more; "
+        "Teho uses the same limit for the additional time of long steps",
     ),
 }
 
@@ -42,7 +43,7 @@ NAMES_NO_CAUSE = True
 
 
 def judge(context: ProgramContext) -> Findings:
-    """Compare the long steps with the usual ones."""
+    """Compare the long steps with the usual steps."""
     for main in context.mains:
         between = main.process.progress[-1].between if main.process.progress else {}
         usual_s = _usual_s(between)
@@ -79,9 +80,9 @@ def judge(context: ProgramContext) -> Findings:
             action=EVALUATE_LESS
             if is_evaluation
             else (
-                "Check what the program does at these steps: evaluation, writing, garbage "
-                "collection, compiling for new shapes. Name these parts with `teho.phase`: the "
-                "report then shows the time of each part."
+                "Check what the program does in these steps, for example evaluation, writing "
+                "files, garbage collection, or compiling for new shapes. Give these parts names "
+                "with `teho.phase`: the report then shows the time of each part."
             ),
             regain_percent=(0.0, min(100.0, 100 * more_s / main.process.wall_s)),
         )

@@ -99,8 +99,8 @@ def _by_cpu_time(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
         return
     yield context.finding(
         Severity.REMARK,
-        f"{_named(odd)} used {span([task.cpu_s for task in odd], 's')} of CPU time, but half of "
-        f"the {len(tasks)} tasks used at most {format_duration(middle_s)}.",
+        f"{_named(odd)} used {span([task.cpu_s for task in odd], 's')} of CPU time, but the median "
+        f"of the {len(tasks)} tasks is {format_duration(middle_s)}.",
         evidence=(
             Evidence("CPU time of a task, lowest", min(times), "s"),
             Evidence("CPU time of a task, median", middle_s, "s"),
@@ -108,8 +108,9 @@ def _by_cpu_time(context: RuleContext, tasks: Sequence[_Task]) -> Findings:
         ),
         judged_by=["cpu_factor", "cpu_min_s"],
         action=(
-            "Check what the rank does besides the common work: logging, evaluation, checkpoints. "
-            "If the rank has another role, such as distributing the work, the difference is normal."
+            "Check what the rank does in addition to the common work: logging, evaluation, "
+            "checkpoints. If the rank has another role, such as distributing the work, the "
+            "difference is normal."
         ),
     )
 

@@ -1,4 +1,4 @@
-"""One worker of a pool has much more work than the other workers, which wait for it at the end."""
+"""One worker of a pool has much more work than the other workers, which have to wait at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ THRESHOLDS = {
     "waiting_percent": chosen(
         50.0,
         "%",
-        "below this limit, the main process works too, and its workers may have to wait for it",
+        "below this limit, the main process works too, and the workers may have to wait for the "
+        "main process",
     ),
 }
 MUTES = ("python_bound", "serial_program", "cores_unused")
@@ -49,9 +50,8 @@ def judge(context: ProgramContext) -> Findings:
                 Evidence("working time of the worker that worked shortest", times[-1], "s"),
             ),
             action=(
-                "Divide the work into many small parts, so that a worker takes the next part as "
-                "soon as it is free: `Pool.imap_unordered(function, parts)`. Start with the "
-                "longest parts."
+                "Divide the work into many small parts, so that a free worker can take the next "
+                "part: `Pool.imap_unordered(function, parts)`. Start with the longest parts."
             ),
             regain_percent=(share / 2, share),
         )

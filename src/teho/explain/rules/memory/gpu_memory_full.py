@@ -27,16 +27,16 @@ def judge(context: RuleContext) -> Findings:
         [(gpu, _used_percent(context, gpu)) for gpu in context.gpus],
         [Level(Severity.REMARK, ge, "used_percent")],
         sentence="The memory of {places} was {figures} full.",
-        label="GPU memory used, highest share",
+        label="used share of the GPU memory, highest",
         further=lambda gpus: gauges(gpus, "gpu_memory_used_bytes", "max"),
         shown_by="gpu_memory_used_bytes",
         shows=lambda gpu, _: near_peak(gpu, "gpu_memory_used_bytes"),
         action=(
-            "Before you use a larger `batch_size`, check whether it fits. In PyTorch, print "
-            "the memory that was needed: `torch.cuda.max_memory_allocated()`. JAX and "
-            "TensorFlow take most of the memory at the start, unless "
-            "`XLA_PYTHON_CLIENT_PREALLOCATE=false` or `TF_FORCE_GPU_ALLOW_GROWTH=true` is "
-            "set."
+            "Before you use a larger `batch_size`, check whether the larger batch fits. In "
+            "PyTorch, print how much memory was needed: `torch.cuda.max_memory_allocated()`. JAX "
+            "and TensorFlow take most of the memory at the start, even if they need less. To "
+            "prevent this, set `XLA_PYTHON_CLIENT_PREALLOCATE=false` or "
+            "`TF_FORCE_GPU_ALLOW_GROWTH=true`."
         ),
     )
 

@@ -44,7 +44,7 @@ THRESHOLDS = {
         50.0,
         "%",
         "Teho computes the mean growth of the four quarters of the run; the growth is steady if "
-        "each quarter has at least half of this mean",
+        "the growth in each quarter is at least half of this mean",
     ),
     "growth_percent": chosen(
         5.0,
@@ -68,8 +68,8 @@ MUTES_BECAUSE = "the next run may need more or less memory, depending on its len
 _QUARTERS = 4
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _KEPT = (
-    "Find what the training loop keeps. Add `loss.item()` to sums and lists, not `loss`. Use "
-    "`.detach()` for outputs that you keep. Limit the size of lists and caches."
+    "Find what the training loop keeps in memory. Add `loss.item()` to sums and lists, not `loss`. "
+    "Use `.detach()` for outputs that you keep. Limit the size of lists and caches."
 )
 
 
@@ -209,13 +209,13 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
 def _action(*, on_gpu: bool) -> str:
     if on_gpu:
         return (
-            f"{_KEPT} If you must keep tensors, move them to the host: `.cpu()`. Print "
+            f"{_KEPT} If you must keep tensors, move them to the node's memory: `.cpu()`. Print "
             "`torch.cuda.memory_allocated()` every 100 steps to see whether tensors accumulate."
         )
     return (
         f"{_KEPT} If loader workers read Python lists, keep these data in NumPy arrays: each "
-        "worker gets a copy of the lists that it reads. `tracemalloc` finds the lines of the main "
-        "process that allocate Python objects and NumPy arrays (not tensors): call "
-        "`tracemalloc.start()` once, and every 100 steps print "
-        "`tracemalloc.take_snapshot().statistics('lineno')[:10]`. This slows the program."
+        "worker gets a copy of the lists that it reads. Python's `tracemalloc` finds the lines of "
+        "your code that allocate Python objects and NumPy arrays (not tensors) in the main "
+        "process: call `tracemalloc.start()` once, and every 100 steps print "
+        "`tracemalloc.take_snapshot().statistics('lineno')[:10]`. `tracemalloc` slows the program."
     )

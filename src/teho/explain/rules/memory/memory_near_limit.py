@@ -1,4 +1,4 @@
-"""Memory came near its limit."""
+"""The memory use of the job came near the memory limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ SEVERITY = "warning"
 CERTAINTY = Certainty.SURE
 THRESHOLDS = {
     "used_percent": chosen(
-        90.0, "%", "if you use a larger batch or one more worker, the kernel may kill the program"
+        90.0,
+        "%",
+        "above this limit, a larger batch or one more worker may fill the memory, and the kernel "
+        "then kills the program",
     ),
     "margin_percent": chosen(
         25.0, "%", "the next run should get a quarter more memory than the present limit"
@@ -38,7 +41,7 @@ def judge(context: RuleContext) -> Findings:
     needed_bytes = most * (1 + context.limit("margin_percent") / 100)
     yield context.finding(
         Severity.WARNING,
-        f"Memory reached {span(shares, '%')} of its limit on {each_of(nodes)}.",
+        f"Memory use reached {span(shares, '%')} of the memory limit on {each_of(nodes)}.",
         evidence=per_column(near, ("memory used, highest", "bytes"), ("memory limit", "bytes")),
         action=advice.more_memory(context.run, nodes[0], needed_bytes),
         subjects=nodes,

@@ -22,13 +22,14 @@ THRESHOLDS = {
     "unused_min_gib": chosen(
         4.0,
         "GiB",
-        "unused memory: a node has about 4 GiB for each core, so another job could use one core "
-        "with it",
+        "less unused memory is not reported; a node has about 4 GiB for each core, so another job "
+        "could use one core with this amount of memory",
     ),
     "margin_percent": chosen(
         20.0,
         "%",
-        "added to the peak, because memory use between two samples is not seen",
+        "the advice adds this share to the peak, because memory use between two samples is not "
+        "seen",
     ),
 }
 
@@ -103,16 +104,19 @@ def _action(context: RuleContext, node: NodeSummary, needed_bytes: float) -> str
     allocation = context.run.allocation(node.name)
     less = advice.ask_memory(allocation, needed_bytes, allocation.cores_asked or node.cores)
     if not less:
-        return f"Lower the limit of the container or cgroup to {span([needed_bytes], 'bytes')}."
+        amount = span([needed_bytes], "bytes")
+        return f"Lower the memory limit of the container or cgroup to {amount}."
     margin = f"the measured peak plus {context.limit('margin_percent'):g} %"
     further = (
-        " If the cluster gives memory with each GPU, keep the request." if context.gpus else ""
+        " If the cluster gives memory with each GPU, do not change the request."
+        if context.gpus
+        else ""
     )
     cache = recorded([node], "job_cache_bytes", "max")
     if cache and cache[0][1] >= GIB:
         further += (
-            " If the program reads the same data again and again, request more than this: the "
-            "page cache, which keeps file data in memory (here up to "
+            " If the program reads the same data again and again, request more than this amount: "
+            "the page cache, which keeps file data in memory (here up to "
             f"{format_bytes(cache[0][1])}), also counts as memory of the job."
         )
     return f"Request less memory: {less}, which is {margin}.{further}"

@@ -20,7 +20,8 @@ THRESHOLDS = {
     "used_percent": chosen(
         50.0,
         "%",
-        "the activations that are not kept may need as much memory as everything else",
+        "if the program keeps its activations, they may need as much memory as everything else "
+        "together, so half of the memory must be free",
     ),
     "recomputed_min_s": chosen(
         1.0,
@@ -29,7 +30,10 @@ THRESHOLDS = {
         "20 samples",
     ),
     "recomputed_percent": chosen(
-        30.0, "%", "computing all activations again takes about a quarter of the time of a step"
+        30.0,
+        "%",
+        "computing all activations again normally takes less than this share: about a quarter of "
+        "the time of a step",
     ),
 }
 
@@ -53,13 +57,13 @@ def judge(context: ProgramContext) -> Findings:
                 f"{_sentence(lines, share)}, although only {used:.0f} % of the memory was used.",
                 share_percent=share,
                 evidence=(
-                    Evidence("computing activations again", share, "%"),
-                    Evidence("memory used, highest", used, "%"),
+                    Evidence("time spent on computing activations again", share, "%"),
+                    Evidence("used share of the memory, highest", used, "%"),
                 ),
                 action=(
                     "Keep the activations: remove `torch.utils.checkpoint` "
-                    "(`gradient_checkpointing=False` in Transformers). If they do not fit, compute "
-                    "only some layers again."
+                    "(`gradient_checkpointing=False` in Transformers). If the activations do not "
+                    "fit into the memory, use `torch.utils.checkpoint` only for some layers."
                 ),
                 judged_by=["used_percent"],
                 regain_percent=(0.7 * share, share),
@@ -70,12 +74,12 @@ def judge(context: ProgramContext) -> Findings:
                 Severity.REMARK,
                 f"{_sentence(lines, share)}.",
                 evidence=(
-                    Evidence("computing activations again", share, "%"),
+                    Evidence("time spent on computing activations again", share, "%"),
                     *in_lines(lines),
                 ),
                 action=(
                     "If the memory is large enough, use `torch.utils.checkpoint` only for some "
-                    "layers. First check the peak of the memory."
+                    "layers. First check the highest memory use."
                 ),
                 judged_by=["recomputed_percent"],
                 certainty=Certainty.POSSIBLE,

@@ -26,9 +26,7 @@ THRESHOLDS = {
     ),
 }
 MUTES = ("memory_near_limit",)
-MUTES_BECAUSE = (
-    "the memory reached its limit, so a finding that it was near its limit is not needed"
-)
+MUTES_BECAUSE = "the memory was full, so the finding that it was nearly full is not needed"
 
 
 def judge(context: RuleContext) -> Findings:

@@ -78,7 +78,7 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
         watt_hours("node_total", "Whole node", lambda node: energy_of_node(node)[0]),
         column("source", "Whole node, source", lambda node: _FROM.get(energy_of_node(node)[1])),
         note="The energy includes the work of all users of the node. The value of the whole node "
-        "already includes CPUs, memory and GPUs, so do not add their values to it.",
+        "already includes CPUs, memory and GPUs. Do not add these values.",
     )
     if any(isinstance(cell, float) for row in nodes.rows for cell in row.values()):
         yield nodes

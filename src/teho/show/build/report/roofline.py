@@ -145,7 +145,7 @@ def _notes(roofline: Roofline) -> Iterable[str]:
         yield (
             "The run reached neither the limit of the memory nor the limit of arithmetic. "
             "Possible reasons: the GPU waited, its kernels were small, or the run had different "
-            "phases (the figures are means)."
+            "phases (the values are means)."
         )
     unknown = uncounted(roofline)
     if unknown:

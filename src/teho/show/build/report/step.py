@@ -53,9 +53,9 @@ def killed_words(run: Run, state: RunState) -> str:
         return ""
     who = capital(ranks_on(ranks, silent))
     if len(ranks) == 1:
-        return f"{who} did not report its end: it was killed, or its node failed."
+        return f"{who} was killed, or its node failed."
     nodes = "node" if len(silent) == 1 else "nodes"
-    return f"{who} did not report their end: they were killed, or their {nodes} failed."
+    return f"{who} were killed, or their {nodes} failed."
 
 
 def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
@@ -79,14 +79,14 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
 
 def _silence(step: Step, silent: dict[str, tuple[int, ...]]) -> Iterable[str]:
     ranks = [rank for some in silent.values() for rank in some]
-    killed = "did not report their end: they were killed"
+    killed = "were killed before Teho could record their end"
     if step.task_count > 1 and len(ranks) == step.task_count:
         yield f"The {len(ranks)} tasks {killed}."
     elif len(silent) > MOST_NAMED:
         yield f"{capital(ranks_on(ranks, silent))} {killed}."
     else:
         for name, some in silent.items():
-            what = "did not report its end: it was killed" if len(some) == 1 else killed
+            what = "was killed before Teho could record its end" if len(some) == 1 else killed
             yield f"{capital(ranks_on(some, [name]))} {what}."
 
 

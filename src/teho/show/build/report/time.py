@@ -10,11 +10,16 @@ from teho.model.program import OwnLine, Program
 from teho.model.watched import WatchedProcess
 from teho.show.build.layout import column, table
 
-__all__ = ["time_tables"]
+__all__ = ["NOT_SAMPLED", "time_tables"]
 
 _LEAST_PERCENT = 1.0
 """Smaller shares of the time are left out."""
 _MOST_LINES = 12
+NOT_SAMPLED = "not sampled"
+"""Activity of the time before the first sample and after the last one."""
+_NOT_SAMPLED_NOTE = (
+    " The row “not sampled” shows the time before the first sample and after the last one."
+)
 _CHANGED_POINTS = 15.0
 """Least change of a line's share from the first to the last quarter that is shown."""
 
@@ -40,6 +45,16 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
         for spent in main.spent
         if _counts(process, spent.wall_s)
     ]
+    if _is_partly_sampled(process):
+        share = 100 * process.not_sampled_s / process.wall_s
+        rows.append(
+            {
+                "doing": NOT_SAMPLED,
+                "share_percent": share,
+                "wall_s": process.not_sampled_s,
+                "line": "",
+            }
+        )
     yield Table(
         key="time",
         title="Where the time went",
@@ -51,7 +66,7 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
             Column(key="line", label="Top line"),
         ),
         rows=tuple(rows),
-        note=_how(process, processes),
+        note=_how(process, processes) + (_NOT_SAMPLED_NOTE if _is_partly_sampled(process) else ""),
     )
     if table := _line_table(process):
         yield table
@@ -61,18 +76,23 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
 
 def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
     """Return a share of the time of a process, with its interval if it is known."""
-    share = 100 * wall_s / process.seen_s
-    cells: dict[str, Cell] = {"share_percent": share}
-    interval = share_interval(share, process.independent_looks) if process.from_outside else None
+    cells: dict[str, Cell] = {"share_percent": 100 * wall_s / process.wall_s}
+    sampled_percent = 100 * wall_s / process.seen_s
+    looks = process.independent_looks
+    interval = share_interval(sampled_percent, looks) if process.from_outside else None
     if interval:
-        low, high = interval
+        low, high = (end * process.seen_s / process.wall_s for end in interval)
         cells |= {"interval": f"{low:.0f}–{high:.0f}", "low_percent": low, "high_percent": high}
     return cells
 
 
 def _counts(process: WatchedProcess, wall_s: float) -> bool:
     """Return whether a part of the time is long enough to be shown."""
-    return 100 * wall_s / process.seen_s >= _LEAST_PERCENT
+    return 100 * wall_s / process.wall_s >= _LEAST_PERCENT
+
+
+def _is_partly_sampled(process: WatchedProcess) -> bool:
+    return _counts(process, process.not_sampled_s)
 
 
 def _how(process: WatchedProcess, processes: int) -> str:
@@ -106,7 +126,7 @@ def _line_table(process: WatchedProcess) -> Table | None:
     for section, wall_s in sections_s(process).items():
         own = [line for line in longest if line.section is section]
         if own:
-            share = 100 * wall_s / process.seen_s
+            share = 100 * wall_s / process.wall_s
             rows.append(_EMPTY | {"line": section.value, "total_percent": share})
             rows += [_line_row(process, line) for line in own]
     if not rows:
@@ -146,7 +166,7 @@ _EMPTY: dict[str, Cell] = {
 def _line_row(process: WatchedProcess, line: OwnLine) -> dict[str, Cell]:
     row = _EMPTY | {
         "line": f"  {line.frame.short_place}",
-        "total_percent": 100 * line.total_s / process.seen_s,
+        "total_percent": 100 * line.total_s / process.wall_s,
         "code": line.frame.text or line.frame.function,
         "doing": line.doing.value,
     }
