@@ -42,6 +42,9 @@ _VALUE = re.compile(r"[\d.,]+|/\S+|`[^`]*`|“[^”]*”")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`“])|\n+(?=\s*(?:[-*]|\d+\.) )")
 _CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _NOT_PROSE = re.compile(r"^\s*([|#!<]|---|\[[^]]+\]:)|^(?!.*[.!?:])", re.DOTALL)
+_MARK = re.compile(r"^[✓✗!→i?] ")
+_WRAPPED = 62
+"""Width from which on a line of a screen of 80 columns may go on in the next line."""
 _BEFORE, _AFTER = 5, 3
 """Sentences of a long passage that are shown before and after the marked one."""
 
@@ -90,8 +93,20 @@ def _messages() -> Iterator[Passage]:
     for folder in _GOLDEN:
         for path in sorted((ROOT / "tests" / "data" / folder).glob("*.txt")):
             for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
-                if not any(_TABLE.search(line.strip()) for line in paragraph.splitlines()):
-                    yield Passage(path.name, _sentences(paragraph))
+                lines = paragraph.splitlines()
+                if not any(_TABLE.search(line.strip()) for line in lines):
+                    yield Passage(path.name, tuple(_of_screen(lines)))
+
+
+def _of_screen(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the sentences of a paragraph; a long line goes on in the next one."""
+    whole = ""
+    for line in lines:
+        whole = f"{whole} {_MARK.sub('', line.strip())}".strip()
+        if len(line) < _WRAPPED:
+            yield from _sentences(whole)
+            whole = ""
+    yield from _sentences(whole)
 
 
 def _of_run(directory: Path) -> Iterator[Passage]:

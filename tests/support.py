@@ -8,6 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
+import teho
+
 TEHO = [sys.executable, "-m", "teho"]
 """The command under test, whatever is on the PATH."""
 FRAMEWORKS = Path(__file__).parents[1] / ".frameworks"
@@ -22,6 +26,19 @@ def lacks_framework(name: str) -> str:
     if any(FRAMEWORKS.glob(f"lib/python*/site-packages/{name}/__init__.py")):
         return ""
     return f"no {name} in .frameworks; tests/frameworks.sh installs it where it can"
+
+
+def path_of_teho(folder: Path) -> str:
+    """Return a PYTHONPATH with which the Python of the frameworks can import `teho.feed`.
+
+    Args:
+        folder: for a link to the one library that the feed needs, and that this Python lacks.
+    """
+    link = folder / "library" / "msgspec"
+    link.parent.mkdir(exist_ok=True)
+    if not link.exists():
+        link.symlink_to(Path(msgspec.__file__).parent)
+    return f"{Path(teho.__file__).parents[1]}:{link.parent}"
 
 
 def check_golden(path: Path, text: str) -> None:

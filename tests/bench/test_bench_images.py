@@ -23,7 +23,7 @@ from served import PROGRAMS, Asked, Served, answers_of, figures_in, serve
 from standins import on_cpu, on_gpu, with_jax
 
 from forks import Program
-from support import FRAMEWORKS, lacks_framework
+from support import FRAMEWORKS, lacks_framework, path_of_teho
 from teho.bench.examples import CNN
 from teho.bench.images import BY_TEHO_FEED
 from teho.bench.measure import Effort, measure
@@ -36,7 +36,6 @@ from teho.show.plot.drawn import inlined
 from teho.show.text.document import render_text
 
 Cnn = Callable[[str], Served]
-SOURCES = PROGRAMS.parents[2]
 POINT = {"images": 48, "batch": 16, "workers": 0, "prefetch": 2}
 
 
@@ -106,14 +105,14 @@ def write_cifar10(folder: Path, *, batches: int, each: int) -> tuple[np.ndarray,
     return pixels.reshape(-1, 3, 32, 32), labels
 
 
-def test_a_python_with_teho_also_measures_its_feeds() -> None:
+def test_a_python_with_teho_also_measures_its_feeds(tmp_path: Path) -> None:
     own = ["loader", "host memory"]
-    with serve("cnn", "torch", env={"PYTHONPATH": str(SOURCES)}) as served:
+    with serve("cnn", "torch", env={"PYTHONPATH": path_of_teho(tmp_path)}) as served:
         assert [*served.phases(POINT)] == [*own, *(f"{feed}{BY_TEHO_FEED}" for feed in own)]
         assert [*served.phases({**POINT, "only": "loader"})] == ["loader"]
 
 
-def test_feeds_of_teho_give_the_same_batches(torch_python: Path) -> None:
+def test_feeds_of_teho_give_the_same_batches(torch_python: Path, tmp_path: Path) -> None:
     code = """
 import numpy as np, torch, _images
 from teho import feed
@@ -126,7 +125,7 @@ for found in (list(resident), list(loader)):
         np.testing.assert_allclose(own[0].numpy(), expected[0], atol=1e-6)
         np.testing.assert_array_equal(own[1].numpy(), expected[1])
 """
-    path = f"{PROGRAMS}:{SOURCES}"
+    path = f"{PROGRAMS}:{path_of_teho(tmp_path)}"
     subprocess.run([torch_python, "-c", code], check=True, env={**os.environ, "PYTHONPATH": path})
 
 

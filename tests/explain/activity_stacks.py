@@ -8,6 +8,11 @@ STACKS = {
     "archive_opened": (of_python("zipfile/__init__.py", "ZipFile._RealGetContents"), own("f()")),
     "decompressing": (own("zlib.decompress(raw)"),),
     "images_decoded": (of_library("PIL/ImageFile.py", "ImageFile.load"), own("im.load()")),
+    "images_encoded": (
+        of_library("PIL/ImageFile.py", "_encode_tile"),
+        of_library("PIL/PngImagePlugin.py", "_save"),
+        own("tile.save(path)"),
+    ),
     "images_transformed": (of_library("PIL/Image.py", "Image.resize"), own("im.resize((9, 9))")),
     "hdf5_read": (of_library("h5py/_hl/dataset.py", "Dataset.__getitem__"), own("d[i]")),
     "hdf5_opened": (of_library("h5py/_hl/files.py", "File.__init__"), own("h5py.File(path)")),

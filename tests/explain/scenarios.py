@@ -25,7 +25,7 @@ from explain.scenario_parts import (
 )
 from teho.model.allocation import Allocation
 from teho.model.missing import Missing, Reason
-from teho.model.run import Clock, Run
+from teho.model.run import Clock, ProgramUse, Run
 from teho.model.summary import Summary
 from teho.model.watched import Raised
 from teho.units import GIB
@@ -98,6 +98,18 @@ def a_process_for_each_line() -> tuple[Run, Summary]:
     signals: dict[str, Given] = {"cpu_busy_percent": 2.5, "job_runnable_threads": 1.0}
     rates: dict[str, Given] = {"job_ended_cpu_s": 0.8, "tasks_started": 300.0}
     return scenario(NodePart("r01c01", cores_used=0.95, signals=signals, rates=rates))
+
+
+def unpacks_for_each_line() -> tuple[Run, Summary]:
+    """A shell script that unpacks the same file again for each sample."""
+    signals: dict[str, Given] = {"cpu_busy_percent": 2.5, "job_runnable_threads": 1.0}
+    run, summary = scenario(NodePart("r01c01", cores_used=0.95, signals=signals))
+    program = ProgramUse(
+        name="gzip", samples=800, processes=60, command="gzip -dc reads.tsv.gz",
+        command_samples=800, command_processes=60,
+    )  # fmt: skip
+    node = msgspec.structs.replace(run.nodes[0], programs=(program,), program_samples=1000)
+    return msgspec.structs.replace(run, nodes=(node,)), summary
 
 
 def triangular_loop() -> tuple[Run, Summary]:
@@ -346,6 +358,7 @@ SCENARIOS: dict[str, Callable[[], tuple[Run, Summary]]] = {
         starved_by_all_cores,
         serial_on_40_cores,
         a_process_for_each_line,
+        unpacks_for_each_line,
         triangular_loop,
         oversubscribed,
         memory_near_limit,

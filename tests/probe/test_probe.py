@@ -102,6 +102,15 @@ def test_whether_a_person_can_answer(probed: Probed) -> None:
     assert [process.stdin_is_terminal for process in probed.watched()] == [True, False]
 
 
+def test_traced_memory_is_noted_only_while_it_is_traced(probed: Probed) -> None:
+    probed.run("import tracemalloc; tracemalloc.start(7); spin(0.3)")
+    probed.run("import tracemalloc; spin(0.3)")
+    assert [process.libraries for process in probed.watched()] == [
+        {"python": {"tracemalloc": 7}},
+        {},
+    ]
+
+
 @pytest.mark.parametrize("python", pythons())
 def test_forked_children_are_seen_and_nobody_is_warned(probed: Probed, python: str) -> None:
     code = """

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from teho.explain.wording import joined
 from teho.model.finding import Threshold
+from teho.model.run import Run
 from teho.model.summary import GpuSummary, Stat, Summary
 
 __all__ = ["good_use", "main_loss"]
+
+_MOST = 0.5
+"""A Python process that ran for a smaller part of the run does not say where the time went."""
+_LEAST_PERCENT = 20.0
+_NAMED = 2
 
 
 def good_use(summary: Summary, limits: Mapping[str, Threshold]) -> bool:
@@ -39,12 +46,14 @@ def _is_used(gpu: GpuSummary, limits: Mapping[str, Threshold]) -> bool:
     return 100 * power.mean / power_limit_w >= limits["power_percent"].value
 
 
-def main_loss(summary: Summary) -> str:
-    """Return where most of the time went: `79 % at run.py:20, subprocess.run(…)`; or empty."""
-    program = summary.program
-    if program is None:
-        return ""
-    main = program.mains[0]
+def main_loss(run: Run, summary: Summary) -> str:
+    """Return where most of the time went: `79 % at run.py:20, subprocess.run(…)`; or empty.
+
+    If no Python process ran for most of the time, these are the other programs.
+    """
+    main = summary.program.mains[0] if summary.program else None
+    if main is None or main.process.wall_s < _MOST * summary.elapsed_s:
+        return _other_programs(run)
     spent = main.spent[0] if main.spent else None
     if spent is None:
         return ""
@@ -54,3 +63,14 @@ def main_loss(summary: Summary) -> str:
         frame = spent.lines[0][0]
         where = f", most of it at {frame.short_place}"
     return f"{share:.0f} % of the time was spent on {spent.doing.value}{where}"
+
+
+def _other_programs(run: Run) -> str:
+    """Return the programs other than Python that ran for much of the time; or empty."""
+    seen = [
+        (100 * one.samples / node.program_samples, one.name)
+        for node in run.nodes
+        for one in node.programs
+    ]
+    longest = [f"`{name}` ran for {share:.0f} %" for share, name in seen if share >= _LEAST_PERCENT]
+    return f"{joined(longest[:_NAMED])} of the time" if longest else ""

@@ -21,6 +21,7 @@ __all__ = [
     "End",
     "Import",
     "Node",
+    "ProgramUse",
     "Run",
     "RunState",
     "Step",
@@ -134,6 +135,23 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
     """Half of the shortest round trip: the maximum error of `ahead_s`."""
 
 
+class ProgramUse(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a program other than Python was seen on a node."""
+
+    name: str
+    """File name of the program."""
+    samples: int
+    """Number of samples in which at least one process of this program existed."""
+    processes: int
+    """Number of different processes that were seen. Short ones may have been missed."""
+    command: str
+    """Of all command lines of this program, the one that most processes had; secrets are masked."""
+    command_samples: int
+    """Number of samples with a process that had this command line."""
+    command_processes: int
+    """Number of different processes that had this command line."""
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One node's part of a recording. Only the recorder of this node writes it."""
 
@@ -163,6 +181,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """None on the node that began the recording, or if it is unknown."""
     clock_port: int | None = None
     """Port for comparing clocks, on the node that began a recording of several nodes."""
+    program_samples: int = 0
+    """Number of samples that looked for other programs."""
+    programs: tuple[ProgramUse, ...] = ()
+    """Programs other than Python, those in most samples first."""
     sealed: bool = False
     """Whether the recorder ended properly and all rows are in one file."""
 

@@ -26,6 +26,7 @@ from teho.observe.node_leader import NodeLeader, PeerTask, PeerTasks, visible_to
 from teho.observe.node_sources import NodeSources, open_sources
 from teho.observe.plan import RecordingPlan
 from teho.observe.process_list import ProcessList
+from teho.observe.programs import Programs
 from teho.observe.publisher import Publisher
 from teho.observe.recorder_end import RecorderEnd
 from teho.observe.run_changes import RunChanges, share_of
@@ -137,6 +138,7 @@ class Recorder:
         self._publisher = Publisher(plan.run, plan.node, plan.node_count, changes)
         self._processes = ProcessList()
         self._uninstrumented = Uninstrumented()
+        self._programs = Programs()
         self._touched_s = 0.0
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
@@ -369,6 +371,7 @@ class Recorder:
                 self._trouble(sentence)
             if source is self._sources.host:
                 pids = self._sources.host.pids
+                self._programs.read(pids)
                 if self._spool:
                     self._uninstrumented.check(pids)
                 if self._recorder_end:
@@ -418,6 +421,8 @@ class Recorder:
             clock=self._clock,
             absences=tuple(self._sampler.absences.values()),
             troubles=tuple(self._troubles.values()),
+            program_samples=self._programs.samples,
+            programs=self._programs.most_seen(),
         )
         path = node_file(self._plan.run, self._plan.node)
         try:

@@ -254,6 +254,7 @@ class Notes:
 
     def new_lines(self) -> List[Facts]:
         """Return the lines that have changed since the last call."""
+        self._note_tracing()
         lines: List[Facts] = [{"process": self._placed()}, {"process": self._moved()}]
         lines += [{"library": name, "facts": facts} for name, facts in list(self.libraries.items())]
         for number, loader in enumerate(list(self.loaders.values())):
@@ -275,6 +276,12 @@ class Notes:
     def mark_unwritten(self) -> None:
         """Return all lines again at the next call of `new_lines`, because a write failed."""
         self._written = []
+
+    def _note_tracing(self) -> None:
+        """Note if Python stores where each object is made."""
+        tracer = sys.modules.get("_tracemalloc")
+        if tracer is not None and tracer.is_tracing():
+            self.fact("python", tracemalloc=tracer.get_traceback_limit())
 
     def _progress(self) -> Facts:
         steps: Facts = {

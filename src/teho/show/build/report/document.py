@@ -86,7 +86,7 @@ def build_report(
             *bill_facts(billed, state),
         ),
         tables=(
-            *time_tables(summary.program, len(processes)),
+            *time_tables(summary.program, len(processes), summary.elapsed_s),
             *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
         ),
         findings=without_expected(run, findings),
@@ -181,7 +181,7 @@ def _verdict(
         return f"{used}. No problems found.", "good"
     if remark:
         return f"{used}. {remark.sentence}", "unknown"
-    loss = hints[0].sentence.rstrip(".") if hints else main_loss(summary)
+    loss = hints[0].sentence.rstrip(".") if hints else main_loss(run, summary)
     rest = (
         f"{counted([len(findings)], 'remark')} below"
         if findings

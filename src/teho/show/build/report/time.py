@@ -9,6 +9,7 @@ from teho.model.document import Cell, Column, Table
 from teho.model.program import OwnLine, Program
 from teho.model.watched import WatchedProcess
 from teho.show.build.layout import column, table
+from teho.units import format_duration
 
 __all__ = ["NOT_SAMPLED", "time_tables"]
 
@@ -20,16 +21,18 @@ NOT_SAMPLED = "not sampled"
 _NOT_SAMPLED_NOTE = (
     " The row “not sampled” shows the time before the first sample and after the last one."
 )
+_SMALL_PART = 0.5
 _CHANGED_POINTS = 15.0
 """Least change of a line's share from the first to the last quarter that is shown."""
 
 
-def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
+def time_tables(program: Program | None, processes: int, elapsed_s: float = 0.0) -> Iterable[Table]:
     """Yield tables of the main thread of the process that ran longest.
 
     Args:
         program: None if no Python process was sampled.
         processes: the number of sampled processes, with workers and launchers.
+        elapsed_s: run time; the title says if the process ran for a small part of it.
     """
     if program is None:
         return
@@ -57,7 +60,7 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
         )
     yield Table(
         key="time",
-        title="Where the time went",
+        title=_title(process, elapsed_s),
         columns=(
             Column(key="doing", label="Activity"),
             Column(key="share_percent", label="Share", unit="%", decimals=0),
@@ -72,6 +75,14 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
         yield table
     if process.phases:
         yield _phase_table(process)
+
+
+def _title(process: WatchedProcess, elapsed_s: float) -> str:
+    if process.wall_s >= _SMALL_PART * elapsed_s:
+        return "Where the time went"
+    return (
+        f"Where the time of the Python process went (it ran for {format_duration(process.wall_s)})"
+    )
 
 
 def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
