@@ -23,6 +23,7 @@ from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import (
     backward_long,
     batch_tiny,
+    command_repeated,
     debug_mode,
     generated_without_cache,
     product_on_one_core,
@@ -37,6 +38,7 @@ from teho.explain.rules.job import (
 )
 from teho.explain.shared_thresholds import GOOD_USE
 from teho.model.finding import Severity
+from teho.model.run import ProgramUse
 from teho.model.watched import Progress, State, Wait
 
 IDLE = [NodePart(NODE, cores=8, cores_used=1.0)]
@@ -132,6 +134,25 @@ class TestRanks:
     @pytest.mark.parametrize(("share", "count"), [(14.9, 0), (15.0, 1)])
     def test_threshold(self, share, count):
         assert len(judged(ranks_wait_for_each_other, self.made(share, share))) == count
+
+    @pytest.mark.parametrize(
+        ("line", "advised"),
+        [
+            ("dist.all_gather(parts, u)", "`dist.isend("),
+            ("dist.all_reduce(parameter.grad)", "`dist.all_reduce(flat)`"),
+            ("loss.backward()", "`with model.no_sync():`"),
+        ],
+    )
+    def test_the_advice_is_for_the_call(self, line, advised):
+        ranks = [
+            process(
+                seen((of_library("torch/distributed/distributed_c10d.py", "f"), own(line)), 60.0),
+                pid=10 + rank, torch={"rank": rank},
+            )
+            for rank in range(2)
+        ]  # fmt: skip
+        finding = found(ranks_wait_for_each_other, watched(*ranks))
+        assert advised in finding.action
 
     @staticmethod
     def slept(own_line, slept_s, state=State.SLEEPING, *, of_others=0.0, exchanged_s=55.0):
@@ -343,6 +364,17 @@ class TestDebugMode:
         made = watched(process(variables={"CUDA_LAUNCH_BLOCKING": value}))
         assert len(judged(debug_mode, made)) == count
 
+    @pytest.mark.parametrize("variables", [{}, {"PYTHONTRACEMALLOC": "5"}])
+    def test_traced_memory_comes_with_the_time_of_python_code(self, variables):
+        traced = msgspec.structs.replace(
+            process(seen((own("heappush(queue, (when, n))", 8),), 60.0, State.PYTHON), progress=()),
+            libraries={"python": {"tracemalloc": 5}}, variables=variables,
+        )  # fmt: skip
+        finding = found(debug_mode, watched(traced))
+        assert finding.sentence.startswith("`tracemalloc` is on")
+        assert figures(finding) == {"time in Python code": 60.0}
+        assert finding.regain_percent == pytest.approx((36.0, 57.0))
+
     def test_none(self):
         assert judged(debug_mode, watched(process(torch={"anomaly": False}))) == []
 
@@ -520,10 +552,52 @@ class TestGoodUse:
         assert good_use(made[1]) is is_good
 
     def test_says_where_the_time_went(self):
-        run = watched(process(seen((own("wait()"),), 60.0, State.NETWORK)))[1]
-        assert main_loss(run) == (
+        run, summary = watched(process(seen((own("wait()"),), 60.0, State.NETWORK)))
+        summary = msgspec.structs.replace(summary, elapsed_s=190.0)
+        assert main_loss(run, summary) == (
             "60 % of the time was spent on waiting for the network, most of it at train.py:12"
         )
+
+    def test_a_short_python_process_does_not_stand_for_the_run(self):
+        run, summary = watched(process(seen((own("wait()"),), 60.0, State.NETWORK)))
+        summary = msgspec.structs.replace(summary, elapsed_s=210.0)
+        assert main_loss(run, summary) == ""
+        used = [("sort", 33), ("awk", 70), ("ls", 10)]
+        programs = tuple(
+            ProgramUse(name=name, samples=samples, processes=9, command=name,
+                       command_samples=1, command_processes=1)
+            for name, samples in used
+        )  # fmt: skip
+        node = msgspec.structs.replace(run.nodes[0], programs=programs, program_samples=100)
+        run = msgspec.structs.replace(run, nodes=(node,))
+        assert main_loss(run, summary) == "`sort` ran for 33 % and `awk` ran for 70 % of the time"
+
+
+class TestCommandRepeated:
+    @staticmethod
+    def made(name="gzip", processes=12, samples=40, of=100):
+        program = ProgramUse(
+            name=name, samples=90, processes=processes, command=f"{name} -dc reads.gz",
+            command_samples=samples, command_processes=processes,
+        )  # fmt: skip
+        run, summary = scenario(NodePart(NODE, cores=8, cores_used=1.0))
+        node = msgspec.structs.replace(run.nodes[0], programs=(program,), program_samples=of)
+        return msgspec.structs.replace(run, nodes=(node,)), summary
+
+    def test_the_command_is_named(self):
+        finding = found(command_repeated, self.made())
+        assert finding.sentence == (
+            f"The same command ran at least 12 times on {NODE}, for 40 % of the time: "
+            "`gzip -dc reads.gz`."
+        )
+        assert finding.regain_percent == pytest.approx((40 / 3, 40 * 11 / 12))
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"name": "simulate"}, {"processes": 4}, {"samples": 19}, {"of": 9, "samples": 9}],
+    )
+    def test_others_are_not(self, changes):
+        assert judged(command_repeated, self.made(**changes)) == []
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,29 @@ _UNEQUAL_PARTS = (
     "length, do not give each rank one block of neighbouring parts. If there are n ranks, give "
     "each rank every n-th part: `parts[rank::world_size]`."
 )
+_GATHER_LESS = (
+    "If a rank needs only a part of the data of another rank, such as the rows at the border of its "
+    "part of a grid, exchange only these rows: `dist.isend(row, dst=…)` and `dist.irecv(row, "
+    "src=…)`. If the data are only printed or saved, gather them only every 100 steps. "
+)
+_REDUCE_TOGETHER = (
+    "If this line runs once for each tensor, exchange all tensors with one call: `flat = "
+    "torch.cat([p.grad.flatten() for p in model.parameters()])`, then `dist.all_reduce(flat)`. "
+    "`DistributedDataParallel` also does this, while it still computes. If the line exchanges "
+    "metrics, call it only every 100 steps. Use a larger batch for each rank. "
+)
+_CALLS = (
+    (re.compile(r"\b(all_gather|gather|broadcast)\w*\("), _GATHER_LESS),
+    (re.compile(r"\b(all_reduce|reduce)\w*\("), _REDUCE_TOGETHER),
+)
+"""Calls in the slowest line that exchange data, and the advice for each."""
+_FEWER_EXCHANGES = (
+    "Exchange data less often: use a larger batch for each rank, or several batches for one step "
+    "(`with model.no_sync():`). Exchange metrics only every 100 steps. Exchange fewer bytes, with "
+    "DDP's `bf16_compress_hook`. Exchange fewer, larger messages: one `all_reduce` of all values "
+    "instead of one `all_reduce` for each value. "
+)
+_FEWER_RANKS = "If the model is small, fewer ranks may be faster: `teho scale` measures this."
 _SLEEP = re.compile(r"\bsleep\((\d+(?:\.\d+)?)\)")
 SAME_LOSS_AS = ("input_of_one_rank_slower", "communication_bound", "rank_imbalance")
 
@@ -97,8 +120,10 @@ def _uneven(
         action=_UNEQUAL_PARTS
         if not has_steps
         else (
-            f"Give all ranks the same amount of work. Check which additional work {name} has: "
-            "larger batches, longer samples, logging, evaluation or saving."
+            "Give all ranks the same amount of work. If the samples are sorted, for example by "
+            "length, and each rank gets one block of neighbouring samples, give each rank every "
+            "n-th batch instead: `batches[rank::world_size]`. Otherwise, check which additional "
+            f"work {name} has: larger batches, longer samples, logging, evaluation or saving."
         ),
         # With equal work, the slowest rank loses half of the difference for two ranks, nearly all
         # of it for many.
@@ -170,23 +195,24 @@ def _all(
     most: tuple[MainProcess, float],
 ) -> Located:
     mean = sum(share for _, share in shares) / len(shares)
+    lines = most[0].lines(Doing.COMMUNICATING)
     return context.lost(
         f"The ranks exchanged data for {mean:.0f} % of the time."
         if len(shares) > 1
         else f"Communication with other ranks took {mean:.0f} % of the time.",
         share_percent=mean,
         evidence=_evidence(shares),
-        action=(
-            "Exchange data less often: use a larger batch for each rank, or several batches for "
-            "one step (`with model.no_sync():`). Exchange metrics only every 100 steps. Exchange "
-            "fewer bytes, with DDP's `bf16_compress_hook`. Exchange fewer, larger messages: one "
-            "`all_reduce` of all values instead of one `all_reduce` for each value. If the model "
-            "is small, fewer ranks may be faster: `teho scale` measures this."
-        ),
+        action=_exchange(lines) + _FEWER_RANKS,
         judged_by=["exchange_percent"],
         regain_percent=(mean / 3, 0.9 * mean),
-        lines=most[0].lines(Doing.COMMUNICATING),
+        lines=lines,
     )
+
+
+def _exchange(lines: Sequence[tuple[Frame, float]]) -> str:
+    """Return the advice for the call in the slowest line, or for the gradients of a training."""
+    text = lines[0][0].text if lines else ""
+    return next((advice for call, advice in _CALLS if call.search(text)), _FEWER_EXCHANGES)
 
 
 def _evidence(shares: Sequence[tuple[MainProcess, float]]) -> tuple[Evidence, ...]:
