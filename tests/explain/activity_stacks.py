@@ -8,6 +8,10 @@ STACKS = {
     "archive_opened": (of_python("zipfile/__init__.py", "ZipFile._RealGetContents"), own("f()")),
     "decompressing": (own("zlib.decompress(raw)"),),
     "images_decoded": (of_library("PIL/ImageFile.py", "ImageFile.load"), own("im.load()")),
+    "rows_predicted_one_by_one": (
+        of_library("lightgbm/sklearn.py", "LGBMClassifier.predict_proba"),
+        own("model.predict_proba(table.iloc[[row]])"),
+    ),
     "images_encoded": (
         of_library("PIL/ImageFile.py", "_encode_tile"),
         of_library("PIL/PngImagePlugin.py", "_save"),

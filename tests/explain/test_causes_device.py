@@ -146,7 +146,7 @@ class TestDuringTheSteps:
         verdict = judged(waits_for_device, self.made(busy_s))
         assert len(verdict) == count
         if verdict:
-            assert "busy only 50 % of the time during the steps" in verdict[0].sentence
+            assert "the GPU was idle 50 % of the time during the steps." in verdict[0].sentence
             assert figures(verdict[0])["GPU busy during the steps"] == pytest.approx(50.0)
             # Idle for half of 40 s, of a process of 100 s.
             assert verdict[0].regain_percent == pytest.approx((0.0, 20.0))
@@ -156,7 +156,7 @@ class TestDuringTheSteps:
     )
     def test_the_whole_run_counts_if_the_steps_are_unknown_or_few(self, unknown):
         verdict = found(waits_for_device, self.made(40, **unknown))
-        assert "busy only 40 % of the time: the program and the GPU worked" in verdict.sentence
+        assert verdict.sentence.endswith("and the GPU was idle 60 % of the time.")
         assert figures(verdict)["GPU busy, mean"] == 40.0
 
     def test_a_low_use_of_the_whole_run_is_then_the_start(self):

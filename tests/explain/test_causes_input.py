@@ -288,7 +288,7 @@ class TestNeedlessWorkers:
         assert len(verdict) == count
         if verdict:
             assert verdict[0].regain_percent == (0.0, 40.0)
-            assert ": the workers only put batches together." in verdict[0].sentence
+            assert "putting samples together into batches." in verdict[0].sentence
 
     def test_tensors(self):
         made = with_workers(fetching(20.0, in_worker()), dataset=TENSORS)

@@ -68,7 +68,7 @@ def test_nvidia_smi_query() -> None:
     assert column(directory, "gpu-1", "gpu_power_w") == [pytest.approx(191, abs=0.05), None, None]
     assert column(directory, "gpu-0", "gpu_memory_clock_mhz") == [3996, 3996, 3996]
     assert absence(directory, "gpu-0", "gpu_sm_active_percent") == (
-        Reason.UNRECORDED, "the log of nvidia-smi does not have this value",
+        Reason.UNRECORDED, "the log of nvidia-smi does not contain the necessary data",
     )  # fmt: skip
     assert absence(directory, "node", "job_cpu_s")[0] is Reason.UNRECORDED
     assert "have no time zone" in notes(directory)

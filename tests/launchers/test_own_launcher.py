@@ -75,7 +75,8 @@ def test_a_file_is_a_launcher(mpiexec: None) -> None:
     text = script("mahti", "mpiexec", 8)
     assert "#SBATCH --ntasks-per-node=4\n" in text
     assert "export MASTER_ADDR MASTER_PORT\n" in text
-    assert "# The program, once for each GPU, as MPI ranks.\nsrun --mpi=pmix ./solve 'a b'" in text
+    comment = "# The program runs once for each GPU, as MPI ranks."
+    assert f"{comment}\nsrun --mpi=pmix ./solve 'a b'" in text
 
 
 def test_it_works_on_every_scheduler_that_it_does_not_leave_out(mpiexec: None) -> None:

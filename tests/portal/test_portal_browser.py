@@ -148,7 +148,7 @@ def test_plots_are_drawn_under_the_policy(visit: Callable[..., Any]) -> None:
 def test_a_finding_shows_its_times_in_the_plots(visit: Callable[..., Any]) -> None:
     page = visit(f"run?id={REAL}")
     page.wait_for_selector("html.drawn", state="attached")
-    page.get_by_role("link", name="When: 0 to").first.click()
+    page.get_by_role("link", name="When: from 0 to").first.click()
     shown = page.locator("figure.shown")
     assert shown.locator("h4").inner_text() == "GPU busy"
     assert shown.locator("canvas").is_visible()

@@ -143,7 +143,7 @@ def test_collectives_that_are_not_hidden(tmp_path) -> None:
 def test_a_trace_without_steps_says_so(tmp_path) -> None:
     path = write(tmp_path, [call(1, 0, 1), kernel(1, 2, 99)])
     text = text_of(read_traces([path]))
-    assert "busy 98 % of the time" in text
+    assert "busy for 98 % of the time" in text
     assert "`profiler.step()`" in text
     assert "Parts of the trace" in text
 

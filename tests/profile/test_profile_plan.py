@@ -81,7 +81,7 @@ def test_plans() -> None:
         ({"steps": "2:3", "after": "1s"}, "--after works only with --window"),
         ({"window": "1ms"}, "between 10ms and 10min"),
         ({"steps": "2:3", "extras": "flops"}, "some of: stack, shapes, memory"),
-        ({"steps": "2:3", "extras": "stack,nsys"}, "only `nsys` or `range`"),
+        ({"steps": "2:3", "extras": "stack,nsys"}, "`nsys` or `range` without other words"),
     ],
 )
 def test_wrong_plans(changes: dict[str, str], words: str) -> None:

@@ -191,14 +191,14 @@ def test_times_of_a_finding_are_a_link_to_the_plot_without_javascript():
     view = with_moments((60.0, 300.0))
     page = render_html(view)
     ((place, times),) = re.findall(r'<p class="when"><a href="#(plot\d+)"[^>]*>(.*?)</a></p>', page)
-    assert times == f"When: 1{HELD}min to 5{HELD}min"
+    assert times == f"When: from 1{HELD}min to 5{HELD}min"
     figure = page.split(f'<figure id="{place}">')[1].split("</figure>")[0]
     assert "<h4>GPU busy</h4>" in figure
     assert data_of(page)["moments"][1] == {
         "plot": place, "lines": ["GPU 6"], "spans": [[60.0, 300.0]]
     }  # fmt: skip
     text = render_text(view, width=80, color=False, detail="why")
-    assert "time in the run: 1 min to 5 min" in text
+    assert "seen in the run from 1 min to 5 min" in text
 
 
 def test_a_figure_of_a_finding_is_a_link_to_its_plot():
@@ -211,7 +211,7 @@ def test_a_figure_of_a_finding_is_a_link_to_its_plot():
 
 def test_times_without_a_plot_are_only_text():
     page = render_html(with_moments((60.0, 300.0), metric="oom_kills"))
-    assert '<p class="when">When: 1' in page
+    assert '<p class="when">When: from 1' in page
     assert data_of(page)["moments"][1] is None
 
 

@@ -31,7 +31,7 @@ _NAMES: Mapping[Scope, Mapping[str, None]] = {
     for scope in ("node", "gpu")
 }
 """The metrics of a device that have one value, in their order."""
-_NOT_IN_SAMPLE = Missing(Reason.UNRECORDED, "the newest sample does not have this value")
+_NOT_IN_SAMPLE = Missing(Reason.UNRECORDED, "the newest sample does not contain the necessary data")
 
 
 class NewestValues:

@@ -240,12 +240,12 @@ def _partly(
         for device, stats in of_devices.items():
             stat = stats[name]
             if isinstance(stat, Stat) and name in run.imported.means:
-                only = "the log has only the mean of this figure"
+                only = "the log has only the mean value"
                 stats[name] = PartlyKnown(
                     Reason.UNRECORDED, only, mean=stat.mean, covered_s=stat.covered_s
                 )
             elif device in peaks:
-                only = "the log has only the maximum of this figure"
+                only = "the log has only the highest value"
                 first_s, last_s = block.extent_s(device)
                 stats[name] = PartlyKnown(
                     Reason.UNRECORDED, only, max=peaks[device], covered_s=last_s - first_s

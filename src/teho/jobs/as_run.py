@@ -280,7 +280,7 @@ def _gpus(
 def _jobstats_gauges(known: Js1Node, minor: str, elapsed_s: float) -> dict[str, PartlyKnown]:
     busy = known.gpu_busy_percent.get(minor)
     memory = known.gpu_memory_peak_bytes.get(minor)
-    only = "the summary of Jobstats has only the {} of this figure"
+    only = "the summary of Jobstats has only the {} value"
     found = {}
     if busy is not None:
         found["gpu_busy_percent"] = PartlyKnown(
@@ -288,7 +288,7 @@ def _jobstats_gauges(known: Js1Node, minor: str, elapsed_s: float) -> dict[str, 
         )
     if memory is not None:
         found["gpu_memory_used_bytes"] = PartlyKnown(
-            Reason.UNRECORDED, only.format("maximum"), max=float(memory), covered_s=elapsed_s
+            Reason.UNRECORDED, only.format("highest"), max=float(memory), covered_s=elapsed_s
         )
     return found
 

@@ -392,5 +392,6 @@ def _absences(
             if metric.scope != scope or metric.name in names:
                 continue
             said = sampler.absences.get((id_, metric.name))
-            not_logged = Missing(Reason.UNRECORDED, f"the log of {tools} does not have this value")
+            why = f"the log of {tools} does not contain the necessary data"
+            not_logged = Missing(Reason.UNRECORDED, why)
             yield said or Absence(device=id_, metric=metric.name, missing=not_logged, since_s=0.0)

@@ -282,10 +282,10 @@ def explanations(table: Table) -> list[str]:
 
 
 def when_text(moments: Moments) -> str:
-    """Write the times of a finding after the start: `2 min to 5 min`, or how many there are."""
+    """Write when a finding was seen: `from 2 min to 5 min`, or the number of times."""
     times = moments.spans_s
     if len(times) <= _MOST_TIMES:
-        return ", ".join(f"{_moment(begin)} to {_moment(end)}" for begin, end in times)
+        return ", ".join(f"from {_moment(begin)} to {_moment(end)}" for begin, end in times)
     whole_s = sum(end - begin for begin, end in times)
     return (
         f"{len(times)} times between {_moment(times[0][0])} and {_moment(times[-1][1])}, "

@@ -99,7 +99,7 @@ def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = Non
         said = (facts or {}).get(package.name, "")
         if said:
             kind, _, toolkit = said.partition(" ")
-            told = _known(told, kind, toolkit, f"the package's own files say {said}")
+            told = _known(told, kind, toolkit, f"the package's own files: {said}")
         elif told.kind == "unknown" or told.framework == "jax":
             told = _beside(told, package, everything)
         # conda's `pytorch-cpu` only requires `pytorch`. pip's `tensorflow-cpu` is the framework.
@@ -139,7 +139,7 @@ def _beside(told: Build, package: Package, everything: Sequence[Package]) -> Bui
         before = numbers(package.version) < (0, 4, 30) and "+" in package.version
         if told.kind != "unknown" or before:
             return told
-        return _known(told, "cpu", "", "no plugin such as jax-cuda12-plugin is installed")
+        return _known(told, "cpu", "", "the list of packages: no plugin such as jax-cuda12-plugin")
     if _has(everything, "cpuonly"):
         return _known(told, "cpu", "", "package cpuonly")
     toolkit = runtime_of(everything)

@@ -32,7 +32,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                 "Create the environment again with a build for GPUs: `teho env plan` writes the "
                 "commands for this cluster. On a node without a GPU, conda installs a build for "
                 "CPUs, unless you set `CONDA_OVERRIDE_CUDA` to the CUDA version of the GPU nodes.",
-                ("known from", one.evidence or "the framework itself", ""),
+                ("Teho knows this from", _source_of(one.evidence), ""),
                 dooms=is_all and snapshot.expects_gpus,
             )
             for one in lacking
@@ -41,3 +41,10 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
         names = joined([f"{one.package} {one.version}" for one in unsure])
         return unknown(f"{names} does not report for which CUDA or ROCm version it was built")
     return fine(joined([f"{name} for {kind.upper()}" for name, kind in kinds.items()]))
+
+
+def _source_of(evidence: str) -> str:
+    """Return how Teho knows the kind of a build, for example from the name of the build."""
+    if evidence.startswith("build "):
+        return evidence.replace("build ", "the name of the build: ", 1)
+    return evidence or "the framework itself"

@@ -30,7 +30,7 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             Severity(problem.severity),
             problem.sentence,
             problem.action,
-            ("known from", problem.evidence, ""),
+            ("details", problem.evidence, ""),
         )
         for problem in checked.problems
         if problem.kind not in _JUDGED_ELSEWHERE

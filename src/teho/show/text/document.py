@@ -274,10 +274,10 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
 
 def _limits(finding: Finding) -> Iterator[str]:
     if finding.moments:
-        yield f"time in the run: {when_text(finding.moments)}"
+        yield f"seen in the run {when_text(finding.moments)}"
     for threshold in finding.thresholds:
         yield f"threshold {quantity(threshold.value, threshold.unit)} · {threshold.source}"
-    yield f"kind {finding.kind}"
+    yield f"name of this finding: {finding.kind}"
 
 
 def _fitted_action(action: str, width: int, most: int) -> list[Text]:

@@ -1,4 +1,4 @@
-"""The program and the GPU wait for each other in turns."""
+"""The program and the GPU work in turns, not at the same time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def judge(context: ProgramContext) -> Findings:
             continue
         context.forget_lacks()
         yield context.lost(
-            f"The program waited for the GPU {share:.0f} % of the time, but the GPU was busy "
-            f"only {gpu.busy_percent:.0f} % of the time{gpu.during}: the program and the GPU "
-            "did not work at the same time.",
+            "The program and the GPU worked in turns, not at the same time: the program waited "
+            f"for the GPU {share:.0f} % of the time, and the GPU was idle "
+            f"{100 - gpu.busy_percent:.0f} % of the time{gpu.during}.",
             share_percent=share,
             evidence=(
                 Evidence("time spent on waiting for the GPU", share, "%"),

@@ -11,7 +11,10 @@ RANK = 130
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "collating_percent": chosen(
-        50.0, "%", "above this limit, the workers spend most of their time putting batches together"
+        50.0,
+        "%",
+        "above this limit, the workers spend most of their working time on putting samples "
+        "together into batches",
     ),
 }
 MUTES = (*input_causes_after("input_workers_needless"), *STARVED)
@@ -29,10 +32,14 @@ def judge(context: ProgramContext) -> Findings:
     in_memory = waiting.is_in_memory
     if not in_memory and share < context.limit("collating_percent"):
         return
-    do = "send samples that are already in memory" if in_memory else "put batches together"
+    did = (
+        "only send samples that are already in memory"
+        if in_memory
+        else "spent most of their working time on putting samples together into batches"
+    )
     yield context.lost_waiting(
         waiting,
-        f": the workers only {do}.",
+        f": the workers {did}.",
         evidence=(
             Evidence("share of the loading time spent on putting batches together", share, "%"),
             Evidence("workers", float(waiting.workers)),

@@ -40,8 +40,8 @@ _UNEQUAL_PARTS = (
     "each rank every n-th part: `parts[rank::world_size]`."
 )
 _GATHER_LESS = (
-    "If a rank needs only a part of the data of another rank, such as the rows at the border of its "
-    "part of a grid, exchange only these rows: `dist.isend(row, dst=…)` and `dist.irecv(row, "
+    "If a rank needs only a part of the data of another rank, such as the rows at the border of "
+    "its part of a grid, exchange only these rows: `dist.isend(row, dst=…)` and `dist.irecv(row, "
     "src=…)`. If the data are only printed or saved, gather them only every 100 steps. "
 )
 _REDUCE_TOGETHER = (
