@@ -69,9 +69,9 @@ def lines_of(text: str) -> list[int]:
 
 _HEAD = """# The source documents, line by line
 
-The work on Teho began with five documents about GPUs. Each document explains capabilities (what a
-user should be able to do) or asks for them. This page lists every such capability. For each
-capability, the page names the lines of the document, the command of Teho that has this capability,
+The work on Teho began with five documents about GPUs. Each document says what a
+user should be able to do with GPUs, or asks for tools that can do this. We call each of these
+things a *capability*. This page lists all of them. For each capability, the page names the lines of the document, the command of Teho that has this capability,
 and a test of this command. If you know a piece of advice from one of the documents, you can find
 the command for the advice on this page. The documents are not in Teho's source code.
 
