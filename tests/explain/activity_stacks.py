@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from explain.program_parts import of_library, of_python, own
+from teho.model.watched import Frame
 
 STACKS = {
     "archive_opened": (of_python("zipfile/__init__.py", "ZipFile._RealGetContents"), own("f()")),
@@ -243,6 +244,25 @@ STACKS = {
         of_python("http/client.py", "HTTPResponse.begin"),
         of_library("requests/sessions.py", "Session.request"),
         own("session.get(url)"),
+    ),
+    "coroutines_connect": (
+        of_python("selectors.py", "EpollSelector.select"),
+        of_library("aiohttp/connector.py", "TCPConnector._create_direct_connection"),
+        of_library("aiohttp/connector.py", "BaseConnector.connect"),
+        of_library("aiohttp/client.py", "ClientSession._request"),
+        own("session.get(url)"),
+        Frame("<task>", "only", 0, ""),
+        of_python("asyncio/base_events.py", "BaseEventLoop._run_once"),
+        own("asyncio.run(main())"),
+    ),
+    "coroutines_run_programs": (
+        of_python("selectors.py", "EpollSelector.select"),
+        of_python("asyncio/base_subprocess.py", "BaseSubprocessTransport._wait"),
+        of_python("asyncio/subprocess.py", "Process.wait"),
+        own("await process.wait()"),
+        Frame("<task>", "only", 0, ""),
+        of_python("asyncio/base_events.py", "BaseEventLoop._run_once"),
+        own("asyncio.run(main())"),
     ),
     "asyncio_waits": (
         of_python("selectors.py", "EpollSelector.select"),

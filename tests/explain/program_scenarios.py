@@ -19,6 +19,7 @@ from explain.program_parts import (
     in_worker,
     loader,
     of_library,
+    of_python,
     opening,
     own,
     pipeline,
@@ -31,7 +32,19 @@ from explain.program_parts import (
 from explain.scenario_parts import Given, NodePart, gpu, repeated, untouched_gpu
 from teho.model.run import Run
 from teho.model.summary import Summary
-from teho.model.watched import Frame, Progress, State, Wait
+from teho.model.watched import (
+    CostlyOption,
+    Frame,
+    InTurn,
+    MissingIndex,
+    Need,
+    Progress,
+    ReopenedConnection,
+    RepeatedPlan,
+    State,
+    Unneeded,
+    Wait,
+)
 from teho.units import GIB
 
 Made = tuple[Run, Summary]
@@ -307,6 +320,98 @@ def multiplies_integers() -> Made:
     return watched(one, parts=node(used=1.02))
 
 
+def asks_for_no_probabilities() -> Made:
+    """Support vector machines estimate probabilities that the program does not use."""
+    fit = (
+        of_library("sklearn/svm/_base.py", "BaseLibSVM._dense_fit"),
+        own("model(c).fit(x, y)", 41),
+    )
+    option = CostlyOption(name="svm_probability", at=own("probability=True", 31))
+    return watched(process(seen(fit, 76.0), progress=(), costly_options=(option,)), parts=node())
+
+
+def reads_a_lazy_table_again() -> Made:
+    """A loop collects the rows of each buoy, and Polars reads the CSV file each time."""
+    call = own('records.filter(pl.col("buoy") == buoy).collect()', 44)
+    plan = RepeatedPlan(
+        calls=(call,), loop=own("for buoy in range(BUOYS)", 43), last=46, periods=5,
+        library="polars", text="records", made=own("records = pl.scan_csv(path)", 41),
+        kept=own("records = pl.scan_csv(path)", 41), reads_text=True,
+    )  # fmt: skip
+    collect = of_library("polars/lazyframe/frame.py", "LazyFrame.collect")
+    one = process(seen((collect, call), 79.0), progress=(), repeated_plans=(plan,))
+    return watched(one, parts=node())
+
+
+def queries_without_index() -> Made:
+    """A loop looks for the rows of each barcode in a table without an index."""
+    query = own('db.execute("SELECT name FROM determinations WHERE barcode = ?", (barcode,))', 60)
+    missing = MissingIndex(
+        frame=query, loop=own("for barcode in loans", 55), table="determinations",
+        columns=("barcode",), made=own("", 23),
+    )  # fmt: skip
+    one = process(seen((query,), 60.0), progress=(), missing_indexes=(missing,))
+    return watched(one, parts=node())
+
+
+def diagnoses_each_step() -> Made:
+    """A simulation computes in each step what it prints in each 100th step."""
+    call = own("order(v)", 70)
+    unneeded = Unneeded(
+        calls=(call,), need=Need.SELDOM, moved=(70,), at=(own("step % 100 == 0", 71),),
+        loop=own("for step in range(1, STEPS)", 68), last=75, periods=12, share=0.01, can_move=True,
+    )  # fmt: skip
+    return watched(process(seen((call,), 50.0), progress=(), unneeded=(unneeded,)), parts=node())
+
+
+def converts_whole_scenes() -> Made:
+    """A program takes the logarithm of a whole scene for each tile."""
+    call, loop = own("np.log10(pixels)", 46), own("def tile(scene, top)", 44)
+    unneeded = Unneeded(
+        calls=(call,), need=Need.PART, at=(own("scaled[top : top + 64]", 48),), loop=loop, last=49,
+    )  # fmt: skip
+    return watched(process(seen((call,), 50.0), progress=(), unneeded=(unneeded,)), parts=node())
+
+
+def in_task(*frames: Frame, is_only: bool = True) -> tuple[Frame, ...]:
+    """Return the stack of an event loop that waits for the coroutines of a task."""
+    return (
+        of_python("selectors.py", "EpollSelector.select"),
+        *frames,
+        Frame("<task>", "only" if is_only else "one of several", 0, ""),
+        of_python("asyncio/base_events.py", "BaseEventLoop._run_once"),
+        of_python("asyncio/runners.py", "run"),
+    )
+
+
+def logs_in_for_each_measurement() -> Made:
+    """Each measurement opens a connection to the instrument, and waits until it has logged in."""
+    call, loop = own("await connect(port)", 49, "intensity"), own("for k in peaks", 75, "run")
+    reopened = ReopenedConnection(
+        calls=(call,), loop=loop, last=79, periods=5,
+        opened=own("asyncio.open_connection(HOST, port)", 40, "connect"),
+    )  # fmt: skip
+    read = of_python("asyncio/streams.py", "StreamReader.readline")
+    line = own("await reader.readline()", 43, "connect")
+    log_in = seen(in_task(read, line, call), 60.0, State.PROCESS)
+    measure = seen(in_task(read, own("await reader.readline()", 52, "run")), 25.0, State.PROCESS)
+    return watched(process(log_in, measure, progress=(), reopened=(reopened,)), parts=node())
+
+
+def fetches_in_turn() -> Made:
+    """A coroutine fetches an image, computes with it, and only then asks for the next one."""
+    call, loop = own("await fetch(port, scan)", 62, "collect"), own("for scan in scans", 61)
+    turn = InTurn(
+        calls=(call,), loop=msgspec.structs.replace(loop, function="collect"), last=63, periods=5,
+        call_text="fetch(port, scan)",
+    )  # fmt: skip
+    read = of_python("asyncio/streams.py", "StreamReader.read")
+    line = own("await reader.read(-1)", 48, "fetch")
+    waits = seen(in_task(read, line, call), 50.0, State.PROCESS)
+    computes = seen((own("integrate(frame)", 63, "collect"),), 30.0)
+    return watched(process(waits, computes, progress=(), in_turn=(turn,)), parts=node())
+
+
 def pads_to_the_longest_of_all() -> Made:
     """Texts of some 25 tokens in batches of 256."""
     padded = msgspec.structs.replace(
@@ -372,6 +477,13 @@ WATCHED: dict[str, Callable[[], Made]] = {
         trains_only_the_head,
         makes_gradients_of_all_rows,
         multiplies_integers,
+        asks_for_no_probabilities,
+        diagnoses_each_step,
+        converts_whole_scenes,
+        reads_a_lazy_table_again,
+        queries_without_index,
+        logs_in_for_each_measurement,
+        fetches_in_turn,
         pads_to_the_longest_of_all,
         stuck_in_a_lock,
         unknown_storage,

@@ -62,6 +62,7 @@ EXPECTED = {
     "starved_by_all_cores": ["gpu_low_use", "cpu_busy_gpu_idle"],
     "serial_on_40_cores": ["serial_program"],
     "a_process_for_each_line": ["short_processes"],
+    "unpacks_for_each_line": ["command_repeated"],
     "triangular_loop": ["openmp_uneven"],
     "oversubscribed": ["too_many_threads"],
     "memory_near_limit": ["memory_near_limit"],
@@ -118,6 +119,13 @@ EXPECTED = {
     "trains_only_the_head": ["gradients_unused"],
     "makes_gradients_of_all_rows": ["table_gradient_dense"],
     "multiplies_integers": ["product_on_one_core"],
+    "asks_for_no_probabilities": ["option_costly"],
+    "diagnoses_each_step": ["result_unused"],
+    "converts_whole_scenes": ["array_cut_late"],
+    "reads_a_lazy_table_again": ["plan_repeated"],
+    "queries_without_index": ["index_missing"],
+    "logs_in_for_each_measurement": ["connection_reopened"],
+    "fetches_in_turn": ["requests_in_turn"],
     "pads_to_the_longest_of_all": ["input_padded"],
     "stuck_in_a_lock": ["run_stuck"],
     "unknown_storage": ["input_in_main_process"],
@@ -162,7 +170,8 @@ for finding in findings:
 CLEAN = ("well_used_8_gpus", "no_gpu_clean", "laptop", "fed_well")
 NEEDS_A_NEIGHBOUR = {"gpu_one_idle", "communication_bound", "rank_imbalance"}
 NEEDS_NOTHING = {
-    "energy_disagrees", "job_too_short", "openmp_uneven", "run_failed", "task_imbalance",
+    "command_repeated", "energy_disagrees", "job_too_short", "openmp_uneven", "run_failed",
+    "task_imbalance",
 }  # fmt: skip
 NEEDS_A_POOR_GPU = {"gpu_slow_fp64"}
 FILES = sorted(Path(rules.__file__).parent.glob("*/[!_]*.py"))

@@ -52,6 +52,55 @@ def test_names_the_function_that_a_library_calls():
     assert "function" in figures(finding)
 
 
+def test_calls_of_one_function_are_one_finding():
+    run, summary = scenario(NodePart())
+    texts = (("torch.tensor(self.y[i])", 66, 12.0), ("self.x[i] - self.mean", 65, 9.0))
+    calls = [(own(text, line, "Wafers.__getitem__"), s) for text, line, s in texts]
+    small = own("x / self.std", 67, "Wafers.__getitem__"), 1.0
+    other = own("np.eye(9)", 90, "main"), 6.0
+    every = [*calls, small, other]
+    main = process(
+        *(seen((call,), s) for call, s in every), seen(REST, 72.0), node=summary.nodes[0].name
+    )
+    repeated = tuple(
+        Repeated(calls=(call,), loop=LOOP, last=20, is_same=False, periods=3) for call, _ in every
+    )
+    main = msgspec.structs.replace(main, repeated=repeated)
+    made = run, msgspec.structs.replace(summary, program=program_of([main]))
+    first, second = judged(work_repeated, made)
+    assert first.sentence == (
+        "`torch.tensor(self.y[i])` at train.py:66 and 1 more call in `__getitem__` took 22 % of "
+        "the run time. Each iteration of the loop at train.py:10 makes these calls for the same "
+        "values as the iteration before."
+    )
+    assert figures(first)["second slowest line"] == "train.py:65  self.x[i] - self.mean"
+    assert second.sentence.startswith("`np.eye(9)` at train.py:90 took 6 %")
+
+
+def test_results_of_several_calls_are_kept():
+    call = own("np.exp(k)", 13)
+    run, summary = made(20.0)
+    (main,) = (one.process for one in summary.program.mains)
+    again = Repeated(calls=(call,), loop=LOOP, last=20, is_same=True, periods=3)
+    main = msgspec.structs.replace(
+        main, repeated=(*main.repeated, again), stacks=(*main.stacks, seen((call,), 10.0))
+    )
+    finding = found(work_repeated, (run, msgspec.structs.replace(
+        summary, program=program_of([main])
+    )))  # fmt: skip
+    assert "The results of these calls are the same in each iteration" in finding.sentence
+    assert finding.action == (
+        "Compute the results once, before the loop, and use these results in each iteration."
+    )
+
+
+def test_a_lambda_that_a_library_calls():
+    loop = own("lambda x: cost(x, matrix)", 10, function="main.<locals>.<lambda>")
+    finding = found(work_repeated, made(40.0, loop=loop))
+    assert "the same in each call of the `lambda` at train.py:10." in finding.sentence
+    assert "before the first call of the `lambda` at train.py:10, and give" in finding.action
+
+
 def test_a_function_without_self_gets_the_result_as_an_argument():
     loop = own("def cost(weights, selfish)", 10, function="cost")
     finding = found(work_repeated, made(40.0, loop=loop))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
-from teho.model.watched import Frame
+from teho.model.watched import Frame, Need
 from teho.observe.source_search import source_lines
+from teho.store.stacks import read_stacks
 
 FILE = "/home/ada/train.py"
 SOURCE = b"""import numpy as np
@@ -35,7 +37,7 @@ def test_same_stacks_of_ranks_are_searched_once():
     assert one["calls"] == [0]
     assert one["is_same"] is True
     assert written[1]["repeated"] == [one]
-    assert read == [(100, FILE)]  # neither again for rank 1, nor the library's file
+    assert set(read) == {(100, FILE)}  # neither again for rank 1, nor the library's file
 
 
 @pytest.mark.parametrize(("time_ms", "is_searched"), [(4, False), (5, True)])
@@ -46,3 +48,128 @@ def test_rare_stacks_are_not_searched(time_ms, is_searched):
         times, stacks, {CALL: 0, INSIDE: 1, START: 2}, lambda *_: SOURCE.split(b"\n")
     )
     assert bool(list(written)) is is_searched
+
+
+def test_a_lazy_table_and_a_query(tmp_path):
+    source = b"""import polars as pl, sqlite3, made
+def main(path, db, keys):
+    rows = pl.scan_csv(path)
+    for key in keys:
+        one = rows.filter(pl.col("a") == key).collect()
+        two = db.execute("SELECT b FROM t WHERE a = ?", (key,)).fetchone()
+"""
+    file = str(tmp_path / "run.py")
+    (tmp_path / "made.py").write_text('SCHEMA = "CREATE TABLE t (a TEXT, b REAL)"\n')
+    collect = Frame(file, "main", 5, 'rows.filter(pl.col("a") == key).collect()')
+    query = Frame(file, "main", 6, 'db.execute("SELECT b FROM t WHERE a = ?", (key,))')
+    inside = Frame("/lib/python3.11/site-packages/polars/lazyframe/frame.py", "collect", 9, "")
+    times = {("rank 0", 100): Counter({0: 400, 1: 600})}
+    numbers = {collect: 0, inside: 1, query: 2}
+    stacks = [(inside, collect), (query,)]
+    lines = list(source_lines(times, stacks, numbers, lambda *_: source.split(b"\n")))
+    (plan,) = next(line["repeated_plans"] for line in lines if "repeated_plans" in line)
+    assert (plan["calls"], plan["text"], plan["kept"][2]) == ([0], "rows", 3)
+    (missing,) = next(line["missing_indexes"] for line in lines if "missing_indexes" in line)
+    assert (missing["frame"], missing["table"], missing["columns"]) == (2, "t", ("a",))
+    assert missing["made"][0] == str(tmp_path / "made.py")
+    path = tmp_path / "node-stacks-7.jsonl"
+    frames = [
+        {"frame": number, "is": [one.file, one.function, one.line, one.text]}
+        for one, number in numbers.items()
+    ]
+    seen = {"process": "rank 0", "from_s": 0, "until_s": 9, "seen": {}, "stayed": {}}
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in (*frames, seen, *lines)))
+    process = read_stacks(path, [])["node-rank 0"]
+    assert process.repeated_plans[0].call == collect
+    assert process.missing_indexes[0].frame == query
+
+
+def test_results_that_are_used_seldom_or_in_part(tmp_path):
+    source = b"""import numpy as np
+def main(grid, top):
+    for step in range(5000):
+        value = np.fft.rfft(grid).real
+        if step % 100 == 0:
+            print(value)
+        tile(grid, step)
+def tile(scene, top):
+    x = np.sqrt(scene)
+    return x[top : top + 64]
+"""
+    order, root = (
+        Frame(FILE, "main", 4, "np.fft.rfft(grid)"),
+        Frame(FILE, "tile", 9, "np.sqrt(scene)"),
+    )
+    caller, beside = Frame(FILE, "main", 7, "tile(grid, step)"), Frame(FILE, "main", 6, "")
+    numbers = {order: 0, root: 1, caller: 2, beside: 3}
+    stacks = [(order,), (root, caller), (beside,)]
+    times = {("rank 0", 100): Counter({0: 400, 1: 500, 2: 100})}
+    lines = list(source_lines(times, stacks, numbers, lambda *_: source.split(b"\n")))
+    path = tmp_path / "node-stacks-7.jsonl"
+    frames = [
+        *({"frame": n, "is": [*msgspec.to_builtins(one)]} for one, n in numbers.items()),
+        *({"stack": n, "frames": [numbers[one] for one in each]} for n, each in enumerate(stacks)),
+    ]
+    seen = [
+        {
+            "process": "rank 0", "from_s": number, "until_s": number + 1, "stayed": {},
+            "seen": {str(one): {"native": [1, 0.3]} for one in range(3)},
+        }
+        for number in range(4)
+    ]  # fmt: skip
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in (*frames, *seen, *lines)))
+    seldom, part = read_stacks(path, [])["node-rank 0"].unneeded
+    if seldom.need is Need.PART:
+        seldom, part = part, seldom
+    assert (seldom.calls, seldom.share, seldom.moved) == ((order,), 0.01, (4,))
+    assert (seldom.at[0].text, seldom.at[0].line) == ("step % 100 == 0", 5)
+    assert seldom.periods == 4
+    assert (part.need, part.calls, part.at[0].line) == (Need.PART, (caller, root), 10)
+
+
+def test_a_module_that_cannot_be_parsed_may_create_indexes(tmp_path):
+    source = b"""import sqlite3, made
+def main(db, keys):
+    db.execute("CREATE TABLE t (a TEXT, b REAL)")
+    for key in keys:
+        two = db.execute("SELECT b FROM t WHERE a = ?", (key,)).fetchone()
+"""
+    query = Frame(str(tmp_path / "run.py"), "main", 5, "")
+    times = {("rank 0", 100): Counter({0: 1000})}
+    for text, count in (("x = 1", 1), ("x = (", 0)):
+        (tmp_path / "made.py").write_text(text)
+        lines = source_lines(times, [(query,)], {query: 0}, lambda *_: source.split(b"\n"))
+        assert sum("missing_indexes" in line for line in lines) == count
+
+
+def test_an_option_in_a_module_that_is_on_no_stack(tmp_path):
+    source = b"import numpy as np\nimport models, settings\nmodels.new().fit(x, y)\n"
+    text = "from sklearn.svm import SVC\ndef new():\n    return SVC(probability=True)\n"
+    (tmp_path / "models.py").write_text(text)
+    (tmp_path / "settings.py").write_text("import json\n")
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    for name in ("numpy", "sklearn"):
+        (packages / name).mkdir(parents=True)
+    fit = Frame(str(tmp_path / "run.py"), "<module>", 3, "models.new().fit(x, y)")
+    inside = Frame(f"{packages}/sklearn/svm/_base.py", "BaseLibSVM.fit", 9, "")
+    times = {("rank 0", 100): Counter({0: 1000}), ("rank 1", 101): Counter({0: 1000})}
+
+    def written():
+        numbers = {fit: 0, inside: 1}
+        lines = source_lines(times, [(inside, fit)], numbers, lambda *_: source.split(b"\n"))
+        return [line for line in lines if "costly_options" in line]
+
+    first, second = written()
+    (option,) = first["costly_options"]
+    assert (option["name"], option["lines"]) == ("svm_probability", [])
+    assert tuple(option["at"]) == (str(tmp_path / "models.py"), "new", 3, "probability=True")
+    assert second["costly_options"] == [option]
+    path = tmp_path / "node-stacks-7.jsonl"
+    seen = {"process": "rank 0", "from_s": 0, "until_s": 9, "seen": {}, "stayed": {}}
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in (seen, first)))
+    (read,) = read_stacks(path, [])["node-rank 0"].costly_options
+    assert read.at.short_place == "models.py:3"
+    (tmp_path / "settings.py").write_text("ASKS = 'predict_proba'\n")
+    assert written() == []
+    (tmp_path / "settings.py").write_text("import not_installed\n")
+    assert written() == []

@@ -263,6 +263,35 @@ def test_a_full_disk_costs_no_line(spool: str) -> None:
     assert told == [{"process": "7-100", "began_s": 1.0}, {"cost_s": 0.2}]
 
 
+ASYNCIO = """
+import asyncio, time
+async def pause(): await asyncio.sleep(0.02)
+async def waits(end):
+    while time.monotonic() < end: await pause()
+async def main():
+    end = time.monotonic() + 6
+    await asyncio.gather(waits(end), waits(end))
+asyncio.run(main())
+"""
+
+
+def test_an_event_loop_waits_in_its_coroutines(
+    spool: str, sampling: Callable[[], None], tmp_path: Path
+) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text(ASYNCIO)
+    run(spool, f"exec(compile(open({str(script)!r}).read(), {str(script)!r}, 'exec'))")
+    sampling()
+    (process,) = read(spool)
+    waiting = [seen for seen in process.stacks if any(one.file == "<task>" for one in seen.frames)]
+    whole_s = sum(seen.wall_s for seen in process.stacks)
+    assert sum(seen.wall_s for seen in waiting) > 0.6 * whole_s
+    assert {seen.state for seen in waiting} == {State.SLEEPING}
+    for seen in waiting:
+        names = [one.function for one in seen.frames if one.file == str(script)]
+        assert names == ["pause", "waits", "main", "<module>"]
+
+
 THREAD = """
 import hashlib, threading, time
 data = b"x" * 3_000_000

@@ -56,6 +56,14 @@ def test_a_query_has_a_name_or_several_parts():
     assert found(source, 4) is None
 
 
+def test_the_functions_around_need_no_source():
+    file = parsed(b"def main(db):\n    return db.execute('SELECT a FROM t WHERE date(at) = ?')\n")
+    frames = [Frame("/home/ada/a.py", "main", 2, ""), Frame("/home/ada/other.py", "run", 9, "")]
+    filtered = find_column_filter(frames, Program({"/home/ada/a.py": file}.get))
+    assert filtered is not None
+    assert filtered.frame == frames[0]
+
+
 def test_a_query_that_is_not_in_the_source():
     assert found("def main(db, sql):\n    return db.execute(sql)\n", 2) is None
     assert find_column_filter([], Program(lambda _: None)) is None

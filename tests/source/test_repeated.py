@@ -2,56 +2,27 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import pytest
 
+from source.stacks import stack_of
 from teho.model.watched import Frame
 from teho.source.parsed import parsed
 from teho.source.program import Program
 from teho.source.purity import Purity
 from teho.source.repeated import find_repeated
 
-HEAD = """
-import functools, random, re, time
-import numpy as np
-import pandas as pd
-import torch
-from scipy.linalg import lu_factor, lu_solve
-from torch import nn
-"""
-
 
 def found(source, *stack):
     """Return what is repeated in each loop: its text, the text of the loop, and whether it is same.
 
-    See `repeated`.
+    See `stack_of`.
     """
     return [(one.calls[-1].text, one.loop.text, one.is_same) for one in repeated(source, *stack)]
 
 
 def repeated(source, *stack):
-    """Return what is repeated in each loop.
-
-    Args:
-        source: the program, without its imports.
-        stack: the active expression of each function, outermost first; `lib:FILE:FUNCTION` is a
-            function of a library.
-    """
-    text = HEAD + textwrap.dedent(source)
-    lines = text.split("\n")
-    file = parsed(text.encode())
-    frames = []
-    for one in stack:
-        if one.startswith("lib:"):
-            _, path, function = one.split(":")
-            frames.append(Frame(f"/lib/python3.11/site-packages/{path}", function, 0, ""))
-            continue
-        (line,) = [number for number, each in enumerate(lines, 1) if one in each]
-        name = file.function_at(line).name or "<module>"
-        frames.append(Frame("/home/ada/train.py", name, line, one))
-    read = {"/home/ada/train.py": file}.get
-    return find_repeated(frames[::-1], Purity(Program(read)))
+    """Return what is repeated in each loop; see `stack_of`."""
+    return find_repeated(*stack_of(source, *stack))
 
 
 def test_a_filter_that_is_made_again_for_each_clip():
@@ -331,18 +302,11 @@ def test_a_function_that_a_library_calls_again_and_again():
             mask = torch.triu(torch.ones(self.length, self.length))
             scaled = torch.exp(self.scale)
             return x * mask * scaled
-    def cost(point, matrix):
-        factor = np.linalg.cholesky(matrix)
-        return factor @ point
     """
     module = "lib:torch/nn/modules/module.py:Module._call_impl"
     mask = "torch.triu(torch.ones(self.length, self.length))"
     assert found(source, module, mask) == [(mask, "def forward(self, x)", True)]
     assert found(source, module, "torch.exp(self.scale)") == []
-    minimize = "lib:scipy/optimize/_optimize.py:_minimize_bfgs"
-    assert found(source, minimize, "np.linalg.cholesky(matrix)") == [
-        ("np.linalg.cholesky(matrix)", "def cost(point, matrix)", True)
-    ]
 
 
 @pytest.mark.parametrize("text", [b"def f(:\n", b"\x00", b"x = " + b"(" * 300, b"x\n" * 600_000])

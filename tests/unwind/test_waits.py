@@ -7,13 +7,24 @@ import socket
 import textwrap
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from teho.model.watched import State
 from teho.unwind.memory import Memory, UnwindError
-from teho.unwind.waits import Waits
+from teho.unwind.waits import Waits, _row
 from unwind.programs import LIMIT_S, Program, closing, wait_for
+
+
+def test_the_row_of_a_socket_is_found_by_its_column(tmp_path: Path) -> None:
+    table = tmp_path / "tcp"
+    rows = ["sl local rem inode", "0: 4711 0100007F:1F90 99", "1: 5 0200000A:0050 4711"]
+    table.write_text("".join(f"{row}\n" for row in rows))
+    assert _row(str(table), 3, "4711") == ["1:", "5", "0200000A:0050", "4711"]
+    assert _row(str(table), 3, "471") == []
+    assert _row(str(tmp_path / "udp"), 3, "4711") == []
+
 
 SLEEPING_THREAD = """
 import threading

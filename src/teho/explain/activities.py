@@ -28,6 +28,7 @@ __all__ = [
     "activity_times",
     "detects_anomalies",
     "early_stacks",
+    "every_stack",
     "loading_activity",
     "main_activity",
     "stacks_of_others",
@@ -335,6 +336,16 @@ def stacks_of_others(
     others_s = sum(seen.wall_s for _, seen in others)
     for process, seen in others:
         yield process, seen, min(1.0, awaited_s / others_s) * seen.wall_s
+
+
+def every_stack(main: MainProcess) -> Iterator[tuple[WatchedProcess, Seen, float]]:
+    """Yield the stacks of a process, and of the processes for which it waits.
+
+    The third item is the time of the main thread for which a stack stands, in s.
+    """
+    for seen in main.process.stacks:
+        yield main.process, seen, seen.wall_s
+    yield from stacks_of_others(main)
 
 
 def detects_anomalies(main: MainProcess) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from teho.explain.activities import stacks_of_others
-from teho.explain.where import doing_of
-from teho.model.program import Doing, MainProcess
+from teho.explain.activities import every_stack
+from teho.explain.call_sums import CallSum
+from teho.model.program import MainProcess
 from teho.model.watched import Frame, Repeated, Seen
 
 __all__ = ["RepeatedTime", "repeated_times"]
@@ -18,56 +18,44 @@ _PERIODS = 3
 
 
 class RepeatedTime(NamedTuple):
-    """Time of calls that gave the same results in each iteration of a loop."""
+    """Time of calls that gave the same results in each iteration of a loop.
+
+    All calls are in one function, and the same advice fits all of them.
+    """
 
     repeated: Repeated
+    """The call with the most time."""
     wall_s: float
-    """Time of the main thread in the call, or waiting for processes that were in it."""
+    """Time of the main thread in the calls, or waiting for processes that were in them."""
     stacks: Mapping[tuple[Frame, ...], float]
-    """Time of each stack that was in the call, in s."""
+    """Time of each stack that was in the calls, in s."""
+    lines: Sequence[tuple[Frame, float]]
+    """The calls, each with its time in s, the longest first."""
     in_loading: bool
     """Whether most of it was in loading data."""
 
-    @property
-    def call(self) -> Frame:
-        """The line of the call."""
-        return self.repeated.calls[-1]
-
 
 def repeated_times(main: MainProcess) -> list[RepeatedTime]:
-    """Return the time of each repeated call, longest first.
+    """Return the time of the repeated calls of each function, longest first.
 
     Work that a loop computes again with the same result comes before the work around it, of which
     only the values of an inner loop are the same.
     """
-    loading: defaultdict[tuple[Frame, Frame, bool], float] = defaultdict(float)
-    sums: dict[tuple[Frame, Frame, bool], Repeated] = {}
-    times: defaultdict[tuple[Frame, Frame, bool], dict[int, float]] = defaultdict(dict)
-    stacks: defaultdict[tuple[Frame, Frame, bool], dict[tuple[Frame, ...], float]] = defaultdict(
-        dict
-    )
-    for repeated, seen, wall_s in _in_calls(main):
-        key = repeated.calls[-1], repeated.loop, repeated.is_same
-        sums[key] = repeated
-        times[key][id(seen)] = wall_s  # several stacks may lead to the same call
-        stacks[key][seen.frames] = stacks[key].get(seen.frames, 0.0) + wall_s
-        loading[key] += wall_s if main.workers or doing_of(seen) is Doing.LOADING else 0.0
-    found = [
-        RepeatedTime(
-            sums[key],
-            sum(each.values()),
-            stacks[key],
-            in_loading=2 * loading[key] > sum(each.values()),
-        )
-        for key, each in times.items()
-    ]
+    sums: dict[tuple[object, ...], CallSum] = {}
+    calls: defaultdict[tuple[object, ...], dict[Frame, Repeated]] = defaultdict(dict)
+    for one, seen, wall_s in _in_calls(main):
+        what = one.is_same, one.has_cache, one.is_changed
+        key = one.call.file, one.call.function, one.loop, *what
+        sums.setdefault(key, CallSum(main)).add(one.call, seen, wall_s)
+        calls[key][one.call] = one
+    figures = {key: one.figures() for key, one in sums.items()}
+    found = [RepeatedTime(calls[key][one.lines[0][0]], *one) for key, one in figures.items()]
     return sorted(found, key=lambda one: (not one.repeated.is_same, -one.wall_s))
 
 
 def _in_calls(main: MainProcess) -> Iterator[tuple[Repeated, Seen, float]]:
     """Yield the stacks in repeated calls, with the time for which they stand."""
-    own = [(main.process, seen, seen.wall_s) for seen in main.process.stacks]
-    for process, seen, wall_s in (*own, *stacks_of_others(main)):
+    for process, seen, wall_s in every_stack(main):
         for repeated in process.repeated:
             if repeated.periods >= _PERIODS and repeated.has(seen):
                 yield repeated, seen, wall_s

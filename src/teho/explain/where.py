@@ -109,7 +109,7 @@ _SERVES_ITS_PARENT = re.compile(
     r"multiprocessing/pool\.py:worker$|concurrent/futures/process\.py:_process_worker$"
     r"|loky/process_executor\.py:_process_worker$"
     r"|multiprocessing/managers\.py:(BaseManager\.)?_run_server$"
-    r"|/socketserver\.py:(BaseServer\.)?serve_forever$"
+    r"|/(socketserver\.py:(BaseServer\.)?|asyncio/base_events\.py:(Server\.)?)serve_forever$"
 )
 """Main function of a worker of a pool, of a manager of shared objects, or of a server."""
 _ASKED = re.compile(r"multiprocessing/(connection\.py:.*\b_?recv\w*|queues\.py:.*\bget)$")

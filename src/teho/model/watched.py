@@ -14,14 +14,22 @@ from teho.model.profiling import ProfilerUse
 
 __all__ = [
     "ColumnFilter",
+    "CostlyOption",
     "Frame",
     "GivenBatch",
+    "InLoop",
+    "InTurn",
     "Loader",
+    "MissingIndex",
+    "Need",
     "Progress",
     "Raised",
+    "ReopenedConnection",
     "Repeated",
+    "RepeatedPlan",
     "Seen",
     "State",
+    "Unneeded",
     "Wait",
     "WatchedProcess",
     "is_for_cpus",
@@ -29,7 +37,7 @@ __all__ = [
 ]
 
 _LIBRARY = re.compile(
-    r"^<(frozen |python>$|thread>$|string>$|__array_)"
+    r"^<(frozen |python>$|thread>$|task>$|string>$|__array_)"
     r"|/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/"
     # Code that torch.compile has written into its cache, and Triton into its own.
     r"|/torchinductor_[^/]+/|/[a-z0-9]{2}/c[a-z0-9]{51}\.py$|/\.triton/cache/"
@@ -112,25 +120,23 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return self.frames
 
 
-class Repeated(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that gives the same result again in each iteration of a loop."""
+class InLoop(msgspec.Struct, frozen=True, kw_only=True):
+    """A call, or another expression, in a loop."""
 
     calls: tuple[Frame, ...]
     """The program's functions on the stack from the outermost one to the one with the call."""
     loop: Frame
-    """The loop's first line, or that of a function that a library calls again and again."""
+    """The loop's first line, or that of a function that is called again and again."""
     last: int
     """Last line of the loop."""
-    is_same: bool
-    """Whether each iteration computes the same value. False: each one goes through the same values
-    in an inner loop."""
-    has_cache: bool = False
-    """Whether the called function keeps its results, such as with `functools.lru_cache`."""
-    is_changed: bool = False
-    """Whether the program may change the result after the call."""
     periods: int = 0
     """Number of periods of writing in which both the call and other lines of the loop were seen. A
     call that happens only once is in at most two of them."""
+
+    @property
+    def call(self) -> Frame:
+        """The line of the call."""
+        return self.calls[-1]
 
     def has(self, seen: Seen) -> bool:
         """Return whether a stack is in this call."""
@@ -147,6 +153,87 @@ class Repeated(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class Repeated(InLoop, frozen=True, kw_only=True):
+    """A call that gives the same result again in each iteration of a loop."""
+
+    is_same: bool
+    """Whether each iteration computes the same value. False: each one goes through the same values
+    in an inner loop."""
+    has_cache: bool = False
+    """Whether the called function keeps its results, such as with `functools.lru_cache`."""
+    is_changed: bool = False
+    """Whether the program may change the result after the call."""
+
+
+class RepeatedPlan(InLoop, frozen=True, kw_only=True):
+    """A call that computes the plan of a lazy table, which each iteration of a loop begins again.
+
+    The results of the iterations may differ, such as those of other filters.
+    """
+
+    library: str
+    """`polars` or `dask`."""
+    text: str
+    """The name of the plan outside of the loop, or the expression in the loop that makes it."""
+    made: Frame
+    """The line with the call that makes the plan."""
+    kept: Union[Frame, None] = None
+    """The line that gives the name its plan. None: it is a parameter."""
+    reads_text: bool
+    """Whether it reads and parses a whole text file, such as CSV."""
+    is_inside: bool = False
+    """Whether the loop makes the plan."""
+
+
+class Need(str, enum.Enum):
+    """How much of a result the program uses."""
+
+    NEVER = "never"
+    LAST = "last"
+    """Only the result of the last iteration of a loop."""
+    SELDOM = "seldom"
+    """Only the results of a few iterations."""
+    PART = "part"
+    """Only a part of the array."""
+
+
+class Unneeded(InLoop, frozen=True, kw_only=True):
+    """An expression whose result the program uses seldom, never, or only in part."""
+
+    need: Need
+    moved: tuple[int, ...] = ()
+    """First lines of the statements that are needed only for this result."""
+    at: tuple[Frame, ...] = ()
+    """What uses the result: the rare conditions of `if` statements, the line after the loop, or
+    the expression that cuts out a part."""
+    after: tuple[Frame, ...] = ()
+    """The first line after the loop that uses the last result, in addition to `at`."""
+    share: Union[float, None] = None
+    """Share of the results that are used at most, from 0 to 1; None: not known."""
+    is_sure: bool = True
+    """False: the share depends on settings that the run may have changed."""
+    is_skipped: bool = False
+    """Whether the loop goes on with the next iteration if the first condition is true."""
+    can_move: bool = False
+    """Whether the statements give the same results in the branch of the condition."""
+
+
+class ReopenedConnection(InLoop, frozen=True, kw_only=True):
+    """A call that opens a connection to the same server in each iteration of a loop."""
+
+    opened: Frame
+    """The library's function that opens it. The call may also log in."""
+
+
+class InTurn(InLoop, frozen=True, kw_only=True):
+    """A request for which each iteration of a loop waits, and which could begin earlier."""
+
+    call_text: str
+    """The awaited call, such as `fetch(session, url)`."""
+    lock: Union[Frame, None] = None
+    """The line that takes a lock for the request; `loop` is then this line too."""
+
+
 class ColumnFilter(msgspec.Struct, frozen=True, kw_only=True):
     """A query of a database whose condition calls a function on a column."""
 
@@ -154,6 +241,33 @@ class ColumnFilter(msgspec.Struct, frozen=True, kw_only=True):
     """The line that makes the query."""
     text: str
     """The call in the condition, such as `substr(taken_at, 1, 10)`."""
+
+
+class CostlyOption(msgspec.Struct, frozen=True, kw_only=True):
+    """An option in the program's source that makes a part of its work expensive."""
+
+    name: str
+    """Its name in `costly_options.toml`."""
+    at: Frame
+    """Its place. The text is the option, such as `probability=True`."""
+    lines: tuple[Frame, ...] = ()
+    """The lines whose time it explains; empty: all lines that do the work."""
+
+
+class MissingIndex(msgspec.Struct, frozen=True, kw_only=True):
+    """A query that is repeated, and that reads a whole table each time."""
+
+    frame: Frame
+    """The line that makes the query."""
+    loop: Frame
+    """The loop's first line; or the line of the query, if one call runs it for many rows."""
+    is_inner: bool = False
+    """Whether it is inside another query, which runs it for each of its rows."""
+    table: str
+    columns: tuple[str, ...]
+    """The columns of the index that the query needs."""
+    made: Frame
+    """The line that creates the table."""
 
 
 class Wait(msgspec.Struct, frozen=True, array_like=True):
@@ -302,8 +416,20 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Exception that ended it; None also if unknown."""
     repeated: tuple[Repeated, ...] = ()
     """Calls on its stacks that give the same results in each iteration of a loop."""
+    unneeded: tuple[Unneeded, ...] = ()
+    """Expressions on its stacks whose results the program uses seldom, never, or only in part."""
+    reopened: tuple[ReopenedConnection, ...] = ()
+    """Calls on its stacks that open a connection to the same server in each iteration of a loop."""
+    in_turn: tuple[InTurn, ...] = ()
+    """Requests on its stacks that a loop waits for one after the other."""
     column_filters: tuple[ColumnFilter, ...] = ()
     """Queries of a database that cannot use an index."""
+    costly_options: tuple[CostlyOption, ...] = ()
+    """Options in the program's source that make a part of its work expensive."""
+    repeated_plans: tuple[RepeatedPlan, ...] = ()
+    """Calls on its stacks that compute a lazy table again in each iteration of a loop."""
+    missing_indexes: tuple[MissingIndex, ...] = ()
+    """Queries of a database for which a table has no index."""
 
     @property
     def wall_s(self) -> float:
@@ -322,7 +448,7 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
         if tensorflow is not None and not is_for_cpus(tensorflow):
             others.add("tensorflow")
         built_for = any(torch.get(one) for one in ("cuda", "hip", "xpu"))
-        return bool(others or built_for or not self.libraries)
+        return bool(others or built_for or not self.libraries.keys() - {"python"})
 
     @property
     def is_one_of_several(self) -> bool:

@@ -15,6 +15,7 @@ from teho.observe.wakeup import Core
 from teho.unwind.code import THREAD
 from teho.unwind.memory import UnwindError
 from teho.unwind.stack import Key, Place, Unwinder, innermost_pid
+from teho.unwind.tasks import Awaited, Tasks, is_in_loop
 from teho.unwind.waits import Waits
 
 __all__ = ["ProbeHead", "SampledProcess", "outer_pid"]
@@ -46,6 +47,7 @@ class SampledProcess:
         self.name = name
         self.pid = pid
         self.unwinder = Unwinder(pid, version)
+        self._tasks = Tasks(self.unwinder, version)
         try:
             self.waits = Waits(pid, self.unwinder.memory)
         except UnwindError:
@@ -94,7 +96,12 @@ class SampledProcess:
         before = self.waits.account()
         slept = self.waits.sleeps()
         key = self.unwinder.look()
-        state = self._state(key, before, self.waits.call(), slept=slept)
+        call, after = self.waits.call(), self.waits.account()
+        awaited = self._awaited(key, before) if call and after == before else None
+        state = self._state(key, before, after, call, slept=slept)
+        if awaited is not None:
+            key = awaited.key
+            state = State.SLEEPING if awaited.sleeps else state
         if state is State.THREADS:
             key = (*self._thread_in_front(), *key)
         now_s = time.monotonic()
@@ -103,16 +110,18 @@ class SampledProcess:
         figures[1] += now_s - self.seen_s
         self.seen_s = now_s
 
-    def _state(self, key: Key, before: bytes, call: bytes, *, slept: bool | None) -> State:
+    def _state(
+        self, key: Key, before: bytes, after: bytes, call: bytes, *, slept: bool | None
+    ) -> State:
         """Return what the thread did when its stack was read.
 
         Args:
             key: the stack.
             before: the kernel's account from before the stack was read.
+            after: the kernel's account from after `call` was read.
             call: the system call in which the thread waits afterwards.
             slept: whether the thread waited just before; None if that is not known.
         """
-        after = self.waits.account()
         if call and after == before:
             state = self.waits.state(call)
             if len(self._waited) > _MOST_WAITING:
@@ -129,6 +138,22 @@ class SampledProcess:
             return State.RUNNING
         # It ran on another core all the time, or slept on this one until the sampler used it.
         return State.MOVED
+
+    def _awaited(self, key: Key, before: bytes) -> Awaited | None:
+        """Return the stack of an event loop with the coroutines for which it waits.
+
+        None if the thread is in no event loop, if it has not waited all the time, or if the
+        coroutines are not known.
+
+        Args:
+            key: the stack.
+            before: the kernel's account from before the stack was read.
+        """
+        if is_in_loop(key):
+            with contextlib.suppress(UnwindError, ValueError, IndexError, struct.error):
+                found = self._tasks.awaited(key)
+                return found if self.waits.account() == before else None
+        return None
 
     def _thread_in_front(self) -> Key:
         """Return the stack of a Python thread that runs while the main thread waits, with a mark.

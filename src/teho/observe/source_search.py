@@ -5,16 +5,35 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.model.watched import ColumnFilter, Frame, Repeated, is_library
+from teho.model.watched import (
+    ColumnFilter,
+    Frame,
+    InLoop,
+    InTurn,
+    MissingIndex,
+    ReopenedConnection,
+    Repeated,
+    RepeatedPlan,
+    Unneeded,
+    is_library,
+)
+from teho.observe.option_lines import option_lines
+from teho.source.connections import find_reopened
+from teho.source.database.tables import Tables
+from teho.source.in_turn import find_in_turn
 from teho.source.parsed import SourceFile, parsed
+from teho.source.plans.search import find_plan
 from teho.source.program import Program
 from teho.source.purity import Purity
-from teho.source.queries import find_column_filter
+from teho.source.queries import find_column_filter, find_missing_index
 from teho.source.repeated import find_repeated
+from teho.source.unneeded import Needs
 
 __all__ = ["source_lines"]
 
@@ -23,7 +42,20 @@ _SHARE = 0.005
 _MOST_S = 0.5
 """Maximum time for all stacks."""
 
-_Found = tuple[list[Repeated], "ColumnFilter | None"]
+_LONGEST_BYTES = 1 << 20
+"""A module beside the program that is longer has more than the tables of a database."""
+
+
+class _Found(NamedTuple):
+    """What the source shows about a stack."""
+
+    repeated: list[Repeated]
+    unneeded: list[Unneeded]
+    plan: RepeatedPlan | None
+    reopened: ReopenedConnection | None
+    in_turn: InTurn | None
+    column_filter: ColumnFilter | None
+    missing_index: MissingIndex | None
 
 
 def source_lines(
@@ -34,8 +66,9 @@ def source_lines(
 ) -> Iterator[dict[str, Any]]:
     """Yield lines for the file of the stack sampler.
 
-    Only files of the program that are on the stacks are read. Stacks of several processes that
-    are the same, such as those of the ranks, are searched once.
+    Only files of the program that are on the stacks are read; for the tables of a database, also
+    the files that these files import. Stacks of several processes that are the same, such as those
+    of the ranks, are searched once.
 
     Args:
         times: process and its pid -> stack -> its time, in ms.
@@ -48,8 +81,15 @@ def source_lines(
     known: dict[tuple[Frame, ...], _Found] = {}
     for (process, pid), of_process in times.items():
         purity = Purity(Program(_reader(pid, own, read)))
+        needs = Needs(purity)
         repeated: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
+        unneeded: dict[tuple[Frame, ...], dict[str, Any]] = {}
+        plans: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
+        reopened: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
+        in_turn: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
         filters: dict[int, str] = {}
+        missing: dict[int, dict[str, Any]] = {}
+        tables = cache(partial(_tables, purity.program, own))
         least_ms = _SHARE * of_process.total()
         for stack, time_ms in of_process.most_common():
             if time_ms < least_ms or time.monotonic() > until_s:
@@ -59,19 +99,52 @@ def source_lines(
             frames = stacks[stack]
             key = _beside_own(frames)
             if key not in known:
-                known[key] = (
-                    find_repeated(frames, purity), find_column_filter(frames, purity.program)
-                )  # fmt: skip
-            for one in known[key][0]:
-                line = msgspec.to_builtins(one)
-                line["calls"] = [numbers[frame] for frame in one.calls]
-                repeated[one.calls, one.loop] = line
-            if query := known[key][1]:
+                known[key] = _Found(
+                    again := find_repeated(frames, purity),
+                    needs.find(frames),
+                    None if again else find_plan(frames, purity),
+                    find_reopened(frames, purity),
+                    find_in_turn(frames, purity),
+                    find_column_filter(frames, purity.program),
+                    find_missing_index(frames, purity.program, tables),
+                )
+            for one in known[key].repeated:
+                repeated[one.calls, one.loop] = _line(one, numbers)
+            for each in known[key].unneeded:
+                unneeded[each.calls] = _line(each, numbers)
+            if plan := known[key].plan:
+                plans[plan.calls, plan.loop] = _line(plan, numbers)
+            if connection := known[key].reopened:
+                reopened[connection.calls, connection.loop] = _line(connection, numbers)
+            if turn := known[key].in_turn:
+                in_turn[turn.calls, turn.loop] = _line(turn, numbers)
+            if query := known[key].column_filter:
                 filters[numbers[query.frame]] = query.text
+            if lacking := known[key].missing_index:
+                line = msgspec.to_builtins(lacking)
+                line["frame"] = numbers[lacking.frame]
+                missing[line["frame"]] = line
         if repeated:
             yield {"process": process, "repeated": list(repeated.values())}
+        if unneeded:
+            yield {"process": process, "unneeded": list(unneeded.values())}
+        if plans:
+            yield {"process": process, "repeated_plans": list(plans.values())}
+        if reopened:
+            yield {"process": process, "reopened": list(reopened.values())}
+        if in_turn:
+            yield {"process": process, "in_turn": list(in_turn.values())}
         if filters:
             yield {"process": process, "column_filters": list(filters.items())}
+        if missing:
+            yield {"process": process, "missing_indexes": list(missing.values())}
+    yield from option_lines(times, stacks, numbers, read, until_s)
+
+
+def _line(one: InLoop, numbers: Mapping[Frame, int]) -> dict[str, Any]:
+    """Return a call in a loop as it is written: with the numbers of its frames."""
+    line: dict[str, Any] = msgspec.to_builtins(one)
+    return {**line, "calls": [numbers[frame] for frame in one.calls]}
 
 
 def _reader(
@@ -82,6 +155,24 @@ def _reader(
         return parsed(b"\n".join(lines)) if lines else None
 
     return parsed_file
+
+
+def _tables(program: Program, own: set[str]) -> Tables:
+    """Return the tables of a program, also of files that it imports but that are on no stack."""
+    files = {path: file for path in sorted(own) if (file := program.file(path)) is not None}
+    return Tables(files, _imported_file)
+
+
+def _imported_file(path: str) -> SourceFile | bool | None:
+    """Return a file as this process sees it; None: there is no such file, False: unreadable."""
+    try:
+        found = Path(path)
+        if is_library(path) or not found.is_file():
+            return None
+        is_long = found.stat().st_size > _LONGEST_BYTES
+        return False if is_long else parsed(found.read_bytes()) or False
+    except OSError:
+        return False
 
 
 def _beside_own(frames: Sequence[Frame]) -> tuple[Frame, ...]:

@@ -145,7 +145,7 @@ class StackLines:
         if begin is not None and end is not None:  # columns count bytes
             text = text[begin:end]
         words = text.decode("utf-8", "replace").strip()
-        if span := code.lines(offset):
+        if (span := code.lines(offset)) and not text.rstrip().endswith(b":"):
             words = _joined(pid, code.file, *span) or words
         words = words[:LONGEST_TEXT]
         place: list[Any] = [code.file, code.function, line, words]

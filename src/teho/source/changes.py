@@ -10,7 +10,7 @@ from teho.source.known import is_mutator, known
 from teho.source.parsed import COMPREHENSIONS, dotted_name, root_name
 from teho.source.program import Place, Program
 
-__all__ = ["Changes", "named_values", "stored", "stored_or_named", "targets_of"]
+__all__ = ["Changes", "may_set", "named_values", "stored", "stored_or_named", "targets_of"]
 
 _CHANGES_ARGUMENTS = frozenset(
     (
@@ -226,12 +226,10 @@ class Changes:
 
 def _given(call: ast.Call, called: Place) -> list[tuple[str, ast.expr]]:
     """Return the parameters of a function of the program, each with what a call gives it."""
-    params = called.function.params
+    params = called.function.params_of_call
     found: list[tuple[str, ast.expr]] = []
-    if called.function.owner is not None and params[:1] == ["self"]:
-        params = params[1:]
-        if isinstance(call.func, ast.Attribute):
-            found.append(("self", call.func.value))
+    if params != called.function.params and isinstance(call.func, ast.Attribute):
+        found.append(("self", call.func.value))
     found += zip(params, call.args, strict=False)
     return found + [(word.arg, word.value) for word in call.keywords if word.arg]
 
@@ -298,6 +296,26 @@ def named_values(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
     if isinstance(node, ast.NamedExpr):
         return [(node.target, value)]
     return [(target, value) for target in stored_or_named(node)]
+
+
+def may_set(node: ast.AST, attribute: str) -> bool:
+    """Return whether code may set an attribute by its name: `setattr(x, name, 3)`."""
+    if any(isinstance(one, ast.Subscript) and _is_dict(one.value) for one in stored(node)):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else root_name(node.func)
+    if name in ("setattr", "__setattr__"):
+        texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
+        return attribute in texts or not any(isinstance(one, str) for one in texts)
+    return isinstance(node.func, ast.Attribute) and is_mutator(name) and _is_dict(node.func.value)
+
+
+def _is_dict(node: ast.expr) -> bool:
+    """Return whether an expression is the dictionary of an object's attributes."""
+    if isinstance(node, ast.Call):
+        return root_name(node.func) == "vars"
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
 def _begins(node: ast.AST, name: str) -> bool:

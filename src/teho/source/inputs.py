@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from teho.source.known import known, may_be_trained
+from teho.source.library_calls import fixed_parameters
 from teho.source.outside import changes_outside, is_loader, reads_files
 from teho.source.parsed import Assigned, Function, Loop, root_name
 from teho.source.program import Place, is_imported
@@ -16,9 +17,6 @@ from teho.source.stack import Level
 
 __all__ = ["Inputs", "Value"]
 
-_FIRST_VARY = (("/scipy/optimize/", 1), ("/scipy/integrate/", 2))
-"""Libraries that call a function of the program with the same further arguments each time, and the
-number of those that vary."""
 _MAY_BE_STREAM = re.compile("load|stream|iter|queue|gen|reader|batch|source|feed|env")
 """Names of objects that may give other items each time."""
 _PERMUTATIONS = frozenset(("permutation", "randperm"))
@@ -317,10 +315,8 @@ class Inputs:
         if level.caller or not number:
             if name == "self":
                 return Value.SAME
-            if any(
-                re.search(library, level.caller) and name in level.function.params[varying:]
-                for library, varying in _FIRST_VARY
-            ):
+            before = self._levels[number - 1] if number else None
+            if before and name in fixed_parameters(level, before, self._program):
                 return Value.SAME
             # In each pass over a data loader, a data set is asked for the same indices.
             is_item = level.function.name == "__getitem__" and number > self._at
@@ -331,7 +327,7 @@ class Inputs:
         if argument is not None:
             return self._of(number - 1, argument)
         default = level.function.default(name)
-        is_left_out = isinstance(default, ast.Constant) and self._is_plain_call(number)
+        is_left_out = isinstance(default, ast.Constant) and self._calls(number)
         return Value.SAME if is_left_out else Value.VARIES
 
     def _is_of_loader(self) -> bool:
@@ -348,9 +344,18 @@ class Inputs:
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else call.func
         return self._which(number - 1, receiver)
 
-    def _is_plain_call(self, number: int) -> bool:
-        call = self._levels[number - 1].node
-        if not isinstance(call, ast.Call):
+    def _calls(self, number: int) -> bool:
+        """Return whether a level is called by the level before, with plain arguments.
+
+        In `sorted(items, key=score)`, Python calls `score` with other arguments.
+        """
+        before, function = self._levels[number - 1], self._levels[number].function
+        call = before.node
+        if not isinstance(call, ast.Call) or isinstance(function.node, ast.Lambda):
+            return False
+        called = self._program.called(call, before.place)
+        is_other = isinstance(called, Place) and called.function.name != function.name
+        if is_other or isinstance(called, str):
             return False
         has_stars = any(isinstance(one, ast.Starred) for one in call.args)
         return not has_stars and all(word.arg for word in call.keywords)
@@ -360,15 +365,12 @@ class Inputs:
         if not number or self._levels[number].caller:
             return None
         function, call = self._levels[number].function, self._levels[number - 1].node
-        if not isinstance(call, ast.Call) or not self._is_plain_call(number):
+        if not isinstance(call, ast.Call) or not self._calls(number):
             return None
-        params = function.params
-        if function.owner is not None and params[:1] == ["self"]:
-            params = params[1:]
         for word in call.keywords:
             if word.arg == name:
                 return word.value
-        given = dict(zip(params, call.args, strict=False))
+        given = dict(zip(function.params_of_call, call.args, strict=False))
         return given.get(name)
 
     def _is_collection(self, number: int, node: ast.expr, depth: int = 0) -> bool:

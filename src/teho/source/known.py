@@ -42,6 +42,7 @@ class _Functions(msgspec.Struct, forbid_unknown_fields=True):
     loaders: list[str]
     readers: list[str]
     outside: list[str]
+    elementwise: list[str]
 
 
 class _Methods(msgspec.Struct, forbid_unknown_fields=True):
@@ -51,6 +52,7 @@ class _Methods(msgspec.Struct, forbid_unknown_fields=True):
     pure: frozenset[str]
     views: frozenset[str]
     impure: frozenset[str]
+    elementwise: frozenset[str]
 
 
 class _Names(msgspec.Struct, forbid_unknown_fields=True):

@@ -91,6 +91,12 @@ class Function:
         return [one.arg for one in (*every, given.vararg, given.kwarg) if one is not None]
 
     @property
+    def params_of_call(self) -> list[str]:
+        """Names of the parameters that a call gives values: not the `self` of a method."""
+        params = self.params
+        return params[1:] if self.owner is not None and params[:1] == ["self"] else params
+
+    @property
     def body(self) -> list[ast.stmt] | list[ast.expr]:
         """Its statements; of a lambda its expression."""
         return [self.node.body] if isinstance(self.node, ast.Lambda) else self.node.body
@@ -165,17 +171,22 @@ class SourceFile:
         if len(text) > _LONGEST_BYTES:
             raise ValueError("too long")
         self.lines = text.split(b"\n")
+        self._active: dict[tuple[int, str], ast.expr | None] = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as `"\\s"`: they are about the user's program
             self.module = Function(ast.parse(text))
         self._functions: list[tuple[int, int, Function]] = []
+        self._lambdas: list[Function] = []
         _Reader(self, self.module).read()
         self._functions.sort(key=lambda one: one[0])
         self._firsts = [first for first, _, _ in self._functions]
 
     def add(self, function: Function, first: int, last: int) -> None:
         """Add a function with its lines."""
-        self._functions.append((first, last, function))
+        if isinstance(function.node, ast.Lambda):
+            self._lambdas.append(function)
+        else:
+            self._functions.append((first, last, function))
 
     def function_at(self, line: int) -> Function:
         """Return the innermost function, but no lambda, that has a line."""
@@ -184,6 +195,11 @@ class SourceFile:
                 return function
         return self.module
 
+    def lambda_around(self, node: ast.expr) -> Function | None:
+        """Return the innermost lambda function that has an expression."""
+        around = [one for one in self._lambdas if node in ast.walk(one.node)]
+        return around[-1] if around else None  # an outer one is added first
+
     def active(self, line: int, text: str) -> ast.expr | None:
         """Return the expression that a frame executes; None if it is not clear.
 
@@ -191,6 +207,11 @@ class SourceFile:
             line: the frame's line.
             text: the expression's text, or the text of the whole line.
         """
+        if (line, text) not in self._active:
+            self._active[line, text] = self._find_active(line, text)
+        return self._active[line, text]
+
+    def _find_active(self, line: int, text: str) -> ast.expr | None:
         on_line = [
             node
             for node in ast.walk(self.function_at(line).node)
@@ -200,7 +221,7 @@ class SourceFile:
         exact = [
             node
             for node in on_line
-            if (found := self._text(node)) == text or (is_cut and found.startswith(text))
+            if (found := self.text_of(node)) == text or (is_cut and found.startswith(text))
         ]
         if exact:
             return exact[0]
@@ -211,7 +232,8 @@ class SourceFile:
         outermost = [call for call in calls if id(call) not in within]
         return outermost[0] if len(outermost) == 1 else None
 
-    def _text(self, node: ast.expr) -> str:
+    def text_of(self, node: ast.expr | ast.stmt) -> str:
+        """Return the text of an expression or a statement, as one line."""
         lines = self.lines[node.lineno - 1 : node.end_lineno]
         lines[-1] = lines[-1][: node.end_col_offset]
         lines[0] = lines[0][node.col_offset :]
@@ -330,8 +352,11 @@ class _Reader:
             line = getattr(target, "lineno", 0)
             self._function.assigned[target.id].append(Assigned(line, value, loop))
         elif isinstance(target, (ast.Tuple, ast.List)):
-            for one in target.elts:
-                self._bind(one, value, loop)
+            parts = value.elts if isinstance(value, ast.Tuple) and loop is None else []
+            is_plain = not any(isinstance(one, ast.Starred) for one in (*target.elts, *parts))
+            is_each = len(parts) == len(target.elts) and is_plain  # `a, b = 1, 2`
+            for number, one in enumerate(target.elts):
+                self._bind(one, parts[number] if is_each else value, loop)
         elif isinstance(target, ast.Starred):
             self._bind(target.value, value, loop)
 
@@ -342,8 +367,8 @@ class _Reader:
         if not isinstance(node, ast.Lambda):
             name = f"{owner.name}.{node.name}" if owner else node.name
             self._function.inner[name] = function
-            decorated = [one.lineno for one in node.decorator_list]
-            self._file.add(function, min([node.lineno, *decorated]), _last(node))
+        decorated = [one.lineno for one in getattr(node, "decorator_list", ())]
+        self._file.add(function, min([node.lineno, *decorated]), _last(node))
         _Reader(self._file, function).read()
         # Default values are computed where the function is defined.
         for value in (*node.args.defaults, *node.args.kw_defaults):

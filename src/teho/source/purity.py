@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterable
 
-from teho.source.changes import Changes, named_values, stored, stored_or_named, targets_of
+from teho.source.changes import Changes, may_set, named_values, stored, stored_or_named, targets_of
 from teho.source.known import (
     has_harmless_decorators,
     is_mutator,
@@ -69,19 +69,31 @@ class Purity:
         )
         return all(self._is_pure_function(one) for one in given if isinstance(one, Place))
 
-    def _is_pure_method(self, method: ast.Attribute, at: Place) -> bool:
-        methods = known().methods
-        if method.attr in methods.impure:
+    def keeps_all(self, call: ast.Call, at: Place) -> bool:
+        """Return whether a call is pure, and does not even change objects that its function made.
+
+        `solver.advance()` may change the solver, also if the function has just made the solver.
+        """
+        if not self.is_pure(call, at):
             return False
-        if method.attr in methods.pure or isinstance(method.value, ast.Constant):
+        if not isinstance(call.func, ast.Attribute) or self.program.called(call, at) is not None:
             return True
+        return self._keeps_object(call.func, at)
+
+    def _is_pure_method(self, method: ast.Attribute, at: Place) -> bool:
+        if method.attr in known().methods.impure:
+            return False
+        name = root_name(method.value)
+        return self._keeps_object(method, at) or (bool(name) and self.is_new(name, at.function))
+
+    def _keeps_object(self, method: ast.Attribute, at: Place) -> bool:
+        """Return whether a method of a library certainly does not change its object."""
         receiver = method.value
+        if method.attr in known().methods.pure or isinstance(receiver, ast.Constant):
+            return True
         if isinstance(receiver, ast.Call):  # `Vectorizer().fit_transform(x)`: the object is new
             return True
-        if self.program.is_of_library(receiver, at) and not is_mutator(method.attr):
-            return True
-        name = root_name(receiver)
-        return bool(name) and self.is_new(name, at.function)
+        return self.program.is_of_library(receiver, at) and not is_mutator(method.attr)
 
     def _makes_only(self, owner: ast.ClassDef, at: Place) -> bool:
         init = at.function.module.inner.get(f"{owner.name}.__init__")
@@ -191,6 +203,8 @@ class Purity:
                 if isinstance(node, ast.Attribute) and node.attr == name and dotted_name(node)
             }
             place = Place(module.path, function)
+            if any(may_set(node, name) for node in nodes):
+                return False
             if any(
                 one in map(dotted_name, stored_or_named(node)) for one in names for node in nodes
             ):

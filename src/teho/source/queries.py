@@ -1,18 +1,31 @@
-"""Finds queries of a database that cannot use an index, from the program's source."""
+"""Finds queries of a database that read a whole table, from the program's source."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeGuard
 
-from teho.model.watched import ColumnFilter, Frame, is_library
-from teho.source.parsed import Function
+from teho.model.watched import ColumnFilter, Frame, MissingIndex, is_library
+from teho.source.counts import iterations
+from teho.source.database.sql import read_query, read_subqueries
+from teho.source.database.tables import Tables
+from teho.source.database.unindexed import find_unindexed
+from teho.source.parsed import root_name
 from teho.source.program import Program
+from teho.source.stack import Level, argument, levels_of
+from teho.source.texts import made_text
 
-__all__ = ["find_column_filter"]
+__all__ = ["find_column_filter", "find_missing_index"]
 
-_METHODS = frozenset(("execute", "executemany", "query", "sql", "read_sql", "read_sql_query"))
+_MANY = "executemany"
+_METHODS = frozenset(
+    (
+        *("execute", _MANY, "query", "sql", "fetch", "fetchrow", "fetchval", "read_sql"),
+        *("read_sql_query", "read_database"),
+    )
+)
 _ON_COLUMN = re.compile(
     r"""(?isx) \bwhere\b .*?
     (?P<call> \b(?: substr(?:ing)? | left | right | date | time | datetime | strftime | julianday
@@ -22,8 +35,19 @@ _ON_COLUMN = re.compile(
     \s* (?: =|<|>|!=|\bi?like\b|\bbetween\b|\bin\b )"""
 )
 """A condition that calls a function on a column."""
-_DEEPEST = 4
 _LONGEST = 60
+_LEAST_QUERIES = 10
+"""An index has to be worth its making: a loop with fewer queries reads the table as often."""
+
+
+class _Sent(NamedTuple):
+    """A query that a program was sending."""
+
+    text: str
+    level: int
+    """The function that has the text, as the number of its level."""
+    is_many: bool
+    """Whether one call runs it for many rows."""
 
 
 def find_column_filter(frames: Sequence[Frame], program: Program) -> ColumnFilter | None:
@@ -36,42 +60,111 @@ def find_column_filter(frames: Sequence[Frame], program: Program) -> ColumnFilte
         frames: the stack, innermost frame first.
         program: the files of the program.
     """
-    own = next((frame for frame in frames if not is_library(frame.file)), None)
-    file = program.file(own.file) if own is not None else None
-    if own is None or file is None or not 0 < own.line <= len(file.lines):
-        return None
-    function = file.function_at(own.line)
-    for node in ast.walk(function.node):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in _METHODS
-            and node.args
-            and node.lineno <= own.line <= (node.end_lineno or 0)
-            and (found := _ON_COLUMN.search(_text(node.args[0], function)))
-        ):
+    levels = levels_of(frames, program) or levels_of(_innermost(frames), program)
+    for sent in _sent(levels):
+        if found := _ON_COLUMN.search(sent.text):
             text = " ".join(found["call"].split())
-            return ColumnFilter(frame=own, text=text[:_LONGEST])
+            return ColumnFilter(frame=levels[sent.level].frame, text=text[:_LONGEST])
     return None
 
 
-def _text(node: ast.expr, function: Function, depth: int = 0) -> str:
-    """Return the text of a query, as far as it is written in the program."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else ""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_text(one, function, depth) for one in node.values)
-    if isinstance(node, ast.FormattedValue):
-        return "x"
-    if isinstance(node, ast.BinOp):
-        return _text(node.left, function, depth) + _text(node.right, function, depth)
-    if isinstance(node, ast.Call) and node.args:  # such as SQLAlchemy's `text(…)`
-        return _text(node.args[0], function, depth + 1)
-    if isinstance(node, ast.Name) and depth < _DEEPEST:
-        outer: Function | None = function
-        while outer is not None and node.id not in outer.assigned:
-            outer = outer.parent
-        given = outer.assigned[node.id] if outer is not None else []
-        if outer is not None and len(given) == 1 and given[0].value is not None:
-            return _text(given[0].value, outer, depth + 1)
-    return ""
+def find_missing_index(
+    frames: Sequence[Frame], program: Program, tables: Callable[[], Tables]
+) -> MissingIndex | None:
+    """Return the table that a query on a stack reads again and again, for want of an index.
+
+    The query is in a loop, or it is inside another query, which runs it for each of its rows. None:
+    there is no such query, there is an index, or this is not certain.
+
+    Args:
+        frames: the stack, innermost frame first.
+        program: the files of the program.
+        tables: returns the tables of the program; called only if it is needed.
+    """
+    levels = levels_of(frames, program)
+    every = list(_sent(levels))
+    if len(every) != 1:
+        return None
+    (sent,) = every
+    line = levels[sent.level].frame
+    loop = line if sent.is_many else _loop(levels)
+    query = read_query(sent.text) if loop is not None else None
+    queries = [query] if query is not None else list(read_subqueries(sent.text))
+    for one in queries:
+        found = find_unindexed(one, tables())
+        if found is not None:
+            return MissingIndex(
+                frame=line,
+                loop=loop if query is not None and loop is not None else line,
+                table=found.name,
+                columns=found.columns,
+                made=found.made,
+                is_inner=query is None,
+            )
+    return None
+
+
+def _innermost(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """Return the frames up to the innermost function of the program."""
+    own = (place for place, frame in enumerate(frames) if not is_library(frame.file))
+    return frames[: next(own, -1) + 1]
+
+
+def _loop(levels: Sequence[Level]) -> Frame | None:
+    """Return the innermost loop of many iterations around a stack."""
+    for level in reversed(levels):
+        for loop in reversed(level.loops()):
+            count = iterations(loop, level.function)
+            if count is None or count >= _LEAST_QUERIES:
+                text = level.file.line_text(loop.line).rstrip(":")
+                return Frame(level.frame.file, level.frame.function, loop.line, text)
+        if level.is_called_again:
+            loop = level.as_loop()
+            text = level.file.line_text(loop.line).rstrip(":")
+            return Frame(level.frame.file, level.frame.function, loop.line, text)
+    return None
+
+
+def _sent(levels: Sequence[Level]) -> Iterator[_Sent]:
+    """Yield the queries that the innermost function of the program may be sending."""
+    for call in _queries(levels[-1]) if levels else ():
+        number, text = len(levels) - 1, call.args[0]
+        while isinstance(text, ast.Name) and text.id not in levels[number].function.assigned:
+            given = argument(levels, number, text.id)
+            if given is None:
+                break
+            number, text = number - 1, given
+        is_many = isinstance(call.func, ast.Attribute) and call.func.attr == _MANY
+        yield _Sent(made_text(text, levels[number].function), number, is_many)
+
+
+def _queries(level: Level) -> list[ast.Call]:
+    """Return the calls that send queries in the line, or whose rows the line gets."""
+    node, line = level.node, level.frame.line
+    whole = [node] if node is not None else [one for one in level.function.nodes if _has(one, line)]
+    parts = {id(part): part for one in whole for part in ast.walk(one)}
+    found = [part for part in parts.values() if _is_query(part)]
+    if found:
+        return found
+    names = {part.id for part in parts.values() if isinstance(part, ast.Name)}
+    earlier: dict[str, ast.Call] = {}
+    statements = [one for one in level.function.nodes if isinstance(one, (ast.Assign, ast.Expr))]
+    for one in sorted(statements, key=lambda one: one.lineno):
+        call = one.value
+        if one.lineno >= line or not _is_query(call):
+            continue
+        cursor = one.targets[0] if isinstance(one, ast.Assign) else call.func
+        if root_name(cursor) in names:
+            earlier[root_name(cursor)] = call
+    return list(earlier.values())
+
+
+def _has(node: ast.AST, line: int) -> bool:
+    return isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0)
+
+
+def _is_query(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else root_name(node.func)
+    return name in _METHODS

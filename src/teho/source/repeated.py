@@ -9,7 +9,6 @@ reports nothing.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -24,9 +23,6 @@ from teho.source.stack import Level, levels_of
 
 __all__ = ["find_repeated"]
 
-_TIMES = re.compile(r"\b(perf_counter|timeit|monotonic|process_time|time\.time|default_timer)\b")
-_BESIDE = 2
-"""Lines before and after a call in which its time is taken."""
 _ITERATORS = frozenset(("enumerate", "zip", "range", "reversed", "map", "filter", "iter"))
 """Functions that compute nothing before their items are used."""
 
@@ -44,7 +40,7 @@ def find_repeated(frames: Sequence[Frame], purity: Purity) -> list[Repeated]:
     levels = levels_of(frames, purity.program)
     found: dict[Value, Repeated] = {}
     for number, level in enumerate(levels):
-        if _is_measured(level):
+        if level.is_measured:
             break
         if not _may_be_repeated(level, purity):
             continue
@@ -78,7 +74,10 @@ def find_repeated(frames: Sequence[Frame], purity: Purity) -> list[Repeated]:
 
 def _repeated(levels: Sequence[Level], number: int, at: int, loop: Loop, value: Value) -> Repeated:
     outer = levels[at]
-    text = outer.file.line_text(loop.line).rstrip(":")
+    if isinstance(loop.node, ast.Lambda):
+        text = outer.file.text_of(loop.node)
+    else:
+        text = outer.file.line_text(loop.line).rstrip(":")
     return Repeated(
         calls=tuple(level.frame for level in levels[: number + 1]),
         loop=Frame(outer.frame.file, outer.frame.function, loop.line, text),
@@ -114,14 +113,3 @@ def _may_be_repeated(level: Level, purity: Purity) -> bool:
             method = node.func if isinstance(node, ast.Call) else None
             return isinstance(method, ast.Attribute) and method.attr.startswith("fit")
     return True
-
-
-def _is_measured(level: Level) -> bool:
-    """Return whether the time of a level's line is taken: it may be repeated for this."""
-    line = level.frame.line
-    before = level.file.lines[max(0, line - 1 - _BESIDE) : line - 1]
-    after = level.file.lines[line : line + _BESIDE]
-    return all(
-        any(_TIMES.search(one.decode("utf-8", "replace")) for one in lines)
-        for lines in (before, after)
-    )

@@ -8,10 +8,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.model.watched import Frame, is_library
-from teho.source.parsed import COMPREHENSIONS, Function, Loop, SourceFile
+from teho.source.parsed import COMPREHENSIONS, Function, Loop, SourceFile, root_name
 from teho.source.program import Place, Program
 
-__all__ = ["Level", "levels_of"]
+__all__ = ["TIMES", "Level", "argument", "levels_of"]
+
+TIMES = re.compile(r"\b(perf_counter|timeit|monotonic|process_time|time\.time|default_timer)\b")
+"""Functions that a program calls to measure how long some code takes."""
+_BESIDE = 2
+"""Lines before and after a call in which its time is taken."""
 
 _NEXT = re.compile(r"(^|\.)(__next__|_next_data|_next_index)$")
 """Functions of libraries that get the next item of a loop."""
@@ -47,6 +52,17 @@ class Level(NamedTuple):
         """Whether a library calls the function again and again."""
         return _CALLS_AGAIN.search(self.caller) is not None
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the program measures the time of the line: it may be repeated for this."""
+        line = self.frame.line
+        before = self.file.lines[max(0, line - 1 - _BESIDE) : line - 1]
+        after = self.file.lines[line : line + _BESIDE]
+        return all(
+            any(TIMES.search(one.decode("utf-8", "replace")) for one in lines)
+            for lines in (before, after)
+        )
+
     def as_loop(self) -> Loop:
         """Return a loop around the calls of the function."""
         node = self.function.node
@@ -64,7 +80,7 @@ class Level(NamedTuple):
     def _is_inside(self, loop: Loop) -> bool:
         if isinstance(loop.node, (ast.For, ast.AsyncFor, ast.While)):
             # A loop that ends in its first iteration is none.
-            return not isinstance(loop.node.body[-1], (ast.Break, ast.Return, ast.Raise))
+            return not _ends(loop.node.body)
         whole = loop.node
         if self.node is None or not isinstance(whole, COMPREHENSIONS):
             return False
@@ -85,12 +101,16 @@ def levels_of(frames: Sequence[Frame], program: Program) -> list[Level]:
         if file is None or not 0 < frame.line <= len(file.lines):
             return []  # what happens in this function is not known
         inner = frames[place - 1] if place else None
-        function = file.function_at(frame.line)
+        function, node = file.function_at(frame.line), file.active(frame.line, frame.text)
+        if isinstance(node, ast.Await):
+            node = node.value
+        if frame.function.endswith("<lambda>") and node is not None:
+            function = file.lambda_around(node) or function
         level = Level(
             frame,
             Place(frame.file, function),
             file,
-            file.active(frame.line, frame.text),
+            node,
             caller,
             inner is not None and _gets_next(inner, program),
         )
@@ -99,6 +119,38 @@ def levels_of(frames: Sequence[Frame], program: Program) -> list[Level]:
         levels.append(level)
         caller = ""
     return levels
+
+
+def argument(levels: Sequence[Level], number: int, name: str) -> ast.expr | None:
+    """Return the expression that the level before gives for a parameter; None if it is not clear.
+
+    Args:
+        levels: the program's functions on a stack, the outermost first.
+        number: the number of the level with the parameter.
+        name: the parameter.
+    """
+    call, function = levels[number - 1].node if number else None, levels[number].function
+    if not isinstance(call, ast.Call) or levels[number].caller:
+        return None
+    target = call.func.attr if isinstance(call.func, ast.Attribute) else root_name(call.func)
+    has_stars = any(isinstance(one, ast.Starred) for one in call.args)
+    if target != function.name or has_stars or not all(word.arg for word in call.keywords):
+        return None
+    given = dict(zip(function.params_of_call, call.args, strict=False))
+    return given.get(name) or next((w.value for w in call.keywords if w.arg == name), None)
+
+
+def _ends(body: Sequence[ast.stmt]) -> bool:
+    """Return whether the body of a loop ends the loop in its first iteration.
+
+    A loop that tries something again after an error does the same.
+    """
+    last = body[-1]
+    if isinstance(last, ast.Try):
+        return _ends(last.orelse or last.body)
+    if isinstance(last, (ast.With, ast.AsyncWith)):
+        return _ends(last.body)
+    return isinstance(last, (ast.Break, ast.Return, ast.Raise))
 
 
 def _gets_next(inner: Frame, program: Program) -> bool:

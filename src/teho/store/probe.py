@@ -140,7 +140,13 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         phases=phases,
         raised=_raised(raised, until_s) if raised else None,
         repeated=tuple(outside.repeated) if outside is not None else (),
+        unneeded=tuple(outside.unneeded) if outside is not None else (),
+        reopened=tuple(outside.reopened) if outside is not None else (),
+        in_turn=tuple(outside.in_turn) if outside is not None else (),
         column_filters=tuple(outside.column_filters) if outside is not None else (),
+        costly_options=tuple(outside.costly_options) if outside is not None else (),
+        repeated_plans=tuple(outside.repeated_plans) if outside is not None else (),
+        missing_indexes=tuple(outside.missing_indexes) if outside is not None else (),
     )
 
 

@@ -5,15 +5,30 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from teho.model.watched import ColumnFilter, Frame, Repeated, Seen, State
+from teho.model.watched import (
+    ColumnFilter,
+    CostlyOption,
+    Frame,
+    InLoop,
+    InTurn,
+    MissingIndex,
+    ReopenedConnection,
+    Repeated,
+    RepeatedPlan,
+    Seen,
+    State,
+    Unneeded,
+)
 from teho.store.slices import Slice, changed, entries
 from teho.store.stack_corrections import corrected
 
 __all__ = ["OutsideStacks", "is_stack_file", "lines_of", "read_stacks"]
+
+_InLoop = TypeVar("_InLoop", bound=InLoop)
 
 
 class OutsideStacks:
@@ -26,7 +41,13 @@ class OutsideStacks:
         self.columns: dict[Frame, tuple[int, ...]] = {}
         """For frames without a text: where they are in their line, in bytes."""
         self.repeated: list[Repeated] = []
+        self.unneeded: list[Unneeded] = []
+        self.repeated_plans: list[RepeatedPlan] = []
+        self.reopened: list[ReopenedConnection] = []
+        self.in_turn: list[InTurn] = []
         self.column_filters: list[ColumnFilter] = []
+        self.costly_options: list[CostlyOption] = []
+        self.missing_indexes: list[MissingIndex] = []
         self.failure = ""
         """Why the stacks could not be read; empty if they were read."""
 
@@ -99,16 +120,31 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
             if "failed" in line:
                 process.failure = line["failed"]
             elif "repeated" in line:
-                process.repeated += (
-                    msgspec.convert(
-                        {**one, "calls": [frames[number] for number in one["calls"]]}, Repeated
-                    )
-                    for one in line["repeated"]
-                )
+                process.repeated += _in_loops(line["repeated"], Repeated, frames)
+            elif "unneeded" in line:
+                process.unneeded += _in_loops(line["unneeded"], Unneeded, frames)
+            elif "repeated_plans" in line:
+                process.repeated_plans += _in_loops(line["repeated_plans"], RepeatedPlan, frames)
+            elif "reopened" in line:
+                process.reopened += _in_loops(line["reopened"], ReopenedConnection, frames)
+            elif "in_turn" in line:
+                process.in_turn += _in_loops(line["in_turn"], InTurn, frames)
             elif "column_filters" in line:
                 process.column_filters += (
                     ColumnFilter(frame=frames[number], text=text)
                     for number, text in line["column_filters"]
+                )
+            elif "costly_options" in line:
+                process.costly_options += (
+                    msgspec.convert(
+                        {**one, "lines": [frames[number] for number in one["lines"]]}, CostlyOption
+                    )
+                    for one in line["costly_options"]
+                )
+            elif "missing_indexes" in line:
+                process.missing_indexes += (
+                    msgspec.convert({**one, "frame": frames[one["frame"]]}, MissingIndex)
+                    for one in line["missing_indexes"]
                 )
             elif "seen" in line:
                 process.slices.append(_slice(line, stacks))
@@ -123,10 +159,26 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
         }
         process.slices = corrected(process.slices, process.stayed)
         process.repeated = [_with_periods(one, process.slices) for one in process.repeated]
+        process.unneeded = [_with_periods(one, process.slices) for one in process.unneeded]
+        process.repeated_plans = [
+            _with_periods(one, process.slices) for one in process.repeated_plans
+        ]
+        process.reopened = [_with_periods(one, process.slices) for one in process.reopened]
+        process.in_turn = [_with_periods(one, process.slices) for one in process.in_turn]
     return dict(found)
 
 
-def _with_periods(repeated: Repeated, slices: Sequence[Slice]) -> Repeated:
+def _in_loops(
+    lines: Sequence[dict[str, Any]], kind: type[_InLoop], frames: Mapping[int, Frame]
+) -> list[_InLoop]:
+    """Return calls in loops, which are written with the numbers of their frames."""
+    return [
+        msgspec.convert({**one, "calls": [frames[number] for number in one["calls"]]}, kind)
+        for one in lines
+    ]
+
+
+def _with_periods(repeated: _InLoop, slices: Sequence[Slice]) -> _InLoop:
     places: dict[int, tuple[bool, bool]] = {}
     """By the id of a stack, which many entries share: whether it is in the call, and beside it."""
     for seen in entries(slices):

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from teho.unwind.layout import Layout
 from teho.unwind.memory import Memory, UnwindError
 
-__all__ = ["LONGEST_CODE_BYTES", "THREAD", "Code", "head_bytes", "mark_of", "read_code"]
+__all__ = [
+    "FIRST_TASK",
+    "LONGEST_CODE_BYTES",
+    "ONE_OF_TASKS",
+    "ONLY_TASK",
+    "THREAD",
+    "Code",
+    "head_bytes",
+    "mark_of",
+    "read_code",
+    "text_of",
+]
 
 _POINTER = struct.Struct("<Q")
 _INT = struct.Struct("<i")
@@ -79,6 +90,15 @@ THREAD = Code(
     file="<thread>", function="", first_line=0, table=b"", version=(0, 0), instructions=0, mark=b""
 )
 """Stands between the functions of a thread and those of the thread that waits for it."""
+ONLY_TASK, FIRST_TASK, ONE_OF_TASKS = (
+    Code(
+        file="<task>", function=function, first_line=0, table=b"", version=(0, 0), instructions=0,
+        mark=b"",
+    )
+    for function in ("only", "only, others wait for a lock", "one of several")
+)  # fmt: skip
+"""Stand between the coroutines of a task and what waits for the task. The first two: no other task
+waits for something outside of the program. The second one: some of them wait for a lock."""
 
 
 def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, int]) -> Code:
@@ -96,8 +116,8 @@ def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, 
     name = layout.code_name if layout.code_qualname is None else layout.code_qualname
     first_line = _INT.unpack_from(head, layout.code_firstlineno)[0]
     return Code(
-        file=_text(memory, layout, pointer(layout.code_filename)),
-        function=_text(memory, layout, pointer(name)),
+        file=text_of(memory, layout, pointer(layout.code_filename)),
+        function=text_of(memory, layout, pointer(name)),
         first_line=first_line,
         table=_bytes(memory, layout, pointer(layout.code_linetable)),
         version=version,
@@ -154,7 +174,12 @@ def _bytes(memory: Memory, layout: Layout, address: int) -> bytes:
     return _part(memory, head, address, layout.bytes_data, size)
 
 
-def _text(memory: Memory, layout: Layout, address: int) -> str:
+def text_of(memory: Memory, layout: Layout, address: int) -> str:
+    """Return a string of the process.
+
+    Raises:
+        UnwindError: there is no string at this address.
+    """
     head = memory.some(address, _AT_ONCE_BYTES)
     if len(head) < layout.str_ascii:
         raise UnwindError("the name of a function or its file cannot be read")

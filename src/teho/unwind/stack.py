@@ -67,6 +67,8 @@ class Unwinder:
             self._is_nested = innermost_pid(pid) != pid
             self._codes: dict[int, Code] = {}
             self._newest: frozenset[int] = frozenset()
+            self.frames: list[int] = []
+            """Addresses of the frames of the last stack of the main thread."""
             self._frame = _struct_of(self._layout)
             self._blocks = _Blocks(self._memory, self.thread, self._layout)
             self._root = self._candidate = self._times = 0
@@ -139,6 +141,11 @@ class Unwinder:
         """The process's memory."""
         return self._memory
 
+    @property
+    def layout(self) -> Layout:
+        """The layout of the process's Python."""
+        return self._layout
+
     def look(self) -> Key:
         """Return the stack of the main thread.
 
@@ -183,7 +190,7 @@ class Unwinder:
         blocks = _Blocks(self._memory, thread, self._layout)
         newest, self._newest = self._newest, frozenset()  # its functions are all checked
         try:
-            places, _, _ = self._walk(blocks)
+            places, _, _ = self._walk(blocks, [])
         finally:
             self._newest = newest
         return tuple(places)
@@ -202,24 +209,33 @@ class Unwinder:
             return 0, b""
         return frame, self._memory.some(frame, _FRAME_AND_VALUES_BYTES)
 
-    def place_in(self, innermost: tuple[int, bytes]) -> Place | None:
+    def place_in(
+        self, innermost: tuple[int, bytes], checked: set[int] | None = None
+    ) -> Place | None:
         """Return the place of a frame; None if it belongs to no function, or was just left.
 
         Args:
             innermost: the result of `innermost`.
+            checked: the addresses of functions that were checked not long ago; gets the function's.
         """
         layout, data = self._layout, innermost[1]
         if len(data) < self._frame.size:
             return None
         fields = self._frame.unpack_from(data)
-        try:
-            if layout.frame_owner is None:
-                return self._code(fields[1]), fields[2] * layout.instruction_bytes
-            if fields[3] >= layout.first_foreign_owner:
-                return None
-            code = self._code(fields[0] & ~_TAGS)
-        except UnwindError:
+        is_object = layout.frame_owner is None
+        if not is_object and fields[3] >= layout.first_foreign_owner:
             return None
+        address = fields[1] if is_object else fields[0] & ~_TAGS
+        code = self._codes.get(address) if checked and address in checked else None
+        if code is None:
+            try:
+                code = self._code(address)
+            except UnwindError:
+                return None
+        if checked is not None:
+            checked.add(address)
+        if is_object:
+            return code, fields[2] * layout.instruction_bytes
         offset = fields[2] - code.instructions
         is_whole = -2 <= offset < LONGEST_CODE_BYTES and code.file not in _HELPERS
         return (code, offset) if is_whole else None
@@ -232,7 +248,8 @@ class Unwinder:
         return frame
 
     def _look(self, *, is_last: bool) -> Key:
-        places, used, root = self._walk(self._blocks)
+        frames: list[int] = []
+        places, used, root = self._walk(self._blocks, frames)
         if root != self._root:
             # A frame that was just left has no valid predecessor. The outermost seldom changes.
             self._times = self._times + 1 if root == self._candidate else 0
@@ -240,11 +257,16 @@ class Unwinder:
             if self._root and self._times < _TIMES and not is_last:
                 raise UnwindError("the stack of the process ends at another frame than before")
             self._root = root
-        self._newest = frozenset(used)
+        self._newest, self.frames = frozenset(used), frames
         return tuple(places)
 
-    def _walk(self, blocks: _Blocks) -> tuple[list[Place], set[int], int]:
-        """Return the places of a thread, the addresses of their functions, and the last frame."""
+    def _walk(self, blocks: _Blocks, frames: list[int]) -> tuple[list[Place], set[int], int]:
+        """Return the places of a thread, the addresses of their functions, and the last frame.
+
+        Args:
+            blocks: the thread's.
+            frames: gets the address of the frame of each place.
+        """
         layout = self._layout
         frame = blocks.begin()
         places: list[Place] = []
@@ -275,6 +297,7 @@ class Unwinder:
             if not -2 <= offset < LONGEST_CODE_BYTES:
                 raise UnwindError("the current instruction is not in the function of its frame")
             places.append((code, offset))
+            frames.append(root)
         return places, used, root
 
     def _code(self, address: int) -> Code:

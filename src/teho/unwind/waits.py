@@ -268,13 +268,12 @@ class Waits:
 
     def _look_up(self, inode: str) -> State:
         for name in ("tcp", "tcp6", "udp", "udp6"):
-            for words in _rows(f"/proc/{self._pid}/net/{name}"):
-                if len(words) > 9 and words[9] == inode:
-                    return State.PROCESS if _is_local(words[2]) else State.NETWORK
-        for words in _rows(f"/proc/{self._pid}/net/unix"):
-            if len(words) > 6 and words[6] == inode:
-                self._unix.add(inode)
-                return State.PROCESS
+            words = _row(f"/proc/{self._pid}/net/{name}", 9, inode)
+            if words:
+                return State.PROCESS if _is_local(words[2]) else State.NETWORK
+        if _row(f"/proc/{self._pid}/net/unix", 6, inode):
+            self._unix.add(inode)
+            return State.PROCESS
         return State.NETWORK
 
 
@@ -309,8 +308,20 @@ def _runs(path: str) -> bool:
     return data[data.rfind(b")") + 2 :][:1] == b"R"
 
 
-def _rows(path: str) -> list[list[str]]:
-    return [line.split() for line in read_file(path).decode("ascii", "replace").splitlines()[1:]]
+def _row(path: str, column: int, value: str) -> list[str]:
+    """Return the row of a table that has a value in a column; empty if there is none.
+
+    A program that opens many connections has long tables: only rows with this text are divided.
+    """
+    data, text = read_file(path), value.encode()
+    place = data.find(text)
+    while place >= 0:
+        begin, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
+        words = data[begin : end if end >= 0 else len(data)].decode("ascii", "replace").split()
+        if len(words) > column and words[column] == value:
+            return words
+        place = data.find(text, place + 1)
+    return []
 
 
 def _is_local(address: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teho.explain.options import option_of_rule
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.model.program import Doing, MainProcess
@@ -24,6 +25,7 @@ def judge(context: ProgramContext) -> Findings:
         if case is None:
             continue
         sentence, evidence, action = case
+        action = option_of_rule(main, "double_precision") or action
         computing = main.percent(*_COMPUTING)
         yield context.finding(
             # Some work needs 64 bits; only its author knows.

@@ -7,7 +7,9 @@ activities, the library functions by which Teho recognises each activity, and th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -20,11 +22,15 @@ from teho.explain.activities import (
     detects_anomalies,
 )
 from teho.explain.compiles import compiled_again, compiles_again
+from teho.explain.coroutines import CallTime, in_turn_times, is_one_of_several, reopened_times
 from teho.explain.kinds import INPUT_CAUSES
+from teho.explain.options import is_worth_naming, option_of_rule, option_times
+from teho.explain.plans import plan_times
 from teho.explain.program_context import in_lines
-from teho.explain.queries import column_filter
+from teho.explain.queries import column_filter, index_times
 from teho.explain.repeated import repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.unneeded import unneeded_times
 from teho.explain.where import is_for_next_task
 from teho.explain.wording import capital
 from teho.model.program import MainProcess
@@ -73,15 +79,23 @@ THRESHOLDS = {
         "%",
         "below this limit, the program does little except waiting, so waiting may be its purpose",
     ),
+    "together_part": chosen(
+        0.5,
+        "of the activity",
+        "if several coroutines wait at the same time for at least half of the time, they do not "
+        "wait one after the other",
+    ),
     "compiles_max": chosen(
         5.0,
         "times",
         "the rule fixed_costs_dominate uses the same threshold for one function of JAX",
     ),
-    "repeated_part": chosen(
+    "named_part": chosen(
         0.7,
         "of the activity",
-        "if most of the activity is work that a loop repeats, the rule work_repeated says more",
+        "if most of the activity is work that a loop repeats, whose result is not used, or that "
+        "an option or a missing index makes slow, the rules work_repeated, result_unused, "
+        "option_costly and index_missing say more",
     ),
     "explains_percent": chosen(
         50.0, "%", "above this limit, the activity is the main reason why the run takes long"
@@ -118,12 +132,19 @@ _OF_JAX = frozenset(("jax_compiled_again", "jax_traced_again"))
 def judge(context: ProgramContext) -> Findings:
     """Find activities that took much of the time of the process that ran longest."""
     for main in context.mains[:1]:
-        repeated = frozenset(
-            stack
-            for one in repeated_times(main)
-            if context.is_loss(one.wall_s, main)
-            for stack in one.stacks
+        large = context.limit("known_percent"), context.limit("known_min_s")
+        options = [
+            one
+            for one in option_times(main)
+            if not one.option.cores and is_worth_naming(context, main, one.wall_s, large)
+        ]
+        awaited = (*reopened_times(main), *_in_turn(context, main))
+        again = (*repeated_times(main), *unneeded_times(main))
+        named = _lost_in(context, main, *again, *index_times(main), *awaited).union(
+            *(one.stacks for one in options)
         )
+        # A function that a lazy table calls for each row would be slow in any case.
+        read_again = _lost_in(context, main, *plan_times(main))
         # In a short run, the set-up takes a larger share than it will in a longer one.
         is_long = main.process.wall_s >= context.limit("work_min_s")
         for time in activity_times(main, with_set_up=is_long):
@@ -135,10 +156,36 @@ def judge(context: ProgramContext) -> Findings:
             is_once = time.activity.name in _OF_JAX and not compiles_again(
                 main, most, partial(context.is_loss, main=main)
             )
-            is_repeated = _part_of(time, repeated) >= context.limit("repeated_part")
-            is_new = not (is_once or is_said or is_repeated)
+            is_read = time.activity.kind is ActivityKind.WORK or time.activity.name in _DATABASES
+            others = named | read_again if is_read else named
+            is_named = _part_of(time, others) >= context.limit("named_part")
+            is_new = not (is_once or is_said or is_named)
             if is_new and _counts(context, main, time):
                 yield from _found(context, main, time)
+
+
+class _Time(Protocol):
+    """Time that another rule explains."""
+
+    @property
+    def wall_s(self) -> float: ...
+    @property
+    def stacks(self) -> Mapping[tuple[Frame, ...], float]: ...
+
+
+def _lost_in(
+    context: ProgramContext, main: MainProcess, *times: _Time
+) -> frozenset[tuple[Frame, ...]]:
+    """Return the stacks of the times that are long enough to report them."""
+    return frozenset(
+        stack for one in times if context.is_loss(one.wall_s, main) for stack in one.stacks
+    )
+
+
+def _in_turn(context: ProgramContext, main: MainProcess) -> list[CallTime]:
+    """Return the requests of which the rule requests_in_turn says more."""
+    least_s = context.limit("beside_waiting_percent") * main.process.wall_s / 100
+    return [one for one in in_turn_times(main) if max(one.beside_s, one.locked_s) >= least_s]
 
 
 def _part_of(time: ActivityTime, stacks: frozenset[tuple[Frame, ...]]) -> float:
@@ -181,7 +228,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         again = compiled_again(main, context.limit("compiles_max"))
     least, most = activity.regain
     sentence = f"{capital(activity.what)} took {share:.0f} % of the time{_where(time)}."
-    action = activity.advice
+    action = option_of_rule(main, "known_activity", activity.name) or activity.advice
     query = column_filter(main, time.stacks) if activity.name in _DATABASES else None
     if query is not None:
         sentence += (
@@ -208,7 +255,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
         may_be_purpose = not is_training or share < context.limit("work_warning_percent")
     mutes = not (is_work or may_be_purpose) and share >= context.limit("explains_percent")
     if may_be_purpose:
-        is_hint = not is_training and _is_purpose(context, main, activity)
+        is_hint = not is_training and _is_purpose(context, main, time)
         yield context.finding(
             Severity.HINT if is_hint else Severity.REMARK,
             sentence if is_hint else f"{sentence} This may be the purpose of the program.",
@@ -234,13 +281,17 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     yield msgspec.structs.replace(finding, explains_loading=explains)
 
 
-def _is_purpose(context: ProgramContext, main: MainProcess, activity: Activity) -> bool:
+def _is_purpose(context: ProgramContext, main: MainProcess, time: ActivityTime) -> bool:
     """Return whether nothing speaks against this activity as the purpose of the program."""
+    activity = time.activity
     if activity.kind is ActivityKind.WORK:
         return not activity.faster_way
     if activity.name == _SLEEPING:
         return True
     if activity.name == _ASYNCIO:
+        together_s = sum(s for frames, s in time.stacks.items() if is_one_of_several(frames))
+        if together_s >= context.limit("together_part") * time.wall_s:
+            return True
         ran_percent = 100 * main.process.ran_s / main.process.wall_s
         return ran_percent < context.limit("beside_waiting_percent")
     return False

@@ -15,6 +15,7 @@ import msgspec
 
 from teho.explain.repeated import RepeatedTime, repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.explain.unneeded import unneeded_times
 from teho.model.program import MainProcess
 from teho.model.watched import Frame, Repeated
 
@@ -40,7 +41,9 @@ _REGAIN_SAME = (0.6, 0.95)
 _REGAIN_SET = (0.3, 0.9)
 """Part of the time that is saved if the work is done once. The number of iterations is not known:
 with two of them half of the time is saved. Copies of a result take time too."""
-_FUNCTION = ("def ", "async def ")
+_NAMED = 0.1
+"""Part of the time of a finding from which a further call counts in its sentence."""
+_FUNCTION = ("def ", "async def ", "lambda")
 """The loop is in a library, which calls the program's function: `loop` is then its first line."""
 _COPY = (
     " The program changes the result afterwards. So keep the result as it is, and give the program "
@@ -52,7 +55,8 @@ _METHOD = re.compile(r"\(\s*self\b")
 def judge(context: ProgramContext) -> Findings:
     """Find calls whose result is the same in each iteration, in the process that ran longest."""
     for main in context.mains[:1]:
-        covered: set[tuple[Frame, ...]] = set()
+        # What is used seldom need not be faster.
+        covered = {stack for one in unneeded_times(main) for stack in one.stacks}
         for time in repeated_times(main):
             share = 100 * time.wall_s / context.work_s(main)
             is_loss = share >= context.limit("repeated_percent")
@@ -64,26 +68,28 @@ def judge(context: ProgramContext) -> Findings:
 
 
 def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Located:
-    repeated, call, loop = time.repeated, time.call, time.repeated.loop
+    repeated, call, loop = time.repeated, time.lines[0][0], time.repeated.loop
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     is_kept = repeated.is_same and not repeated.is_changed
     least, most = _REGAIN_SAME if is_kept else _REGAIN_SET
     is_function = loop.text.startswith(_FUNCTION)
+    others = sum(s >= _NAMED * time.wall_s for _, s in time.lines[1:])
+    calls = "these calls" if others else "this call"
     finding = context.lost(
-        f"`{call.short_text}` at {call.short_place} took {share:.0f} % of the run time. "
-        f"{_why(repeated, is_function=is_function)}",
+        f"`{call.short_text}` at {call.short_place}{_and(others, call)} took {share:.0f} % of the "
+        f"run time. {_why(repeated, is_one=not others)}",
         share_percent=share,
         evidence=(
-            Evidence("share of the run time spent in this call", share, "%"),
-            Evidence("time spent in this call", time.wall_s, "s"),
+            Evidence(f"share of the run time spent in {calls}", share, "%"),
+            Evidence(f"time spent in {calls}", time.wall_s, "s"),
             Evidence(
                 "function" if is_function else "loop", f"{loop.short_place}  {loop.short_text}"
             ),
         ),
-        action=_action(repeated, is_function=is_function) + (_COPY if repeated.is_changed else ""),
+        action=_action(repeated, is_one=not others) + (_COPY if repeated.is_changed else ""),
         judged_by=["repeated_percent"],
         regain_percent=(least * share, most * share),
-        lines=[(call, time.wall_s)],
+        lines=time.lines,
         mutes=share >= context.limit("explains_percent"),
         certainty=None if repeated.is_same else Certainty.LIKELY,
     )
@@ -91,16 +97,28 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
     return msgspec.structs.replace(finding, explains_loading=is_cause)
 
 
-def _why(repeated: Repeated, *, is_function: bool) -> str:
+def _and(others: int, call: Frame) -> str:
+    """Return the words that say how many further calls of the function are repeated too."""
+    if not others:
+        return ""
+    name = _short(call.function)
+    where = "" if name.startswith("<") else f" in `{name}`"
+    return f" and {others} more call{'s' * (others > 1)}{where}"
+
+
+def _why(repeated: Repeated, *, is_one: bool) -> str:
     """Return the sentence that says what is repeated."""
+    is_function = repeated.loop.text.startswith(_FUNCTION)
     each, before = (
-        (f"call of `{_name(repeated.loop)}`", "call")
+        (f"call of {_name(repeated.loop)}", "call")
         if is_function
         else (f"iteration of the loop at {repeated.loop.short_place}", "iteration")
     )
     if repeated.is_same:
-        return f"The result of this call is the same in each {each}."
-    again = f"Each {each} makes this call for the same values as the {before} before."
+        what = "The result of this call is" if is_one else "The results of these calls are"
+        return f"{what} the same in each {each}."
+    these = "this call" if is_one else "these calls"
+    again = f"Each {each} makes {these} for the same values as the {before} before."
     if not repeated.has_cache:
         return again
     return (
@@ -109,31 +127,43 @@ def _why(repeated: Repeated, *, is_function: bool) -> str:
     )
 
 
-def _action(repeated: Repeated, *, is_function: bool) -> str:
-    name = _name(repeated.loop)
+def _action(repeated: Repeated, *, is_one: bool) -> str:
+    name, is_function = _name(repeated.loop), repeated.loop.text.startswith(_FUNCTION)
     if repeated.has_cache:
         return (
             "Let the cache keep all results: `@lru_cache(maxsize=None)`. Check that all results "
             "fit in memory."
         )
     if not repeated.is_same:
-        start = f"the first call of `{name}`" if is_function else "the loop"
+        start = f"the first call of {name}" if is_function else "the loop"
         return (
             f"Before {start}, compute each result once and keep it, for example in a list or a "
             "dictionary. If the results do not fit in memory, save them in files."
         )
+    result, it = ("result", "it") if is_one else ("results", "them")
+    these = f"this {result}" if is_one else f"these {result}"
     if not is_function:
-        return "Compute the result once, before the loop, and use this result in each iteration."
+        return f"Compute the {result} once, before the loop, and use {these} in each iteration."
     if _METHOD.search(repeated.loop.text):
+        attribute = "an attribute" if is_one else "attributes"
+        uses = "this attribute" if is_one else "these attributes"
         return (
-            "Compute the result once in `__init__`, store it as an attribute of `self`, and use "
-            f"this attribute in `{name}`."
+            f"Compute the {result} once in `__init__`, store {it} as {attribute} of `self`, and "
+            f"use {uses} in {name}."
         )
+    arguments = "an argument" if is_one else "arguments"
     return (
-        f"Compute the result once, before the first call of `{name}`, and give the result to "
-        f"`{name}` as an argument."
+        f"Compute the {result} once, before the first call of {name}, and give the {result} to "
+        f"{name} as {arguments}."
     )
 
 
 def _name(loop: Frame) -> str:
-    return loop.function.rpartition(".")[2]
+    """Return the name of the function that a library calls, as a sentence has it."""
+    if loop.text.startswith("lambda"):
+        return f"the `lambda` at {loop.short_place}"
+    return f"`{_short(loop.function)}`"
+
+
+def _short(function: str) -> str:
+    return function.rpartition(".")[2]

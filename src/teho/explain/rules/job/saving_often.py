@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.activities import main_activity
+from teho.explain.options import option_of_rule
 from teho.explain.program_context import mostly
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.explain.where import doing_of
@@ -24,6 +25,8 @@ def judge(context: ProgramContext) -> Findings:
         most, faster = mostly(found)
         if most and found and found[0].activity.name == _AS_TEXT:
             continue  # the rule known_activity says how to do it faster
+        option = option_of_rule(main, "saving_often")
+        less = f"Save less often: {option}" if option else "Save less often"
         yield context.lost(
             f"The program stopped its work for {share:.0f} % of the time to save data.{most}",
             share_percent=share,
@@ -34,7 +37,7 @@ def judge(context: ProgramContext) -> Findings:
             action=f"{faster}. Or save less often."
             if faster
             else (
-                "Save less often, save only what you need to continue the run, and save to the "
+                f"{less}. Save only what you need to continue the run, and save to the "
                 "node's own disk or scratch. `torch.distributed.checkpoint.async_save` saves while "
                 "the program works."
             ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from teho.explain.activities import activity_of
+from teho.explain.options import option_of_rule
 from teho.explain.places import gpus_of
 from teho.explain.program_context import in_lines, is_on_gpu
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
@@ -52,6 +53,9 @@ def judge(context: ProgramContext) -> Findings:
         if share < context.limit("lost_percent"):
             continue
         used = _used_percent(context, main)
+        remove = option_of_rule(main, "memory_saved_with_time") or (
+            "remove `torch.utils.checkpoint` (`gradient_checkpointing=False` in Transformers)"
+        )
         if used is not None and used < context.limit("used_percent"):
             yield context.lost(
                 f"{_sentence(lines, share)}, although only {used:.0f} % of the memory was used.",
@@ -61,9 +65,8 @@ def judge(context: ProgramContext) -> Findings:
                     Evidence("used share of the memory, highest", used, "%"),
                 ),
                 action=(
-                    "Keep the activations: remove `torch.utils.checkpoint` "
-                    "(`gradient_checkpointing=False` in Transformers). If the activations do not "
-                    "fit into the memory, use `torch.utils.checkpoint` only for some layers."
+                    f"Keep the activations: {remove}. If the activations do not fit into the "
+                    "memory, use `torch.utils.checkpoint` only for some layers."
                 ),
                 judged_by=["used_percent"],
                 regain_percent=(0.7 * share, share),

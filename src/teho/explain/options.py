@@ -1,0 +1,169 @@
+"""The time of a program that costly options in its source explain."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from teho.explain.activities import stacks_of_others
+from teho.explain.program_context import ProgramContext
+from teho.explain.where import BACKWARD, IMPORTS, LineTimes, doing_of, place_of
+from teho.explain.wording import listed
+from teho.model.program import Doing, MainProcess
+from teho.model.watched import CostlyOption, Frame, Seen, State, is_library
+from teho.source.options.table import Option, costly_options
+
+__all__ = ["OptionTime", "in_words", "is_worth_naming", "option_of_rule", "option_times"]
+
+_NATIVE = (State.NATIVE, State.THREADS)
+
+
+class OptionTime(NamedTuple):
+    """Time of a program that an option explains."""
+
+    option: Option
+    places: Sequence[Frame]
+    """Where the option is, in the order of the files."""
+    wall_s: float
+    """Time of the main thread, or waiting for processes that did this work."""
+    lines: Sequence[tuple[Frame, float]]
+    """The program's lines that led to it, with the wall time of each in s, longest first."""
+    stacks: Mapping[tuple[Frame, ...], float]
+    """Wall time of each of its stacks, in s."""
+    in_loading: bool
+    """Whether most of it was in loading data."""
+    long_calls_percent: float
+    """Share of this work in which native code ran in long calls, without backward passes: these are
+    one call of many short operations."""
+
+
+def option_times(main: MainProcess) -> list[OptionTime]:
+    """Return the time of each costly option of a program, longest first."""
+    found = []
+    for option, places in _options(main):
+        if not option.rule and (time := _time(option, places, main)) is not None:
+            found.append(time)
+    return sorted(found, key=lambda one: -one.wall_s)
+
+
+def is_worth_naming(
+    context: ProgramContext, main: MainProcess, seconds: float, large: tuple[float, float]
+) -> bool:
+    """Return whether an option costs enough time to report it.
+
+    Args:
+        context: the run.
+        main: the process.
+        seconds: the time that the option explains.
+        large: share in % and time in s from which a large share needs only few samples.
+    """
+    share = 100 * seconds / context.work_s(main)
+    is_large = share >= large[0] and seconds >= large[1]
+    return is_large or context.is_loss(seconds, main)
+
+
+def option_of_rule(main: MainProcess, rule: str, activity: str = "") -> str | None:
+    """Return the advice about an option that another rule names; None: none was found.
+
+    Args:
+        main: the process.
+        rule: the kind of the rule.
+        activity: for the rule `known_activity`: the name of the activity.
+    """
+    for option, places in _options(main):
+        if option.rule == rule and (not activity or activity in option.activities):
+            return in_words(option.advice, [one.at for one in places])
+    return None
+
+
+def in_words(advice: str, places: Sequence[Frame]) -> str:
+    """Return the advice of the table with an option and its places."""
+    options = [f"`{one.short_text}` at {one.short_place}" for one in places]
+    names = list(dict.fromkeys(one.short_place for one in places))
+    return advice.format(option=listed(options), at=listed(names))
+
+
+def _options(main: MainProcess) -> Iterator[tuple[Option, Sequence[CostlyOption]]]:
+    """Yield the options of a program's processes, in the order of the table."""
+    by_name: defaultdict[str, dict[Frame, CostlyOption]] = defaultdict(dict)
+    for process in (main.process, *main.workers, *main.children):
+        for one in process.costly_options:
+            lines = by_name[one.name][one.at].lines if one.at in by_name[one.name] else ()
+            both = tuple(dict.fromkeys((*lines, *one.lines)))
+            by_name[one.name][one.at] = msgspec.structs.replace(one, lines=both)
+    for option in costly_options():
+        if option.name in by_name:
+            places = by_name[option.name].values()
+            yield option, sorted(places, key=lambda one: (one.at.file, one.at.line))
+
+
+def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> OptionTime | None:
+    wall_s = loading_s = long_s = short_s = 0.0
+    lines = LineTimes()
+    stacks: defaultdict[tuple[Frame, ...], float] = defaultdict(float)
+    using = frozenset(line for one in places for line in one.lines)
+    own = [(seen, seen.wall_s) for seen in main.process.stacks]
+    others = [(seen, part_s) for _, seen, part_s in stacks_of_others(main)]
+    for seen, part_s in (*own, *others):
+        if not _fits(option, using, seen):
+            continue
+        if not any(BACKWARD.search(place_of(frame)) for frame in seen.frames):
+            long_s += part_s if seen.state in _NATIVE else 0.0
+            short_s += part_s if seen.state is State.PYTHON else 0.0
+        if option.cores and seen.state not in _NATIVE:
+            continue
+        wall_s += part_s
+        is_loading = bool(main.workers) or doing_of(seen) is Doing.LOADING
+        loading_s += part_s if is_loading else 0.0
+        lines.add(msgspec.structs.replace(seen, wall_s=part_s))
+        stacks[seen.frames] += part_s
+    if not wall_s:
+        return None
+    return OptionTime(
+        option,
+        [one.at for one in places],
+        wall_s,
+        lines.slowest(),
+        stacks,
+        in_loading=2 * loading_s > wall_s,
+        long_calls_percent=100 * long_s / max(long_s + short_s, wall_s / 1000),
+    )
+
+
+def _fits(option: Option, using: frozenset[Frame], seen: Seen) -> bool:
+    """Return whether an option explains the time of a stack.
+
+    Args:
+        option: the option.
+        using: the lines that use it; empty: all lines.
+        seen: the stack.
+    """
+    if using and using.isdisjoint(seen.own_frames):
+        return False
+    return not (option.files or option.lines) or _is_in(option.name, seen.frames)
+
+
+@functools.lru_cache(maxsize=65536)
+def _is_in(name: str, frames: tuple[Frame, ...]) -> bool:
+    """Return whether the functions or the innermost line of a stack fit an option."""
+    files, lines = _patterns()[name]
+    places = [place_of(frame) for frame in frames if is_library(frame.file)]
+    if any(map(IMPORTS.search, places)):
+        return False
+    text = next((frame.text for frame in frames if not is_library(frame.file)), "")
+    return bool((lines and lines.search(text)) or (files and any(map(files.search, places))))
+
+
+@functools.cache
+def _patterns() -> dict[str, tuple[re.Pattern[str] | None, re.Pattern[str] | None]]:
+    return {one.name: (_any(one.files), _any(one.lines)) for one in costly_options()}
+
+
+def _any(patterns: Iterable[str]) -> re.Pattern[str] | None:
+    joined = "|".join(f"(?:{one})" for one in patterns)
+    return re.compile(joined) if joined else None

@@ -1,0 +1,87 @@
+"""A loop sends queries to a database, and the table has no index for their condition.
+
+Without an index, the database reads the whole table for each query, even if the query selects only
+one row. The stacks show how long the program waited for the query. The program's source shows the
+query, the statement that creates the table, and all statements that create indexes. Teho reports
+only tables that the program creates, and only queries that are repeated: in a loop, or inside
+another query, which runs them for each of its rows. If Teho does not understand a query, a table or
+an index, Teho reports nothing.
+"""
+
+from __future__ import annotations
+
+from teho.explain.queries import IndexTime, index_times
+from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.explain.wording import listed
+from teho.model.program import MainProcess
+
+RANK = 207
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "explains_percent": chosen(
+        50.0, "%", "above this limit, the missing index is the main reason why the run takes long"
+    ),
+}
+MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
+MUTES_BECAUSE = "if one query takes most of the time, this finding says how to make it fast"
+SAME_LOSS_AS = ("work_repeated", "known_activity")
+_REGAIN = (0.3, 0.98)
+"""Part of the time that an index saves: almost all of it if a query selects a few rows. If a query
+selects many rows, the time for these rows remains."""
+_MANY_ROWS = (
+    " If each query selects many of the rows, read the table with one query instead, and divide "
+    "the rows in the program."
+)
+_FUNCTION = ("def ", "async def ")
+"""The loop is in a library, which calls the program's function: `loop` is then its first line."""
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find queries that lack an index, in the process that ran longest."""
+    for main in context.mains[:1]:
+        for time in index_times(main):
+            if context.is_loss(time.wall_s, main):
+                yield _found(context, main, time)
+
+
+def _found(context: ProgramContext, main: MainProcess, time: IndexTime) -> Located:
+    missing, share = time.missing, min(100.0, 100 * time.wall_s / main.process.wall_s)
+    columns = ", ".join(missing.columns)
+    is_one_call = missing.loop == missing.frame
+    if missing.is_inner:
+        each = "for each row of the outer query"
+    elif is_one_call:
+        each = "for each row of `executemany`"
+    elif missing.loop.text.startswith(_FUNCTION):
+        each = f"in each call of `{missing.loop.function.rpartition('.')[2]}`"
+    else:
+        each = f"in each iteration of the loop at {missing.loop.short_place}"
+    index = (
+        f"CREATE INDEX {missing.table}_{'_'.join(missing.columns)} ON {missing.table} ({columns})"
+    )
+    return context.lost(
+        f"Queries on the table `{missing.table}` took {share:.0f} % of the run time, at "
+        f"{missing.frame.short_place}. The table has no index on "
+        f"{listed([f'`{one}`' for one in missing.columns])}, so the database reads the whole table "
+        f"{each}.",
+        share_percent=share,
+        evidence=(
+            Evidence("share of the run time spent in these queries", share, "%"),
+            Evidence("time spent in these queries", time.wall_s, "s"),
+            Evidence("table created at", missing.made.short_place),
+            *(
+                []
+                if is_one_call
+                else [Evidence("loop", f"{missing.loop.short_place}  {missing.loop.short_text}")]
+            ),
+        ),
+        action=(
+            f"After the program has filled the table, and before the queries, execute once: "
+            f"`{index}`.{'' if is_one_call else _MANY_ROWS}"
+        ),
+        judged_by=[],
+        regain_percent=(_REGAIN[0] * share, _REGAIN[1] * share),
+        lines=time.lines,
+        mutes=share >= context.limit("explains_percent"),
+        certainty=Certainty.LIKELY,
+    )

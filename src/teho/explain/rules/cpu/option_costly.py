@@ -1,0 +1,154 @@
+"""An option in the program's source makes a part of its work expensive.
+
+The stacks show which work takes the time, and the program's source shows the option that makes this
+work slow. The option is often on another line. Examples are `SVC(probability=True)` in a program
+that never asks for probabilities, PNG files that are compressed as much as possible, and a program
+that lets its libraries use only one core. The file `costly_options.toml` lists the options.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from teho.explain.options import OptionTime, in_words, is_worth_naming, option_times
+from teho.explain.rule import (
+    Certainty,
+    Evidence,
+    Findings,
+    Located,
+    ProgramContext,
+    Threshold,
+    chosen,
+)
+from teho.explain.wording import capital
+from teho.model.program import MainProcess
+from teho.model.watched import Frame
+
+RANK = 213
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "known_min_s": chosen(
+        0.5,
+        "s",
+        "Teho looks about 20 times per second at what the program does, so this time has about "
+        "10 samples",
+    ),
+    "known_percent": chosen(
+        20.0, "%", "work that takes less than 2 s counts only above this share of the run time"
+    ),
+    "explains_percent": chosen(
+        50.0, "%", "above this limit, the option is the main reason why the run takes long"
+    ),
+    "one_core_max": Threshold(
+        1.2,
+        "cores",
+        "if a job uses at most 1.01 cores, Jobstats (a job report tool) calls the job serial; "
+        "this threshold is higher, because threads of Python and of the libraries use some CPU "
+        "time too",
+    ),
+    "without_core_percent": chosen(
+        10.0,
+        "%",
+        "if the main thread waited longer for a core, other threads or programs used the cores",
+    ),
+    "long_calls_percent": chosen(
+        75.0,
+        "%",
+        "if native code runs in shorter calls for more than a quarter of the time, the calls are "
+        "too short to be shared by several threads",
+    ),
+}
+MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused", "product_on_one_core")
+MUTES_BECAUSE = "this finding names the option that costs the time"
+SAME_LOSS_AS = ("known_activity", "saving_often")
+_OPTION = re.compile(r"\w+=")
+"""Begin of an argument with its name."""
+_MOST = 0.5
+"""Part of the time of an option that other options explain, from which it is not named too."""
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find options that cost much of the time of the process that ran longest."""
+    for main in context.mains[:1]:
+        covered: set[tuple[Frame, ...]] = set()
+        large = context.limit("known_percent"), context.limit("known_min_s")
+        for time in option_times(main):
+            named_s = sum(s for stack, s in time.stacks.items() if stack in covered)
+            is_new = named_s < _MOST * time.wall_s
+            is_loss = is_worth_naming(context, main, time.wall_s, large)
+            if is_new and is_loss and _costs(context, main, time):
+                covered.update(time.stacks)
+                yield _found(context, main, time)
+
+
+def _costs(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool:
+    """Return whether an option costs time on this machine."""
+    if time.option.cpu and context.gpus:
+        return False
+    return not time.option.cores or _leaves_cores(context, main, time)
+
+
+def _leaves_cores(context: ProgramContext, main: MainProcess, time: OptionTime) -> bool:
+    """Return whether a limit of threads leaves cores unused, so that more threads would help.
+
+    The probe must have seen the limit, if it notes this limit. If there are several processes, they
+    may share the cores.
+    """
+    node = context.node_of(main)
+    facts = [_fact(main, name) for name in time.option.limits]
+    known = [fact for fact in facts if fact is not None]
+    if time.option.limits and (not known or any(fact != 1 for fact in known)):
+        return False
+    if node is None or node.cores < 2 or len(context.mains) > 1 or main.children:
+        return False
+    if main.process.cores is not None and len(main.process.cores) < 2:
+        return False
+    waited_s = main.process.wait_for_core_s or 0.0
+    if 100 * waited_s > context.limit("without_core_percent") * main.process.wall_s:
+        return False
+    if time.long_calls_percent < context.limit("long_calls_percent"):
+        return False
+    used = context.figure(node, "CPU cores used", node.cpu_cores_used)
+    return used is not None and used <= context.limit("one_core_max")
+
+
+def _fact(main: MainProcess, name: str) -> object:
+    library, _, fact = name.partition(".")
+    return main.process.libraries.get(library, {}).get(fact)
+
+
+def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Located:
+    option, at = time.option, time.places[0]
+    share = min(100.0, 100 * time.wall_s / main.process.wall_s)
+    least, most = option.regain
+    if option.cores:
+        most = min(most, 1 - 1 / context.cores_of(main))
+    slow = time.lines[0][0] if time.lines else None
+    is_there = slow is None or (slow.file, slow.line) == (at.file, at.line)
+    where = "" if is_there or slow is None else f", mostly at {slow.short_place}"
+    finding = context.lost(
+        f"The {_noun(at.text)} `{at.short_text}` at {at.short_place} {option.why}. "
+        f"{capital(option.what)} took {share:.0f} % of the run time{where}.",
+        share_percent=share,
+        evidence=(
+            Evidence("share of the run time spent on this work", share, "%"),
+            Evidence("time spent on this work", time.wall_s, "s"),
+            Evidence(_noun(at.text), f"{at.short_place}  {at.short_text}"),
+        ),
+        action=in_words(option.advice, time.places),
+        judged_by=["one_core_max"] if option.cores else [],
+        regain_percent=(least * share, most * share),
+        lines=time.lines,
+        mutes=option.cores or share >= context.limit("explains_percent"),
+        certainty=Certainty(option.certainty) if option.certainty else None,
+    )
+    return msgspec.structs.replace(finding, explains_loading=time.in_loading)
+
+
+def _noun(text: str) -> str:
+    """Return what an option is: `x=True` an option, `x = 3` a setting, and `f(x)` a call."""
+    if _OPTION.match(text):
+        return "option"
+    return "setting" if " = " in text else "call"

@@ -1,0 +1,113 @@
+"""Requests of coroutines wait for each other, although they do not need each other.
+
+In the first case, a coroutine waits for a request, computes with the answer, and only then sends
+the next request. The stacks show that the event loop waited for only this request, and that the
+same loop of the program computed at other times. The program's source shows that the next request
+does not need the last answer. In the second case, a task holds a lock of asyncio while it waits for
+a request, and the stacks show that other tasks wait for a lock. In both cases, each request has its
+own connection. Teho does not know whether the server answers several requests at the same time.
+"""
+
+from __future__ import annotations
+
+from teho.explain.coroutines import CallTime, in_turn_times
+from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.model.program import MainProcess
+from teho.model.watched import Frame, InTurn
+
+RANK = 209
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "together_percent": chosen(
+        20.0, "%", "if other tasks wait at the same time for longer, requests are not in turn"
+    ),
+    "computing_percent": chosen(
+        10.0,
+        "%",
+        "below this limit, the program does little except waiting, so waiting may be its purpose: "
+        "the server may answer only one request at a time",
+    ),
+}
+SAME_LOSS_AS = ("known_activity",)
+_LEAST, _MOST = 0.5, 0.9
+"""Part that is saved: at least half of the smaller one of waiting and computing, which then happen
+at the same time, and at most almost all waiting, if the server answers many requests at once."""
+_LEAST_LOCKED = 0.3
+"""At least one other task waits for the lock. With two tasks, half of the waiting is saved."""
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find requests that wait for each other, in the process that ran longest."""
+    for main in context.mains[:1]:
+        for time in in_turn_times(main):
+            turn = time.of
+            if not isinstance(turn, InTurn) or not context.is_loss(time.wall_s, main):
+                continue
+            if turn.lock is not None and context.is_loss(time.locked_s, main):
+                yield _with_lock(context, main, time, turn, turn.lock)
+                return
+            computes = 100 * time.beside_s / main.process.wall_s
+            together = 100 * time.together_s / time.wall_s
+            is_alone = together < context.limit("together_percent")
+            if turn.lock is None and is_alone and computes >= context.limit("computing_percent"):
+                yield _in_loop(context, main, time, turn)
+                return
+
+
+def _with_lock(
+    context: ProgramContext, main: MainProcess, time: CallTime, turn: InTurn, lock: Frame
+) -> Located:
+    share = min(100.0, 100 * time.locked_s / main.process.wall_s)
+    return context.lost(
+        f"For {share:.0f} % of the run time, one task waited for `{turn.call_text}` at "
+        f"{turn.call.short_place}, and other tasks waited for the lock that this task held: "
+        f"`{lock.short_text}` at {lock.short_place}.",
+        share_percent=share,
+        evidence=(Evidence("time in which one task waited and held the lock", share, "%"),),
+        action=(
+            f"If the lock protects only data of the program, await `{turn.call_text}` before "
+            f"`{lock.short_text}`, and change the data inside. The requests of all tasks then wait "
+            "at the same time. If the server permits only a few requests at a time, use "
+            "`asyncio.Semaphore(4)` around the request. If it permits only one, the lock is right."
+        ),
+        judged_by=[],
+        regain_percent=(_LEAST_LOCKED * share, _MOST * share),
+        lines=[(turn.call, time.locked_s)],
+        mutes=False,
+        certainty=Certainty.POSSIBLE,
+    )
+
+
+def _in_loop(context: ProgramContext, main: MainProcess, time: CallTime, turn: InTurn) -> Located:
+    share = min(100.0, 100 * time.wall_s / main.process.wall_s)
+    computes = 100 * time.beside_s / main.process.wall_s
+    call, loop = turn.call, turn.loop
+    return context.lost(
+        f"The loop at {loop.short_place} waited for `{turn.call_text}` for {share:.0f} % of the "
+        f"run time, and computed for {computes:.0f} %: one after the other. No request needs the "
+        "answer before it.",
+        share_percent=share,
+        evidence=(
+            Evidence("time in which the loop waited for a request", share, "%"),
+            Evidence("time in which the loop computed", computes, "%"),
+            Evidence("loop", f"{loop.short_place}  {loop.short_text}"),
+        ),
+        action=(
+            "Begin requests before their answers are needed. Before the loop, write `tasks = "
+            f"[asyncio.create_task({turn.call_text}) {_for(turn)}]`. In the loop, await the tasks "
+            f"of this list in the same order, instead of `{turn.call_text}`. Limit the number of "
+            "open requests: in the called function, write `async with limit:` around the request, "
+            "with `limit = asyncio.Semaphore(4)`. If the server answers only one request at a "
+            "time, use `Semaphore(1)`: the server then works while the program computes."
+        ),
+        judged_by=["computing_percent"],
+        regain_percent=(_LEAST * min(share, computes), _MOST * share),
+        lines=[(call, time.wall_s)],
+        mutes=False,
+        certainty=Certainty.POSSIBLE,
+    )
+
+
+def _for(turn: InTurn) -> str:
+    """Return the loop as it is in a comprehension: `for page in pages`."""
+    return turn.loop.text.rstrip(":")

@@ -1,0 +1,138 @@
+"""The program computes results that it uses seldom or never.
+
+The stacks show which expression took the time, and the program's source shows where its result is
+used: only in an `if` that is rarely true, such as `step % 100 == 0`, only after the loop, or
+nowhere. Teho reports this only if the expression has no other effect, and if the program could
+compute the result later, or not at all, without any other change.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.explain.unneeded import UnneededTime, unneeded_times
+from teho.model.program import MainProcess
+from teho.model.watched import Need, Unneeded
+
+RANK = 208
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "unused_percent": chosen(
+        5.0,
+        "%",
+        "a result that is not used is never needed, so Teho also reports it if its share is small",
+    ),
+    "unused_min_s": chosen(
+        0.5, "s", "Teho reads the stacks about 20 times per second: this time has about 10 samples"
+    ),
+    "explains_percent": chosen(
+        50.0, "%", "above this limit, the unused results are the main reason why the run takes long"
+    ),
+}
+MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
+MUTES_BECAUSE = "if most of the time goes to unused results, this finding says how to avoid it"
+SAME_LOSS_AS = ("known_activity",)
+_REGAIN_NEVER = (0.9, 1.0)
+_REGAIN_LAST = (0.5, 0.95)
+"""The number of iterations is not known: with two of them, half of the time is saved."""
+_UNKNOWN = 0.5
+"""Share of a result that is used in one iteration of a loop of unknown length."""
+_LEAST_UNSURE = 0.3
+"""Part of the time that is saved at least if the run may have had other settings."""
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find results that are used seldom or never, in the process that ran longest."""
+    for main in context.mains[:1]:
+        for time in unneeded_times(main):
+            share = 100 * time.wall_s / context.work_s(main)
+            if (
+                time.unneeded.need is not Need.PART
+                and share >= context.limit("unused_percent")
+                and time.wall_s >= context.limit("unused_min_s")
+            ):
+                yield _found(context, main, time)
+
+
+def _found(context: ProgramContext, main: MainProcess, time: UnneededTime) -> Located:
+    one, call = time.unneeded, time.lines[0][0]
+    share = min(100.0, 100 * time.wall_s / main.process.wall_s)
+    least, most = _regain(one)
+    finding = context.lost(
+        f"Computing `{call.short_text}` at {call.short_place} took {share:.0f} % of the run time. "
+        f"{_why(one)}",
+        share_percent=share,
+        evidence=(
+            Evidence("share of the run time spent on unused results", share, "%"),
+            Evidence("time spent on unused results", time.wall_s, "s"),
+            *(Evidence("used at", f"{at.short_place}  {at.short_text}") for at in one.at),
+        ),
+        action=_action(one),
+        judged_by=["unused_percent"],
+        regain_percent=(least * share, most * share),
+        lines=time.lines,
+        mutes=share >= context.limit("explains_percent"),
+        certainty=None if one.is_sure else Certainty.LIKELY,
+    )
+    return msgspec.structs.replace(finding, explains_loading=time.in_loading)
+
+
+def _regain(one: Unneeded) -> tuple[float, float]:
+    """Return the part of the time that is saved, at least and at most."""
+    if one.need is Need.NEVER:
+        return _REGAIN_NEVER
+    if one.need is Need.LAST or one.share is None:
+        return _REGAIN_LAST
+    if not one.is_sure:
+        return _LEAST_UNSURE, 1 - one.share
+    # The condition may be true in the first iteration. The call happened in each period, at least.
+    return 1 - max(one.share, 1 / (one.periods - 1)), 1 - one.share
+
+
+def _why(one: Unneeded) -> str:
+    """Return the sentences that say how the result is used."""
+    if one.need is Need.NEVER:
+        return "The program never uses the result."
+    if one.need is Need.LAST:
+        return (
+            f"The loop at {one.loop.short_place} computes the result in each iteration, but the "
+            f"program uses only the last one, at {one.at[0].short_place}."
+        )
+    often = ""
+    if one.share is not None and one.share < _UNKNOWN:
+        default = "" if one.is_sure else "by default "
+        often = f", {default}in 1 of {1 / one.share:.0f} iterations"
+    places = " and ".join(at.short_place for at in one.at)
+    sentence = f"The program uses the result only if `{_condition(one)}` ({places}){often}."
+    if one.after:
+        sentence += f" It also uses the last result at {one.after[0].short_place}."
+    return sentence
+
+
+def _condition(one: Unneeded) -> str:
+    """Return the condition under which the result is used, as Python."""
+    first = f"not ({one.at[0].text})" if one.is_skipped else one.at[0].text
+    return " or ".join([first, *(at.text for at in one.at[1:])])
+
+
+def _action(one: Unneeded) -> str:
+    lines = _lines(one.moved)
+    if one.need is Need.NEVER:
+        return f"Remove {lines}."
+    if one.need is Need.LAST:
+        return f"Move {lines} to after the loop, so that the result is computed once."
+    where = one.at[0].short_place
+    if one.can_move:
+        to = "to after" if one.is_skipped else "into"
+        return f"Move {lines} {to} the `if` at {where}."
+    action = f"Execute {lines} only if the result is used: `if {_condition(one)}:`."
+    if one.after:
+        action += f" Also execute {lines} once after the loop, before line {one.after[0].line}."
+    return action
+
+
+def _lines(numbers: tuple[int, ...]) -> str:
+    if len(numbers) == 1:
+        return f"line {numbers[0]}"
+    return f"lines {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"

@@ -1,0 +1,96 @@
+"""The costly options of the processes of a node, for the file of the stack sampler."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from teho.model.watched import Frame, is_library
+from teho.source.options.files import OwnFiles
+from teho.source.options.search import OptionSearch
+
+__all__ = ["option_lines"]
+
+_PACKAGES = re.compile(r"(.*/(?:site|dist)-packages)/")
+_LONGEST_BYTES = 1 << 20
+_MOST = 50
+"""Maximum number of options of a process."""
+
+
+def option_lines(
+    times: Mapping[tuple[str, int], Counter[int]],
+    stacks: Sequence[Sequence[Frame]],
+    numbers: Mapping[Frame, int],
+    read: Callable[[int, str], list[bytes]],
+    until_s: float,
+) -> Iterator[dict[str, Any]]:
+    """Yield the costly options of each process, as the file of the stack sampler has them.
+
+    Args:
+        times: process and its pid -> stack -> its time, in ms.
+        stacks: the frames of each stack, innermost frame first.
+        numbers: frame -> its number in the file.
+        read: returns the lines of a file as a process sees it.
+        until_s: monotonic time at which the search ends.
+    """
+    seen = {
+        key: [stacks[stack] for stack in of_process if stack >= 0]
+        for key, of_process in times.items()
+    }
+    pids = {path: pid for (_, pid), of_process in seen.items() for path in _own(of_process)}
+
+    def content(path: str) -> bytes | bool | None:
+        if time.monotonic() > until_s:
+            return False
+        if path in pids:
+            return b"\n".join(read(pids[path], path)) or False
+        return _content(path)
+
+    own = OwnFiles(sorted(pids), content, cache(lambda: _installed(numbers)))
+    search = OptionSearch(own)
+    for (process, _), of_process in seen.items():
+        if time.monotonic() > until_s:
+            return
+        lines = []
+        for one in search.found(of_process, own.reached(_own(of_process)))[:_MOST]:
+            line = msgspec.to_builtins(one)
+            line["lines"] = [numbers[frame] for frame in one.lines]
+            lines.append(line)
+        if lines:
+            yield {"process": process, "costly_options": lines}
+
+
+def _own(stacks: Iterable[Sequence[Frame]]) -> list[str]:
+    """Return the program's files on some stacks."""
+    return sorted({frame.file for stack in stacks for frame in stack if not is_library(frame.file)})
+
+
+def _content(path: str) -> bytes | bool | None:
+    """Return a file that is on no stack. The process may have ended: this process reads it."""
+    try:
+        found = Path(path)
+        if is_library(path) or not found.is_file():
+            return None
+        return False if found.stat().st_size > _LONGEST_BYTES else found.read_bytes()
+    except OSError:
+        return False
+
+
+def _installed(frames: Iterable[Frame]) -> frozenset[str]:
+    """Return the names of the installed modules, as far as stacks show their folders."""
+    folders = {match[1] for frame in frames if (match := _PACKAGES.match(frame.file))}
+    return frozenset(one.partition(".")[0] for folder in folders for one in _names_in(folder))
+
+
+def _names_in(folder: str) -> Iterable[str]:
+    try:
+        return [one.name for one in Path(folder).iterdir()]
+    except OSError:
+        return ()

@@ -1,0 +1,1 @@
+"""Databases of a program: statements, tables and indexes."""

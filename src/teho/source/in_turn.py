@@ -1,0 +1,166 @@
+"""Finds requests that wait for each other, although they do not need each other.
+
+There are two kinds. The loop of a coroutine awaits one call, whose arguments come only from the
+items of the loop and from values that stay the same: the next request could begin before the loop
+uses the last answer. Or a coroutine holds a lock of asyncio while it awaits a request: the requests
+of all tasks wait for each other. Each request has its own connection, or a client such as aiohttp
+has several.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+from teho.model.watched import Frame, InTurn
+from teho.source.changes import named_values
+from teho.source.connections import opens_connection
+from teho.source.inputs import Inputs, Value
+from teho.source.parsed import Loop, dotted_name
+from teho.source.program import Place
+from teho.source.purity import Purity
+from teho.source.stack import Level, levels_of
+
+__all__ = ["find_in_turn"]
+
+_CLIENTS = re.compile(r"/(aiohttp|httpx|httpcore|aiobotocore|aioboto3|s3fs|gcsfs|adlfs)/")
+"""Libraries that open several connections if several requests wait."""
+_LOCKS = re.compile(r"(asyncio\.)?(locks\.)?(Lock\(\)|(Bounded)?Semaphore\((value=)?1\))")
+_DEEPEST = 6
+
+
+def find_in_turn(frames: Sequence[Frame], purity: Purity) -> InTurn | None:
+    """Return the request on a stack that a loop could have begun earlier; None if there is none.
+
+    Args:
+        frames: the stack, innermost frame first.
+        purity: the program.
+    """
+    levels = levels_of(frames, purity.program)
+    is_client = any(_CLIENTS.search(frame.file) for frame in frames)
+    for number, level in enumerate(levels):
+        if level.is_measured:
+            break
+        if not isinstance(level.node, ast.Call):
+            continue
+        if not is_client and not any(_opens(one, purity) for one in levels[number + 1 :]):
+            continue
+        calls = tuple(one.frame for one in levels[: number + 1])
+        text = level.file.text_of(level.node)
+        held = _held_lock(level)
+        if held is not None:
+            line = Frame(level.frame.file, level.frame.function, *held[:2])
+            return InTurn(calls=calls, loop=line, last=held[2], call_text=text, lock=line)
+        loops = [one for one in level.loops() if isinstance(one.node, ast.For)]
+        if loops and _may_begin_earlier(levels, number, loops[-1], purity):
+            first = level.file.line_text(loops[-1].line).rstrip(":")
+            line = Frame(level.frame.file, level.frame.function, loops[-1].line, first)
+            return InTurn(calls=calls, loop=line, last=loops[-1].last, call_text=text)
+    return None
+
+
+def _held_lock(level: Level) -> tuple[int, str, int] | None:
+    """Return the line that takes a lock around a level's line, its text, and the block's end."""
+    for node in level.function.nodes:
+        if not isinstance(node, ast.AsyncWith):
+            continue
+        first, last = node.body[0].lineno, node.end_lineno or 0
+        if first <= level.frame.line <= last and any(
+            _is_lock(item.context_expr, level) for item in node.items
+        ):
+            return node.lineno, level.file.line_text(node.lineno).rstrip(":"), last
+    return None
+
+
+def _is_lock(value: ast.expr, level: Level) -> bool:
+    """Return whether a file makes a lock for one task, and gives it the name of this value."""
+    name = dotted_name(value).rpartition(".")[2]
+    made = [
+        given
+        for function in level.function.module.every()
+        for node in function.nodes
+        for target, given in named_values(node)
+        if name and dotted_name(target).rpartition(".")[2] == name
+    ]
+    return bool(made) and all(_LOCKS.fullmatch(ast.unparse(one)) for one in made)
+
+
+def _opens(level: Level, purity: Purity) -> bool:
+    """Return whether a function opens a connection and keeps it for itself."""
+    return any(
+        isinstance(node, ast.Call) and opens_connection(node, level.place, purity.program)
+        for node in level.function.nodes
+    )
+
+
+def _may_begin_earlier(levels: Sequence[Level], number: int, loop: Loop, purity: Purity) -> bool:
+    node = levels[number].node
+    body = getattr(loop.node, "body", [])
+    inside = purity.program.all_nodes(loop.node, body)
+    waits = [one for one in inside if isinstance(one, (ast.Await, ast.AsyncWith, ast.AsyncFor))]
+    if len(waits) != 1 or not isinstance(node, ast.Call):
+        return False
+    is_awaited = isinstance(waits[0], ast.Await) and waits[0].value is node
+    ends_early = any(isinstance(one, (ast.Break, ast.Return, ast.Yield)) for one in inside)
+    is_timed = any(
+        isinstance(one, ast.Call) and dotted_name(one.func).endswith("sleep") for one in inside
+    )
+    if not is_awaited or ends_early or is_timed:
+        return False
+    arguments = [*node.args, *(word.value for word in node.keywords)]
+    if isinstance(node.func, ast.Attribute) and not isinstance(
+        purity.program.called(node, levels[number].place), (Place, str)
+    ):
+        arguments.append(node.func.value)
+    check = _Check(levels, number, loop, purity)
+    return all(check.is_known(one) for one in arguments)
+
+
+class _Check:
+    """Finds out whether values are known before an iteration of a loop begins.
+
+    Args:
+        levels: the program's functions on the stack, the outermost first.
+        number: the level that has the loop.
+        loop: the loop.
+        purity: the program.
+    """
+
+    def __init__(self, levels: Sequence[Level], number: int, loop: Loop, purity: Purity) -> None:
+        self._levels, self._number, self._loop, self._purity = levels, number, loop, purity
+        self._items = {
+            one.id
+            for one in ast.walk(getattr(loop.node, "target", loop.node))
+            if isinstance(one, ast.Name)
+        }
+
+    def is_known(self, value: ast.expr, depth: int = 0) -> bool:
+        """Return whether a value comes only from the loop's item and from what stays the same."""
+        level = self._levels[self._number]
+        for one in ast.walk(value):
+            if isinstance(one, (ast.Await, ast.Yield, ast.Lambda, ast.NamedExpr)):
+                return False
+            if isinstance(one, ast.Call) and not self._purity.is_pure(one, level.place):
+                return False
+            if isinstance(one, ast.Name) and not self._is_known_name(one, depth):
+                return False
+        return True
+
+    def _is_known_name(self, name: ast.Name, depth: int) -> bool:
+        if name.id in self._items:
+            return True
+        function = self._levels[self._number].function
+        inside = [
+            one
+            for one in function.assigned.get(name.id, [])
+            if self._loop.first <= one.line <= self._loop.last
+        ]
+        if len(inside) == 1 and inside[0].value is not None and depth < _DEEPEST:
+            return inside[0].loop is None and self.is_known(inside[0].value, depth + 1)
+        if inside:
+            return False
+        changed = list(self._levels)
+        changed[self._number] = self._levels[self._number]._replace(node=name)
+        value = Inputs(changed, self._number, self._loop, self._purity).of_call(self._number)
+        return value is Value.SAME

@@ -1,0 +1,1 @@
+"""Lazy tables, which a loop may compute again in each iteration."""

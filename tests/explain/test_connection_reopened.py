@@ -1,0 +1,187 @@
+"""Connections that a loop opens again, and requests that it awaits in turn, as findings."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from explain.program_parts import of_python, own, process, seen
+from explain.program_scenarios import in_task, node
+from explain.scenario_parts import figures, found, judged, scenario
+from explain.scenarios import SCENARIOS
+from teho.explain.activities import activity_of
+from teho.explain.program import program_of
+from teho.explain.rules.cpu import connection_reopened, known_activity, requests_in_turn
+from teho.explain.where import main_process
+from teho.model.finding import Certainty, Severity
+from teho.model.watched import Frame, InTurn, State
+
+READ = of_python("asyncio/streams.py", "StreamReader.readline")
+SLEEP = of_python("asyncio/tasks.py", "sleep")
+
+
+def changed(name, **changes):
+    """Return a scenario whose process differs."""
+    run, summary = SCENARIOS[name]()
+    main = msgspec.structs.replace(summary.program.mains[0].process, **changes)
+    return run, msgspec.structs.replace(summary, program=program_of([main]))
+
+
+def main_of(name):
+    return SCENARIOS[name]()[1].program.mains[0].process
+
+
+def program(*stacks):
+    """Return a run of a program that only waits in coroutines."""
+    run, summary = scenario(*node(used=0.1))
+    main = process(*stacks, node=summary.nodes[0].name, progress=(), wall_s=100.0)
+    return run, msgspec.structs.replace(summary, program=program_of([main]))
+
+
+def test_a_connection_for_each_measurement():
+    finding = found(connection_reopened, SCENARIOS["logs_in_for_each_measurement"]())
+    assert finding.sentence == (
+        "Each iteration of the loop at train.py:75 opens a new connection to the same server: "
+        "`await connect(port)` at train.py:49 took 60 % of the run time."
+    )
+    assert finding.action.startswith("Open the connection once, before the loop at train.py:75")
+    assert "move `await connect(port)` from train.py:49" in finding.action
+    assert figures(finding)["connection"] == "train.py:40  asyncio.open_connection(HOST, port)"
+    assert finding.regain_percent == (pytest.approx(36.0), pytest.approx(58.8))
+    assert finding.certainty is Certainty.LIKELY
+
+
+def test_if_several_tasks_wait_together_less_can_be_saved():
+    first, second, *rest = main_of("logs_in_for_each_measurement").stacks
+    together = in_task(*first.frames[1:4], is_only=False)
+    stacks = (msgspec.structs.replace(first, frames=together), second, *rest)
+    finding = found(connection_reopened, changed("logs_in_for_each_measurement", stacks=stacks))
+    assert finding.regain_percent == (pytest.approx(6.0), pytest.approx(54.0))
+
+
+def test_a_connection_for_each_call_by_a_pool():
+    (one,) = main_of("logs_in_for_each_measurement").reopened
+    loop = own("def measure(energy)", 70, "measure")
+    given = changed(
+        "logs_in_for_each_measurement", reopened=(msgspec.structs.replace(one, loop=loop),)
+    )
+    finding = found(connection_reopened, given)
+    assert "Each call of `measure` opens a new connection" in finding.sentence
+    assert finding.action.startswith("Open the connection once in each process")
+
+
+@pytest.mark.parametrize(("periods", "count"), [(3, 1), (2, 0)])
+def test_a_connection_that_is_opened_once_is_normal(periods, count):
+    (one,) = main_of("logs_in_for_each_measurement").reopened
+    again = msgspec.structs.replace(one, periods=periods)
+    given = changed("logs_in_for_each_measurement", reopened=(again,))
+    assert len(judged(connection_reopened, given)) == count
+
+
+@pytest.mark.parametrize(("wall_s", "count"), [(10.0, 1), (9.0, 0)])
+def test_a_short_time_for_connections_is_normal(wall_s, count):
+    first, second, *_ = main_of("logs_in_for_each_measurement").stacks
+    stacks = (
+        msgspec.structs.replace(first, wall_s=wall_s),
+        msgspec.structs.replace(second, wall_s=100.0 - wall_s),
+    )
+    given = changed("logs_in_for_each_measurement", stacks=stacks)
+    assert len(judged(connection_reopened, given)) == count
+
+
+def test_requests_that_wait_for_each_other():
+    finding = found(requests_in_turn, SCENARIOS["fetches_in_turn"]())
+    assert finding.sentence == (
+        "The loop at train.py:61 waited for `fetch(port, scan)` for 50 % of the run time, and "
+        "computed for 30 %: one after the other. No request needs the answer before it."
+    )
+    assert "`tasks = [asyncio.create_task(fetch(port, scan)) for scan in scans]`" in finding.action
+    assert finding.regain_percent == (pytest.approx(15.0), pytest.approx(45.0))
+    assert finding.certainty is Certainty.POSSIBLE
+    # The finding says more than the general one.
+    assert judged(known_activity, SCENARIOS["fetches_in_turn"]()) == []
+
+
+def test_requests_beside_others_are_not_in_turn():
+    first, second, *rest = main_of("fetches_in_turn").stacks
+    together = in_task(*first.frames[1:4], is_only=False)
+    stacks = (msgspec.structs.replace(first, frames=together), second, *rest)
+    assert judged(requests_in_turn, changed("fetches_in_turn", stacks=stacks)) == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "lock_s", "count"),
+    [("only, others wait for a lock", 40.0, 1), ("only, others wait for a lock", 5.0, 0),
+     ("only", 40.0, 0), ("one of several", 40.0, 0)],
+)  # fmt: skip
+def test_a_lock_that_is_held_during_a_request(mark, lock_s, count):
+    call, lock = own("await fetch(port, page)", 78, "work"), own("async with book.lock", 77, "work")
+    turn = InTurn(calls=(call,), loop=lock, last=79, call_text="fetch(port, page)", lock=lock)
+    frames = in_task(READ, own("await reader.read()", 69, "fetch"), call)
+    marked = tuple(Frame("<task>", mark, 0, "") if one.file == "<task>" else one for one in frames)
+    run, summary = program(
+        seen(marked, lock_s, State.PROCESS), seen((own("f(x)", 20),), 100.0 - lock_s)
+    )
+    main = msgspec.structs.replace(summary.program.mains[0].process, in_turn=(turn,))
+    given = run, msgspec.structs.replace(summary, program=program_of([main]))
+    findings = judged(requests_in_turn, given)
+    assert len(findings) == count
+    for finding in findings:
+        assert finding.sentence == (
+            "For 40 % of the run time, one task waited for `fetch(port, page)` at train.py:78, and "
+            "other tasks waited for the lock that this task held: `async with book.lock` at "
+            "train.py:77."
+        )
+        assert finding.certainty is Certainty.POSSIBLE
+        assert judged(known_activity, given) == []
+
+
+def test_an_object_that_keeps_its_connection():
+    (one,) = main_of("logs_in_for_each_measurement").reopened
+    call = own("await self.connect()", 49, "intensity")
+    first, *rest = main_of("logs_in_for_each_measurement").stacks
+    frames = in_task(*first.frames[1:3], call)
+    stacks = (msgspec.structs.replace(first, frames=frames), *rest)
+    again = msgspec.structs.replace(one, calls=(call,))
+    given = changed("logs_in_for_each_measurement", reopened=(again,), stacks=stacks)
+    action = found(connection_reopened, given).action
+    assert "remove `await self.connect()` at train.py:49: the object keeps" in action
+
+
+def test_a_program_that_only_waits_may_have_this_purpose():
+    first, second, *rest = main_of("fetches_in_turn").stacks
+    stacks = (first, msgspec.structs.replace(second, wall_s=5.0), *rest)
+    assert judged(requests_in_turn, changed("fetches_in_turn", stacks=stacks)) == []
+
+
+@pytest.mark.parametrize(("is_only", "severity"), [(True, Severity.REMARK), (False, Severity.HINT)])
+def test_several_coroutines_that_wait_together_are_only_a_hint(is_only, severity):
+    line = own("await reader.readline()", 12)
+    waits = seen(in_task(READ, line, is_only=is_only), 60.0, State.NETWORK)
+    (finding,) = judged(known_activity, program(waits, seen((own("f(x)", 20),), 40.0)))
+    assert finding.severity is severity
+    assert "at train.py:12" in finding.sentence
+
+
+def test_a_coroutine_that_sleeps():
+    frames = in_task(SLEEP, own("await asyncio.sleep(1)", 12))
+    assert activity_of(seen(frames, 1.0, State.SLEEPING)).name == "sleeping"
+
+
+@pytest.mark.parametrize(
+    ("is_only", "name"), [(True, "coroutines_connect"), (False, "asyncio_waits")]
+)
+def test_only_one_connection_at_a_time_is_an_overhead(is_only, name):
+    opens = of_python("asyncio/streams.py", "open_connection")
+    frames = in_task(opens, own("await asyncio.open_connection(h, p)", 12), is_only=is_only)
+    assert activity_of(seen(frames, 1.0, State.NETWORK)).name == name
+
+
+def test_an_asyncio_server_serves_the_process_that_started_it():
+    serves = of_python("asyncio/base_events.py", "Server.serve_forever")
+    handler = (own("await asyncio.sleep(0.1)", 20, "reply"), Frame("<task>", "only", 0, ""))
+    frames = (SLEEP, *handler, serves, own("await server.serve_forever()", 30, "serve"))
+    server = process(seen(frames, 60.0, State.SLEEPING), seen((own("f()", 9),), 2.0), pid=2)
+    client = process(seen(in_task(READ, own("await ask()", 40)), 60.0, State.PROCESS), pid=1)
+    server = msgspec.structs.replace(server, parent_pid=1)
+    assert main_process([server, client]).pid == 1

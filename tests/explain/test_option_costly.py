@@ -1,0 +1,234 @@
+"""An option in the source that makes a part of the work expensive, as a finding."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from explain.program_parts import LOOP, of_library, of_python, own, process, seen, watched, worker
+from explain.program_scenarios import WATCHED
+from explain.program_scenarios import node as quiet_node
+from explain.scenario_parts import figures, found, gpu, judged
+from teho.explain.options import option_times
+from teho.explain.rules.cpu import double_precision, known_activity, option_costly
+from teho.explain.rules.job import saving_often
+from teho.explain.rules.memory import memory_saved_with_time
+from teho.model.finding import Certainty, Severity
+from teho.model.watched import CostlyOption, Frame, State
+
+FIT = (
+    of_library("sklearn/svm/_base.py", "BaseLibSVM._dense_fit"),
+    own("model(c).fit(x, y)", 41, "cross_validate"),
+)
+PROBABILITY = CostlyOption(name="svm_probability", at=own("probability=True", 31, "model"))
+ONE_CORE = {"used": 1.02}
+
+
+def made(*stacks, options=(PROBABILITY,), parts=None, **facts):
+    one = process(*stacks, progress=(), costly_options=tuple(options), **facts)
+    return watched(one, parts=parts or quiet_node())
+
+
+def option(name, text="x=1", line=31, lines=()):
+    return CostlyOption(name=name, at=own(text, line, "main"), lines=tuple(lines))
+
+
+def test_names_the_option_and_the_slow_line():
+    finding = found(option_costly, made(seen(FIT, 60.0)))
+    assert finding.sentence == (
+        "The option `probability=True` at train.py:31 makes each fit train five more models, but "
+        "the program never asks for probabilities. Training support vector machines took 60 % of "
+        "the run time, mostly at train.py:41."
+    )
+    assert finding.action.startswith("Remove `probability=True` at train.py:31. ")
+    assert figures(finding)["time spent on this work"] == pytest.approx(60.0)
+    assert figures(finding)["option"] == "train.py:31  probability=True"
+    assert figures(finding)["slowest line"] == "train.py:41  model(c).fit(x, y)"
+    assert finding.regain_percent == (pytest.approx(36.0), pytest.approx(51.0))
+    assert finding.certainty is Certainty.SURE
+
+
+def test_instead_of_what_the_activity_advises():
+    assert judged(known_activity, made(seen(FIT, 60.0))) == []
+    assert judged(known_activity, made(seen(FIT, 60.0), options=())) != []
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "severity"), [(9.9, None), (10.0, Severity.WARNING), (60.0, Severity.CRITICAL)]
+)
+def test_limits(wall_s, severity):
+    findings = judged(option_costly, made(seen(FIT, wall_s)))
+    assert [one.severity for one in findings] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(("wall_s", "count"), [(0.7, 1), (0.5, 0)])
+def test_a_large_share_of_a_short_run_needs_few_samples(wall_s, count):
+    other = seen((own("load()"),), 3.0 - wall_s)
+    given = made(seen(FIT, wall_s), other, wall_s=3.0)
+    assert len(judged(option_costly, given)) == count
+
+
+def test_several_places_are_one_finding():
+    second = CostlyOption(name="svm_probability", at=own("probability=True", 52, "final"))
+    finding = found(option_costly, made(seen(FIT, 60.0), options=(PROBABILITY, second)))
+    assert "`probability=True` at train.py:31 and `probability=True` at train.py:52" in (
+        finding.action
+    )
+
+
+def test_the_same_time_is_named_once():
+    prints = (of_library("numpy/_core/arrayprint.py", "array2string"), own("log.debug(x)", 23))
+    options = (option("debug_messages"), option("all_elements_printed"))
+    (one,) = judged(option_costly, made(seen(prints, 40.0), options=options))
+    assert one.sentence.startswith(
+        "The option `x=1` at train.py:31 lets the program write all debug messages"
+    )
+
+
+def test_an_option_of_another_version_is_ignored():
+    assert judged(option_costly, made(seen(FIT, 60.0), options=(option("no_such_option"),))) == []
+
+
+class TestLines:
+    SAVE = own("image.save(path, optimize=True)", 28, "cut")
+    PNG = (of_library("PIL/PngImagePlugin.py", "_save"), SAVE)
+
+    def test_only_these_lines_count(self):
+        other = (self.PNG[0], own("panel.save(path)", 50, "show"))
+        given = option("png_optimized", "optimize=True", 28, [self.SAVE])
+        stacks = seen(self.PNG, 40.0), seen(other, 30.0)
+        finding = found(option_costly, made(*stacks, options=(given,)))
+        assert "Saving PNG files took 40 % of the run time." in finding.sentence  # without a place
+        assert finding.certainty is Certainty.LIKELY
+
+    def test_work_in_a_worker_counts_while_the_program_waits(self):
+        waits = seen((of_library("multiprocessing/pool.py", "Pool.map"),), 80.0, State.PROCESS)
+        given = option("png_optimized", "optimize=True", 28, [self.SAVE])
+        serves = of_python("multiprocessing/pool.py", "worker")
+        stacks = seen((*self.PNG, serves), 60.0), seen((own("read()"), serves), 20.0)
+        child = worker(*stacks, costly_options=(given,))
+        main = process(waits, progress=())
+        finding = found(option_costly, watched(main, child, parts=quiet_node()))
+        assert "Saving PNG files took 60 % of the run time" in finding.sentence
+
+
+class TestCores:
+    LONG = (of_library("torch/nn/modules/linear.py", "Linear.forward"), own("model(x)", 61))
+    BACK = (of_library("torch/_tensor.py", "Tensor.backward"), own("loss.backward()", 62))
+    LIMIT = option("one_thread_for_torch", "torch.set_num_threads(1)", 9)
+
+    def made(self, *stacks, parts=None, torch=None, **facts):
+        stacks = stacks or (seen(self.LONG, 30.0), seen(self.BACK, 40.0))
+        torch = {"threads": 1} if torch is None else torch
+        parts = parts or quiet_node(cores=8, **ONE_CORE)
+        return made(*stacks, options=(self.LIMIT,), parts=parts, torch=torch, **facts)
+
+    def test_a_limit_that_leaves_cores_unused(self):
+        finding = found(option_costly, self.made())
+        assert finding.sentence.startswith(
+            "The call `torch.set_num_threads(1)` at train.py:9 lets PyTorch use only one core. "
+            "Computing with PyTorch on one core took 70 % of the run time"
+        )
+        assert finding.regain_percent == (pytest.approx(7.0), pytest.approx(61.25))
+        assert finding.mutes
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"torch": {"threads": 4}},  # another line sets another limit
+            {"torch": {}},  # not known
+            {"parts": quiet_node(cores=1, used=1.0)},
+            {"parts": quiet_node(cores=8, used=1.3)},
+            {"wait_for_core_s": 10.1},
+            {"cores": (3,)},
+        ],
+    )
+    def test_a_limit_that_does_not_matter(self, change):
+        assert judged(option_costly, self.made(**change)) == []
+
+    def test_short_operations_would_not_be_faster(self):
+        short = seen(self.LONG, 11.0, State.PYTHON)
+        stacks = (seen(self.LONG, 30.0), short, seen(self.BACK, 40.0))
+        assert judged(option_costly, self.made(*stacks)) == []
+        # A backward pass is one call, however short its operations are.
+        assert judged(option_costly, self.made(seen(self.BACK, 60.0))) == []
+
+    def test_processes_that_share_the_cores(self):
+        main = self.made()[1].program.mains[0].process
+        child = worker(seen((own("read()"),), 20.0))
+        given = watched(main, child, parts=quiet_node(cores=8, **ONE_CORE))
+        assert judged(option_costly, given) == []
+
+    def test_elementwise_work_of_numpy_uses_one_core_anyway(self):
+        limit = option("one_thread_for_all", 'os.environ["OMP_NUM_THREADS"] = "1"', 4)
+        parts = quiet_node(cores=8, **ONE_CORE)
+        for text, count in (("np.exp(x)", 0), ("rng.normal(size=9)", 0), ("a @ b", 1)):
+            stack = seen((own(text, 30),), 60.0)
+            main = process(stack, progress=(), costly_options=(limit,))
+            main = msgspec.structs.replace(main, libraries={"numpy": {"blas_threads": 1}})
+            assert len(judged(option_costly, watched(main, parts=parts))) == count
+
+
+def test_what_is_slow_only_on_cpus():
+    linear = (of_library("torch/nn/modules/conv.py", "Conv2d.forward"), own("model(x)", 61))
+    given = option("onednn_off", "torch.backends.mkldnn.enabled = False", 3)
+    assert judged(option_costly, made(seen(linear, 60.0), options=(given,))) != []
+    parts = quiet_node(gpus=[gpu(80.0)])
+    assert judged(option_costly, made(seen(linear, 60.0), options=(given,), parts=parts)) == []
+
+
+def test_imports_do_not_count():
+    imports = Frame("<frozen importlib._bootstrap>", "_load", 0, "")
+    main = made(seen((FIT[0], imports, FIT[1]), 60.0))[1].program.mains[0]
+    assert option_times(main) == []
+    assert option_times(made(seen(FIT, 60.0))[1].program.mains[0]) != []
+
+
+class TestOtherRules:
+    def test_the_place_that_makes_parameters_double(self):
+        _, summary = WATCHED["doubles"]()
+        main = summary.program.mains[0].process
+        precision = option("double_by_trainer", 'precision="64-true"', 85)
+        main = msgspec.structs.replace(main, costly_options=(precision,))
+        finding = found(double_precision, watched(main, parts=quiet_node()))
+        assert finding.action == (
+            'If 32 bits are enough, use `precision="32-true"` instead of `precision="64-true"` at '
+            "train.py:85, which converts the model and the batches to 64 bits."
+        )
+
+    def test_how_often_a_trainer_saves(self):
+        save = (of_library("torch/serialization.py", "save"), own("trainer.train()", 60))
+        given = made(seen(save, 40.0), options=(option("saved_by_transformers", "save_steps=5"),))
+        finding = found(saving_often, given)
+        assert finding.action.startswith(
+            "Save less often: use a larger number instead of `save_steps=5` at train.py:31. Save "
+        )
+
+    def test_where_checkpointing_is_switched_on(self):
+        again = (
+            of_library("torch/utils/checkpoint.py", "_checkpoint_hook.__init__.unpack_hook"),
+            *(own("loss.backward()"), LOOP),
+        )
+        name = "checkpointed_by_transformers"
+        run, summary = made(
+            seen(again, 40.0), options=(option(name, "gradient_checkpointing=True"),)
+        )
+        (node,) = summary.nodes
+        node = msgspec.structs.replace(node, memory_peak_bytes=0.1 * node.memory_limit_bytes)
+        given = run, msgspec.structs.replace(summary, nodes=(node,))
+        assert found(memory_saved_with_time, given).action.startswith(
+            "Keep the activations: remove `gradient_checkpointing=True` at train.py:31. "
+        )
+
+    def test_the_option_of_an_activity_replaces_its_advice(self):
+        trees = (
+            of_library("sklearn/ensemble/_forest.py", "_parallel_build_trees"),
+            own("fit()", 5),
+        )
+        options = (option("forest_one_thread", "n_jobs=1"),)
+        parts = quiet_node(cores=8, **ONE_CORE)
+        finding = found(known_activity, made(seen(trees, 60.0), options=options, parts=parts))
+        assert finding.action.startswith("Use `n_jobs=-1` instead of `n_jobs=1` at train.py:31.")
+        other = (option("search_one_thread", "n_jobs=1"),)
+        finding = found(known_activity, made(seen(trees, 60.0), options=other, parts=parts))
+        assert "at train.py:31" not in finding.action
