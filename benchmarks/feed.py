@@ -9,10 +9,11 @@ In the rows with *many small files*, each `open` of a data file takes 1 ms longe
 a slow file system. A small library (`slow_open.c`), which is loaded before the C library, adds this
 delay. *hand-written* is a loader that a user could write: it shuffles the numbers of the rows with
 `torch.randperm(n)`, divides these numbers into batches, and takes `x[rows], y[rows]` for the
-numbers `rows` of each batch. A *control* is a program that `teho.feed` cannot make faster. In a control, `loader` may be at most 5 % slower than
-the fastest DataLoader. The JPEG images have 500 × 375 pixels, and all loaders decode the images
-with the same function of Pillow. In the rows with *time divided by the time of*, the benchmark
-divides the times of two epochs that follow each other, and shows the median of these quotients.
+numbers `rows` of each batch. A *control* is a program that `teho.feed` cannot make faster. In a
+control, `loader` may be at most 5 % slower than the fastest DataLoader. The JPEG images have 500 ×
+375 pixels, and all loaders decode the images with the same function of Pillow. In the rows with
+*time divided by the time of*, the benchmark divides the times of two epochs that follow each other,
+and shows the median of these quotients.
 
 The environment variable `TEHO_FEED_PYTHON` names the Python that runs the loaders. This Python
 needs PyTorch. Some rows also need Pillow, SPDL, webdataset or litdata in this Python. If one of

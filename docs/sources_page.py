@@ -69,11 +69,12 @@ def lines_of(text: str) -> list[int]:
 
 _HEAD = """# The source documents, line by line
 
-The work on Teho began with five documents about GPUs. Each document says what a
-user should be able to do with GPUs, or asks for tools that can do this. We call each of these
-things a *capability*. This page lists all of them. For each capability, the page names the lines of the document, the command of Teho that has this capability,
-and a test of this command. If you know a piece of advice from one of the documents, you can find
-the command for the advice on this page. The documents are not in Teho's source code.
+The work on Teho began with five documents about GPUs. Each document says what a user should be able
+to do with GPUs, or asks for tools that can do this. We call each of these things a *capability*.
+This page lists all of them. For each capability, the page names the lines of the document, the
+command of Teho that has this capability, and a test of this command. If you know a piece of advice
+from one of the documents, you can find the command for the advice on this page. The documents are
+not in Teho's source code.
 
 To try the commands, go to the top folder of Teho's source code, and run
 `export TEHO_HOME=examples/learn`. The commands then use the recordings in the folder

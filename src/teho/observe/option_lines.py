@@ -44,7 +44,9 @@ def option_lines(
         key: [stacks[stack] for stack in of_process if stack >= 0]
         for key, of_process in times.items()
     }
-    pids = {path: pid for (_, pid), of_process in seen.items() for path in _own(of_process)}
+    pids: dict[str, int] = {}
+    for (_, pid), of_process in seen.items():
+        pids = dict.fromkeys(_own(of_process), pid) | pids
 
     def content(path: str) -> bytes | bool | None:
         if time.monotonic() > until_s:
