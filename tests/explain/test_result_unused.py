@@ -74,8 +74,8 @@ def test_names_the_condition_and_where_to_move_the_line():
         (
             changed(can_move=False, after=(own("print(value)", 80),)),
             (
-                "Execute line 70 only if the result is used: `if step % 100 == 0:`. Also execute line "
-                "70 once after the loop, before line 80."
+                "Execute line 70 only if the result is used: `if step % 100 == 0:`. Also execute "
+                "line 70 once after the loop, before line 80."
             ),
         ),
     ],

@@ -66,8 +66,10 @@ VARYING = {
         "np.outer(scales, scales)",
     ),
     "attributes that a loop sets": (
-        "for name, value in zip(('length', 'noise'), theta):\n            setattr(self, name, value)"
-        "\n        return np.exp(self.gap / self.length)",
+        (
+            "for name, value in zip(NAMES, theta):\n            setattr(self, name, value)\n"
+            "        return np.exp(self.gap / self.length)"
+        ),
         "np.exp(self.gap / self.length)",
     ),
     "attributes in a dictionary": (

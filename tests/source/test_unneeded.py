@@ -119,7 +119,7 @@ LOOKALIKES = {
         "value = order(grid)\ntotal = total + value\nif step % 100 == 0:\n    print(total)"
     ),
     "a state": "value = value + order(grid)\nif step % 100 == 0:\n" + SHOWN,
-    "added to a list": "value = order(grid)\nlog.append(value)\nif step % 100 == 0:\n    print(log)",
+    "added to a list": "value = order(grid)\nlog.append(value)\nif step % 100 == 0:\n    log(1)",
     "an effect": "value = noisy(grid)  # order(grid)\nif step % 100 == 0:\n" + SHOWN,
     "random numbers": ("value = np.random.rand(9)  # order(grid)\nif step % 100 == 0:\n" + SHOWN),
     "an unknown interval": "value = order(grid)\nif step % settings.rate == 0:\n" + SHOWN,

@@ -69,7 +69,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Numbers of cores and GPUs of the whole cluster, as a document about the cluster states them."""
+    """Numbers of cores and GPUs of the whole cluster, as a document about it states them."""
 
     cores: int
     """Cores of the nodes without GPUs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -11,18 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.model.watched import (
-    ColumnFilter,
-    Frame,
-    InLoop,
-    InTurn,
-    MissingIndex,
-    ReopenedConnection,
-    Repeated,
-    RepeatedPlan,
-    Unneeded,
-    is_library,
-)
+from teho.model.watched import ColumnFilter, Frame, InLoop, MissingIndex, is_library
 from teho.observe.option_lines import option_lines
 from teho.source.connections import find_reopened
 from teho.source.database.tables import Tables
@@ -49,11 +38,8 @@ _LONGEST_BYTES = 1 << 20
 class _Found(NamedTuple):
     """What the source shows about a stack."""
 
-    repeated: list[Repeated]
-    unneeded: list[Unneeded]
-    plan: RepeatedPlan | None
-    reopened: ReopenedConnection | None
-    in_turn: InTurn | None
+    in_loops: dict[str, Sequence[InLoop | None]]
+    """By their name in the file."""
     column_filter: ColumnFilter | None
     missing_index: MissingIndex | None
 
@@ -82,11 +68,7 @@ def source_lines(
     for (process, pid), of_process in times.items():
         purity = Purity(Program(_reader(pid, own, read)))
         needs = Needs(purity)
-        repeated: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
-        unneeded: dict[tuple[Frame, ...], dict[str, Any]] = {}
-        plans: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
-        reopened: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
-        in_turn: dict[tuple[tuple[Frame, ...], Frame], dict[str, Any]] = {}
+        in_loops: defaultdict[str, dict[object, dict[str, Any]]] = defaultdict(dict)
         filters: dict[int, str] = {}
         missing: dict[int, dict[str, Any]] = {}
         tables = cache(partial(_tables, purity.program, own))
@@ -100,45 +82,40 @@ def source_lines(
             key = _beside_own(frames)
             if key not in known:
                 known[key] = _Found(
-                    again := find_repeated(frames, purity),
-                    needs.find(frames),
-                    None if again else find_plan(frames, purity),
-                    find_reopened(frames, purity),
-                    find_in_turn(frames, purity),
+                    _in_loops(frames, purity, needs),
                     find_column_filter(frames, purity.program),
                     find_missing_index(frames, purity.program, tables),
                 )
-            for one in known[key].repeated:
-                repeated[one.calls, one.loop] = _line(one, numbers)
-            for each in known[key].unneeded:
-                unneeded[each.calls] = _line(each, numbers)
-            if plan := known[key].plan:
-                plans[plan.calls, plan.loop] = _line(plan, numbers)
-            if connection := known[key].reopened:
-                reopened[connection.calls, connection.loop] = _line(connection, numbers)
-            if turn := known[key].in_turn:
-                in_turn[turn.calls, turn.loop] = _line(turn, numbers)
+            for name, calls in known[key].in_loops.items():
+                for one in filter(None, calls):
+                    in_loops[name][one.calls, one.loop] = _line(one, numbers)
             if query := known[key].column_filter:
                 filters[numbers[query.frame]] = query.text
             if lacking := known[key].missing_index:
                 line = msgspec.to_builtins(lacking)
                 line["frame"] = numbers[lacking.frame]
                 missing[line["frame"]] = line
-        if repeated:
-            yield {"process": process, "repeated": list(repeated.values())}
-        if unneeded:
-            yield {"process": process, "unneeded": list(unneeded.values())}
-        if plans:
-            yield {"process": process, "repeated_plans": list(plans.values())}
-        if reopened:
-            yield {"process": process, "reopened": list(reopened.values())}
-        if in_turn:
-            yield {"process": process, "in_turn": list(in_turn.values())}
+        for name, found in in_loops.items():
+            yield {"process": process, name: list(found.values())}
         if filters:
             yield {"process": process, "column_filters": list(filters.items())}
         if missing:
             yield {"process": process, "missing_indexes": list(missing.values())}
     yield from option_lines(times, stacks, numbers, read, until_s)
+
+
+def _in_loops(
+    frames: Sequence[Frame], purity: Purity, needs: Needs
+) -> dict[str, Sequence[InLoop | None]]:
+    """Return what the source shows about the calls of a stack that are in loops."""
+    repeated = find_repeated(frames, purity)
+    return {
+        "repeated": repeated,
+        "unneeded": needs.find(frames),
+        "repeated_plans": [] if repeated else [find_plan(frames, purity)],
+        "reopened": [find_reopened(frames, purity)],
+        "in_turn": [find_in_turn(frames, purity)],
+    }
 
 
 def _line(one: InLoop, numbers: Mapping[Frame, int]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def judge(context: ProgramContext) -> Findings:
             if not one.option.cores and is_worth_naming(context, main, one.wall_s, large)
         ]
         awaited = (*reopened_times(main), *_in_turn(context, main))
-        again = (*repeated_times(main), *unneeded_times(main))
+        again: tuple[_Time, ...] = (*repeated_times(main), *unneeded_times(main))
         named = _lost_in(context, main, *again, *index_times(main), *awaited).union(
             *(one.stacks for one in options)
         )
