@@ -64,6 +64,13 @@ TIME_CAUSES = (
     "workers_uneven",
     "waits_long",
     "run_stuck",
+    "option_costly",
+    "result_unused",
+    "array_cut_late",
+    "plan_repeated",
+    "index_missing",
+    "connection_reopened",
+    "requests_in_turn",
 )
 """Kinds of findings that say why a program lost time; the first of them is the top cause."""
 

@@ -150,11 +150,10 @@ def test_operations_on_whole_arrays_are_one_finding():
     third = msgspec.structs.replace(PART, calls=(own("y / 6.0", 47),))
     finding = found(array_cut_late, run(PART, other, third, wall_s=60.0))
     assert finding.sentence == (
-        "Computing `np.log10(x)` at train.py:46 and 2 more operations took 60 % of the run time. "
-        "The program computes with a whole array, but uses only a part of the result: "
-        "`y[top : top + 64]` at train.py:48."
+        "`np.log10(x)` at train.py:46 and 2 more operations took 60 % of the run time, but the "
+        "program uses only a part of the result: `y[top : top + 64]` at train.py:48."
     )
-    assert finding.action.startswith("Cut the same part out of each array before line 45, and")
+    assert finding.action.startswith("Cut this part out of each array before line 45:")
     assert finding.certainty is Certainty.LIKELY
     assert finding.regain_percent == (pytest.approx(12.0), pytest.approx(57.0))
     assert judged(result_unused, run(PART)) == judged(array_cut_late, run(SELDOM)) == []

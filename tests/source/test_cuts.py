@@ -45,6 +45,10 @@ PARTS = {
         "x = np.sqrt(scene)\nreturn x[top * size : (top + 1) * size]",
         "np.sqrt(scene)",
     ),
+    "around a place, inside the array": (
+        "begin = max(0, top - size // 2)\nx = np.sqrt(scene)\nreturn x[begin : begin + size]",
+        "np.sqrt(scene)",
+    ),
     "its shape": (
         f"x = {FLOAT}\nrows = x.shape[0]\nprint(rows, len(x))\nreturn x[top : top + size]",
         FLOAT,
@@ -92,6 +96,18 @@ WHOLES = {
     "a border at both ends": (f"x = {FLOAT}\nreturn x[top : size - top]", FLOAT),
     "from a place to the end": (f"x = {FLOAT}\nreturn x[top : top - size]", FLOAT),
     "from one place to another": (f"x = {FLOAT}\nreturn x[top:left]", FLOAT),
+    "around its middle": (
+        f"x = {FLOAT}\nm = left // 2\nreturn x[m - size : m + size]",
+        FLOAT,
+    ),
+    "around its middle, with a begin": (
+        f"begin = (left - size) // 2\nx = {FLOAT}\nreturn x[begin : begin + size]",
+        FLOAT,
+    ),
+    "the box of its content": (
+        f"a, b, w, h = cv2.boundingRect(scene)\nx = {FLOAT}\nreturn x[b : b + h, a : a + w]",
+        FLOAT,
+    ),
     "a mask": (f"x = {FLOAT}\nreturn x[scene > 3]", FLOAT),
     "an order": (f"x = {FLOAT}\nreturn x[top]", FLOAT),
     "a batch of one": (f"x = {FLOAT}\nreturn x[0]", FLOAT),

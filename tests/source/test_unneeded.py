@@ -249,6 +249,7 @@ NEVER = {
     "two names": ("value, other = order(grid), 3", "", True),
     "results made of it": ("value = order(grid)\nother = value + 1", "", True),
     "replaced": ("value = order(grid)\nvalue = 3\nlog(value)", "", True),
+    "deleted": ("value = order(grid)\ndel value", "", False),
     "one of two names": ("value, other = order(grid), 3\nlog(other)", "", False),
     "no name": ("order(grid)", "", False),
     "not wanted": ("_ = order(grid)", "", False),

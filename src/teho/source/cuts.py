@@ -8,15 +8,15 @@ compute with the part: the result is the same.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 
 from teho.model.watched import Frame, Need, Unneeded
 from teho.source.known import fits, known
-from teho.source.parsed import Function, dotted_name
+from teho.source.parsed import Function
 from teho.source.program import Program
 from teho.source.stack import Level
 from teho.source.uses import LOOPS, Uses
+from teho.source.windows import is_window
 
 __all__ = ["find_cut"]
 
@@ -24,8 +24,6 @@ _OF_ARRAYS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
 """Operations that texts and lists do not have."""
 _ELEMENTWISE = (*_OF_ARRAYS, ast.Add, ast.Mult, ast.Mod)
 _DEEPEST = 4
-_BORDER = re.compile("pad|margin|border|halo|ghost|edge|offset|delay|trim|burn|warm|skip|lag")
-"""Names of places at which almost the whole array begins."""
 _SHAPES = frozenset(("shape", "ndim", "dtype", "size", "device", "itemsize"))
 _SAME_DATA = frozenset(("numpy", "copy", "clone", "contiguous", "detach", "cpu", "cuda", "to"))
 _SAME_FUNCTIONS = frozenset(
@@ -170,45 +168,11 @@ class _Cuts:
         """Return whether a subscript gives a window, such as `[top : top + 64]`, or one item."""
         parts = part.elts if isinstance(part, ast.Tuple) else [part]
         return any(
-            self._is_window(one) if isinstance(one, ast.Slice) else self._is_item(one, loops)
+            is_window(one, self._function)
+            if isinstance(one, ast.Slice)
+            else self._is_item(one, loops)
             for one in parts
         )
-
-    def _is_window(self, part: ast.Slice) -> bool:
-        """Return whether a slice begins at a place that varies, and has a length of its own."""
-        if part.lower is None or part.upper is None or isinstance(part.lower, ast.Constant):
-            return False
-        if _BORDER.search(ast.unparse(part.lower)) or self._is_of_whole(part.upper):
-            return False
-        lower, upper = self._value(part.lower), self._value(part.upper)
-        begins = {ast.dump(part.lower), ast.dump(lower)}
-        if isinstance(upper, ast.BinOp) and isinstance(upper.op, ast.Mult):
-            # [number * size : (number + 1) * size]
-            return _is_next(lower, upper)
-        terms = [ast.dump(one) for one in _terms(upper)]
-        if len(terms) < 2:
-            return False
-        is_around = isinstance(lower, ast.BinOp) and isinstance(lower.op, ast.Sub)
-        # [begin : begin + size], or [middle - size : middle + size]
-        return bool(begins & set(terms)) or (is_around and ast.dump(_terms(lower)[0]) == terms[0])
-
-    def _is_of_whole(self, upper: ast.expr) -> bool:
-        """Return whether the length of a whole array is a part of the end of a slice."""
-        names = [one for one in ast.walk(upper) if isinstance(one, ast.Name)]
-        values = [self._value(upper), *map(self._value, names)]
-        parts = [part for one in values for part in ast.walk(one)]
-        return any(
-            (isinstance(one, ast.Attribute) and one.attr in _SHAPES)
-            or (isinstance(one, ast.Call) and dotted_name(one.func) == "len")
-            for one in parts
-        )
-
-    def _value(self, node: ast.expr) -> ast.expr:
-        """Return the value of a name that gets only one value."""
-        given = self._function.assigned.get(node.id, []) if isinstance(node, ast.Name) else []
-        if len(given) != 1 or given[0].value is None or given[0].loop is not None:
-            return node
-        return given[0].value
 
     def _is_item(self, part: ast.expr, loops: list[ast.AST]) -> bool:
         """Return whether a subscript is the number of one item, which differs each time."""
@@ -222,26 +186,6 @@ class _Cuts:
             for one in loops
             if given[0].loop is not None
         )
-
-
-def _terms(node: ast.expr) -> list[ast.expr]:
-    """Return the terms of a sum that are added."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        added = _terms(node.right) if isinstance(node.op, ast.Add) else []
-        return [*_terms(node.left), *added]
-    return [node]
-
-
-def _is_next(lower: ast.expr, upper: ast.BinOp) -> bool:
-    """Return whether two products have one equal factor, and the other factors differ by one."""
-    if not isinstance(lower, ast.BinOp) or not isinstance(lower.op, ast.Mult):
-        return False
-    for number, size in ((lower.left, lower.right), (lower.right, lower.left)):
-        for after, same in ((upper.left, upper.right), (upper.right, upper.left)):
-            terms = [ast.dump(one) for one in _terms(after)]
-            if ast.dump(same) == ast.dump(size) and ast.dump(number) in terms and len(terms) > 1:
-                return True
-    return False
 
 
 def _counts(loop: ast.AST) -> bool:

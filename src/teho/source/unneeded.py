@@ -94,6 +94,8 @@ class Needs:
             loop=_loop(found, level),
             last=getattr(found.loop or level.function.node, "end_lineno", 0) or 0,
         )
+        if not found.branches and level.function.name.startswith("test"):
+            return None  # a test of whether it fails
         if not found.branches and not found.after:
             return one if self._is_sure_of_never(found, level) else None
         if found.after and not self._is_settled(found, level.place):
@@ -121,8 +123,6 @@ class Needs:
         """Return whether a result without a use has no other purpose, such as a measurement."""
         if isinstance(level.function.node, ast.Module) and found.loop is None:
             return False  # another file may use it
-        if level.function.name.startswith("test"):
-            return False  # a test of whether it fails
         targets = [root_name(one) for each in found.chain for one in stored_or_named(each)]
         if all(name.startswith("_") for name in targets):
             return False

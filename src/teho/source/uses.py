@@ -164,8 +164,8 @@ def _add_all(nodes: Sequence[ast.AST], name: str, found: _Found) -> None:
 def _add_own(node: ast.AST, name: str, found: _Found) -> None:
     if isinstance(node, ast.AugAssign):
         node = node.target  # `x += 1` uses `x`
-    elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        return
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return  # `del x` needs that there is a value
     if isinstance(node, ast.Name) and node.id == name:
         found[node] = None
 
