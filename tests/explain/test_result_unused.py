@@ -91,6 +91,11 @@ def test_a_default_may_have_been_changed():
     assert finding.regain_percent == (pytest.approx(12.0), pytest.approx(39.6))
 
 
+def test_a_function_without_a_loop():
+    finding = found(result_unused, run(changed(loop=own("def cost(self, x)", 66))))
+    assert finding.sentence.endswith("(train.py:71), in 1 of 100 calls.")
+
+
 def test_the_length_of_the_loop_may_be_unknown():
     finding = found(result_unused, run(changed(is_sure=False, share=0.5)))
     assert finding.sentence.endswith("only if `step % 100 == 0` (train.py:71).")
@@ -150,8 +155,8 @@ def test_operations_on_whole_arrays_are_one_finding():
     third = msgspec.structs.replace(PART, calls=(own("y / 6.0", 47),))
     finding = found(array_cut_late, run(PART, other, third, wall_s=60.0))
     assert finding.sentence == (
-        "`np.log10(x)` at train.py:46 and 2 more operations took 60 % of the run time, but the "
-        "program uses only a part of the result: `y[top : top + 64]` at train.py:48."
+        "Computing `np.log10(x)` at train.py:46 and 2 more operations took 60 % of the time, but "
+        "the program uses only a part of the result: `y[top : top + 64]` at train.py:48."
     )
     assert finding.action.startswith("Cut this part out of each array before line 45:")
     assert finding.certainty is Certainty.LIKELY

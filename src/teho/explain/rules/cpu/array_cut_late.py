@@ -58,8 +58,9 @@ def _found(context: ProgramContext, main: MainProcess, time: UnneededTime) -> Lo
     others = len(time.lines) - 1
     more = f" and {others} more operation{'s' * (others > 1)}" if others else ""
     finding = context.lost(
-        f"`{call.short_text}` at {call.short_place}{more} took {share:.0f} % of the run time, but "
-        f"the program uses only a part of the result: `{cut.short_text}` at {cut.short_place}.",
+        f"Computing `{call.short_text}` at {call.short_place}{more} took {share:.0f} % of the "
+        f"time, but the program uses only a part of the result: `{cut.short_text}` at "
+        f"{cut.short_place}.",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent on whole arrays", share, "%"),
@@ -67,8 +68,7 @@ def _found(context: ProgramContext, main: MainProcess, time: UnneededTime) -> Lo
         ),
         action=(
             f"Cut this part out of each array before line {first.line}: the result is the same, "
-            "because each element is computed on its own. Only values of the whole array, such as "
-            "its mean, need the whole array."
+            "because each element is computed on its own."
         ),
         judged_by=["part_percent"],
         regain_percent=(_REGAIN[0] * share, _REGAIN[1] * share),
