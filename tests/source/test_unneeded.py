@@ -157,6 +157,28 @@ def test_a_result_that_may_be_needed_in_each_iteration(body):
     assert found(loop(body, before="total = hits = value = 0"), text) is None
 
 
+def test_a_counter_of_the_calls_of_a_function():
+    source = """
+    class Model:
+        def cost(self, grid):
+            value = order(grid)
+            self.calls += 1
+            if self.calls % 10 == 0:
+                print(value)
+    """
+    one = found(source, "order(grid)")
+    assert (one.share, one.is_sure, one.can_move) == (0.1, True, True)
+    assert one.loop.text == "def cost(self, grid)"
+    source = """
+    def training_step(batch, batch_idx):
+        value = order(batch)
+        if batch_idx % 10 == 0:
+            print(value)
+    """
+    one = found(source, "order(batch)")
+    assert (one.share, one.is_sure) == (0.1, False)
+
+
 def test_a_range_in_which_the_condition_is_always_true():
     body = "value = order(grid)\nif step % 10 == 0:\n" + SHOWN
     assert found(loop(body, head="for step in range(0, STEPS, 10):"), "order(grid)") is None
@@ -204,6 +226,8 @@ def test_whether_the_call_gives_the_same_result_in_the_branch(body, can_move):
 
 def test_a_condition_that_changes_between_the_two():
     body = "value = order(grid)\nstep += 1\nif step % 100 == 0:\n" + SHOWN
+    assert found(loop(body, head="while True:"), "order(grid)").can_move
+    body = body.replace("step += 1", "advance(grid)\nstep += 1")
     assert found(loop(body, head="while True:"), "order(grid)") is None
 
 

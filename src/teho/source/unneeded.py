@@ -107,6 +107,8 @@ class Needs:
         if can_move is None:
             return None
         branches = sorted(found.branches.values(), key=lambda each: each.node.lineno)
+        if len(branches) > 1 and any(each.is_skipped for each in branches):
+            return None  # the conditions cannot be joined
         return msgspec.structs.replace(
             one,
             need=Need.SELDOM,
@@ -115,7 +117,7 @@ class Needs:
             share=found.share,
             is_sure=all(each.rare.is_sure for each in branches),
             is_skipped=branches[0].is_skipped,
-            can_move=can_move and len(branches) == 1 and not at,
+            can_move=can_move,
         )
 
     @staticmethod
@@ -142,22 +144,22 @@ class Needs:
         return not any(self._changes(one, later, found, at) for one in found.chain)
 
     def _can_move(self, found: ResultUses, at: Place) -> bool | None:
-        """Return whether the statements give the same results in the rare branch.
+        """Return whether the statements can be moved into the rare branch.
 
-        None: they would not be computed at the right times under the same condition either.
+        None: they can also not be executed under the same condition where they are.
         """
-        can_move = True
+        can_move = len(found.branches) == 1 and not found.after
+        is_same = True
+        around = found.loop or at.function.node
         for branch in found.branches.values():
             end = branch.node.lineno
             for one in found.chain:
-                around = found.loop or at.function.node
                 between = tuple(
                     inner for inner in ast.walk(around) if one.lineno < _line(inner) < end
                 )
-                if self._changes(branch.node.test, between, found, at):
-                    return None
                 can_move = can_move and not self._changes(one, between, found, at)
-        return can_move
+                is_same = is_same and not self._changes(branch.node.test, between, found, at)
+        return can_move if can_move or is_same else None
 
     def _changes(
         self, read: ast.AST, nodes: tuple[ast.AST, ...], found: ResultUses, at: Place

@@ -38,6 +38,8 @@ _REGAIN_LAST = (0.5, 0.95)
 """The number of iterations is not known: with two of them, half of the time is saved."""
 _UNKNOWN = 0.5
 """Share of a result that is used in one iteration of a loop of unknown length."""
+_FUNCTION = ("def ", "async def ")
+"""There is no loop in the function: `loop` is then its first line."""
 _LEAST_UNSURE = 0.3
 """Part of the time that is saved at least if the run may have had other settings."""
 
@@ -102,7 +104,8 @@ def _why(one: Unneeded) -> str:
     often = ""
     if one.share is not None and one.share < _UNKNOWN:
         default = "" if one.is_sure else "by default "
-        often = f", {default}in 1 of {1 / one.share:.0f} iterations"
+        each = "calls" if one.loop.text.startswith(_FUNCTION) else "iterations"
+        often = f", {default}in 1 of {1 / one.share:.0f} {each}"
     places = " and ".join(at.short_place for at in one.at)
     sentence = f"The program uses the result only if `{_condition(one)}` ({places}){often}."
     if one.after:
