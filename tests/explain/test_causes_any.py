@@ -23,7 +23,6 @@ from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import (
     backward_long,
     batch_tiny,
-    command_repeated,
     debug_mode,
     generated_without_cache,
     product_on_one_core,
@@ -571,33 +570,6 @@ class TestGoodUse:
         node = msgspec.structs.replace(run.nodes[0], programs=programs, program_samples=100)
         run = msgspec.structs.replace(run, nodes=(node,))
         assert main_loss(run, summary) == "`sort` ran for 33 % and `awk` ran for 70 % of the time"
-
-
-class TestCommandRepeated:
-    @staticmethod
-    def made(name="gzip", processes=12, samples=40, of=100):
-        program = ProgramUse(
-            name=name, samples=90, processes=processes, command=f"{name} -dc reads.gz",
-            command_samples=samples, command_processes=processes,
-        )  # fmt: skip
-        run, summary = scenario(NodePart(NODE, cores=8, cores_used=1.0))
-        node = msgspec.structs.replace(run.nodes[0], programs=(program,), program_samples=of)
-        return msgspec.structs.replace(run, nodes=(node,)), summary
-
-    def test_the_command_is_named(self):
-        finding = found(command_repeated, self.made())
-        assert finding.sentence == (
-            f"The same command ran at least 12 times on {NODE}, for 40 % of the time: "
-            "`gzip -dc reads.gz`."
-        )
-        assert finding.regain_percent == pytest.approx((40 / 3, 40 * 11 / 12))
-
-    @pytest.mark.parametrize(
-        "changes",
-        [{"name": "simulate"}, {"processes": 4}, {"samples": 19}, {"of": 9, "samples": 9}],
-    )
-    def test_others_are_not(self, changes):
-        assert judged(command_repeated, self.made(**changes)) == []
 
 
 @pytest.mark.parametrize(

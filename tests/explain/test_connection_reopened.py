@@ -44,8 +44,10 @@ def test_a_connection_for_each_measurement():
         "Each iteration of the loop at train.py:75 opens a new connection to the same server: "
         "`await connect(port)` at train.py:49 took 60 % of the run time."
     )
-    assert finding.action.startswith("Open the connection once, before the loop at train.py:75")
-    assert "move `await connect(port)` from train.py:49" in finding.action
+    assert finding.action.startswith(
+        "Open the connection once, directly before the loop at train.py:75"
+    )
+    assert "the call `await connect(port)` that is now at train.py:49" in finding.action
     assert figures(finding)["connection"] == "train.py:40  asyncio.open_connection(HOST, port)"
     assert finding.regain_percent == (pytest.approx(36.0), pytest.approx(58.8))
     assert finding.certainty is Certainty.LIKELY
@@ -92,10 +94,11 @@ def test_a_short_time_for_connections_is_normal(wall_s, count):
 def test_requests_that_wait_for_each_other():
     finding = found(requests_in_turn, SCENARIOS["fetches_in_turn"]())
     assert finding.sentence == (
-        "The loop at train.py:61 waited for `fetch(port, scan)` for 50 % of the run time, and "
-        "computed for 30 %: one after the other. No request needs the answer before it."
+        "The loop at train.py:61 spent 50 % of the run time waiting for `fetch(port, scan)`, and "
+        "30 % computing, but never both at the same time."
     )
     assert "`tasks = [asyncio.create_task(fetch(port, scan)) for scan in scans]`" in finding.action
+    assert "`for scan, task in zip(scans, tasks):`" in finding.action
     assert finding.regain_percent == (pytest.approx(15.0), pytest.approx(45.0))
     assert finding.certainty is Certainty.POSSIBLE
     # The finding says more than the general one.

@@ -36,9 +36,9 @@ def option(name, text="x=1", line=31, lines=()):
 def test_names_the_option_and_the_slow_line():
     finding = found(option_costly, made(seen(FIT, 60.0)))
     assert finding.sentence == (
-        "The option `probability=True` at train.py:31 makes each fit train five more models, but "
-        "the program never asks for probabilities. Training support vector machines took 60 % of "
-        "the run time, mostly at train.py:41."
+        "The option `probability=True` at train.py:31 trains five more models in each call of "
+        "`fit`, but the program never asks for probabilities. Training support vector machines "
+        "took 60 % of the run time, mostly at train.py:41."
     )
     assert finding.action.startswith("Remove `probability=True` at train.py:31. ")
     assert figures(finding)["time spent on this work"] == pytest.approx(60.0)

@@ -158,7 +158,9 @@ def test_operations_on_whole_arrays_are_one_finding():
         "Computing `np.log10(x)` at train.py:46 and 2 more operations took 60 % of the time, but "
         "the program uses only a part of the result: `y[top : top + 64]` at train.py:48."
     )
-    assert finding.action.startswith("Cut this part out of each array before line 45:")
+    assert finding.action.startswith(
+        "Take this part of each array before line 45, and remove the cut at line 48."
+    )
     assert finding.certainty is Certainty.LIKELY
     assert finding.regain_percent == (pytest.approx(12.0), pytest.approx(57.0))
     assert judged(result_unused, run(PART)) == judged(array_cut_late, run(SELDOM)) == []

@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from teho.model.watched import Frame, Need
+from teho.observe import source_search
 from teho.observe.source_search import source_lines
+from teho.source.parsed import parsed
 from teho.store.stacks import read_stacks
 
 FILE = "/home/ada/train.py"
@@ -38,6 +40,20 @@ def test_same_stacks_of_ranks_are_searched_once():
     assert one["is_same"] is True
     assert written[1]["repeated"] == [one]
     assert set(read) == {(100, FILE)}  # neither again for rank 1, nor the library's file
+
+
+def test_a_file_is_parsed_once_for_calls_and_options_of_all_ranks(monkeypatch):
+    texts = []
+
+    def parse(text):
+        texts.append(text)
+        return parsed(text)
+
+    monkeypatch.setattr(source_search, "parsed", parse)
+    times = {("rank 0", 100): Counter({0: 400}), ("rank 1", 101): Counter({1: 1000})}
+    stacks = [(INSIDE, CALL), (CALL,)]
+    list(source_lines(times, stacks, {CALL: 0, INSIDE: 1}, lambda *_: SOURCE.split(b"\n")))
+    assert texts == [SOURCE]
 
 
 @pytest.mark.parametrize(("time_ms", "is_searched"), [(4, False), (5, True)])

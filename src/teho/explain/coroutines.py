@@ -13,8 +13,6 @@ from teho.model.watched import Frame, InTurn, ReopenedConnection, Seen, State
 
 __all__ = ["CallTime", "in_turn_times", "is_one_of_several", "reopened_times"]
 
-_PERIODS = 3
-"""A call that happens only once is seen beside other lines of its loop in at most two periods."""
 _InLoop = Union[ReopenedConnection, InTurn]
 _TASK, _SEVERAL, _FIRST = "<task>:", "one of several", "only, others wait for a lock"
 """The mark between the coroutines of a task and what waits for the task."""
@@ -59,7 +57,7 @@ def _times(all_seen: Iterable[tuple[Sequence[_InLoop], Seen, float]]) -> list[Ca
         for one in calls:
             # Other tasks that wait for the lock at the same time show that it happens again.
             is_again = isinstance(one, InTurn) and one.lock is not None
-            if is_again or one.periods >= _PERIODS:
+            if is_again or one.happens_again:
                 found.setdefault((one.call, one.loop), _Sum(one)).add(one, seen, wall_s)
     return sorted((one.time() for one in found.values()), key=lambda one: -one.wall_s)
 

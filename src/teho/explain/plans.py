@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from teho.explain.activities import every_stack
+from teho.explain.call_sums import CallSum
 from teho.model.program import MainProcess
 from teho.model.watched import Frame, RepeatedPlan, Seen, is_library
 
@@ -30,16 +30,13 @@ def plan_times(main: MainProcess) -> list[PlanTime]:
     count: keeping the table would not save it.
     """
     plans: dict[tuple[Frame, Frame], RepeatedPlan] = {}
-    times: defaultdict[tuple[Frame, Frame], defaultdict[int, float]] = defaultdict(
-        lambda: defaultdict(float)
-    )
-    stacks: defaultdict[tuple[Frame, Frame], dict[tuple[Frame, ...], float]] = defaultdict(dict)
+    sums: dict[tuple[Frame, Frame], CallSum] = {}
     for plan, seen, wall_s in _in_calls(main):
         key = plan.call, plan.loop
         plans[key] = plan
-        times[key][id(seen)] = wall_s  # several stacks may lead to the same call
-        stacks[key][seen.frames] = stacks[key].get(seen.frames, 0.0) + wall_s
-    found = [PlanTime(plans[key], sum(times[key].values()), stacks[key]) for key in plans]
+        sums.setdefault(key, CallSum(main)).add(plan.call, seen, wall_s)
+    figures = {key: one.figures() for key, one in sums.items()}
+    found = [PlanTime(plans[key], one.wall_s, one.stacks) for key, one in figures.items()]
     return sorted(found, key=lambda one: -one.wall_s)
 
 

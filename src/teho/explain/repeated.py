@@ -13,9 +13,6 @@ from teho.model.watched import Frame, Repeated, Seen
 
 __all__ = ["RepeatedTime", "repeated_times"]
 
-_PERIODS = 3
-"""A call that happens only once is seen beside other lines of its loop in at most two periods."""
-
 
 class RepeatedTime(NamedTuple):
     """Time of calls that gave the same results in each iteration of a loop.
@@ -57,5 +54,5 @@ def _in_calls(main: MainProcess) -> Iterator[tuple[Repeated, Seen, float]]:
     """Yield the stacks in repeated calls, with the time for which they stand."""
     for process, seen, wall_s in every_stack(main):
         for repeated in process.repeated:
-            if repeated.periods >= _PERIODS and repeated.has(seen):
+            if repeated.happens_again and repeated.has(seen):
                 yield repeated, seen, wall_s

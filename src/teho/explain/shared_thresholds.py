@@ -13,6 +13,7 @@ __all__ = [
     "ROOFLINE",
     "SHARED",
     "SMALL_FILES",
+    "TEN_SAMPLES",
     "chosen",
 ]
 
@@ -26,6 +27,13 @@ MOST_OF_THE_TIME = Threshold(
     50.0,
     "%",
     "SageMaker's profiler rules report a problem if it lasts for more than 50 % of the time",
+)
+
+TEN_SAMPLES = chosen(
+    0.5,
+    "s",
+    "Teho looks about 20 times per second at what the program does, so this time has about 10 "
+    "samples",
 )
 
 EVERY_RULE = "every_rule"

@@ -16,8 +16,6 @@ from teho.model.watched import Frame, Need, Unneeded
 
 __all__ = ["UnneededTime", "unneeded_times"]
 
-_PERIODS = 3
-"""A call that happens only once is seen beside other lines of its loop in at most two periods."""
 _Key = tuple[Need, Frame, tuple[object, ...]]
 
 
@@ -69,4 +67,4 @@ def _together(calls: Mapping[Frame, Unneeded], figures: Figures) -> Unneeded:
 
 
 def _is_sure(one: Unneeded) -> bool:
-    return one.need in {Need.NEVER, Need.PART} or one.periods >= _PERIODS
+    return one.need in {Need.NEVER, Need.PART} or one.happens_again

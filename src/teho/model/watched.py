@@ -120,6 +120,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return self.frames
 
 
+_PERIODS = 3
+"""A call that happens only once is seen beside other lines of its loop in at most two periods."""
+
+
 class InLoop(msgspec.Struct, frozen=True, kw_only=True):
     """A call, or another expression, in a loop."""
 
@@ -137,6 +141,11 @@ class InLoop(msgspec.Struct, frozen=True, kw_only=True):
     def call(self) -> Frame:
         """The line of the call."""
         return self.calls[-1]
+
+    @property
+    def happens_again(self) -> bool:
+        """Whether it was seen beside other lines of its loop in more periods than a single call."""
+        return self.periods >= _PERIODS
 
     def has(self, seen: Seen) -> bool:
         """Return whether a stack is in this call."""
@@ -403,7 +412,8 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     """Environment variables for the number and place of threads."""
     libraries: dict[str, dict[str, Any]] = {}
-    """Facts about each library: `torch` -> `threads`, `devices`, `parameter_dtypes`…"""
+    """Facts about each library: `torch` -> `threads`, `devices`, `parameter_dtypes`… `python` has
+    only `tracemalloc`, the number of stored calls, if Python stores where objects are made."""
     loaders: tuple[Loader, ...] = ()
     progress: tuple[Progress, ...] = ()
     profiled: tuple[ProfilerUse, ...] = ()

@@ -15,8 +15,9 @@ import msgspec
 from teho.model.watched import Frame, is_library
 from teho.source.options.files import OwnFiles
 from teho.source.options.search import OptionSearch
+from teho.source.parsed import Parse
 
-__all__ = ["option_lines"]
+__all__ = ["content_of", "option_lines"]
 
 _PACKAGES = re.compile(r"(.*/(?:site|dist)-packages)/")
 _LONGEST_BYTES = 1 << 20
@@ -29,6 +30,7 @@ def option_lines(
     stacks: Sequence[Sequence[Frame]],
     numbers: Mapping[Frame, int],
     read: Callable[[int, str], list[bytes]],
+    parse: Parse,
     until_s: float,
 ) -> Iterator[dict[str, Any]]:
     """Yield the costly options of each process, as the file of the stack sampler has them.
@@ -38,6 +40,7 @@ def option_lines(
         stacks: the frames of each stack, innermost frame first.
         numbers: frame -> its number in the file.
         read: returns the lines of a file as a process sees it.
+        parse: parses the content of a file.
         until_s: monotonic time at which the search ends.
     """
     seen = {
@@ -53,9 +56,9 @@ def option_lines(
             return False
         if path in pids:
             return b"\n".join(read(pids[path], path)) or False
-        return _content(path)
+        return content_of(path)
 
-    own = OwnFiles(sorted(pids), content, cache(lambda: _installed(numbers)))
+    own = OwnFiles(sorted(pids), content, cache(lambda: _installed(numbers)), parse)
     search = OptionSearch(own)
     for (process, _), of_process in seen.items():
         if time.monotonic() > until_s:
@@ -74,8 +77,11 @@ def _own(stacks: Iterable[Sequence[Frame]]) -> list[str]:
     return sorted({frame.file for stack in stacks for frame in stack if not is_library(frame.file)})
 
 
-def _content(path: str) -> bytes | bool | None:
-    """Return a file that is on no stack. The process may have ended: this process reads it."""
+def content_of(path: str) -> bytes | bool | None:
+    """Return a file that is on no stack. The process may have ended: this process reads it.
+
+    None: there is no such file. False: it cannot be read, or it is too long.
+    """
     try:
         found = Path(path)
         if is_library(path) or not found.is_file():

@@ -13,7 +13,7 @@ from teho.model.device import ProcessMemory
 from teho.model.live import ProcessNow
 from teho.schedulers.task import read_task
 
-__all__ = ["ProcessList"]
+__all__ = ["ProcessList", "command_text"]
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -67,7 +67,7 @@ class ProcessList:
                 pages = slurp(directory + "/statm").split(None, 2)
                 key = pid, stat.start
                 # Read again each time: a shell may have become another program.
-                command = _command(slurp(directory + "/cmdline"))
+                command = command_text(slurp(directory + "/cmdline"))
             except (OSError, ValueError):
                 continue  # it has ended, or it cannot be read
             self._ticks[key] = stat.own_ticks
@@ -112,7 +112,7 @@ def _rank(directory: str) -> int | None:
     return task.rank if task.size > 1 else None
 
 
-def _command(content: bytes) -> str:
+def command_text(content: bytes) -> str:
     """Return the command line of a process without secrets; a kernel's process has none."""
     words = [readable(os.fsdecode(word)) for word in content.rstrip(b"\0").split(b"\0")]
     text = shlex.join(masked_command(words)) if words != [""] else ""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Collection
+from heapq import nlargest
 
-from teho.config.privacy import masked_command, readable
+from teho.config.privacy import readable
 from teho.devices.host.procstat import read_stat, slurp
 from teho.model.run import ProgramUse
+from teho.observe.process_list import command_text
 
 __all__ = ["Programs"]
 
@@ -23,7 +24,6 @@ _MOST = 16
 each second."""
 _MOST_COMMANDS = 512
 _KEPT = 8
-_LONGEST = 200
 
 
 class _Seen:
@@ -57,20 +57,20 @@ class Programs:
         self.samples += 1
         programs: set[str] = set()
         commands: set[tuple[str, str]] = set()
-        for pid in sorted(pids)[-_MOST:]:  # the youngest ones: the oldest only start others
+        for pid in nlargest(_MOST, pids):  # the youngest ones: the oldest only start others
             directory = f"{self._proc}/{pid}"
             try:
                 stat = read_stat(directory)
                 if stat is None or stat.is_dead:
                     continue
                 # Read again each time: a shell may have become another program.
-                words = slurp(directory + "/cmdline").rstrip(b"\0").split(b"\0")
+                content = slurp(directory + "/cmdline")
             except (OSError, ValueError):
                 continue  # it has ended, or it cannot be read
-            name = readable(os.fsdecode(words[0])).rpartition("/")[2]
+            name = readable(os.fsdecode(content.split(b"\0", 1)[0])).rpartition("/")[2]
             if not name or _LEFT_OUT.fullmatch(name):
                 continue
-            command = (name, _text(words))
+            command = (name, command_text(content))
             if command not in self._commands and len(self._commands) >= _MOST_COMMANDS:
                 command = (name, "")  # too many: only the program is counted
             process = pid, stat.start
@@ -100,9 +100,3 @@ class Programs:
                 )
             )
         return tuple(sorted(found, key=lambda one: -one.samples)[:_KEPT])
-
-
-def _text(words: list[bytes]) -> str:
-    """Return a command line without secrets."""
-    text = shlex.join(masked_command([readable(os.fsdecode(word)) for word in words]))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

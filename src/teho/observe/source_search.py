@@ -6,17 +6,16 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from teho.model.watched import ColumnFilter, Frame, InLoop, MissingIndex, is_library
-from teho.observe.option_lines import option_lines
+from teho.observe.option_lines import content_of, option_lines
 from teho.source.connections import find_reopened
 from teho.source.database.tables import Tables
 from teho.source.in_turn import find_in_turn
-from teho.source.parsed import SourceFile, parsed
+from teho.source.parsed import Parse, SourceFile, parsed
 from teho.source.plans.search import find_plan
 from teho.source.program import Program
 from teho.source.purity import Purity
@@ -30,9 +29,6 @@ _SHARE = 0.005
 """A stack with less than this share of a process's time is not searched."""
 _MOST_S = 0.5
 """Maximum time for all stacks."""
-
-_LONGEST_BYTES = 1 << 20
-"""A module beside the program that is longer has more than the tables of a database."""
 
 
 class _Found(NamedTuple):
@@ -65,13 +61,14 @@ def source_lines(
     until_s = time.monotonic() + _MOST_S
     own = {frame.file for frame in numbers if not is_library(frame.file)}
     known: dict[tuple[Frame, ...], _Found] = {}
+    parse = cache(parsed)  # ranks have the same files, and the options are searched after the calls
     for (process, pid), of_process in times.items():
-        purity = Purity(Program(_reader(pid, own, read)))
+        purity = Purity(Program(_reader(pid, own, read, parse)))
         needs = Needs(purity)
         in_loops: defaultdict[str, dict[object, dict[str, Any]]] = defaultdict(dict)
         filters: dict[int, str] = {}
         missing: dict[int, dict[str, Any]] = {}
-        tables = cache(partial(_tables, purity.program, own))
+        tables = cache(partial(_tables, purity.program, own, parse))
         least_ms = _SHARE * of_process.total()
         for stack, time_ms in of_process.most_common():
             if time_ms < least_ms or time.monotonic() > until_s:
@@ -101,7 +98,7 @@ def source_lines(
             yield {"process": process, "column_filters": list(filters.items())}
         if missing:
             yield {"process": process, "missing_indexes": list(missing.values())}
-    yield from option_lines(times, stacks, numbers, read, until_s)
+    yield from option_lines(times, stacks, numbers, read, parse, until_s)
 
 
 def _in_loops(
@@ -125,31 +122,24 @@ def _line(one: InLoop, numbers: Mapping[Frame, int]) -> dict[str, Any]:
 
 
 def _reader(
-    pid: int, own: set[str], read: Callable[[int, str], list[bytes]]
+    pid: int, own: set[str], read: Callable[[int, str], list[bytes]], parse: Parse
 ) -> Callable[[str], SourceFile | None]:
     def parsed_file(path: str) -> SourceFile | None:
         lines = read(pid, path) if path in own else []
-        return parsed(b"\n".join(lines)) if lines else None
+        return parse(b"\n".join(lines)) if lines else None
 
     return parsed_file
 
 
-def _tables(program: Program, own: set[str]) -> Tables:
+def _tables(program: Program, own: set[str], parse: Parse) -> Tables:
     """Return the tables of a program, also of files that it imports but that are on no stack."""
     files = {path: file for path in sorted(own) if (file := program.file(path)) is not None}
-    return Tables(files, _imported_file)
 
+    def imported(path: str) -> SourceFile | bool | None:
+        content = content_of(path)
+        return parse(content) or False if isinstance(content, bytes) else content
 
-def _imported_file(path: str) -> SourceFile | bool | None:
-    """Return a file as this process sees it; None: there is no such file, False: unreadable."""
-    try:
-        found = Path(path)
-        if is_library(path) or not found.is_file():
-            return None
-        is_long = found.stat().st_size > _LONGEST_BYTES
-        return False if is_long else parsed(found.read_bytes()) or False
-    except OSError:
-        return False
+    return Tables(files, imported)
 
 
 def _beside_own(frames: Sequence[Frame]) -> tuple[Frame, ...]:

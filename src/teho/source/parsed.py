@@ -6,7 +6,7 @@ import ast
 import warnings
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Union
 
@@ -17,6 +17,7 @@ __all__ = [
     "Assigned",
     "Function",
     "Loop",
+    "Parse",
     "SourceFile",
     "dotted_name",
     "parsed",
@@ -242,6 +243,9 @@ class SourceFile:
     def line_text(self, line: int) -> str:
         """Return the text of a line."""
         return self.lines[line - 1].decode("utf-8", "replace").strip()
+
+
+Parse = Callable[[bytes], Union[SourceFile, None]]
 
 
 def parsed(text: bytes) -> SourceFile | None:

@@ -9,7 +9,7 @@ from teho.explain.lines import own_lines
 from teho.explain.where import spent_by
 from teho.model.watched import Frame as CodeFrame
 from teho.model.watched import WatchedProcess
-from teho.show.build.report.time import NOT_SAMPLED
+from teho.show.build.report.time import NOT_SAMPLED, is_partly_sampled
 from teho.show.cells import plain
 from teho.show.top.frame import Frame
 from teho.show.top.processes import gpus_of
@@ -67,7 +67,7 @@ def process_view(
     when = "in the last minute" if watched.at_end else "since its start"
     rows.append(Row(Text(f"Main thread {when}, % of the time", "bold")))
     doings = [(one.doing.value, one.wall_s) for one in spent_by(recent)]
-    if not watched.at_end and 100 * watched.not_sampled_s >= watched.wall_s:
+    if not watched.at_end and is_partly_sampled(watched):
         doings.append((NOT_SAMPLED, watched.not_sampled_s))
     lines = [(_place(one.frame), one.own_s) for one in own_lines(recent) if one.own_s > 0]
     for parts in (doings, lines):

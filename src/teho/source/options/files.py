@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Union
 
-from teho.source.parsed import SourceFile, parsed
+from teho.source.parsed import Parse, SourceFile, parsed
 
 __all__ = ["OwnFiles", "Read"]
 
@@ -47,6 +47,7 @@ class OwnFiles:
         on_stacks: the paths of its files that are on stacks.
         read: reads a file.
         installed: returns the names of the installed modules.
+        parse: parses the content of a file.
     """
 
     def __init__(
@@ -54,8 +55,9 @@ class OwnFiles:
         on_stacks: Sequence[str],
         read: Read,
         installed: Callable[[], frozenset[str]],
+        parse: Parse = parsed,
     ) -> None:
-        self._read, self._installed = read, installed
+        self._read, self._parse, self._installed = read, parse, installed
         self.texts: dict[str, bytes] = {}
         """The content of each file."""
         self.is_complete = True
@@ -93,7 +95,7 @@ class OwnFiles:
     def parsed(self, path: str) -> SourceFile | None:
         """Return a parsed file; None if it cannot be parsed, or is no file of the program."""
         if path not in self._parsed:
-            self._parsed[path] = parsed(self.texts[path]) if path in self.texts else None
+            self._parsed[path] = self._parse(self.texts[path]) if path in self.texts else None
         return self._parsed[path]
 
     @cached_property

@@ -11,6 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import UnneededTime, unneeded_times
 from teho.model.program import MainProcess
 from teho.model.watched import Need
@@ -23,9 +24,7 @@ THRESHOLDS = {
         "%",
         "the part may be almost as large as the array: below this limit, too little could be saved",
     ),
-    "part_min_s": chosen(
-        0.5, "s", "Teho reads the stacks about 20 times per second: this time has about 10 samples"
-    ),
+    "part_min_s": TEN_SAMPLES,
     "explains_percent": chosen(
         50.0, "%", "above this limit, these operations are the main reason why the run takes long"
     ),
@@ -67,8 +66,8 @@ def _found(context: ProgramContext, main: MainProcess, time: UnneededTime) -> Lo
             Evidence("time spent on whole arrays", time.wall_s, "s"),
         ),
         action=(
-            f"Cut this part out of each array before line {first.line}: the result is the same, "
-            "because each element is computed on its own."
+            f"Take this part of each array before line {first.line}, and remove the cut at line "
+            f"{cut.line}. The result is the same: each element is computed on its own."
         ),
         judged_by=["part_percent"],
         regain_percent=(_REGAIN[0] * share, _REGAIN[1] * share),

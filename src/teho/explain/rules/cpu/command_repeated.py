@@ -60,14 +60,14 @@ def judge(context: RuleContext) -> Findings:
                 f"The same command ran at least {least} times on {node.name}, for {share:.0f} % "
                 f"of the time: `{program.command}`.",
                 evidence=(
-                    Evidence("share of the samples in which the command ran", share, "%"),
-                    Evidence("processes with this command line, at least", float(least)),
+                    Evidence("share of the run time in which the command ran", share, "%"),
+                    Evidence("least number of processes with this command line", float(least)),
                 ),
                 action=(
                     "If the files do not change between the calls, run the command only once: "
-                    "write its output to a file, and read this file in each iteration. Or do the "
-                    "work for all iterations in one pass over the data, for example with arrays "
-                    "in one `awk` program."
+                    "write its output to a file, and read this file instead. Or read the data "
+                    "only once, with one program that does the work of all calls: for example, "
+                    "an `awk` program that keeps the result of each call in an array."
                 ),
                 regain_percent=(share / 3, share * (1 - 1 / least)),
             )

@@ -9,6 +9,7 @@ measurement. Teho reports nothing if the server ends the connection after each a
 from __future__ import annotations
 
 from teho.explain.coroutines import CallTime, reopened_times
+from teho.explain.loops import each_pass, function_name, is_function, loop_evidence
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.model.program import MainProcess
 from teho.model.watched import ReopenedConnection
@@ -34,8 +35,6 @@ _REGAIN_TOGETHER = (0.1, 0.9)
 """Part of the time that is saved if one connection is opened. The number of connections is not
 known: if there are three, two thirds are saved."""
 _OF_SELF = "self."
-_FUNCTION = ("def ", "async def ")
-"""A library calls the program's function again and again: `loop` is then its first line."""
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -51,41 +50,34 @@ def _found(
 ) -> Located:
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     call, loop = reopened.call, reopened.loop
-    is_function = loop.text.startswith(_FUNCTION)
-    each = (
-        f"call of `{loop.function.rpartition('.')[2]}`"
-        if is_function
-        else f"iteration of the loop at {loop.short_place}"
-    )
     together = 100 * time.together_s / time.wall_s
     is_alone = together < context.limit("together_percent")
     least, most = _REGAIN if is_alone else _REGAIN_TOGETHER
     return context.lost(
-        f"Each {each} opens a new connection to the same server: `{call.short_text}` at "
+        f"Each {each_pass(loop)} opens a new connection to the same server: `{call.short_text}` at "
         f"{call.short_place} took {share:.0f} % of the run time.",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent in this call", share, "%"),
             Evidence("time spent in this call", time.wall_s, "s"),
             Evidence("connection", f"{reopened.opened.short_place}  {reopened.opened.short_text}"),
-            Evidence("function" if is_function else "loop",
-                     f"{loop.short_place}  {loop.short_text}"),
+            loop_evidence(loop),
         ),
-        action=_action(reopened, is_function=is_function),
+        action=_action(reopened),
         judged_by=["together_percent"],
         regain_percent=(least * share, most * share),
         lines=[(call, time.wall_s)],
         mutes=share >= context.limit("explains_percent"),
         certainty=Certainty.LIKELY,
-    )  # fmt: skip
+    )
 
 
-def _action(reopened: ReopenedConnection, *, is_function: bool) -> str:
+def _action(reopened: ReopenedConnection) -> str:
     call, loop = reopened.call, reopened.loop
-    if is_function:
+    if is_function(loop):
         where = (
             f"Open the connection once in each process, and keep it for all calls of "
-            f"`{loop.function.rpartition('.')[2]}`."
+            f"{function_name(loop)}."
         )
     elif _OF_SELF in call.text:
         where = (
@@ -95,11 +87,11 @@ def _action(reopened: ReopenedConnection, *, is_function: bool) -> str:
         )
     else:
         where = (
-            f"Open the connection once, before the loop at {loop.short_place}, and use it in all "
-            f"iterations: move `{call.short_text}` from {call.short_place} before the loop, and "
-            "give the connection to the functions that need it. Close it after the loop."
+            f"Open the connection once, directly before the loop at {loop.short_place}, with the "
+            f"call `{call.short_text}` that is now at {call.short_place}. Give the connection to "
+            "the functions that use it, as an argument, and close it only after the loop."
         )
     return (
-        f"{where} If an answer fails because the server has closed the connection, open it again "
-        "only then."
+        f"{where} Open a new connection only if a request fails because the server has closed "
+        "the old one."
     )

@@ -10,6 +10,7 @@ an index, Teho reports nothing.
 
 from __future__ import annotations
 
+from teho.explain.loops import each_pass, loop_evidence
 from teho.explain.queries import IndexTime, index_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.wording import listed
@@ -29,11 +30,9 @@ _REGAIN = (0.3, 0.98)
 """Part of the time that an index saves: almost all of it if a query selects a few rows. If a query
 selects many rows, the time for these rows remains."""
 _MANY_ROWS = (
-    " If each query selects many of the rows, read the table with one query instead, and divide "
-    "the rows in the program."
+    " If each query selects many of the rows, read the whole table with one query before the "
+    "loop instead, and group its rows in a dictionary."
 )
-_FUNCTION = ("def ", "async def ")
-"""The loop is in a library, which calls the program's function: `loop` is then its first line."""
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -52,10 +51,8 @@ def _found(context: ProgramContext, main: MainProcess, time: IndexTime) -> Locat
         each = "for each row of the outer query"
     elif is_one_call:
         each = "for each row of `executemany`"
-    elif missing.loop.text.startswith(_FUNCTION):
-        each = f"in each call of `{missing.loop.function.rpartition('.')[2]}`"
     else:
-        each = f"in each iteration of the loop at {missing.loop.short_place}"
+        each = f"in each {each_pass(missing.loop)}"
     index = (
         f"CREATE INDEX {missing.table}_{'_'.join(missing.columns)} ON {missing.table} ({columns})"
     )
@@ -69,11 +66,7 @@ def _found(context: ProgramContext, main: MainProcess, time: IndexTime) -> Locat
             Evidence("share of the run time spent in these queries", share, "%"),
             Evidence("time spent in these queries", time.wall_s, "s"),
             Evidence("table created at", missing.made.short_place),
-            *(
-                []
-                if is_one_call
-                else [Evidence("loop", f"{missing.loop.short_place}  {missing.loop.short_text}")]
-            ),
+            *([] if is_one_call else [loop_evidence(missing.loop)]),
         ),
         action=(
             f"After the program has filled the table, and before the queries, execute once: "

@@ -30,6 +30,7 @@ from teho.explain.program_context import in_lines
 from teho.explain.queries import column_filter, index_times
 from teho.explain.repeated import repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Severity, chosen
+from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import unneeded_times
 from teho.explain.where import is_for_next_task
 from teho.explain.wording import capital
@@ -51,12 +52,7 @@ THRESHOLDS = {
         "if three quarters of the cores are busy, the processes for which the program waits use "
         "the cores well",
     ),
-    "known_min_s": chosen(
-        0.5,
-        "s",
-        "Teho looks about 20 times per second at what the program does, so this time has about "
-        "10 samples",
-    ),
+    "known_min_s": TEN_SAMPLES,
     "known_percent": chosen(
         20.0,
         "%",

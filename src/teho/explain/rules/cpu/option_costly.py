@@ -22,6 +22,7 @@ from teho.explain.rule import (
     Threshold,
     chosen,
 )
+from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.wording import capital
 from teho.model.program import MainProcess
 from teho.model.watched import Frame
@@ -29,12 +30,7 @@ from teho.model.watched import Frame
 RANK = 213
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "known_min_s": chosen(
-        0.5,
-        "s",
-        "Teho looks about 20 times per second at what the program does, so this time has about "
-        "10 samples",
-    ),
+    "known_min_s": TEN_SAMPLES,
     "known_percent": chosen(
         20.0, "%", "work that takes less than 2 s counts only above this share of the run time"
     ),

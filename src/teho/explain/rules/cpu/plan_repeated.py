@@ -11,6 +11,7 @@ plans.
 
 from __future__ import annotations
 
+from teho.explain.loops import each_pass, function_name, is_function, loop_evidence
 from teho.explain.plans import PlanTime, plan_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.model.program import MainProcess
@@ -36,8 +37,6 @@ SAME_LOSS_AS = ("work_repeated", "known_activity")
 _REGAIN = (0.3, 0.95)
 """Part of the time that is saved. Each iteration still has to select its rows, and to compute with
 them. The number of iterations is not known."""
-_FUNCTION = ("def ", "async def ")
-"""The loop is in a library, which calls the program's function: `loop` is then its first line."""
 
 
 def judge(context: ProgramContext) -> Findings:
@@ -51,28 +50,19 @@ def judge(context: ProgramContext) -> Findings:
 def _found(context: ProgramContext, main: MainProcess, time: PlanTime) -> Located:
     plan = time.plan
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
-    is_function = plan.loop.text.startswith(_FUNCTION)
-    each = (
-        f"call of `{plan.loop.function.rpartition('.')[2]}`"
-        if is_function
-        else f"iteration of the loop at {plan.loop.short_place}"
-    )
     again = "reads and parses its whole file" if plan.reads_text else "computes all its steps"
     is_sure = plan.periods >= context.limit("periods_min")
     return context.lost(
         f"The lazy table `{plan.text}` took {share:.0f} % of the run time, at "
-        f"{plan.call.short_place}: each {each} {again} again.",
+        f"{plan.call.short_place}: each {each_pass(plan.loop)} {again} again.",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent in this call", share, "%"),
             Evidence("time spent in this call", time.wall_s, "s"),
             Evidence("lazy table", f"{plan.made.short_place}  {plan.made.short_text}"),
-            Evidence(
-                "function" if is_function else "loop",
-                f"{plan.loop.short_place}  {plan.loop.short_text}",
-            ),
+            loop_evidence(plan.loop),
         ),
-        action=_action(plan, is_function=is_function),
+        action=_action(plan),
         judged_by=["periods_min"],
         regain_percent=(_REGAIN[0] * share, _REGAIN[1] * share),
         lines=[(plan.call, time.wall_s)],
@@ -81,11 +71,11 @@ def _found(context: ProgramContext, main: MainProcess, time: PlanTime) -> Locate
     )
 
 
-def _action(plan: RepeatedPlan, *, is_function: bool) -> str:
+def _action(plan: RepeatedPlan) -> str:
     library = libraries()[plan.library]
     before = (
-        f"before the first call of `{plan.loop.function.rpartition('.')[2]}`"
-        if is_function
+        f"before the first call of {function_name(plan.loop)}"
+        if is_function(plan.loop)
         else f"before the loop at {plan.loop.short_place}"
     )
     text, place = f"{plan.text}{library.keep}", before

@@ -10,6 +10,8 @@ own connection. Teho does not know whether the server answers several requests a
 
 from __future__ import annotations
 
+import re
+
 from teho.explain.coroutines import CallTime, in_turn_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.model.program import MainProcess
@@ -29,6 +31,7 @@ THRESHOLDS = {
     ),
 }
 SAME_LOSS_AS = ("known_activity",)
+_HEAD = re.compile(r"for (.+?) in (.+)")
 _LEAST, _MOST = 0.5, 0.9
 """Part that is saved: at least half of the smaller one of waiting and computing, which then happen
 at the same time, and at most almost all waiting, if the server answers many requests at once."""
@@ -83,9 +86,8 @@ def _in_loop(context: ProgramContext, main: MainProcess, time: CallTime, turn: I
     computes = 100 * time.beside_s / main.process.wall_s
     call, loop = turn.call, turn.loop
     return context.lost(
-        f"The loop at {loop.short_place} waited for `{turn.call_text}` for {share:.0f} % of the "
-        f"run time, and computed for {computes:.0f} %: one after the other. No request needs the "
-        "answer before it.",
+        f"The loop at {loop.short_place} spent {share:.0f} % of the run time waiting for "
+        f"`{turn.call_text}`, and {computes:.0f} % computing, but never both at the same time.",
         share_percent=share,
         evidence=(
             Evidence("time in which the loop waited for a request", share, "%"),
@@ -93,18 +95,30 @@ def _in_loop(context: ProgramContext, main: MainProcess, time: CallTime, turn: I
             Evidence("loop", f"{loop.short_place}  {loop.short_text}"),
         ),
         action=(
-            "Begin requests before their answers are needed. Before the loop, write `tasks = "
-            f"[asyncio.create_task({turn.call_text}) {_for(turn)}]`. In the loop, await the tasks "
-            f"of this list in the same order, instead of `{turn.call_text}`. Limit the number of "
-            "open requests: in the called function, write `async with limit:` around the request, "
-            "with `limit = asyncio.Semaphore(4)`. If the server answers only one request at a "
-            "time, use `Semaphore(1)`: the server then works while the program computes."
+            "Begin requests early: no request needs the answer to an earlier request. Before the "
+            f"loop, write `tasks = [asyncio.create_task({turn.call_text}) {_for(turn)}]` and "
+            f"`limit = asyncio.Semaphore(4)`. {_awaiting(turn)} In the function that makes the "
+            "request, write `async with limit:` around the request: at most 4 requests are then "
+            "open at the same time. Even with `Semaphore(1)`, the server works while the program "
+            "computes."
         ),
         judged_by=["computing_percent"],
         regain_percent=(_LEAST * min(share, computes), _MOST * share),
         lines=[(call, time.wall_s)],
         mutes=False,
         certainty=Certainty.POSSIBLE,
+    )
+
+
+def _awaiting(turn: InTurn) -> str:
+    """Return the advice on the loop: which lines it gets."""
+    head = _HEAD.fullmatch(_for(turn))
+    if head is None:
+        return f"In the loop, await these tasks in the same order, instead of `{turn.call_text}`."
+    target = f"({head[1]})" if "," in head[1] else head[1]
+    return (
+        f"Change the first line of the loop to `for {target}, task in zip({head[2]}, tasks):`, and "
+        f"write `await task` instead of `await {turn.call_text}`."
     )
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
+from teho.explain.loops import is_function
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import UnneededTime, unneeded_times
 from teho.model.program import MainProcess
 from teho.model.watched import Need, Unneeded
@@ -23,9 +25,7 @@ THRESHOLDS = {
         "%",
         "a result that is not used is never needed, so Teho also reports it if its share is small",
     ),
-    "unused_min_s": chosen(
-        0.5, "s", "Teho reads the stacks about 20 times per second: this time has about 10 samples"
-    ),
+    "unused_min_s": TEN_SAMPLES,
     "explains_percent": chosen(
         50.0, "%", "above this limit, the unused results are the main reason why the run takes long"
     ),
@@ -38,8 +38,6 @@ _REGAIN_LAST = (0.5, 0.95)
 """The number of iterations is not known: with two of them, half of the time is saved."""
 _UNKNOWN = 0.5
 """Share of a result that is used in one iteration of a loop of unknown length."""
-_FUNCTION = ("def ", "async def ")
-"""There is no loop in the function: `loop` is then its first line."""
 _LEAST_UNSURE = 0.3
 """Part of the time that is saved at least if the run may have had other settings."""
 
@@ -104,7 +102,7 @@ def _why(one: Unneeded) -> str:
     often = ""
     if one.share is not None and one.share < _UNKNOWN:
         default = "" if one.is_sure else "by default "
-        each = "calls" if one.loop.text.startswith(_FUNCTION) else "iterations"
+        each = "calls" if is_function(one.loop) else "iterations"
         often = f", {default}in 1 of {1 / one.share:.0f} {each}"
     places = " and ".join(at.short_place for at in one.at)
     sentence = f"The program uses the result only if `{_condition(one)}` ({places}){often}."

@@ -13,8 +13,10 @@ import re
 
 import msgspec
 
+from teho.explain.loops import each_pass, function_name, is_function, loop_evidence
 from teho.explain.repeated import RepeatedTime, repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import unneeded_times
 from teho.model.program import MainProcess
 from teho.model.watched import Frame, Repeated
@@ -25,9 +27,7 @@ THRESHOLDS = {
     "repeated_percent": chosen(
         5.0, "%", "repeated work is never needed, so Teho also reports it if its share is small"
     ),
-    "repeated_min_s": chosen(
-        0.5, "s", "Teho reads the stacks about 20 times per second: this time has about 10 samples"
-    ),
+    "repeated_min_s": TEN_SAMPLES,
     "explains_percent": chosen(
         50.0, "%", "above this limit, the repeated work is the main reason why the run takes long"
     ),
@@ -43,8 +43,6 @@ _REGAIN_SET = (0.3, 0.9)
 with two of them half of the time is saved. Copies of a result take time too."""
 _NAMED = 0.1
 """Part of the time of a finding from which a further call counts in its sentence."""
-_FUNCTION = ("def ", "async def ", "lambda")
-"""The loop is in a library, which calls the program's function: `loop` is then its first line."""
 _COPY = (
     " The program changes the result afterwards. So keep the result as it is, and give the program "
     "a copy each time, for example with `copy.deepcopy`."
@@ -72,7 +70,6 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     is_kept = repeated.is_same and not repeated.is_changed
     least, most = _REGAIN_SAME if is_kept else _REGAIN_SET
-    is_function = loop.text.startswith(_FUNCTION)
     others = sum(s >= _NAMED * time.wall_s for _, s in time.lines[1:])
     calls = "these calls" if others else "this call"
     finding = context.lost(
@@ -82,9 +79,7 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
         evidence=(
             Evidence(f"share of the run time spent in {calls}", share, "%"),
             Evidence(f"time spent in {calls}", time.wall_s, "s"),
-            Evidence(
-                "function" if is_function else "loop", f"{loop.short_place}  {loop.short_text}"
-            ),
+            loop_evidence(loop),
         ),
         action=_action(repeated, is_one=not others) + (_COPY if repeated.is_changed else ""),
         judged_by=["repeated_percent"],
@@ -101,24 +96,19 @@ def _and(others: int, call: Frame) -> str:
     """Return the words that say how many further calls of the function are repeated too."""
     if not others:
         return ""
-    name = _short(call.function)
+    name = call.function.rpartition(".")[2]
     where = "" if name.startswith("<") else f" in `{name}`"
     return f" and {others} more call{'s' * (others > 1)}{where}"
 
 
 def _why(repeated: Repeated, *, is_one: bool) -> str:
     """Return the sentence that says what is repeated."""
-    is_function = repeated.loop.text.startswith(_FUNCTION)
-    each, before = (
-        (f"call of {_name(repeated.loop)}", "call")
-        if is_function
-        else (f"iteration of the loop at {repeated.loop.short_place}", "iteration")
-    )
+    each = each_pass(repeated.loop)
     if repeated.is_same:
         what = "The result of this call is" if is_one else "The results of these calls are"
         return f"{what} the same in each {each}."
     these = "this call" if is_one else "these calls"
-    again = f"Each {each} makes {these} for the same values as the {before} before."
+    again = f"Each {each} makes {these} for the same values as the {each.partition(' ')[0]} before."
     if not repeated.has_cache:
         return again
     return (
@@ -128,21 +118,21 @@ def _why(repeated: Repeated, *, is_one: bool) -> str:
 
 
 def _action(repeated: Repeated, *, is_one: bool) -> str:
-    name, is_function = _name(repeated.loop), repeated.loop.text.startswith(_FUNCTION)
+    name = function_name(repeated.loop)
     if repeated.has_cache:
         return (
             "Let the cache keep all results: `@lru_cache(maxsize=None)`. Check that all results "
             "fit in memory."
         )
     if not repeated.is_same:
-        start = f"the first call of {name}" if is_function else "the loop"
+        start = f"the first call of {name}" if is_function(repeated.loop) else "the loop"
         return (
             f"Before {start}, compute each result once and keep it, for example in a list or a "
             "dictionary. If the results do not fit in memory, save them in files."
         )
     result, it = ("result", "it") if is_one else ("results", "them")
     these = f"this {result}" if is_one else f"these {result}"
-    if not is_function:
+    if not is_function(repeated.loop):
         return f"Compute the {result} once, before the loop, and use {these} in each iteration."
     if _METHOD.search(repeated.loop.text):
         attribute = "an attribute" if is_one else "attributes"
@@ -156,14 +146,3 @@ def _action(repeated: Repeated, *, is_one: bool) -> str:
         f"Compute the {result} once, before the first call of {name}, and give the {result} to "
         f"{name} as {arguments}."
     )
-
-
-def _name(loop: Frame) -> str:
-    """Return the name of the function that a library calls, as a sentence has it."""
-    if loop.text.startswith("lambda"):
-        return f"the `lambda` at {loop.short_place}"
-    return f"`{_short(loop.function)}`"
-
-
-def _short(function: str) -> str:
-    return function.rpartition(".")[2]

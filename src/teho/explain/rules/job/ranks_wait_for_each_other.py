@@ -46,9 +46,10 @@ _GATHER_LESS = (
 )
 _REDUCE_TOGETHER = (
     "If this line runs once for each tensor, exchange all tensors with one call: `flat = "
-    "torch.cat([p.grad.flatten() for p in model.parameters()])`, then `dist.all_reduce(flat)`. "
-    "`DistributedDataParallel` also does this, while it still computes. If the line exchanges "
-    "metrics, call it only every 100 steps. Use a larger batch for each rank. "
+    "torch.cat([p.grad.flatten() for p in model.parameters()])`, `dist.all_reduce(flat)`, and copy "
+    "the parts of `flat` back into the gradients. Or use `DistributedDataParallel(model)` instead "
+    "of this line: it does the same while it still computes. If the line exchanges metrics, call "
+    "it only every 100 steps. Use a larger batch for each rank. "
 )
 _CALLS = (
     (re.compile(r"\b(all_gather|gather|broadcast)\w*\("), _GATHER_LESS),

@@ -11,7 +11,7 @@ from teho.model.watched import WatchedProcess
 from teho.show.build.layout import column, table
 from teho.units import format_duration
 
-__all__ = ["NOT_SAMPLED", "time_tables"]
+__all__ = ["NOT_SAMPLED", "is_partly_sampled", "time_tables"]
 
 _LEAST_PERCENT = 1.0
 """Smaller shares of the time are left out."""
@@ -48,7 +48,7 @@ def time_tables(program: Program | None, processes: int, elapsed_s: float = 0.0)
         for spent in main.spent
         if _counts(process, spent.wall_s)
     ]
-    if _is_partly_sampled(process):
+    if is_partly_sampled(process):
         share = 100 * process.not_sampled_s / process.wall_s
         rows.append(
             {
@@ -69,7 +69,7 @@ def time_tables(program: Program | None, processes: int, elapsed_s: float = 0.0)
             Column(key="line", label="Top line"),
         ),
         rows=tuple(rows),
-        note=_how(process, processes) + (_NOT_SAMPLED_NOTE if _is_partly_sampled(process) else ""),
+        note=_how(process, processes) + (_NOT_SAMPLED_NOTE if is_partly_sampled(process) else ""),
     )
     if table := _line_table(process):
         yield table
@@ -102,7 +102,8 @@ def _counts(process: WatchedProcess, wall_s: float) -> bool:
     return 100 * wall_s / process.wall_s >= _LEAST_PERCENT
 
 
-def _is_partly_sampled(process: WatchedProcess) -> bool:
+def is_partly_sampled(process: WatchedProcess) -> bool:
+    """Return whether the time before the first sample and after the last one is worth a row."""
     return _counts(process, process.not_sampled_s)
 
 
