@@ -145,8 +145,7 @@ def _given(path: Path | None, form: str) -> Path:
 
 
 def _refuse_folder(path: Path | None, form: str) -> None:
-    # os.path.isdir: no error if the path cannot be read.
-    if path is not None and os.path.isdir(path):  # noqa: PTH112
+    if path is not None and os.path.isdir(path):  # noqa: PTH112 - no error if it cannot be read
         raise InputError(f"-o {path} is a folder", "a file", f"`-o {path / form}.txt`")
 
 
