@@ -14,6 +14,7 @@ import nvml_stub
 import pytest
 from hypothesis import settings
 
+from drawn import drawn_items, name_of_draw
 from preloaded import Preloaded
 from support import FRAMEWORKS, SOAK, TEHO, lacks_framework
 
@@ -50,6 +51,24 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     return directory
+
+
+def pytest_configure() -> None:
+    """Name the draw of this run, for its workers too."""
+    os.environ.setdefault("TEHO_DRAW", name_of_draw())
+
+
+def pytest_report_header() -> str:
+    if SOAK:
+        return "cases: all (TEHO_SOAK=1)"
+    return f"cases: a part of those with the mark drawn, by TEHO_DRAW={os.environ['TEHO_DRAW']}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cases that are not drawn."""
+    if not SOAK:
+        items[:], left_out = drawn_items(items, os.environ["TEHO_DRAW"])
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist, all files run in their order

@@ -209,6 +209,7 @@ def test_the_runner_prints_its_table_and_writes_the_page(tmp_path: Path) -> None
     assert f"Python {sys.version.split()[0]}" in text
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("key", "framework", "has_fault"),
     [("tf map", "tensorflow", True), ("tf cache", "tensorflow", False), ("+iterator", "jax", True)],

@@ -56,6 +56,7 @@ def outcomes(module: str, folder: Path, *around: str) -> dict[str, str]:
     importlib.util.find_spec("test.support") is None,
     reason="the interpreter's own tests are not installed beside it",
 )
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("module", MODULES)
 def test_its_own_tests_end_as_without(module: str, tmp_path: Path) -> None:
     alone = outcomes(module, tmp_path)

@@ -44,6 +44,7 @@ def test_notebooks_are_in_step() -> None:
         assert path.read_text() == text(), "run docs/generate.py"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_notebook_prints_what_its_page_shows(
     lesson: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -111,6 +111,7 @@ def visit(browser: Any, running: PortalProcess, state: Any) -> Iterator[Callable
     assert [one for one in troubles if "404 (Not Found)" not in one] == []
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark"), (2560, "light")])
 def test_every_page_fits(visit: Callable[..., Any], width: int, scheme: str) -> None:
     page = visit("", width=width, color_scheme=scheme)

@@ -10,7 +10,10 @@ import pytest
 from probe.probed import WITH_FRAMEWORKS, Probed, Ran
 from support import lacks_framework
 
-pytestmark = pytest.mark.skipif(bool(lacks_framework("grain")), reason=lacks_framework("grain"))
+pytestmark = [
+    pytest.mark.skipif(bool(lacks_framework("grain")), reason=lacks_framework("grain")),
+    pytest.mark.drawn(2, group="frameworks beside PyTorch"),
+]
 
 PROGRAM = """
 import inspect

@@ -7,7 +7,10 @@ import pytest
 from probe.probed import WITH_FRAMEWORKS, Probed
 from support import lacks_framework
 
-pytestmark = pytest.mark.skipif(bool(lacks_framework("jax")), reason=lacks_framework("jax"))
+pytestmark = [
+    pytest.mark.skipif(bool(lacks_framework("jax")), reason=lacks_framework("jax")),
+    pytest.mark.drawn(2, group="frameworks beside PyTorch"),
+]
 
 
 def test_what_is_compiled_is_told_by_function(probed: Probed) -> None:

@@ -7,9 +7,12 @@ import pytest
 from probe.probed import WITH_FRAMEWORKS, Probed
 from support import lacks_framework
 
-pytestmark = pytest.mark.skipif(
-    bool(lacks_framework("transformers")), reason=lacks_framework("transformers")
-)
+pytestmark = [
+    pytest.mark.skipif(
+        bool(lacks_framework("transformers")), reason=lacks_framework("transformers")
+    ),
+    pytest.mark.drawn(2, group="frameworks beside PyTorch"),
+]
 
 PROGRAM = """
 import inspect, torch

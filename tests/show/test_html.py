@@ -325,6 +325,7 @@ PAINTED = """() => [...document.querySelectorAll('canvas')].map(canvas => {
 })"""
 
 
+@pytest.mark.drawn(1, always=("hostile",))
 @pytest.mark.parametrize("name", ["eight_gpus", "laptop", "hostile"])
 def test_plots_are_drawn_and_the_page_fits(visit, name):
     view = getattr(views, name)()

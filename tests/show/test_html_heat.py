@@ -194,6 +194,7 @@ def test_ends_of_the_scale_are_easily_told_apart(scheme):
 # ---- in a browser ----
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1200])
 def test_it_fits_the_page(visit, width, scheme):

@@ -159,6 +159,7 @@ def test_hostile_names_stay_text():
 # ---- in a browser ----
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1200])
 def test_it_fits_the_page(visit, width, scheme):
@@ -169,6 +170,7 @@ def test_it_fits_the_page(visit, width, scheme):
     assert page.evaluate(OVERFLOW) == 0
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("width", [390, 1200])
 @pytest.mark.parametrize("least", [1e12, 2e13, 5e13, 8e13, 1.9e14, 6e14, 9e14])
 def test_no_name_lies_on_another(visit, width, least):

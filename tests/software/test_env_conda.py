@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from module_site import run, write_command, write_module
 
+pytestmark = pytest.mark.drawn(1, group="environments")
+
 CONDA = r"""
 envs=${0%/*/*}/envs
 printf '%q ' "${CONDA_OVERRIDE_CUDA-none}" "$@" >> "${envs%/*}/asked"; echo >> "${envs%/*}/asked"

@@ -10,6 +10,8 @@ import module_site
 import pytest
 from module_site import write_command, write_module, write_wheel
 
+pytestmark = pytest.mark.drawn(1, group="environments")
+
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:

@@ -18,7 +18,10 @@ import pytest
 from module_site import write_command, write_module, write_wheel
 
 # The Alliance's; `test_env_modules.py` runs scripts with the other too.
-pytestmark = pytest.mark.parametrize("module_system", ["Lmod"], indirect=True)
+pytestmark = [
+    pytest.mark.parametrize("module_system", ["Lmod"], indirect=True),
+    pytest.mark.drawn(1, group="environments"),
+]
 
 BUILD = "computecanada"
 TRAIN = "print('begun'); import torch; print(torch.__version__, torch.__file__)\n"

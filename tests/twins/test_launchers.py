@@ -17,6 +17,7 @@ import pytest
 from launched import PROGRAMS, Launched, Stage, jax_gradient
 from slurm_twin import SlurmTwin
 
+from drawn import cases_that_run
 from support import lacks_framework
 from teho.clusters.catalogue import load_cluster
 
@@ -73,6 +74,7 @@ CASES = {
     "jax": Case('srun teho launch -- python with_jax.py "$NOTES"', 1, framework="jax", ranks=1),
     "mpirun": Case('mpirun teho launch -- python ddp.py "$NOTES"', 2, ranks=2, gpus=2),
 }
+DRAWN = pytest.mark.drawn(3, always=("srun",))
 
 
 def _why_not(name: str) -> str:
@@ -82,14 +84,15 @@ def _why_not(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def ended(slurm: None, stage: Stage) -> dict[str, Launched]:
-    """Run all jobs, one after the other: else chance would choose the GPUs of those beside."""
+def ended(request: pytest.FixtureRequest, slurm: None, stage: Stage) -> dict[str, Launched]:
+    """Run the drawn jobs, one after another: else chance would choose the GPUs of those beside."""
     with (
         tempfile.TemporaryDirectory(prefix="twin-") as folder,
         SlurmTwin(load_cluster("puhti", {}), Path(folder), live={"gpu": 2}, asleep=False) as twin,
     ):
         twin.environment.update(stage.environment)
-        jobs = {name: _submit(twin, stage, name) for name in CASES if not _why_not(name)}
+        drawn = [str(name) for name in cases_that_run(request, "name")]
+        jobs = {name: _submit(twin, stage, name) for name in drawn if not _why_not(name)}
         end_s = time.monotonic() + 900  # they take two minutes of a machine that does nothing else
         while left := twin.run("squeue", "-h").stdout.strip():
             assert time.monotonic() < end_s, left
@@ -115,6 +118,7 @@ def test_the_command_is_a_documented_one(name: str) -> None:
     assert re.sub(r'\w+\.py "\$NOTES"', "train.py", CASES[name].line) in page
 
 
+@DRAWN
 @pytest.mark.parametrize("name", CASES)
 def test_every_rank_has_the_gradient_of_one_process(
     name: str, ended: dict[str, Launched], alone: Launched
@@ -126,6 +130,7 @@ def test_every_rank_has_the_gradient_of_one_process(
     ended[name].check_gradients(case.nodes * case.ranks, expected)
 
 
+@DRAWN
 @pytest.mark.parametrize("name", CASES)
 def test_every_rank_is_told_who_it_is(name: str, ended: dict[str, Launched]) -> None:
     if reason := _why_not(name):

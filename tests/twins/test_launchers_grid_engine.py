@@ -72,6 +72,7 @@ def test_the_command_is_a_documented_one(name: str) -> None:
     assert re.sub(r'\w+\.py "\$NOTES"', "train.py", CASES[name].line) in page
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", CASES)
 def test_ranks_in_a_parallel_environment(
     name: str, stage: Stage, twin: GridEngineTwin, alone: Launched

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from slurm_requests import Judged, judged_by_plan, requests_for
 from slurm_twin import SlurmTwin, several
 
+from drawn import cases_that_run
 from support import SOAK
 from teho.clusters.catalogue import load_cluster
 from teho.model.request import Request
@@ -28,14 +29,17 @@ if not SOAK:
     REQUESTS |= dict.fromkeys(("fir", "nibi", "rorqual"), 200)
 """For each cluster. Of these four, few requests are refused only by the plan: one in fifty of
 Narval's."""
+DRAWN = pytest.mark.drawn(3, always=("lumi",))
 
 
 @pytest.fixture(scope="module")
-def twins(slurm: None) -> Iterator[dict[str, SlurmTwin]]:
-    with several([load_cluster(name, {}) for name in CLUSTERS], {}, asleep=True) as found:
+def twins(request: pytest.FixtureRequest, slurm: None) -> Iterator[dict[str, SlurmTwin]]:
+    clusters = [load_cluster(str(name), {}) for name in cases_that_run(request, "name")]
+    with several(clusters, {}, asleep=True) as found:
         yield found
 
 
+@DRAWN
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_plan_and_slurm_agree(name: str, twins: dict[str, SlurmTwin]) -> None:
     cluster, twin = load_cluster(name, {}), twins[name]
@@ -67,6 +71,7 @@ def test_plan_and_slurm_agree(name: str, twins: dict[str, SlurmTwin]) -> None:
         assert counts[what] >= 10, f"{what}: {counts[what]}, too few to mean anything"
 
 
+@DRAWN
 @pytest.mark.parametrize("name", ["lumi", "roihu"])
 def test_slurm_refuses_what_plan_warns_of_a_missing_account(
     name: str, twins: dict[str, SlurmTwin]

@@ -22,6 +22,7 @@ from grid_engine_twin import PROGRAMS, USER, GridEngineTwin
 from slurm_twin import several
 from submit_sites import PATIENCE_S, Account, OnGridEngine, OnSlurm, Site, Told
 
+from drawn import cases_that_run
 from teho.clusters.catalogue import load_cluster
 from teho.units import format_duration
 
@@ -53,10 +54,14 @@ def _special(site: Site, threads: ThreadPoolExecutor) -> Jobs:
 
 @pytest.fixture(scope="module")
 def on_slurm(
-    slurm: None, tmp_path_factory: pytest.TempPathFactory, threads: ThreadPoolExecutor
+    request: pytest.FixtureRequest,
+    slurm: None,
+    tmp_path_factory: pytest.TempPathFactory,
+    threads: ThreadPoolExecutor,
 ) -> Iterator[Jobs]:
     """Send every job to the Slurms; the first by its cluster, the others by what they show."""
-    clusters = [load_cluster(name, {}) for name in CLUSTERS]
+    drawn = {name for _, name in cases_that_run(request, "job")}
+    clusters = [load_cluster(name, {}) for name in CLUSTERS if name in {"puhti", *drawn}]
     kinds = {kind.name for one in clusters for kind in one.nodes if kind.gpu}
     live = {name: 2 for name in kinds if "slice" not in name and "." not in name}
     with several(clusters, live, asleep=False) as twins:
@@ -118,6 +123,10 @@ def jobs(*names: str) -> pytest.MarkDecorator:
     )
 
 
+DRAWN = pytest.mark.drawn(1, always=("on_slurm-puhti", "on_grid_engine-arc4"))
+
+
+@DRAWN
 @jobs(*CLUSTERS, "arc4")
 def test_a_job_runs_and_all_agree_on_its_end(
     job: tuple[Site, Told], request: pytest.FixtureRequest
@@ -151,6 +160,7 @@ FORMULAS: dict[str, Callable[[Account], float]] = {
 UNITS = {"puhti": "GPU BU", "mahti": "GPU BU", "lumi": "GPU-hour", "narval": "RGU-hour"}
 
 
+@DRAWN
 @jobs(*CLUSTERS)
 def test_the_cost_is_the_sites_formula(
     job: tuple[Site, Told], request: pytest.FixtureRequest
@@ -168,6 +178,7 @@ def test_the_cost_is_the_sites_formula(
     assert float(found.group(1)) == pytest.approx(expected, rel=2e-3)
 
 
+@DRAWN
 @jobs(*CLUSTERS)
 def test_the_report_of_the_recording_has_the_same_cost(
     job: tuple[Site, Told], request: pytest.FixtureRequest
@@ -197,6 +208,7 @@ def test_a_site_that_charges_nothing_says_so(job: tuple[Site, Told]) -> None:
     assert "Cost" not in told.said
 
 
+@DRAWN
 @jobs(*CLUSTERS)
 def test_the_recording_knows_its_job(
     job: tuple[Site, Told], request: pytest.FixtureRequest
