@@ -30,6 +30,7 @@ NAMES = (
     "probe",
     "lines",
     "tune",
+    "profiler",
     "feed",
     "disk",
     "big_report",

@@ -27,6 +27,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("slowdown", "program *loader*: slower by"),
         ("probe", "program *numpy*: slower by"),
         ("lines", "Python quick machine: largest error"),
+        ("profiler", "summary of a trace of 5 MB, peak memory"),
         ("feed", "in memory, batch 512, an epoch"),
         ("disk", "bytes per measured value"),
         ("big_report", "64 nodes, 3 days: `teho report --format html`, peak memory"),
