@@ -13,7 +13,7 @@ from teho.model.metric import METRICS, METRICS_BY_NAME, Metric
 from teho.model.summary import NodeSummary, Stat, Summary
 from teho.units import counted
 
-__all__ = ["heat_map_of", "plots_of"]
+__all__ = ["group_of", "heat_map_of", "plot_title", "plots_of"]
 
 Group = Literal["GPU", "CPU", "Memory", "I/O and network"]
 
@@ -84,21 +84,22 @@ def plots_of(summary: Summary) -> Iterable[Plot]:
         if series:
             yield Plot(
                 key=metric.name,
-                title=_plot_title(metric),
+                title=plot_title(metric),
                 unit=metric.shown_unit,
                 meaning=metric.meaning,
-                group=_group(metric),
+                group=group_of(metric),
                 elapsed_s=middles,
                 series=series,
             )
 
 
-def _group(metric: Metric) -> Group:
+def group_of(metric: Metric) -> Group:
+    """Return the group of plots that a metric belongs to."""
     groups = (group for group, starts in _GROUPS.items() if metric.name.startswith(starts))
     return next(groups, "I/O and network")
 
 
-def _plot_title(metric: Metric) -> str:
+def plot_title(metric: Metric) -> str:
     """Return the title of a plot; a counter is drawn as its rate."""
     rates = {
         "gpu_energy_j": "GPU power, from the energy counter",
