@@ -181,6 +181,12 @@ _DIGEST = {
     "gpu_memory_percent": chosen(
         25.0, "%", "a slice (MIG) with a quarter of the memory of a GPU is usual"
     ),
+    "gpus_blocked_min": chosen(
+        1.0,
+        "GPUs",
+        "a job with GPUs needs at least one core for each GPU: if a job without GPUs leaves fewer "
+        "cores on a node than the node has GPUs, no job can use the other GPUs",
+    ),
     "mail_gpu_hours": chosen(
         24.0, "GPU-hours", "a mail about less than a day of one GPU costs more time than it saves"
     ),
