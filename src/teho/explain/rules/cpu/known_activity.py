@@ -22,7 +22,13 @@ from teho.explain.activities import (
     detects_anomalies,
 )
 from teho.explain.compiles import compiled_again, compiles_again
-from teho.explain.coroutines import CallTime, in_turn_times, is_one_of_several, reopened_times
+from teho.explain.coroutines import (
+    CallTime,
+    in_turn_times,
+    is_one_of_several,
+    lost_in_turn_s,
+    reopened_times,
+)
 from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.options import is_worth_naming, option_of_rule, option_times
 from teho.explain.plans import plan_times
@@ -181,7 +187,7 @@ def _lost_in(
 def _in_turn(context: ProgramContext, main: MainProcess) -> list[CallTime]:
     """Return the requests of which the rule requests_in_turn says more."""
     least_s = context.limit("beside_waiting_percent") * main.process.wall_s / 100
-    return [one for one in in_turn_times(main) if max(one.beside_s, one.locked_s) >= least_s]
+    return [one for one in in_turn_times(main) if lost_in_turn_s(one) >= least_s]
 
 
 def _part_of(time: ActivityTime, stacks: frozenset[tuple[Frame, ...]]) -> float:
