@@ -87,6 +87,18 @@ _EVERY_RULE = {
         "as in the rule job_too_short: shares of the time are not reliable in a run of one "
         "minute or less",
     ),
+    "small_messages_mb_per_s": chosen(
+        20.0,
+        "MB/s",
+        "processes pass large objects to each other at several hundred MB/s: if they read and "
+        "write less than this, their messages are small, and the number of messages costs the time",
+    ),
+    "switches_per_s_min": chosen(
+        5000.0,
+        "1/s",
+        "a message wakes up the process that gets it; a node with two busy cores, but without such "
+        "messages, had fewer than 2000 context switches per second",
+    ),
     "batches_min": Threshold(
         10.0,
         "batches",
