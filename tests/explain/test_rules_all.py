@@ -126,6 +126,7 @@ EXPECTED = {
     "queries_without_index": ["index_missing"],
     "logs_in_for_each_measurement": ["connection_reopened"],
     "fetches_in_turn": ["requests_in_turn"],
+    "sends_each_action": ["messages_small"],
     "pads_to_the_longest_of_all": ["input_padded"],
     "stuck_in_a_lock": ["run_stuck"],
     "unknown_storage": ["input_in_main_process"],
