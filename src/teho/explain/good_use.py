@@ -77,11 +77,13 @@ def _other_programs(run: Run) -> str:
     if not longest:
         return ""
     first = next(name for share, name in seen if share >= _LEAST_PERCENT)
-    return f"{joined(longest[:_NAMED])} of the time{_most_used(run, first)}"
+    most = _most_used(run, first)
+    who = f"`{first}` " if len(longest) > 1 else ""
+    return f"{joined(longest[:_NAMED])} of the time{f', and {who}{most}' if most else ''}"
 
 
 def _most_used(run: Run, program: str) -> str:
-    """Return where a program used most CPU time: `, and spent 71 % of …`; or empty."""
+    """Return where a program used most CPU time: `spent 71 % of its CPU time in …`; or empty."""
     uses = [use.program for use in native_uses(run) if use.program.name == program]
     samples: dict[tuple[str, str], int] = {}
     for use in uses:
@@ -95,4 +97,4 @@ def _most_used(run: Run, program: str) -> str:
     if share < _LEAST_PERCENT or not name:
         return ""
     of = "" if file in {name, *(use.file for use in uses)} else f" of {file}"
-    return f", and `{program}` spent {share:.0f} % of its CPU time in `{name}`{of}"
+    return f"spent {share:.0f} % of its CPU time in `{name}`{of}"

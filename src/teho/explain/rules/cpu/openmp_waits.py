@@ -57,16 +57,15 @@ def judge(context: RuleContext) -> Findings:
             continue
         waits = _waits(program)
         run_percent = waits.all_percent * use.ran_s_percent / 100
-        if waits.all_percent < context.limit("waited_percent") or run_percent < context.limit(
-            "run_percent"
-        ):
+        waited, limit = waits.all_percent, context.limit("waited_percent")
+        if waited < limit or run_percent < context.limit("run_percent"):
             continue
         yield context.finding(
             Severity.WARNING,
-            f"The OpenMP threads of `{program.name}` used {waits.all_percent:.0f} % of their CPU "
+            f"The OpenMP threads of `{program.name}` used {waited:.0f} % of their CPU "
             f"time to wait for each other{_who(waits)}.",
             evidence=(
-                Evidence("waiting of all threads", waits.all_percent, "%"),
+                Evidence("waiting of all threads", waited, "%"),
                 Evidence("waiting of the main thread", waits.main_percent, "%"),
                 Evidence("waiting of the other threads", waits.others_percent, "%"),
             ),
