@@ -44,6 +44,8 @@ from teho.model.watched import (
     State,
     Unneeded,
     Wait,
+    Whole,
+    WholeUse,
 )
 from teho.units import GIB
 
@@ -373,6 +375,42 @@ def converts_whole_scenes() -> Made:
     return watched(process(seen((call,), 50.0), progress=(), unneeded=(unneeded,)), parts=node())
 
 
+def searches_a_list() -> Made:
+    """Each step asks eight times whether a cell is in a long list."""
+    call, loop = own("cell in self.route", 33, "options"), own("for cell in cells", 31, "options")
+    whole = Whole(
+        calls=(call,), loop=loop, last=34, use=WholeUse.SEARCHED, name="self.route", how="in",
+        key="cell", made=(own("self.route = [cell]", 20, "__init__"),),
+        grows=(own("self.route.append(cell)", 48, "move"),),
+    )  # fmt: skip
+    beside = seen((own("row + 1", 32, "options"),), 5.0, State.PYTHON)
+    searches = seen((call,), 55.0, State.PYTHON)
+    return watched(process(searches, beside, progress=(), wholes=(whole,)), parts=node())
+
+
+def sorts_for_few() -> Made:
+    """An evaluation sorts 20,000 objects for each visitor, to get the best 200."""
+    text = "sorted(range(N), key=score.get)"
+    call, cut = own(text, 43, "recall"), own(f"{text}[:200]", 43, "recall")
+    whole = Whole(
+        calls=(call,), loop=own("for v in visitors", 41, "recall"), last=44, use=WholeUse.SORTED,
+        name="range(N)", how="sorted", key=cut.text, made=(cut,), count=200, size=20000,
+        instead=("heapq.nsmallest(200, range(N), key=score.get)",),
+    )  # fmt: skip
+    return watched(process(seen((call,), 45.0), progress=(), wholes=(whole,)), parts=node())
+
+
+def saves_all_again() -> Made:
+    """A sampling writes its whole chain again after each 100 steps."""
+    call, loop = own("json.dump(chain, out)", 61, "sample"), own("for step in steps", 46, "sample")
+    whole = Whole(
+        calls=(call,), loop=loop, last=61, periods=9, use=WholeUse.SAVED, name="chain",
+        how="json.dump", key="rows", made=(own("chain = []", 44, "sample"),),
+        grows=(own("chain.append(row)", 58, "sample"),),
+    )  # fmt: skip
+    return watched(process(seen((call,), 45.0), progress=(), wholes=(whole,)), parts=node())
+
+
 def in_task(*frames: Frame, is_only: bool = True) -> tuple[Frame, ...]:
     """Return the stack of an event loop that waits for the coroutines of a task."""
     return (
@@ -437,6 +475,16 @@ def pads_to_the_longest_of_all() -> Made:
     padded = msgspec.structs.replace(
         loader(num_workers=2), batch={"samples": 32, "padding_percent": 90.0}
     )
+    return watched(process(wall_s=100.0, loaders=[padded]), parts=node())
+
+
+def pads_series() -> Made:
+    """Series of some 400 days in batches of 1500 days, whose longest series has about 700."""
+    batch = {
+        "samples": 48, "series_after_longest_percent": 52.0, "series_padding_percent": 75.0,
+    }  # fmt: skip
+    padded = loader(num_workers=2, collate="collate")
+    padded = msgspec.structs.replace(padded, batch=batch)
     return watched(process(wall_s=100.0, loaders=[padded]), parts=node())
 
 
@@ -505,7 +553,11 @@ WATCHED: dict[str, Callable[[], Made]] = {
         logs_in_for_each_measurement,
         fetches_in_turn,
         sends_each_action,
+        searches_a_list,
+        sorts_for_few,
+        saves_all_again,
         pads_to_the_longest_of_all,
+        pads_series,
         stuck_in_a_lock,
         unknown_storage,
     )

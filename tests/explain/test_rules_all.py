@@ -127,7 +127,11 @@ EXPECTED = {
     "logs_in_for_each_measurement": ["connection_reopened"],
     "fetches_in_turn": ["requests_in_turn"],
     "sends_each_action": ["messages_small"],
+    "searches_a_list": ["list_searched"],
+    "sorts_for_few": ["sorted_for_few"],
+    "saves_all_again": ["saved_again"],
     "pads_to_the_longest_of_all": ["input_padded"],
+    "pads_series": ["input_padded"],
     "stuck_in_a_lock": ["run_stuck"],
     "unknown_storage": ["input_in_main_process"],
 }

@@ -110,6 +110,34 @@ TEXTS = {
     "not whole numbers": (False, "ids.float()", None),
 }
 """Whether texts are padded, what a sample is, and the percentage of padding that is found."""
+SERIES = """
+import torch
+from torch.utils.data import DataLoader
+torch.manual_seed(1)
+def collate(numbers):
+    lengths = torch.tensor([10 + number % 8 for number in numbers])
+    series = torch.zeros(len(numbers), 40, 3)
+    for row, length in enumerate(lengths): series[row, :length] = torch.rand(length, 3) + 1
+    mask = torch.arange(40)[None] < lengths[:, None]
+    {change}
+    return {batch}
+for batch in DataLoader(range(64), batch_size=8, collate_fn=collate): pass
+"""
+SERIES_BATCHES = {
+    "lengths": ("pass", "series, lengths, lengths.float()", 57.5, 66.25),
+    "a mask": ("pass", "dict(x=series, mask=mask)", 57.5, 66.25),
+    "a mask of the padding": ("pass", "series, ~mask", 57.5, 66.25),
+    "the time is last": ("pass", "series.transpose(1, 2).contiguous(), lengths", 57.5, 66.25),
+    "one of them is long": ("series[0] = 1; lengths[0] = 40", "series, lengths", 0.0, 56.88),
+    "no lengths": ("pass", "series, torch.arange(8)", None, None),
+    "other lengths": ("lengths = lengths - 3", "series, lengths", None, None),
+    "values after the end": ("series[:, 30] = 2", "series, lengths", None, None),
+    "images": ("series = torch.zeros(8, 1, 40, 40)", "series, lengths", None, None),
+    "whole numbers": ("series = series.long()", "series, lengths", None, None),
+    "short": ("series = series[:, :20]", "series, lengths", None, None),
+}
+"""What changes a batch, what the batch has, and the percentages of padding that are found: after
+the longest series, and in all."""
 
 
 def later(loader: Loader) -> int:
@@ -122,7 +150,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     texts = {
         name: PADDED.format(padded=padded, item=item) for name, (padded, item, _) in TEXTS.items()
     }
-    programs = {"loaders": LOADERS, "lazy": LAZY, **texts}
+    series = {
+        f"series: {name}": SERIES.format(change=change, batch=batch)
+        for name, (change, batch, _, _) in SERIES_BATCHES.items()
+    }
+    programs = {"loaders": LOADERS, "lazy": LAZY, **texts, **series}
     return Ran(
         probed.forked("import torch.utils.data", programs, "-W", "error"),
         {"lazy": probed.run(LAZY, "-W", "error", python=WITH_FRAMEWORKS, probe=False)},
@@ -272,3 +304,12 @@ def test_padding_is_counted(ran: Ran, name: str) -> None:
     (loader,) = ran.only(name).loaders
     assert loader.batch.get("padding_percent") == TEXTS[name][2]
     assert loader.batch["samples"] == 8
+
+
+@pytest.mark.parametrize("name", SERIES_BATCHES)
+def test_padding_of_series_is_counted(ran: Ran, name: str) -> None:
+    done = ran.probed[f"series: {name}"]
+    assert (done.stderr, done.returncode) == (b"", 0)
+    (loader,) = ran.only(f"series: {name}").loaders
+    found = [loader.batch.get(f"series_{part}_percent") for part in ("after_longest", "padding")]
+    assert found == list(SERIES_BATCHES[name][2:])

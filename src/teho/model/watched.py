@@ -33,6 +33,8 @@ __all__ = [
     "Unneeded",
     "Wait",
     "WatchedProcess",
+    "Whole",
+    "WholeUse",
     "is_for_cpus",
     "is_library",
 ]
@@ -278,6 +280,48 @@ class InTurn(InLoop, frozen=True, kw_only=True):
         return inside and mark.startswith("only"), inside and mark == "one of several"
 
 
+class WholeUse(str, enum.Enum):
+    """What a program does with a whole collection, although a part of it would be enough."""
+
+    SEARCHED = "searched"
+    """It compares the elements of a list one by one, such as in `x in items`."""
+    SHIFTED = "shifted"
+    """It moves all elements of a list, to remove the first one or to insert one before it."""
+    SORTED = "sorted"
+    """It sorts all elements, and uses only the first or the last few."""
+    SAVED = "saved"
+    """It writes all elements again, although only a few are new."""
+
+
+class Whole(InLoop, frozen=True, kw_only=True):
+    """An expression that goes through a whole collection, although a part would be enough."""
+
+    use: WholeUse
+    name: str
+    """The collection, such as `self.route`."""
+    how: str
+    """`in`, or the function or method, such as `pop` or `json.dump`."""
+    key: str = ""
+    """What is searched, such as `cell`; of a sort, the expression that other code can replace."""
+    made: tuple[Frame, ...] = ()
+    """The lines that make the collection, or replace it by another one; of a sort, the cut."""
+    grows: tuple[Frame, ...] = ()
+    """The lines that add elements."""
+    shrinks: tuple[Frame, ...] = ()
+    """The lines that remove elements."""
+    is_only_searched: bool = False
+    """Whether the program uses the collection for nothing else."""
+    instead: tuple[str, ...] = ()
+    """Lines of Python that give the same result."""
+    target: str = ""
+    """The name that the last of these lines gives the result; empty: it is an expression, or the
+    result has no name yet."""
+    count: Union[int, None] = None
+    """Number of elements that are used; None: not known."""
+    size: Union[int, None] = None
+    """Number of all elements; None: the source does not say it."""
+
+
 class ColumnFilter(msgspec.Struct, frozen=True, kw_only=True):
     """A query of a database whose condition calls a function on a column."""
 
@@ -469,6 +513,8 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Calls on its stacks that open a connection to the same server in each iteration of a loop."""
     in_turn: tuple[InTurn, ...] = ()
     """Requests on its stacks that a loop waits for one after the other."""
+    wholes: tuple[Whole, ...] = ()
+    """Whole collections that it uses although a part of them would be enough."""
     column_filters: tuple[ColumnFilter, ...] = ()
     """Queries of a database that cannot use an index."""
     costly_options: tuple[CostlyOption, ...] = ()

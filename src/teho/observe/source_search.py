@@ -23,6 +23,7 @@ from teho.source.queries import find_column_filter, find_missing_index
 from teho.source.repeated import find_repeated
 from teho.source.slow_calls.search import find_slow_calls
 from teho.source.unneeded import Needs
+from teho.source.wholes import find_whole
 
 __all__ = ["source_lines"]
 
@@ -120,6 +121,7 @@ def _in_loops(
         "repeated_plans": [] if repeated else [find_plan(frames, purity)],
         "reopened": [find_reopened(frames, purity)],
         "in_turn": [find_in_turn(frames, purity)],
+        "wholes": [find_whole(frames, purity, needs.uses_of)],
     }
 
 

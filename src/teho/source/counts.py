@@ -7,7 +7,7 @@ import ast
 from teho.source.changes import named_values
 from teho.source.parsed import Function, Loop, root_name
 
-__all__ = ["iterations"]
+__all__ = ["iterations", "length"]
 
 _SAME_LENGTH = frozenset(("enumerate", "sorted", "reversed", "list", "tuple", "tqdm", "iter"))
 _OF_DICTIONARIES = frozenset(("items", "keys", "values"))
@@ -22,10 +22,17 @@ def iterations(loop: Loop, function: Function) -> int | None:
         loop: the loop.
         function: the function that it is in.
     """
-    return None if loop.iterable is None else _length(loop.iterable, function)
+    return None if loop.iterable is None else length(loop.iterable, function)
 
 
-def _length(node: ast.expr, function: Function, depth: int = 0) -> int | None:
+def length(node: ast.expr, function: Function, depth: int = 0) -> int | None:
+    """Return the number of items of a collection; None: the source does not say it.
+
+    Args:
+        node: the collection.
+        function: the function that it is in.
+        depth: number of names that led to this expression.
+    """
     match node:
         case ast.List() | ast.Tuple() | ast.Set():
             has_stars = any(isinstance(one, ast.Starred) for one in node.elts)
@@ -39,12 +46,12 @@ def _length(node: ast.expr, function: Function, depth: int = 0) -> int | None:
             known = [one for one in values if one is not None]
             return len(range(*known)) if len(known) == len(values) and all(known[2:3]) else None
         case ast.Call(func=ast.Name(id=name), args=[first, *_]) if name in _SAME_LENGTH:
-            return _length(first, function, depth)
+            return length(first, function, depth)
         case ast.Call(func=ast.Attribute(value, attr)) if attr in _OF_DICTIONARIES:
-            return _length(value, function, depth)
+            return length(value, function, depth)
         case ast.Name() if depth < _DEEPEST:
             found = _assigned(node.id, function)
-            return _length(found[0], found[1], depth + 1) if found else None
+            return length(found[0], found[1], depth + 1) if found else None
     return None
 
 

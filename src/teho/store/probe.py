@@ -139,14 +139,10 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         profiled=tuple(profiled),
         phases=phases,
         raised=_raised(raised, until_s) if raised else None,
-        repeated=tuple(outside.repeated) if outside is not None else (),
-        unneeded=tuple(outside.unneeded) if outside is not None else (),
-        reopened=tuple(outside.reopened) if outside is not None else (),
-        in_turn=tuple(outside.in_turn) if outside is not None else (),
         column_filters=tuple(outside.column_filters) if outside is not None else (),
         costly_options=tuple(outside.costly_options) if outside is not None else (),
-        repeated_plans=tuple(outside.repeated_plans) if outside is not None else (),
         missing_indexes=tuple(outside.missing_indexes) if outside is not None else (),
+        **({name: tuple(calls) for name, calls in outside.in_loops.items()} if outside else {}),
     )
 
 

@@ -22,6 +22,7 @@ from teho.model.watched import (
     Seen,
     State,
     Unneeded,
+    Whole,
 )
 from teho.store.slices import Slice, changed, entries
 from teho.store.stack_corrections import corrected
@@ -29,6 +30,15 @@ from teho.store.stack_corrections import corrected
 __all__ = ["OutsideStacks", "is_stack_file", "lines_of", "read_stacks"]
 
 _InLoop = TypeVar("_InLoop", bound=InLoop)
+_IN_LOOPS: dict[str, type[InLoop]] = {
+    "repeated": Repeated,
+    "unneeded": Unneeded,
+    "repeated_plans": RepeatedPlan,
+    "reopened": ReopenedConnection,
+    "in_turn": InTurn,
+    "wholes": Whole,
+}
+"""What a line about a process may have: calls in loops, by the name of their field."""
 
 
 class OutsideStacks:
@@ -40,11 +50,8 @@ class OutsideStacks:
         """Innermost place -> how much more often the thread stayed there than it went on."""
         self.columns: dict[Frame, tuple[int, ...]] = {}
         """For frames without a text: where they are in their line, in bytes."""
-        self.repeated: list[Repeated] = []
-        self.unneeded: list[Unneeded] = []
-        self.repeated_plans: list[RepeatedPlan] = []
-        self.reopened: list[ReopenedConnection] = []
-        self.in_turn: list[InTurn] = []
+        self.in_loops: dict[str, list[Any]] = {name: [] for name in _IN_LOOPS}
+        """What the source shows about calls in loops, by its name in the file."""
         self.column_filters: list[ColumnFilter] = []
         self.costly_options: list[CostlyOption] = []
         self.missing_indexes: list[MissingIndex] = []
@@ -119,16 +126,10 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
             process = found[f"{node}-{line['process']}" if node else line["process"]]
             if "failed" in line:
                 process.failure = line["failed"]
-            elif "repeated" in line:
-                process.repeated += _in_loops(line["repeated"], Repeated, frames)
-            elif "unneeded" in line:
-                process.unneeded += _in_loops(line["unneeded"], Unneeded, frames)
-            elif "repeated_plans" in line:
-                process.repeated_plans += _in_loops(line["repeated_plans"], RepeatedPlan, frames)
-            elif "reopened" in line:
-                process.reopened += _in_loops(line["reopened"], ReopenedConnection, frames)
-            elif "in_turn" in line:
-                process.in_turn += _in_loops(line["in_turn"], InTurn, frames)
+            elif found_in_loop := next(filter(line.__contains__, _IN_LOOPS), None):
+                process.in_loops[found_in_loop] += _in_loops(
+                    line[found_in_loop], _IN_LOOPS[found_in_loop], frames
+                )
             elif "column_filters" in line:
                 process.column_filters += (
                     ColumnFilter(frame=frames[number], text=text)
@@ -158,13 +159,10 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
             if len(places) == 1 and () not in places
         }
         process.slices = corrected(process.slices, process.stayed)
-        process.repeated = [_with_periods(one, process.slices) for one in process.repeated]
-        process.unneeded = [_with_periods(one, process.slices) for one in process.unneeded]
-        process.repeated_plans = [
-            _with_periods(one, process.slices) for one in process.repeated_plans
-        ]
-        process.reopened = [_with_periods(one, process.slices) for one in process.reopened]
-        process.in_turn = [_with_periods(one, process.slices) for one in process.in_turn]
+        process.in_loops = {
+            name: [_with_periods(one, process.slices) for one in calls]
+            for name, calls in process.in_loops.items()
+        }
     return dict(found)
 
 

@@ -40,6 +40,7 @@ from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Sev
 from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import unneeded_times
 from teho.explain.where import is_for_next_task
+from teho.explain.wholes import whole_times
 from teho.explain.wording import capital
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Frame
@@ -145,7 +146,8 @@ def judge(context: ProgramContext) -> Findings:
             if not one.option.cores and is_worth_naming(context, main, one.wall_s, large)
         ]
         awaited = (*reopened_times(main), *_in_turn(context, main))
-        again: tuple[_Time, ...] = (*repeated_times(main), *unneeded_times(main))
+        wholes = [one for one in whole_times(main) if one.is_lost()]
+        again: tuple[_Time, ...] = (*repeated_times(main), *unneeded_times(main), *wholes)
         named = _lost_in(context, main, *again, *index_times(main), *awaited).union(
             *(one.stacks for one in options)
         )

@@ -74,6 +74,9 @@ class Loader:
         """The content of one batch."""
         self.padding: Tuple[int, int] = (0, 0)
         """Tokens of the first batches, and those of them that are padding."""
+        self.series: Tuple[int, int, int] = (0, 0, 0)
+        """Time steps of the first batches, those after the longest series of each batch, and all
+        those that are padding."""
         self._given: Optional[List[List[float]]] = [] if _wants_times() else None
         """For each batch: when it came, the time waited, and whether it began an epoch."""
 

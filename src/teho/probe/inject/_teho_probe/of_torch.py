@@ -33,9 +33,6 @@ _TABLE_ROWS, _TABLE_BYTES = 20_000, 4_000_000
 _ROWS_LOOKED_AT = 20_000
 _BATCHES_LOOKED_AT = 20
 """Batches of a loader whose padding is counted."""
-_SHORTEST_TEXT = 16
-_MOST_ELSEWHERE = 0.02
-"""Share of the tokens that are not padding, but have the same number."""
 _STEPS_WITH_SETTINGS = frozenset((1, 10, 100, 1000, 10_000))
 _SETTINGS = (
     "batch_size",
@@ -68,6 +65,8 @@ def torch(module: Any, notes: Notes) -> None:
 
 def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
     """Note each loader, and how long the program waited for its batches."""
+    from _teho_probe.padding import count_padding
+
     loaders, iterators = module.DataLoader, module._BaseDataLoaderIter
     # The key is the object's id, until the object is deleted. An attribute would be pickled with
     # the loader, and a subclass may not be hashable.
@@ -122,7 +121,7 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
                     loader.batch = {"bytes": None}
             if loader.batches <= _BATCHES_LOOKED_AT:
                 try:
-                    _count_padding(batch, loader)
+                    count_padding(batch, loader)
                 except Exception as error:
                     notes.failed("torch", error)
         return batch
@@ -171,53 +170,6 @@ def _batch(batch: Any) -> dict[str, Any]:
         dtypes.add(str(tensor.dtype).replace("torch.", ""))
     count = samples.pop() if len(samples) == 1 else None
     return {"bytes": size if dtypes else None, "dtypes": sorted(dtypes), "samples": count}
-
-
-def _count_padding(batch: Any, loader: Loader) -> None:
-    """Add the tokens of a batch of texts, and how many of them only fill the texts up."""
-    counted = _padding(batch)
-    if counted is not None:
-        tokens, padding = loader.padding[0] + counted[0], loader.padding[1] + counted[1]
-        loader.padding = tokens, padding
-        if tokens:
-            loader.batch = {**loader.batch, "padding_percent": round(100.0 * padding / tokens, 2)}
-
-
-def _padding(batch: Any) -> tuple[int, int] | None:
-    """Return the numbers of all tokens and of padding; None if the batch has no texts.
-
-    By the mask, or by the equal token with which most texts of the batch end.
-    """
-    is_named = isinstance(batch, (dict, UserDict))
-    mask: Any = batch.get("attention_mask") if is_named else None
-    if _is_text(mask):
-        return int(mask.nelement()), int(mask.eq(0).sum())
-    values = list(batch.values()) if is_named else batch
-    if not isinstance(values, (list, tuple)):
-        values = [values]
-    text = next((one for one in values[:_MOST_ITEMS] if _is_text(one)), None)
-    if text is None or text.shape[0] < 2:
-        return None
-    filling = text[:, -1].mode().values
-    equal = text.flip(1).eq(filling).long()
-    run = equal.cumprod(1)
-    tokens, padding = int(text.nelement()), int(run.sum())
-    # A number that also stands elsewhere is a value, such as 0 in a table of counts.
-    elsewhere = int(equal.sum()) - padding
-    is_filling = 2 * int((run.sum(1) > 1).sum()) >= text.shape[0]
-    is_rare = elsewhere <= _MOST_ELSEWHERE * (tokens - padding)
-    return tokens, padding if is_filling and is_rare else 0
-
-
-def _is_text(value: Any) -> bool:
-    """Return whether a value is a batch of token numbers on the CPU."""
-    return (
-        hasattr(type(value), "element_size")
-        and value.dim() == 2
-        and value.shape[1] >= _SHORTEST_TEXT
-        and str(value.dtype) in {"torch.int64", "torch.int32", "torch.bool"}
-        and value.device.type == "cpu"
-    )
 
 
 def _bytes(tensor: Any) -> int:

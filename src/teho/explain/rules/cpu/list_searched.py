@@ -1,0 +1,148 @@
+"""A loop searches a long list from its begin again and again, or moves all of its elements.
+
+The stacks show that a search such as `x in items` took the time, and the program's source shows
+that `items` is a list that the loop does not make again for each search. A set or a dictionary
+finds an element at once. `items.pop(0)` moves all other elements; a `deque` does not. Teho reports
+this only if the search takes several times as long as all other lines of the loop: then the list is
+long.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.explain.wholes import TIMES_LONGER, WholeTime, whole_times
+from teho.explain.wording import listed
+from teho.model.program import MainProcess
+from teho.model.watched import Frame, Whole, WholeUse
+
+RANK = 214
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "times_longer": TIMES_LONGER,
+    "explains_percent": chosen(
+        50.0, "%", "above this limit, the searches are the main reason why the run takes long"
+    ),
+}
+MUTES = ("python_bound", "input_slow", "serial_program", "cores_unused")
+MUTES_BECAUSE = "if most of the time goes to searching a list, this finding says how to avoid it"
+SAME_LOSS_AS = ("known_activity",)
+_REGAIN = (0.6, 0.98)
+"""Part of the time that is saved: computing the hash of an element takes time too."""
+
+
+def judge(context: ProgramContext) -> Findings:
+    """Find searches in lists, in the process that ran longest."""
+    for main in context.mains[:1]:
+        for time in whole_times(main):
+            is_of_list = time.whole.use in {WholeUse.SEARCHED, WholeUse.SHIFTED}
+            is_long = time.is_lost(context.limit("times_longer"))
+            if is_of_list and is_long and context.is_loss(time.wall_s, main):
+                yield _found(context, main, time)
+
+
+def _found(context: ProgramContext, main: MainProcess, time: WholeTime) -> Located:
+    whole, call = time.whole, time.lines[0][0]
+    share = min(100.0, 100 * time.wall_s / main.process.wall_s)
+    what, why = "Searching", "compares its elements one after the other"
+    if whole.use is WholeUse.SHIFTED:
+        what, why = "Changing the begin of", "moves all its other elements"
+    others = [one for one, _ in time.lines[1:]]
+    more = f" (and {listed([one.short_place for one in others])})" if others else ""
+    finding = context.lost(
+        f"{what} the list `{whole.name}` at {call.short_place}{more} took {share:.0f} % of the run "
+        f"time: `{call.short_text}` {why}.",
+        share_percent=share,
+        evidence=(
+            Evidence("share of the run time spent on the list", share, "%"),
+            Evidence("time spent on the list", time.wall_s, "s"),
+            Evidence("time of the other lines of the loop", time.beside_s, "s"),
+            *(Evidence("list", f"{one.short_place}  {one.short_text}") for one in whole.made[:1]),
+        ),
+        action=_action(whole, [one for one, _ in time.lines]),
+        judged_by=["times_longer"],
+        regain_percent=(_REGAIN[0] * share, _REGAIN[1] * share),
+        lines=time.lines,
+        mutes=share >= context.limit("explains_percent"),
+        certainty=Certainty.LIKELY,
+    )
+    return msgspec.structs.replace(finding, explains_loading=time.in_loading)
+
+
+def _action(whole: Whole, calls: list[Frame]) -> str:
+    if whole.use is WholeUse.SHIFTED:
+        return _as_deque(whole)
+    if whole.how == "in":
+        return _as_set(whole, calls)
+    if whole.how == "index" and not (whole.grows or whole.shrinks):
+        return (
+            f"Before the loop, compute the place of each element once: `places = {{value: place "
+            f"for place, value in reversed(list(enumerate({whole.name})))}}`. In line "
+            f"{whole.call.line}, use `places[{whole.key}]` instead of "
+            f"`{whole.name}.index({whole.key})`."
+        )
+    if whole.how == "count" and not (whole.grows or whole.shrinks):
+        return (
+            f"Before the loop, count all elements once: `counts = collections.Counter({whole.name})"
+            f"`. In line {whole.call.line}, use `counts[{whole.key}]` instead of "
+            f"`{whole.name}.count({whole.key})`."
+        )
+    if whole.how == "count":
+        return (
+            f"Keep the counts beside the list: `counts = collections.Counter()`, and "
+            f"`counts[x] += 1` wherever an element `x` is added ({_lines(whole.grows)}). In line "
+            f"{whole.call.line}, use `counts[{whole.key}]`."
+        )
+    return (
+        f"Keep the elements in a dictionary instead of a list: `{whole.name} = dict.fromkeys(...)` "
+        f"({_lines(whole.made)}). It keeps their order, and finds or removes an element at once: "
+        f"`del {whole.name}[{whole.key}]`."
+    )
+
+
+def _as_set(whole: Whole, calls: list[Frame]) -> str:
+    """Return the advice to search in a set."""
+    add = f", and `{{}}.add(...)` instead of `append` ({_lines(whole.grows)})"
+    if whole.is_only_searched and not whole.shrinks:
+        add = add.format(whole.name) if whole.grows else ""
+        return (
+            f"Make `{whole.name}` a set, with `set(...)` around its value ({_lines(whole.made)})"
+            f"{add}. The program does nothing else with this list."
+        )
+    beside = whole.name.replace(".", "_").removeprefix("self_") + "_set"
+    name = f"self.{beside}" if whole.name.startswith("self.") else beside
+    text = f"Keep a set beside the list: `{name} = set(...)` wherever the list is made"
+    text += f" ({_lines(whole.made)})"
+    if whole.grows:
+        text += f", `{name}.add(...)` wherever an element is added ({_lines(whole.grows)})"
+    if whole.shrinks:
+        text += f", `{name}.discard(...)` wherever one is removed ({_lines(whole.shrinks)})"
+    places = ", ".join(str(line) for line in sorted({one.line for one in calls}))
+    lines = f"line{'s' * (',' in places)} {places}"
+    return f"{text}. In {lines}, search in `{name}` instead of `{whole.name}`."
+
+
+def _as_deque(whole: Whole) -> str:
+    """Return the advice to use a queue whose begin can be changed at once."""
+    calls = {
+        "pop": f"`{whole.name}.popleft()` instead of `{whole.name}.pop(0)`",
+        "insert": f"`{whole.name}.appendleft({whole.key})` instead of "
+        f"`{whole.name}.insert(0, {whole.key})`",
+        "del": f"`{whole.name}.popleft()` instead of `del {whole.name}[0]`",
+    }
+    return (
+        f"Make `{whole.name}` a queue: `collections.deque(...)` around the list "
+        f"({_lines(whole.made)}). In line {whole.call.line}, use {calls[whole.how]}. A deque "
+        "cannot be cut (`x[1:]`) or sorted: if the program does this, first make a list of it."
+    )
+
+
+def _lines(frames: tuple[Frame, ...]) -> str:
+    """Return the lines, as advice has them: `train.py:12 and 15`."""
+    if not frames:
+        return "where it gets its value"
+    first, *others = frames
+    places = [first.short_place]
+    places += [str(one.line) if one.file == first.file else one.short_place for one in others]
+    return listed(places)
