@@ -24,10 +24,10 @@ __all__ = [
 
 def idle_session(use: JobUse, limits: Limits) -> Found | None:
     """Judge all GPUs of an interactive session together."""
-    if not is_interactive(use) or use.hours * 3600 < limits.interactive_min_s:
-        return None
     means = use.gpu_means
     if not means or max(means) >= limits.interactive_percent:
+        return None
+    if use.hours * 3600 < limits.interactive_min_s or not is_interactive(use):
         return None
     wasted = use.hours * sum(1 - mean / 100 for mean in means)
     words = f"session, GPU busy {sum(means) / len(means):.0f} %"
@@ -48,6 +48,8 @@ def never_used(use: JobUse, limits: Limits) -> Found | None:
 
 def processes_gone(use: JobUse, limits: Limits) -> Found | None:
     """Find GPUs that the job kept after its processes on them had ended."""
+    if not use.gpu_gone_ends:
+        return None  # no recording
     found = _gone(use, limits)
     which = "GPU" if use.gpus == 1 else f"{len(found)} of {use.gpus} GPUs"
     return _at_the_end(use, found, f"{which} without a process for the last")
@@ -62,6 +64,8 @@ def _gone(use: JobUse, limits: Limits) -> dict[int, float]:
 
 def only_at_first(use: JobUse, limits: Limits) -> Found | None:
     """Find GPUs that were used, and then idle to the end, with a process or not."""
+    if not use.gpu_idle_ends:
+        return None  # no recording
     gone = _gone(use, limits)
     idle = {
         place: share

@@ -211,7 +211,7 @@ FORMATS: Mapping[str, Format] = {
         },
         _remote_write,
         _check_nothing,
-        250_000,  # of 18 bytes
+        500_000,  # of 18 bytes
         can_be_asked=True,
     ),
     "victoriametrics": Format(
@@ -219,7 +219,7 @@ FORMATS: Mapping[str, Format] = {
         {"Content-Type": "application/json"},
         _json_lines,
         _check_nothing,
-        250_000,  # of 23 bytes
+        500_000,  # of 23 bytes
         can_be_asked=True,
         flush="/internal/force_flush",
     ),
