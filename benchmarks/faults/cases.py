@@ -54,6 +54,7 @@ TIME_CAUSES = (
     "framework_without_gpu",
     "work_repeated",
     "known_activity",
+    "messages_small",
     "evaluation_long",
     "gradients_exchanged_often",
     "ranks_wait_for_each_other",

@@ -18,6 +18,7 @@ APPLIED = (
     own("net(x[start:start + 500])", 25, "count_hits"),
     own("count_hits(net, x, y)", 55, "main"),
 )
+FORWARD = (*APPLIED[:2], own("model(x[rows])", 50, "main"))
 TRAINED = (own("loss.backward()", 52, "main"),)
 CALLED = own("dist.all_gather_object(parts, mine)", 47, "main")
 EXCHANGED = (of_library("torch/distributed/distributed_c10d.py", "_object_to_tensor"), CALLED)
@@ -26,9 +27,10 @@ EXCHANGED = (of_library("torch/distributed/distributed_c10d.py", "_object_to_ten
 def alone(*stacks, of_others=()):
     """Return two ranks: these stacks are only of rank 0, for which rank 1 waits."""
     waits = seen((own("dist.barrier()", 57, "main"),), 40.0)
+    forward = seen(FORWARD, 10.0)
     return watched(
-        process(*stacks, pid=10, torch={"rank": 0, "world_size": 2}),
-        process(waits, *of_others, pid=11, torch={"rank": 1, "world_size": 2}),
+        process(forward, *stacks, pid=10, torch={"rank": 0, "world_size": 2}),
+        process(forward, waits, *of_others, pid=11, torch={"rank": 1, "world_size": 2}),
     )
 
 
@@ -98,6 +100,19 @@ def test_a_line_that_trains_does_not_evaluate():
     )  # fmt: skip
     finding = found(ranks_wait_for_each_other, alone(seen(APPLIED, 20.0), seen(backward, 10.0)))
     assert "backward pass" not in finding.sentence
+
+
+def test_a_part_of_the_model_that_one_rank_has_is_no_evaluation():
+    first = (*APPLIED[:2], own("stage(x)", 44, "first"))
+    last = (*APPLIED[:2], own("stage(x)", 55, "last"))
+    made = watched(
+        process(seen((own("dist.barrier()", 70, "main"),), 60.0), seen(first, 20.0), pid=10,
+                torch={"rank": 0, "world_size": 2}),
+        process(seen(last, 70.0), pid=11, torch={"rank": 1, "world_size": 2}),
+    )  # fmt: skip
+    finding = found(ranks_wait_for_each_other, made)
+    assert "only rank 1 executes `stage(x)` (train.py:55)." in finding.sentence
+    assert "evaluate" not in finding.action
 
 
 class TestObjects:

@@ -24,7 +24,8 @@ class RankExcess(NamedTuple):
     share_percent: float
     """Share of the rank's time."""
     evaluates: bool
-    """Whether most of it applies a model, and none of it is a backward pass."""
+    """Whether most of it applies a model, none of it is a backward pass, and all ranks apply models
+    elsewhere."""
     saves: bool
     """Whether most of it saves."""
     activity: Activity | None
@@ -44,6 +45,7 @@ def excess_of(busiest: MainProcess, others: Sequence[MainProcess]) -> RankExcess
         for frame in _program_frames(seen)
     }
     found: defaultdict[tuple[str, int], list[tuple[Frame, Seen]]] = defaultdict(list)
+    trains_elsewhere = False
     for seen in busiest.process.stacks:
         if doing_in(busiest.process, seen) is Doing.COMMUNICATING:
             continue
@@ -51,6 +53,7 @@ def excess_of(busiest: MainProcess, others: Sequence[MainProcess]) -> RankExcess
         outer = next((one for one in frames if (one.file, one.line) not in elsewhere), None)
         if outer is not None:
             found[outer.file, outer.line].append((outer, seen))
+        trains_elsewhere |= outer is None and _applies_model(seen)
     if not found:
         return None
     longest = max(found.values(), key=lambda pairs: sum(seen.wall_s for _, seen in pairs))
@@ -63,7 +66,8 @@ def excess_of(busiest: MainProcess, others: Sequence[MainProcess]) -> RankExcess
     return RankExcess(
         frame=longest[0][0],
         share_percent=100 * whole_s / busiest.process.wall_s,
-        evaluates=_evaluates(stacks),
+        # If each rank has its own part of a model, the line may be a part of the training.
+        evaluates=trains_elsewhere and _evaluates(stacks),
         saves=saving_s >= _MOST * whole_s,
         activity=known[0].activity if known is not None and known[1] >= _MOST else None,
     )
@@ -72,10 +76,12 @@ def excess_of(busiest: MainProcess, others: Sequence[MainProcess]) -> RankExcess
 def _evaluates(stacks: Sequence[Seen]) -> bool:
     if any(BACKWARD.search(place_of(frame)) for seen in stacks for frame in seen.frames):
         return False
-    in_model_s = sum(
-        seen.wall_s for seen in stacks if any(_MODEL in frame.file for frame in seen.frames)
-    )
+    in_model_s = sum(seen.wall_s for seen in stacks if _applies_model(seen))
     return in_model_s >= _MOST * sum(seen.wall_s for seen in stacks)
+
+
+def _applies_model(seen: Seen) -> bool:
+    return any(_MODEL in frame.file for frame in seen.frames)
 
 
 def _program_frames(seen: Seen) -> Iterator[Frame]:
