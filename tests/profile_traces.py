@@ -75,6 +75,28 @@ def copy(number: int, start, end, name: str = "Memcpy HtoD (Pinned -> Device)"):
     return {**kernel(number, start, end, name), "cat": "gpu_memcpy"}
 
 
+def memory(
+    at,
+    size: int,
+    address: int,
+    total: int | None = None,
+    *,
+    device: int = 0,
+    kind: int = 1,
+    reserved: int = 0,
+    tid: int = MAIN,
+):
+    """Return an event as Kineto writes it for an allocation, or if the size is negative, a free.
+
+    Types of devices: 0 is the CPU, whose number is -1, and 1 is CUDA.
+    """
+    totals = {} if total is None else {"Total Allocated": total, "Total Reserved": reserved}
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1,
+            "tid": tid, "ts": at, "args": {
+                **totals, "Bytes": size, "Addr": address, "Device Id": device if kind else -1,
+                "Device Type": kind, "Ev Idx": 7}}  # fmt: skip
+
+
 def write(folder: Path, events: Iterable[dict[str, Any]], **values: object) -> Path:
     path = folder / "trace.json"
     path.write_text(json.dumps({"schemaVersion": 1, **values, "traceEvents": list(events)}))

@@ -24,6 +24,7 @@ from sacct_rows import NOW, job, js1, rows, step
 
 from teho.cli import group
 from teho.clusters import catalogue
+from teho.jobs.js1 import Js1, Js1Node, decode_js1
 from teho.units import GIB
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
@@ -59,6 +60,7 @@ esac; done
 cat '{self.answers}/all'""",
         )
         self.stub("scontrol", "echo 'PrivateData             = none'")
+        self.stub("sstat", "echo 'sstat: error: no steps running for job' >&2; exit 1")
 
     def stub(self, name: str, body: str) -> None:
         path = self.directory / name
@@ -283,6 +285,72 @@ def test_a_job_that_waits_or_runs_is_not_judged(teho: Teho, site: Site) -> None:
     assert runs.startswith("i Job 2 running on r01g01 for 2 h of 4 h.")
     assert "`teho top 2` shows what the job uses now." in runs
     assert "too short" not in waits + runs
+
+
+RUNNING: dict[str, str] = {"State": "RUNNING", "End": "Unknown", "TotalCPU": "00:00:00"}
+BATCH = step("2.batch", peak="", AveRSS="", **RUNNING)
+SSTAT = "2.batch|1|10:00:00|3145728K|3145728K|cpu=10:00:00,gres/gpuutil=93|cpu=10:00:00,mem=3G"
+
+
+def test_a_job_that_runs_has_its_use_until_now(teho: Teho, site: Site) -> None:
+    site.has(job("2", gpus=1, **RUNNING), BATCH, name="2")
+    site.stub("sstat", f"printf '%s\\n' \"$@\" > '{site.directory}/asked'; echo '{SSTAT}'")
+    text = " ".join(teho("report", "2", "--why").stdout.split())
+    assert "--jobs=2" in site.asked
+    for words in (
+        "for 2 h of 4 h. The use of cores and memory is the use until now.",
+        "Figures from sacct and sstat", "Cores used 5 (of 10)", "Memory 3.00 GiB (of 40.0 GiB)",
+        "GPU use 93 % (highest sample of one task",
+        "sstat: the last sample that Slurm took of each task",
+    ):  # fmt: skip
+        assert words in text, words
+    # What it has used until now is no proof of waste.
+    assert "cores were not used" not in text
+    assert "CPU Utilized: 10:00:00" in teho("report", "2", "--format", "seff").stdout
+
+
+def test_other_jobs_are_not_asked_for_their_use_until_now(teho: Teho, site: Site) -> None:
+    site.stub("sstat", f"touch '{site.directory}/called'; echo '{SSTAT}'")
+    site.has(job("1"), step("1.batch"), name="1")
+    site.has(job("3_1", **RUNNING), job("3_2", **RUNNING), name="3")
+    for number in ("1", "3"):
+        assert teho("report", number).returncode == 0
+    assert not (site.directory / "called").exists()
+
+
+def test_the_summary_for_jobstats_of_any_job(teho: Teho, site: Site) -> None:
+    site.has(TWO_GPUS, step("4711.batch"), name="4711")
+    assert teho("report", "4711", "--write-js1").stdout == f"{TWO_GPUS['AdminComment']}\n"
+    site.has(SERIAL, step("4712.batch", peak="2G"), name="4712")
+    made = decode_js1(teho("report", "4712", "--write-js1").stdout)
+    node = Js1Node(
+        memory_limit_bytes=40 * GIB, memory_peak_bytes=2 * GIB, cpu_s=7200.0, core_count=40
+    )
+    assert made == Js1(nodes={"r01g01": node}, elapsed_s=7200, gpu_count=0)
+    # The use of the GPU is not known: no figure of it is invented.
+    site.has(job("5", gpus=1), step("5.batch"), name="5")
+    made = decode_js1(teho("report", "5", "--write-js1").stdout)
+    assert isinstance(made, Js1)
+    assert (made.gpu_count, made.nodes["r01g01"].gpus()) == (1, [])
+    tasks = [job("42_1"), job("42_2")]
+    site.has(*tasks, name="42")
+    assert teho("report", "42", "--write-js1").stdout.count("JS1:") == 2
+
+
+def test_the_summary_for_jobstats_has_what_the_monitoring_knows(teho: Teho, site: Site) -> None:
+    truth = Truth(hosts=("r01g01",), begin_s=NOW - 7200, count=480)
+    site.has(job("4711", gpus=2, JobIDRaw="4711"), name="4711")
+    with served(MetricStore(shape("jobstats", truth))) as store:
+        env = {"TEHO_MONITORING": store.address}
+        made = decode_js1(teho("report", "4711", "--write-js1", env=env).stdout)
+        store.answers = [(401, b"", {})]
+        refused = teho("report", "4711", "--write-js1", env=env)
+    assert isinstance(made, Js1)
+    busy = made.nodes["r01g01"].gpu_busy_percent
+    assert len(busy) == 2
+    assert min(busy.values()) == 0 < max(busy.values())
+    assert refused.returncode == 2
+    assert isinstance(decode_js1(refused.stdout), Js1)
 
 
 def test_a_job_that_was_queued_again_is_reported_by_its_last_run(teho: Teho, site: Site) -> None:

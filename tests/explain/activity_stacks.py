@@ -65,11 +65,17 @@ STACKS = {
         of_library("transformers/trainer.py", "Trainer.evaluation_loop"),
         own("trainer.train()"),
     ),
-    "boosting_evaluated": (
+    "boosting_metric_of_program": (
         own("sorted(zip(score, label))", 26, "distance"),
         of_library("xgboost/core.py", "Booster.eval_set"),
         own("xgb.train(settings, rows)"),
     ),
+    "boosting_evaluated": (
+        of_library("xgboost/core.py", "Booster.eval_set"),
+        own("xgb.train(settings, rows)"),
+    ),
+    "compressing_in_memory": (own("zlib.compress(block)"),),
+    "stream_received": (own("link.recv(4096)"),),
     "text_features": (
         of_library("sklearn/feature_extraction/text.py", "CountVectorizer._count_vocab"),
         own("search.fit(texts, labels)"),

@@ -450,6 +450,26 @@ def fetches_in_turn() -> Made:
     return watched(process(waits, computes, progress=(), in_turn=(turn,)), parts=node())
 
 
+def sends_each_action() -> Made:
+    """Eight child processes, each of which simulates a step of some microseconds for a message."""
+    connection = "multiprocessing/connection.py"
+    forked = of_python("multiprocessing/process.py", "BaseProcess._bootstrap")
+    asked = (of_python(connection, "Connection._recv"), own("pipe.recv()", 41, "serve"), forked)
+    sent = (of_python(connection, "Connection._send"), own("pipe.send(action)", 57))
+    children = [
+        worker(
+            seen((own("river.step(a)", 41, "serve"), forked), 0.3, State.PYTHON),
+            seen(asked, 99.0, State.PROCESS), pid=50 + n,
+        )
+        for n in range(8)
+    ]  # fmt: skip
+    rates = {
+        "job_read_bytes": 1e6, "job_read_calls_bytes": 1e4, "job_write_calls_bytes": 1e4,
+        "context_switches": 40_000.0,
+    }  # fmt: skip
+    return watched(process(seen(sent, 60.0, State.PYTHON)), *children, parts=node(rates=rates))
+
+
 def pads_to_the_longest_of_all() -> Made:
     """Texts of some 25 tokens in batches of 256."""
     padded = msgspec.structs.replace(
@@ -532,6 +552,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         queries_without_index,
         logs_in_for_each_measurement,
         fetches_in_turn,
+        sends_each_action,
         searches_a_list,
         sorts_for_few,
         saves_all_again,

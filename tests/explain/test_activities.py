@@ -137,6 +137,11 @@ NOT = {
         of_python("urllib/request.py", "OpenerDirector.open"),
         own("opener.open(url)", 53, "download"),
     ),
+    # A metric reads the labels.
+    "boosting_data_made": (
+        of_library("lightgbm/basic.py", "Dataset.get_label"),
+        own("data.get_label()", 21, "reciprocal_rank"),
+    ),
     # The results are kept already.
     "pipeline_refitted": tuple(
         of_library(

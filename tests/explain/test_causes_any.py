@@ -203,7 +203,7 @@ class TestRanks:
         ("slept_s", "of_others", "sleeps"),
         [
             (12.6, 0.0, True), (12.4, 0.0, False),  # most of 25 %
-            (20.0, 20.0, False),  # all ranks sleep
+            (20.0, 15.0, False),  # all ranks sleep
         ],
     )  # fmt: skip
     def test_mainly_working_it_has_more_work(self, slept_s, of_others, sleeps):

@@ -12,6 +12,8 @@ from explain.program_parts import (
     fed_by,
     fetching,
     loader,
+    next_of,
+    of_library,
     own,
     pipeline,
     process,
@@ -61,6 +63,23 @@ def test_keras_keeps_its_waiting_to_itself():
     verdict = judge_by(input_slow, *made, load_policy())
     assert isinstance(verdict, Abstention)
     assert "Keras fetches its batches inside a graph" in str(verdict)
+
+
+@pytest.mark.parametrize(
+    ("begins_s", "waits_s", "count"),
+    [
+        (30.0, 0.0, 0), (30.0, 30.0, 0),
+        (30.0, 30.1, 1),  # most of the waiting is for other data
+        (9.9, 0.0, 0), (0.0, 30.0, 1),
+    ],
+)  # fmt: skip
+def test_loops_that_begin_again_explain_the_waiting(begins_s, waits_s, count):
+    file = "tensorflow/python/data/ops/iterator_ops.py"
+    begins = (of_library(file, "OwnedIterator._create_iterator"), own("model.predict(x)", 37))
+    stacks = [seen(begins, begins_s), next_of(waits_s)]
+    given = pipeline({"ParallelMapV2": 5.0})
+    one = process(*(seen for seen in stacks if seen.wall_s), loaders=[given], progress=())
+    assert len(judged(input_slow, watched(one))) == count
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from teho.explain.program import program_of
 from teho.explain.rules.cpu import connection_reopened, known_activity, requests_in_turn
 from teho.explain.where import main_process
 from teho.model.finding import Certainty, Severity
-from teho.model.watched import Frame, InTurn, State
+from teho.model.watched import Block, Frame, InTurn, State
 
 READ = of_python("asyncio/streams.py", "StreamReader.readline")
 SLEEP = of_python("asyncio/tasks.py", "sleep")
@@ -137,6 +137,57 @@ def test_a_lock_that_is_held_during_a_request(mark, lock_s, count):
         )
         assert finding.certainty is Certainty.POSSIBLE
         assert judged(known_activity, given) == []
+
+
+@pytest.mark.parametrize(
+    ("alone_s", "several_s", "periods", "count"),
+    [(40.0, 30.0, 5, 1), (5.0, 60.0, 5, 0), (40.0, 30.0, 2, 0), (12.0, 0.0, 5, 1)],
+)
+def test_blocks_of_requests_that_wait_for_the_slowest_one(alone_s, several_s, periods, count):
+    call = own("await asyncio.gather(*block)", 60, "collect")
+    turn = InTurn(
+        calls=(call,), loop=own("for i in range(0, COUNT, 8)", 58, "collect"), last=60,
+        periods=periods, call_text="asyncio.gather(*block)",
+        block=Block(
+            size="8", request="fetch(x)", every="for i in range(0, COUNT, 8) for x in a[i:i + 8]"
+        ),
+    )  # fmt: skip
+    line = own("await reader.readline()", 42, "fetch")
+    rest_s = 100.0 - alone_s - several_s
+    run, summary = program(
+        seen(in_task(READ, line, call), alone_s, State.PROCESS),
+        seen(in_task(READ, line, call, is_only=False), several_s or 0.1, State.PROCESS),
+        seen((own("f(x)", 20),), rest_s),
+    )
+    main = msgspec.structs.replace(summary.program.mains[0].process, in_turn=(turn,))
+    given = run, msgspec.structs.replace(summary, program=program_of([main]))
+    findings = judged(requests_in_turn, given)
+    assert len(findings) == count
+    for finding in findings:
+        assert finding.sentence == (
+            "The loop at train.py:58 sends requests in blocks of `8`, and each block waits for its "
+            f"slowest request: for {alone_s:.0f} % of the run time, only one request was open."
+        )
+        assert "`limit = asyncio.Semaphore(8)`" in finding.action
+        assert (
+            "`await asyncio.gather(*(limited(fetch(x)) for i in range(0, COUNT, 8) for x in "
+            "a[i:i + 8]))`" in finding.action
+        )
+        assert judged(known_activity, given) == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "shown"),
+    [("only", (True, False)), ("one of several", (False, True)),
+     ("only, others wait for a lock", (True, False)), ("", (False, False))],
+)  # fmt: skip
+def test_what_a_stack_shows_about_blocks(mark, shown):
+    call = own("await asyncio.gather(*block)", 60, "collect")
+    block = Block(size="8", request="f(x)", every="for x in a")
+    turn = InTurn(calls=(call,), loop=call, last=60, call_text="gather", block=block)
+    task = (Frame("<task>", mark, 0, ""),) if mark else ()
+    assert turn.shows(seen((*task, call), 1.0)) == shown
+    assert turn.shows(seen(task, 1.0)) == (False, False)
 
 
 def test_an_object_that_keeps_its_connection():

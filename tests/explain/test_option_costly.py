@@ -232,3 +232,61 @@ class TestOtherRules:
         other = (option("search_one_thread", "n_jobs=1"),)
         finding = found(known_activity, made(seen(trees, 60.0), options=other, parts=parts))
         assert "at train.py:31" not in finding.action
+
+
+class TestSlowCalls:
+    CALL = own("db.execute(QUERY, (PAGE, start))", 33, "pages")
+    PAGES = CostlyOption(
+        name="pages_by_offset",
+        at=own("LIMIT ? OFFSET ?", 33, "pages"),
+        lines=(CALL,),
+        words={"size": "PAGE", "query": "db.execute", "key": "id", "sign": ">"},
+    )
+
+    def test_the_advice_has_parts_of_the_source(self):
+        stacks = seen((self.CALL,), 60.0), seen((own("group(rows)", 50),), 30.0)
+        finding = found(option_costly, made(*stacks, options=(self.PAGES,)))
+        assert finding.sentence == (
+            "The clause `LIMIT ? OFFSET ?` at train.py:33 makes the database read all earlier rows "
+            "again for each page. Reading a table page by page took 60 % of the run time."
+        )
+        assert "`rows = cursor.fetchmany(PAGE)`" in finding.action
+        assert "`WHERE id > ? ORDER BY id LIMIT ?`" in finding.action
+        assert figures(finding)["clause"] == "train.py:33  LIMIT ? OFFSET ?"
+
+    def test_other_words_are_another_finding(self):
+        line = own("db.execute(OTHER, (PAGE, start))", 73, "pages")
+        other = msgspec.structs.replace(
+            self.PAGES,
+            at=own("LIMIT ? OFFSET ?", 73, "pages"),
+            lines=(line,),
+            words=self.PAGES.words | {"key": "day"},
+        )
+        stacks = seen((self.CALL,), 40.0), seen((line,), 30.0)
+        findings = judged(option_costly, made(*stacks, options=(self.PAGES, other)))
+        assert ["ORDER BY id" in one.action for one in findings] == [True, False]
+        assert "ORDER BY day" in findings[1].action
+
+
+class TestProducts:
+    LINE = own("counts.T @ counts", 25, "r_squared")
+    TYPE = option("integer_products", "dtype=np.int64", 24, [LINE])
+
+    @pytest.mark.parametrize(
+        ("frames", "state", "count"),
+        [
+            ((LINE,), State.NATIVE, 1),
+            ((LINE,), State.PYTHON, 0),  # tiny matrices
+            ((of_library("scipy/sparse/_base.py", "__matmul__"), LINE), State.NATIVE, 0),
+            ((own("counts.T * counts", 25, "r_squared"),), State.NATIVE, 0),
+        ],
+    )
+    def test_only_long_products_count(self, frames, state, count):
+        given = made(seen(frames, 60.0, state), options=(self.TYPE,))
+        findings = judged(option_costly, given)
+        assert len(findings) == count
+        for finding in findings:
+            assert finding.sentence.startswith(
+                "The option `dtype=np.int64` at train.py:24 chooses integers or booleans, for "
+                "which NumPy has no fast matrix product"
+            )

@@ -126,6 +126,7 @@ EXPECTED = {
     "queries_without_index": ["index_missing"],
     "logs_in_for_each_measurement": ["connection_reopened"],
     "fetches_in_turn": ["requests_in_turn"],
+    "sends_each_action": ["messages_small"],
     "searches_a_list": ["list_searched"],
     "sorts_for_few": ["sorted_for_few"],
     "saves_all_again": ["saved_again"],
@@ -174,8 +175,8 @@ for finding in findings:
 CLEAN = ("well_used_8_gpus", "no_gpu_clean", "laptop", "fed_well")
 NEEDS_A_NEIGHBOUR = {"gpu_one_idle", "communication_bound", "rank_imbalance"}
 NEEDS_NOTHING = {
-    "command_repeated", "energy_disagrees", "job_too_short", "openmp_uneven", "run_failed",
-    "task_imbalance",
+    "command_repeated", "compiled_slow", "energy_disagrees", "job_too_short", "native_function",
+    "openmp_uneven", "openmp_waits", "run_failed", "task_imbalance",
 }  # fmt: skip
 NEEDS_A_POOR_GPU = {"gpu_slow_fp64"}
 FILES = sorted(Path(rules.__file__).parent.glob("*/[!_]*.py"))

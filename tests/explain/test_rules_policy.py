@@ -52,6 +52,8 @@ def test_a_rule_sees_its_own_and_everyones_thresholds():
         "lost_min_s",
         "lost_percent",
         "margin_percent",
+        "small_messages_mb_per_s",
+        "switches_per_s_min",
         "work_min_s",
     }
 

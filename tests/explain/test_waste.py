@@ -14,14 +14,16 @@ import pytest
 
 from teho.explain.policy import load_policy
 from teho.explain.waste.digest import digest_of
-from teho.explain.waste.kinds import KINDS, limits_of, waste_of
+from teho.explain.waste.kind import limits_of
+from teho.explain.waste.kinds import KINDS, waste_of
 from teho.explain.waste.lines import lines_of_jobs, sorted_lines
-from teho.explain.waste.recorded import Recordings
+from teho.explain.waste.recorded import GpuUse, Recordings, _gone_percent
 from teho.explain.waste.use import use_of
 from teho.jobs.js1 import Js1, Js1Node, encode_js1
 from teho.model.accounted import AccountedJob, AccountedStep
 from teho.model.digest import Amounts, Digest
 from teho.model.job import JobState
+from teho.model.member import GpuNodes, NodeShape
 from teho.show.build.digest import digest_document
 from teho.show.text.document import render_text
 from teho.store.read import read_run
@@ -138,6 +140,111 @@ def test_gpus_that_were_used_only_at_first(
     use = msgspec.structs.replace(use_of(with_gpus(20.0, 90.0)), gpu_idle_ends=idle_ends)
     hours = {waste.kind.key: waste.amounts.gpu_hours for waste in waste_of(use, LIMITS)}
     assert hours == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("gone_ends", "idle_ends", "expected"),
+    [
+        ((90.0, 0.0), (92.0, 60.0), {"gpu_processes_gone": 0.9, "gpu_used_only_at_first": 0.6}),
+        ((90.0, 70.0), (92.0, 60.0), {"gpu_processes_gone": 1.5}),
+        ((33.2, 0.0), (92.0, 0.0), {"gpu_used_only_at_first": 0.92}),
+        # Another job used the GPU then, or the recording does not have the use.
+        ((90.0, 90.0), (0.0, 0.0), {"gpu_low_use": 0.8}),
+        ((90.0, 90.0), (), {"gpu_low_use": 0.8}),
+    ],
+)
+def test_gpus_that_were_kept_after_their_processes_had_ended(
+    gone_ends: tuple[float, ...], idle_ends: tuple[float, ...], expected: dict[str, float]
+) -> None:
+    use = msgspec.structs.replace(
+        use_of(with_gpus(20.0, 90.0)), gpu_idle_ends=idle_ends, gpu_gone_ends=gone_ends
+    )
+    hours = {waste.kind.key: waste.amounts.gpu_hours for waste in waste_of(use, LIMITS)}
+    assert hours == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("processes", "percent"),
+    [
+        ([1.0, 1.0, 0.0, 0.0], 50.0),
+        ([0.0, 1.0, 0.0, 0.0], 50.0),
+        ([1.0, 0.0, 0.0, 0.5], 0.0),
+        ([0.0, 0.0], 0.0),
+        ([None, None], 0.0),
+        ([], 0.0),
+        # What was not recorded may have had a process.
+        ([1.0, None, 0.0, None], 0.0),
+        ([1.0, None, 0.0, 0.0], 0.0),
+        ([1.0, None, 2.0, 0.0], 25.0),
+    ],
+)
+def test_the_end_without_processes(processes: list[float | None], percent: float) -> None:
+    assert _gone_percent(processes) == percent
+
+
+@pytest.mark.parametrize(
+    ("busy", "changes", "expected"),
+    [
+        ((3.0, 0.0), {"name": "bash"}, {"gpu_session_idle": 1.97}),
+        ((4.9,), {"name": "sys/dashboard/sys/bc_jupyter"}, {"gpu_session_idle": 0.951}),
+        ((5.0,), {"name": "bash"}, {"gpu_low_use": 0.95}),
+        ((3.0, 90.0), {"name": "bash"}, {"gpu_low_use": 0.97}),
+        ((3.0,), {"name": "train"}, {"gpu_low_use": 0.97}),
+        ((0.0,), {"name": "bash", "elapsed_s": 1800.0}, {"gpu_never_used": 0.5}),
+        ((30.0,), {"name": "bash"}, {}),
+    ],
+)
+def test_idle_sessions_with_gpus(
+    busy: tuple[float, ...], changes: dict[str, Any], expected: dict[str, float]
+) -> None:
+    wasted = found(with_gpus(*busy, **changes))
+    assert {kind: amounts.gpu_hours for kind, amounts in wasted.items()} == pytest.approx(expected)
+
+
+GPU_NODES: GpuNodes = {
+    "gpu": (NodeShape(40, 4),),
+    "mixed": (NodeShape(40, 4), NodeShape(64, 2)),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "blocked"),
+    [
+        ({"cores": 40}, 4),
+        ({"cores": 37}, 1),
+        ({"cores": 36}, 0),
+        ({"cores": 80, "nodes": 2}, 8),
+        ({"cores": 40, "partition": "mixed"}, 0),
+        ({"cores": 64, "partition": "mixed"}, 2),
+        ({"cores": 40, "partition": "small"}, 0),
+        ({"cores": 40, "gpus": None}, 0),
+        ({"cores": 40, "gpus": 1}, 0),
+        ({"cores": 40, "nodes": None}, 0),
+        ({"cores": 40, "elapsed_s": 599.0}, 0),
+    ],
+)
+def test_jobs_without_gpus_that_leave_no_core_for_gpus(
+    changes: dict[str, Any], blocked: int
+) -> None:
+    cores, elapsed_s = changes["cores"], changes.get("elapsed_s", HOUR)
+    one = job(**{"partition": "gpu", "cpu_s": 0.9 * cores * elapsed_s} | changes)
+    wasted = {w.kind.key: w for w in waste_of(use_of(one, None, GPU_NODES), LIMITS)}
+    amounts = wasted["gpus_blocked"].amounts if wasted else Amounts()
+    assert amounts.gpu_hours == blocked
+    assert list(wasted) == (["gpus_blocked"] if blocked else [])
+    assert list(waste_of(use_of(one), LIMITS)) == []
+
+
+def test_gpus_that_nobody_could_use_are_not_in_the_sums() -> None:
+    jobs = [job(1, partition="gpu", cores=40, cpu_s=36 * HOUR), with_gpus(0.0, number=2)]
+    total = digest_of(
+        jobs, POLICY, since=SINCE, until=UNTIL, whose="all users", gpu_nodes=GPU_NODES
+    )
+    assert [one.kind for one in total.waste] == ["gpus_blocked", "gpu_never_used"]
+    assert total.wasted.gpu_hours == total.used.gpu_hours == 1
+    assert "`teho plan --gpus 0 --cpus 40`" in total.changes[0].action
+    text = render_text(digest_document(total), width=100, color=False, detail="why")
+    assert "The sums do not have the GPU-hours" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -485,6 +592,47 @@ def test_a_recording_has_the_gpus_that_the_accounting_lacks(
     assert line.recordings == recordings.ids(one)
     (bare,) = lines_of_jobs([one], POLICY)
     assert bare.gpu_busy_percent is None
+
+
+def test_a_recording_has_the_energy_of_idle_gpus(
+    recorded: tuple[Recordings, AccountedJob],
+) -> None:
+    recordings, one = recorded
+    never = [use for use in recordings.gpu_uses(one) if not use.mean_percent]
+    busy = [use for use in recordings.gpu_uses(one) if use.mean_percent > 50]
+    assert never
+    assert busy
+    assert all(use.idle_energy_j is None for use in busy)
+    energy_j = sum(use.idle_energy_j or 0.0 for use in never)
+    assert energy_j > 0
+    short = LIMITS._replace(elapsed_min_s=0.0)
+    wasted = {w.kind.key: w.amounts.energy_j for w in waste_of(use_of(one, recordings), short)}
+    assert wasted["gpu_never_used"] == pytest.approx(energy_j)
+
+
+class Measured(Recordings):
+    """A recording of two GPUs: one was never used, one was idle for the last half."""
+
+    def gpu_uses(self, job: AccountedJob) -> tuple[GpuUse, ...]:
+        return (
+            GpuUse(0.0, job.elapsed_s or 0.0, 0.0, 0.0, 360_000.0),
+            GpuUse(48.0, job.elapsed_s or 0.0, 50.0, 50.0, 90_000.0),
+        )
+
+
+def test_the_digest_adds_up_the_energy_of_idle_gpus(home: Path) -> None:
+    jobs = [job(1, gpus=2), job(2, gpus=2)]
+    total = digest_of(
+        jobs, POLICY, since=SINCE, until=UNTIL, whose="anna", recordings=Measured(home, POLICY)
+    )
+    by_kind = {one.kind: one.amounts.energy_j for one in total.waste}
+    assert by_kind == {"gpu_never_used": 720_000.0, "gpu_processes_gone": 180_000.0}
+    assert total.wasted.energy_j == 900_000.0
+    text = render_text(digest_document(total), width=100, color=False)
+    assert "Energy of idle GPUs 250 Wh (only of jobs that Teho recorded)" in " ".join(text.split())
+    bare = digest([with_gpus(0.0)])
+    assert bare.wasted.gpu_hours == 1
+    assert bare.wasted.energy_j is None
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from jobs.imports import LOGS, column, imported, notes, only, rows, run_of, written
+from teho.errors import InputError
 from teho.jobs.importer import importers
 from teho.model.missing import Reason
 from teho.model.run import RunState
@@ -38,7 +41,7 @@ def absence(directory: Path, device: str, metric: str) -> tuple[Reason, str]:
 def test_each_format_has_a_log_and_each_log_an_origin() -> None:
     assert list(importers()) == [
         "jobstats", "prometheus", "nvidia-smi-query", "nvidia-smi-dmon", "dcgmi-dmon", "rocm-smi",
-        "amd-smi", "wandb",
+        "amd-smi", "wandb", "nsight-systems",
     ]  # fmt: skip
     origins = (LOGS / "README.md").read_text()
     logs = [path for path in LOGS.iterdir() if path.name != "README.md"]
@@ -233,6 +236,80 @@ def test_wandb() -> None:
     assert "system.cpu, system.proc.memory.rssMB" in notes(directory)
     of_csv = only(LOGS / "wandb-events.csv")
     assert column(of_csv, "gpu-0", "gpu_memory_used_bytes") == [2_000_000_000, 2_500_000_000]
+
+
+def test_nsight_systems() -> None:
+    directory = only(LOGS / "nsight-systems.sqlite")
+    run = run_of(directory)
+    (node,) = run.nodes
+    assert (node.name, run.started_at.isoformat()) == ("g1101", "2026-11-20T09:00:00.500000+00:00")
+    assert [device.memory_bytes for device in node.devices] == [42298834944] * 2
+    first, second = (one.id for one in node.devices)
+    # Two samples in each 0.1 s, of 90 and 100 %.
+    assert column(directory, first, "gpu_busy_percent") == [95.0] * 12
+    assert column(directory, first, "gpu_sm_active_percent") == [76.0] * 12
+    assert column(directory, first, "gpu_tensor_percent") == [19.0] * 12
+    assert column(directory, first, "gpu_sm_occupancy_percent") == [38.0] * 12
+    assert column(directory, first, "gpu_dram_percent") == [47.5 + 9.5] * 12
+    assert column(directory, first, "gpu_sm_clock_mhz") == [1410.0] * 12
+    assert column(directory, second, "gpu_busy_percent") == [0.0] * 12
+    assert absence(directory, first, "gpu_power_w")[0] is Reason.UNRECORDED
+    said = notes(directory)
+    assert "GR Active" in said
+    assert "Compute Warps in Flight [Avg Warps per Cycle]" in said
+    assert "SM Issue [Throughput %]" in said
+
+
+def database(path: Path, *statements: str) -> Path:
+    """Copy the database of Nsight Systems, and change it."""
+    shutil.copy(LOGS / "nsight-systems.sqlite", path)
+    with contextlib.closing(sqlite3.connect(path)) as found:
+        for statement in statements:
+            found.execute(statement)
+        found.commit()
+    return path
+
+
+def test_older_exports_of_nsight_systems(tmp_path: Path) -> None:
+    path = database(
+        tmp_path / "a b?.sqlite",
+        "UPDATE TARGET_INFO_GPU_METRICS "
+        "SET metricName = replace(metricName, ' [Throughput %]', '')",
+        "DROP TABLE TARGET_INFO_SESSION_START_TIME",
+        "DROP TABLE TARGET_INFO_SYSTEM_ENV",
+        "UPDATE TARGET_INFO_GPU SET name = 'NVIDIA H100' WHERE id = 1",
+        "UPDATE GPU_METRICS SET value = value / 1000000 WHERE metricId = 0",
+    )
+    directory = only(path)
+    (node,) = run_of(directory).nodes
+    # Two different models: it is not known which of them has which number.
+    assert [device.memory_bytes for device in node.devices] == [None, None]
+    assert column(directory, node.devices[0].id, "gpu_sm_active_percent") == [76.0] * 12
+    assert column(directory, node.devices[0].id, "gpu_sm_clock_mhz") == [1410.0] * 12
+    # Without a unit, these may be warps, or bytes.
+    for metric in ("gpu_sm_occupancy_percent", "gpu_dram_percent"):
+        assert column(directory, node.devices[0].id, metric) == [None] * 12
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DROP TABLE GPU_METRICS", "has no table GPU_METRICS"),
+        ("UPDATE TARGET_INFO_GPU_METRICS SET metricName = 'x'", "has no metric that Teho knows"),
+        ("DELETE FROM GPU_METRICS", "has no samples of the GPUs"),
+        ("ALTER TABLE GPU_METRICS DROP COLUMN value", "no such column: value"),
+    ],
+)
+def test_other_databases_are_refused(tmp_path: Path, statement: str, words: str) -> None:
+    path = database(tmp_path / "x.sqlite", statement)
+    with pytest.raises(InputError, match=words):
+        imported(path)
+
+
+def test_a_report_of_nsight_systems_has_to_be_exported(tmp_path: Path) -> None:
+    path = written(tmp_path, "train.nsys-rep", "QDSTRM")
+    with pytest.raises(InputError, match=r"`nsys export --type sqlite .*train\.nsys-rep` writes"):
+        imported(path)
 
 
 def test_jobstats(tmp_path: Path) -> None:

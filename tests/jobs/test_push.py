@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import os
 import socket
 import ssl
 import subprocess
+import sys
+import threading
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +26,7 @@ from support import FRAMEWORKS, TEHO, lacks_framework, wait_for
 from teho.config.settings import load_settings
 from teho.errors import StoreBusyError, StoreError
 from teho.jobs.export import push as push_module
+from teho.jobs.export.alone import alone
 from teho.jobs.export.dashboards import dashboard_json, dashboards
 from teho.jobs.export.formats import FORMATS
 from teho.jobs.export.openmetrics import openmetrics
@@ -225,6 +232,68 @@ def test_a_store_that_does_not_answer_is_tried_for_the_whole_time(
     assert max(pauses_s) <= 30
     (line,) = said
     assert line.endswith("answers 503 Service Unavailable. Teho tries again for 1 min")
+
+
+_PUSH = """
+import sys
+from pathlib import Path
+from jobs.test_export import recorded
+from teho.config.settings import load_settings
+from teho.jobs.export.push import push
+from teho.jobs.http import Store
+home = load_settings().home_directory
+done = push([recorded(Path(sys.argv[1]))], Store(sys.argv[2]), "victoriametrics", home, 60.0, [])
+print(done.values)
+"""
+
+
+def test_two_exports_at_once_double_nothing(tmp_path: Path) -> None:
+    directory = only(log(tmp_path))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with served(MetricStore([])) as store:
+        real, both = store.take, threading.Event()
+
+        def wait_for_both(path: str, headers: dict[str, str], body: bytes) -> None:
+            both.wait(20)  # the first request is answered after the other export has begun
+            real(path, headers, body)
+
+        store.take = wait_for_both  # type: ignore[method-assign]
+        words = [sys.executable, "-c", _PUSH, str(directory), store.address]
+        begun = [
+            subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+            for _ in range(3)
+        ]
+        time.sleep(3)
+        both.set()
+        sent_values = sorted(int(one.communicate(timeout=100)[0]) for one in begun)
+    assert sent_values[:2] == [0, 0] < sent_values[2:]
+    assert of_gpus(store.values()) == values_of(directory)
+
+
+def test_an_export_that_goes_on_is_named(tmp_path: Path) -> None:
+    folder, said = tmp_path / "exports", list[str]()
+    with alone(folder, "a store", 0.0, said.append):
+        with (
+            pytest.raises(StoreBusyError, match="another `teho export` is sending to a store"),
+            alone(folder, "a store", 0.1, said.append),
+        ):
+            pytest.fail("two exports at once")
+        assert said == [
+            "another `teho export` is sending to a store. Teho waits for its end, at most 100 ms"
+        ]
+    with alone(folder, "a store", 0.0, said.append):
+        pass
+
+
+def test_a_file_system_without_locks_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with alone(tmp_path, "a store", 0.0, pytest.fail):
+        pass
 
 
 def certificate_error() -> ssl.SSLCertVerificationError:

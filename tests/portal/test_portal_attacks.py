@@ -1,11 +1,26 @@
-"""What other users, hostile recordings and hostile pages try, each as a real request."""
+"""What other users, hostile recordings and hostile pages try, each as a real request.
+
+The list begins with what ClusterCockpit had to mend in 2026, all of it in its own web page:
+
+- a way around the token: `test_without_the_link_a_port_shows_nothing`,
+  `test_no_way_around_the_link`;
+- SQL in the name of a metric: `test_an_address_is_never_a_part_of_a_query`;
+- a path that leads out of the folder: `test_no_address_leads_out_of_the_recordings`,
+  `test_a_link_in_a_recording_is_not_followed`;
+- stored XSS: `test_text_from_outside_stays_text`, and in Chromium
+  `test_portal_browser.py::test_a_hostile_recording_runs_nothing`;
+- CORS: `test_other_pages_cannot_load_anything`, and in Chromium
+  `test_portal_browser.py::test_a_hostile_page_cannot_frame_or_read_the_portal`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
 import stat
+import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,7 +29,7 @@ import pytest
 from portal_process import PortalProcess, portal
 
 from made_runs import make_run
-from other_users import ALICE, as_user, root
+from other_users import ALICE, EVE, as_user, root
 from teho.store.share import share
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
@@ -103,11 +118,75 @@ def test_without_the_link_a_port_shows_nothing(on_port: PortalProcess) -> None:
     assert on_port.ask("/", Cookie="=;;\x01,").status == 403
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": "Bearer null"},
+        {"Authorization": "Basic cm9vdDo="},
+        {"X_Forwarded_For": "127.0.0.1"},
+        {"X_Forwarded_User": "root"},
+        {"X_Original_URL": "/style.css"},
+        {"X_HTTP_Method_Override": "OPTIONS"},
+        {"Cookie": "teho_"},
+        {"Cookie": "token="},
+        {"Origin": "null"},
+    ],
+)
+def test_no_way_around_the_link(on_port: PortalProcess, headers: dict[str, str]) -> None:
+    for address in (
+        "/runs",
+        "//runs",
+        "/./runs",
+        "/%72uns",
+        "/style.css/../runs",
+        "/events",
+        "/runs?token=&token=",
+        "/runs?token[]=x",
+        "/runs?TOKEN=x",
+        "/runs?token=%00",
+        "/runs?token=" + "a" * 43,
+    ):
+        for method in ("GET", "HEAD"):
+            answer = on_port.ask(address, method, **headers)
+            assert answer.status == 403, address
+            assert "set-cookie" not in answer.headers
+
+
+@root
+def test_another_real_user_gets_nothing_from_a_port(on_port: PortalProcess) -> None:
+    tokens = [link.partition("token=")[2] for link in on_port.links]
+
+    port = on_port.port
+
+    def ask() -> bytes:
+        with socket.create_connection(("127.0.0.1", port), 20) as raw:
+            raw.sendall(b"GET /runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return raw.makefile("rb").read()
+
+    answer = as_user(EVE, [], ask)
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert b"This portal opens only with its link." in answer
+    commands = as_user(EVE, [], command_lines)
+    assert any(" portal --port 0" in one for one in commands), "this user sees the process"
+    assert not any(token in one for one in commands for token in tokens)
+    environment_file = Path(f"/proc/{on_port.process.pid}/environ")
+    with pytest.raises(PermissionError):
+        as_user(EVE, [], environment_file.read_bytes)
+
+
+def command_lines() -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_text(errors="replace").replace("\0", " "))
+    return found
+
+
 def test_a_link_becomes_a_cookie_and_works_once(on_port: PortalProcess) -> None:
     link = on_port.links[-1]
     address = "/" + link.rpartition("/")[2]
     answer = on_port.ask(address)
-    assert (answer.status, answer.headers["location"]) == (303, "./")
+    assert (answer.status, answer.headers["location"]) == (303, "?")
     cookie = answer.headers["set-cookie"]
     assert {"HttpOnly", "SameSite=Lax"} <= set(cookie.split("; "))
     assert link.partition("token=")[2] not in cookie
@@ -341,6 +420,49 @@ def test_requests_have_a_largest_size(running: PortalProcess) -> None:
         answer = raw.recv(100)
     assert answer.split()[1] in {b"400", b"431"}
     assert running.ask("/").status == 200
+
+
+def test_a_request_that_does_not_end_is_cut_off(running: PortalProcess) -> None:
+    requests = {
+        "nothing": b"",
+        "half of the headers": b"GET / HTTP/1.1\r\nHost: localhost\r\n",
+        "half of the data": b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n",
+    }
+    open_ = {name: _raw(running) for name in requests}
+    # A page that shows live values stays connected.
+    live = _raw(running)
+    live.sendall(b"GET /events?shown= HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    for name, head in requests.items():
+        open_[name].sendall(head)
+    began_s = time.monotonic()
+    while open_ and time.monotonic() - began_s < 25:
+        time.sleep(0.5)
+        for name, raw in list(open_.items()):
+            if _is_closed(raw, b"" if name == "nothing" else b"x"):
+                raw.close()
+                del open_[name]
+    assert list(open_) == []
+    assert time.monotonic() - began_s > 5, "a slow network needs some time"
+    live.settimeout(5)
+    assert live.recv(10_000)
+    live.recv(10_000)
+    assert not _is_closed(live, b"")
+    live.close()
+
+
+def _is_closed(raw: socket.socket, more: bytes) -> bool:
+    """Send a little more, and return whether the other side has closed the connection."""
+    raw.setblocking(False)
+    try:
+        if more:
+            raw.sendall(more)
+        while True:
+            if not raw.recv(65_536):
+                return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _raw(running: PortalProcess) -> socket.socket:

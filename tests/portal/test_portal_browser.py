@@ -81,7 +81,7 @@ def state(browser: Any, running: PortalProcess) -> Any:
     context = browser.new_context()
     page = context.new_page()
     page.goto(running.links[-1])
-    assert page.url == f"http://127.0.0.1:{running.port}/"
+    assert page.url == f"http://127.0.0.1:{running.port}/?"
     return context.storage_state()
 
 
@@ -99,6 +99,7 @@ def visit(browser: Any, running: PortalProcess, state: Any) -> Iterator[Callable
         page = context.new_page()
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda request: asked.append(request.url))
         asked: list[str] = []
         page.goto(base + address)
@@ -123,6 +124,51 @@ def test_every_page_fits(visit: Callable[..., Any], width: int, scheme: str) -> 
         assert page.locator("nav a").count() == 6
 
 
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("address", PAGES)
+def test_every_page_without_javascript(visit: Callable[..., Any], address: str) -> None:
+    page = visit(address, width=390, java_script_enabled=False)
+    assert page.locator("h1").inner_text()
+    assert page.locator("main").inner_text().strip() or address == "nothing"
+    # What only a script could use is not shown.
+    assert page.locator(".copy:visible, .keys:visible, canvas").count() == 0
+    if page.locator("figure").count():
+        assert page.locator(".unscripted").is_visible()
+        numbers = page.locator("figure details").first
+        numbers.locator("summary").click()
+        assert numbers.locator("td").first.is_visible()
+
+
+@pytest.mark.drawn(4)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("address", PAGES)
+def test_axe_finds_nothing(visit: Callable[..., Any], address: str, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    # The policy of the portal forbids the script of axe, as it forbids every script from elsewhere.
+    page = visit(address, color_scheme=scheme, bypass_csp=True)
+    page.wait_for_load_state("load")
+    options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+    found = axe.run(page, options=options).response
+    assert len(found["passes"]) > 5
+    assert [
+        (one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"][:200])
+        for one in found["violations"]
+    ] == []
+
+
+def test_axe_can_find_something(visit: Callable[..., Any]) -> None:
+    """The same check fails for a page with pale text and a field without a label."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = visit("plan", bypass_csp=True)
+    page.evaluate("""() => {
+      document.querySelector("label[for=gpus]").remove();
+      document.querySelector("#gpus").removeAttribute("placeholder");
+      document.querySelector(".empty").style.color = "#bbb";
+    }""")
+    found = {one["id"] for one in axe.run(page).response["violations"]}
+    assert {"color-contrast", "label"} <= found
+
+
 def test_the_list_without_javascript(visit: Callable[..., Any]) -> None:
     page = visit("runs", java_script_enabled=False)
     page.get_by_label("Search").fill("train-7")
@@ -144,6 +190,15 @@ def test_plots_are_drawn_under_the_policy(visit: Callable[..., Any]) -> None:
     page.wait_for_selector("html.drawn", state="attached")
     assert page.locator("canvas").count() > 5
     assert page.locator(".uplot").first.bounding_box()["width"] > 300
+
+
+def test_compared_runs_have_a_line_each(visit: Callable[..., Any]) -> None:
+    page = visit(f"compare?run={REAL}&run={OTHER}")
+    page.wait_for_selector("html.drawn", state="attached")
+    assert page.locator("section[aria-labelledby=plots] canvas").count() >= 3
+    figure = page.locator("section[aria-labelledby=plots] figure").first
+    assert "GPU busy, mean of all GPUs" in figure.inner_text()
+    assert figure.locator(".legend button").count() == 2
 
 
 def test_a_finding_shows_its_times_in_the_plots(visit: Callable[..., Any]) -> None:
@@ -183,6 +238,40 @@ def test_behind_a_proxy_with_a_path(visit: Callable[..., Any], running: PortalPr
         assert page.url.startswith(f"{base}run?id=")
         page.get_by_role("link", name="All runs of this command").click()
         assert page.url.startswith(f"{base}runs?command=")
+
+
+def test_a_hostile_recording_runs_nothing(visit: Callable[..., Any], tmp_path: Path) -> None:
+    attacks = (
+        "</title></script><script>alert(1)</script>",
+        "<img src=x onerror=alert(2)><svg onload=alert(3)>",
+        "' onmouseover='alert(4)' x='\"><iframe srcdoc='<script>alert(5)</script>'>",
+        "javascript:alert(6)//`${alert(7)}`{{7*7}}",
+    )
+    home = tmp_path / "home"
+    for number, attack in enumerate(attacks):
+        make_run(home, number, command=("python", attack), name=attack, tags={attack: attack},
+                 gpus=1, gpu=attack, cluster=attack, partition=attack, account=attack,
+                 environment={"CUDA_VISIBLE_DEVICES": attack}, versions={attack: attack},
+                 directory=attack)  # fmt: skip
+    ids = [path.name for path in sorted((home / "runs").iterdir())]
+    asked: list[str] = []
+    with portal(tmp_path, on_port=True) as hostile:
+        base = f"http://127.0.0.1:{hostile.port}/"
+        page = visit(f"?token={hostile.links[-1].partition('token=')[2]}", base=base)
+        page.on("request", lambda request: asked.append(request.url))
+        compare = "&".join(f"run={one}" for one in ids)
+        for address in ("runs", "runs?by=program", "usage?by=command", "usage?by=account",
+                        f"compare?{compare}", f"compare?run={ids[0]}&run={ids[2]}",
+                        *(f"run?id={one}" for one in ids)):  # fmt: skip
+            page.goto(base + address)
+            page.wait_for_load_state("load")
+            assert page.locator("iframe, img, svg[onload], [onmouseover]").count() == 0, address
+            assert "alert" in page.content(), address
+            assert not page.locator("a[href^=javascript]").count()
+            assert "49" not in page.title()
+            for box in page.locator("main a").all()[:10]:
+                box.hover()
+    assert all(url.startswith(base) for url in asked)
 
 
 def test_a_hostile_page_cannot_frame_or_read_the_portal(

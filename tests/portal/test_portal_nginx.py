@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import http.client
-import os
-import shutil
-import socket
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from nginx_process import NGINX, nginx_of
 from portal_process import Events, PortalProcess, portal, recorded
 
 from browsers import ARGUMENTS, BROWSER
@@ -19,60 +15,23 @@ from support import wait_for
 
 pytest.importorskip("starlette", reason="teho[portal] is not installed")
 pytest.importorskip("uvicorn", reason="teho[portal] is not installed")
-NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 pytestmark = pytest.mark.skipif(
     NGINX is None, reason="no nginx; tests/debian-packages.sh installs it"
 )
 
 HOST = "ondemand.example.org"
-CONFIGURATION = """
-daemon off;
-master_process off;
-pid {folder}/nginx.pid;
-error_log {folder}/error.log warn;
-events {{ worker_connections 64; }}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/body;
-  proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
-  proxy_set_header Host $http_host;
-  server {{
-    listen 127.0.0.1:{port};
-    location /tools/teho/ {{ proxy_pass http://127.0.0.1:{portal}/; }}
-    # Open OnDemand's shape: the host and the port of the job are in the path.
-    location ~ ^/rnode/(?<job_host>[^/]+)/(?<job_port>\\d+)(?<rest>/.*)$ {{
-      proxy_pass http://$job_host:$job_port$rest$is_args$args;
-    }}
-  }}
+LOCATIONS = """
+location /tools/teho/ {{ proxy_pass http://127.0.0.1:{portal}/; }}
+# Open OnDemand's shape: the host and the port of the job are in the path.
+location ~ ^/rnode/(?<job_host>[^/]+)/(?<job_port>\\d+)(?<rest>/.*)$ {{
+  proxy_pass http://$job_host:$job_port$rest$is_args$args;
 }}
 """
 
 
-@contextmanager
-def nginx(folder: Path, running: PortalProcess) -> Iterator[int]:
+def nginx(folder: Path, running: PortalProcess) -> AbstractContextManager[int]:
     """Start an nginx in front of a portal, with its default buffers; yield its port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-    assert NGINX
-    file = folder / "nginx.conf"
-    file.write_text(CONFIGURATION.format(folder=folder, port=port, portal=running.port))
-    process = subprocess.Popen([NGINX, "-p", str(folder), "-c", str(file), "-e", "error.log"])
-    try:
-        wait_for(lambda: process.poll() is not None or _listens(port))
-        assert process.poll() is None, (folder / "error.log").read_text()
-        yield port
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    return nginx_of(folder, LOCATIONS.format(portal=running.port))
 
 
 def test_pages_and_live_values_below_a_path(nvml_library: Path, tmp_path: Path) -> None:
@@ -86,7 +45,7 @@ def test_pages_and_live_values_below_a_path(nvml_library: Path, tmp_path: Path) 
             token = one.links[-1].partition("token=")[2]
             links = len(one.links)
             answer, _ = asked.get(f"?token={token}")
-            assert (answer.status, answer.headers["location"]) == (303, "./")
+            assert (answer.status, answer.headers["location"]) == (303, "?")
             cookie = answer.headers["set-cookie"]
             # Without a path, the browser keeps it for the folder of the portal.
             assert "path=" not in cookie.lower()

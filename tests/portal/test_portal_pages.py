@@ -184,6 +184,14 @@ def test_verdicts_come_in_the_background(running: PortalProcess) -> None:
     assert titles(found) == [REAL]
     usage = running.ask("/usage?by=kind").text
     assert "GPU never used" in usage
+    for page in (home, usage):
+        savings = page.partition("What would save most")[2].partition("</section>")[0]
+        assert "in 1 run. The largest part is in" in savings
+        assert links(savings)["one-idle-gpu"] == f"run?id={REAL}"
+        assert '<p class="action">' in savings, "what to do, from the report"
+        listed = running.ask("/" + links(savings)["GPU never used"])
+        assert titles(listed.text) == [REAL]
+    assert "What would save most" not in running.ask("/usage?since=2030-01-01").text
 
 
 def test_sums(running: PortalProcess) -> None:
@@ -348,6 +356,12 @@ def test_the_runs_of_the_group(tmp_path: Path, teho) -> None:
         (address,) = re.findall(r'<th scope="row"><a href="([^"]*)"', page)
         shown = one.ask("/" + unescape(address))
         assert "GPU 3 on g1 was never used." in shown.text
+        wait_for(lambda: "What would save most" in one.ask("/usage?of=group&by=user").text, 60)
+        saved = links(one.ask("/usage?of=group&by=user").text)
+        assert saved["GPU never used"].startswith("runs?kind=gpu_never_used&")
+        assert "of=group" in saved["GPU never used"]
+        assert "by=" in saved["one-idle-gpu"]
+        assert one.ask("/" + saved["one-idle-gpu"]).status == 200
         # Once it is not shared any more, the page is gone.
         subprocess.run([*TEHO, "unshare", "--all"], env={**os.environ, **env}, check=True,
                        capture_output=True)  # fmt: skip

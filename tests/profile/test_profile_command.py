@@ -19,7 +19,8 @@ from profile_traces import call, copy, kernel, mark, operator, path_of, step, wr
 from show.golden import ROOT, check
 from teho.model.trace import Profiled
 from teho.profile.summary import read_traces
-from teho.show.build.profile import profile_document, short_kernel, short_operator
+from teho.show.build.profile import profile_document
+from teho.show.build.profile_names import short_kernel, short_operator
 from teho.show.html.page import render_html
 from teho.show.json.noun import render_noun, schema_of
 from teho.show.text.document import Detail, render_text

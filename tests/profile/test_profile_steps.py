@@ -271,6 +271,9 @@ def test_situations_in_one_program(torch_python: Path, tmp_path: Path) -> None:
         assert marked_steps(loaded[name]) == [f"ProfilerStep#{n}" for n in (first, last)]
         assert loop_steps(loaded[name]) == [3, 4]
         assert bool(loaded[name].frames) is (name == "memory")
+    for name, has_memory in (("memory", True), ("plain", False)):
+        (trace,) = read_traces([traces[name]]).traces
+        assert bool(trace.memory) is has_memory
     assert b"Input Dims" in traces["memory"].read_bytes()
     assert b"Input Dims" not in traces["plain"].read_bytes()
     # Two of three steps of the limit are enough: the machine may be slow.

@@ -238,6 +238,30 @@ def test_the_digest_adds_up_to_what_sacct_has(jobs: Jobs) -> None:
     assert digest["waste"][0]["jobs"] == TASKS // 5
 
 
+def test_a_job_that_runs_has_the_figures_of_sstat(jobs: Jobs) -> None:
+    number = jobs.send(f"exec {sys.executable} -c 'while True: pass'", *GPU)
+    try:
+        end_s = time.monotonic() + 120
+        facts: dict[str, Any] = {}
+        # Slurm takes a sample of each task every 5 s here.
+        while not isinstance(facts.get("memory_peak_bytes"), int) or not facts.get("cpu_used_s"):
+            assert time.monotonic() < end_s, facts
+            time.sleep(1)
+            facts = {one["key"]: one["value"] for one in jobs.json("report", number)["facts"]}
+        step = f"{number}.batch"
+        row = jobs.must("sstat", "-n", "-P", "-j", step, "-o", "AveCPU,MaxRSS").strip()
+        text = jobs.teho("report", number).stdout
+    finally:
+        jobs.must("scancel", number)
+    jobs._until(lambda: not jobs._unfinished())
+    assert facts["source"] == "sacct and sstat"
+    cpu, peak = row.split("|")
+    # sstat was asked again, some seconds later.
+    assert 0 < facts["cpu_used_s"] <= _seconds(cpu) + 1
+    assert facts["memory_peak_bytes"] == pytest.approx(int(peak.rstrip("K")) * 1024, rel=0.2)
+    assert "The use of cores and memory is the use until now." in " ".join(text.split())
+
+
 @pytest.mark.xdist_group("grid_engine")
 def test_a_job_of_grid_engine_is_reported_from_qacct(arc4: GridEngineTwin, tmp_path: Path) -> None:
     folder = arc4.home / "accounted"

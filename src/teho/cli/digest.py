@@ -76,7 +76,7 @@ def command(
     from teho.explain.policy import policy_of
     from teho.explain.waste.digest import digest_of
     from teho.explain.waste.recorded import Recordings
-    from teho.jobs.ask import accounting_here, jobs_since
+    from teho.jobs.ask import accounting_here, gpu_nodes_here, jobs_since
     from teho.show.build.digest import digest_document
     from teho.show.build.digest_mail import mailing_document
     from teho.store.mailed import Mailed
@@ -95,8 +95,15 @@ def command(
     users: set[str] = set()
     policy = policy_of(settings)
     recordings = Recordings.of(home, policy)
-    digest = partial(digest_of, policy=policy, since=begin, until=now, recordings=recordings)
     with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
+        digest = partial(
+            digest_of,
+            policy=policy,
+            since=begin,
+            until=now,
+            recordings=recordings,
+            gpu_nodes=gpu_nodes_here(backend),
+        )
         jobs = _noted(jobs_since(backend, selection), users)
         if wish is not None:
             by_user = group_by_user(jobs)

@@ -59,7 +59,7 @@ def command(
     from teho.explain.policy import policy_of
     from teho.explain.waste.lines import lines_of_jobs, sorted_lines
     from teho.explain.waste.recorded import Recordings
-    from teho.jobs.ask import accounting_here, jobs_since
+    from teho.jobs.ask import accounting_here, gpu_nodes_here, jobs_since
     from teho.model.digest import JobList
 
     gc.disable()  # a list has millions of objects, and most of them are needed or gone at once
@@ -72,7 +72,8 @@ def command(
     with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
         jobs = jobs_since(backend, selection)
         policy = policy_of(settings)
-        lines = list(lines_of_jobs(jobs, policy, Recordings.of(home, policy)))
+        recordings = Recordings.of(home, policy)
+        lines = list(lines_of_jobs(jobs, policy, recordings, gpu_nodes_here(backend)))
     users = {line.user for line in lines}
     shown = [line for line in lines if not wanted or line.state in wanted]
     found = JobList(

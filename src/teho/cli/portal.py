@@ -96,11 +96,7 @@ def _serve(
     from teho.show.portal.app import Portal
     from teho.show.portal.guard import Link
     from teho.show.portal.recordings import Recordings
-    from teho.show.portal.serve import (
-        host_name,
-        serve,
-        user_at_host,
-    )
+    from teho.show.portal.serve import host_name, own_names, serve, user_at_host
 
     if port is None:
         listener = listen_on_socket(path or socket_path(_SOCKET))
@@ -109,7 +105,7 @@ def _serve(
         listener = listen_on_port(address, port)
         number = listener.getsockname()[1]
         name = host_name() if address in _ALL else address
-        hosts = (*hosts, name)
+        hosts = (*hosts, *(own_names() if address in _ALL else (name,)))
 
         def print_link(token: str) -> None:
             click.echo(f"  http://{name}:{number}/?token={token}")

@@ -61,7 +61,9 @@ def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> 
     or last. If RUN is the id of a job, Teho reports on the newest recording of the job, and asks
     the scheduler for the accounting. If Teho did not record the job, the report shows the values of
     the accounting. If the setting monitoring has the address of the site's monitoring, the report
-    also shows values from there. --format seff prints the same values as the command seff of CSC.
+    also shows values from there. If the job runs, and Teho does not record it, the report shows
+    what the job has used until now (Slurm's sstat). --format seff prints the same values as the
+    command seff of CSC.
 
     Reads: the recording.
 
@@ -80,7 +82,7 @@ def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> 
     try:
         loaded = LoadedRun.open(run)
     except RunNotFoundError as error:
-        _report_on_job(run, output, error)
+        _report_on_job(run, output, error, is_js1=is_js1)
         return
     if loaded.run.unasked and loaded.run.end is None:
         from teho.jobs.settle import settle
@@ -117,20 +119,66 @@ def command(run: str, others: tuple[str, ...], is_js1: bool, output: Output) -> 
         raise click.exceptions.Exit(2)
 
 
-def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) -> None:
-    """Report on a job that Teho did not record.
+def _report_on_job(
+    reference: str, output: Output, not_found: RunNotFoundError, *, is_js1: bool
+) -> None:
+    """Report on a job that Teho did not record, or print its summary for Jobstats.
 
     Raises:
         RunNotFoundError: the reference is not the id of a job of this machine's scheduler.
         SchedulerError: the accounting cannot be asked.
     """
     from teho.config.settings import load_settings
-    from teho.jobs.ask import accounting_here, is_job_id, job_with_id
+
+    settings = load_settings()
+    runs = _accounted(reference, settings, not_found)
+    by_id: dict[str, list[AccountedJob]] = {}
+    for job in runs:
+        by_id.setdefault(job.id, []).append(job)
+    problems: list[str] = []
+    if is_js1:
+        with hint_if_slow("waiting for the site's monitoring…"):
+            _write_js1([own[-1] for own in by_id.values()], output, settings, problems)
+    elif output.form == "seff":
+        from teho.show.accounted import report_on
+        from teho.show.text.seff import render_seff
+
+        reports = (report_on(own, settings, is_judged=False) for own in by_id.values())
+        output.write("\n".join(map(render_seff, reports)))
+    elif len(by_id) == 1:
+        from teho.show.accounted import report_on
+
+        with hint_if_slow("waiting for the site's monitoring…"):
+            report = report_on(
+                runs,
+                settings,
+                store=_store(settings),
+                plots=output.form in {"html", "json"},
+                problems=problems,
+            )
+        output.show(report)
+    else:
+        _list_tasks(reference, [own[-1] for own in by_id.values()], output, settings)
+    if problems:
+        sys.stdout.flush()
+        say(problems[0])
+        raise click.exceptions.Exit(2)
+
+
+def _accounted(
+    reference: str, settings: Settings, not_found: RunNotFoundError
+) -> tuple[AccountedJob, ...]:
+    """Return the runs of a job, of its tasks and components. A running job has its use until now.
+
+    Raises:
+        RunNotFoundError: the reference is not the id of a job of this machine's scheduler.
+        SchedulerError: the accounting cannot be asked.
+    """
+    from teho.jobs.ask import accounting_here, is_job_id, job_with_id, with_use_now
     from teho.store.layout import runs_directory
 
     if not is_job_id(reference):
         raise not_found
-    settings = load_settings()
     if any(runs_directory(settings.home_directory).glob(f"{reference}*")):
         raise not_found  # the ids of several runs begin with it
     try:
@@ -140,6 +188,9 @@ def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) 
     try:
         with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
             runs = job_with_id(backend, reference)
+            if len({job.id for job in runs}) == 1:
+                # Not for all tasks of an array: each question goes to the nodes of the job.
+                runs = (*runs[:-1], with_use_now(backend, runs[-1]))
     except UnconfiguredError:
         raise not_found from None
     except SchedulerError as error:
@@ -155,34 +206,36 @@ def _report_on_job(reference: str, output: Output, not_found: RunNotFoundError) 
             "the id of a job that you may see",
             "`teho jobs` lists your jobs, `teho list` lists the recordings",
         )
-    by_id: dict[str, list[AccountedJob]] = {}
-    for job in runs:
-        by_id.setdefault(job.id, []).append(job)
-    if output.form == "seff":
-        from teho.show.accounted import report_on
-        from teho.show.text.seff import render_seff
+    return runs
 
-        reports = (report_on(own, settings, is_judged=False) for own in by_id.values())
-        output.write("\n".join(map(render_seff, reports)))
-    elif len(by_id) == 1:
-        from teho.show.accounted import report_on
 
-        problems: list[str] = []
-        with hint_if_slow("waiting for the site's monitoring…"):
-            report = report_on(
-                runs,
-                settings,
-                store=_store(settings),
-                plots=output.form in {"html", "json"},
-                problems=problems,
-            )
-        output.show(report)
-        if problems:
-            sys.stdout.flush()
-            say(problems[0])
-            raise click.exceptions.Exit(2)
-    else:
-        _list_tasks(reference, [own[-1] for own in by_id.values()], output, settings)
+def _write_js1(
+    jobs: Sequence[AccountedJob], output: Output, settings: Settings, problems: list[str]
+) -> None:
+    """Print the summary of each job, of each task or of each component, one line for each.
+
+    If the site has already stored a summary, and its monitoring has no samples, the stored summary
+    is printed.
+    """
+    import msgspec
+
+    from teho.jobs.js1 import encode_js1, js1_in
+    from teho.model.missing import Missing
+    from teho.show.accounted import known_of
+    from teho.show.text.js1 import js1_of
+
+    store = _store(settings)
+    lines = []
+    for job in jobs:
+        found = known_of(job, store, problems)
+        if found.store or isinstance(found.jobstats, Missing):
+            # GPUs that cannot be divided among the nodes are not in the figures of the nodes.
+            made = msgspec.structs.replace(js1_of(found.summary), gpu_count=job.gpus)
+            text = encode_js1(made)
+        else:
+            text = js1_in(job.admin_comment)
+        lines.append(f"{text}\n")
+    output.write("".join(lines))
 
 
 def _store(settings: Settings) -> Store | None:

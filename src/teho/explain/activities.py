@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, Union
 import msgspec
 
 from teho.config.toml import read_toml
+from teho.explain.children import only_answers, worked_s
 from teho.explain.where import IMPORTS, LineTimes, doing_in, doing_of, place_of
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
@@ -85,8 +86,10 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether the advice names a faster way to the same result, for the kind `work`."""
     anywhere: bool = False
     """Whether library functions that called the program count too."""
+    purpose: Literal["perhaps", "without_steps", "never"] = "perhaps"
+    """Whether it may be what a program is for, for the kind `work`."""
     may_be_purpose: bool = False
-    """Whether it may be what a program without steps is for."""
+    """Whether it may be what a program without steps is for, for other kinds."""
     in_threads: Literal["too", "only", "never"] = "too"
     """Whether it counts while other threads compute and the main thread waits for them."""
     least_percent: Union[float, None] = None
@@ -99,6 +102,12 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether it counts only in many child processes."""
     waits: bool = False
     """Whether waiting for another process, for a lock or for a time belongs to it."""
+    waits_unless: tuple[str, ...] = ()
+    """Patterns for library functions, and for the program's innermost line: if one matches, waiting
+    does not belong to it."""
+    ends_workers: tuple[str, ...] = ()
+    """Patterns for library functions that end worker processes: if one matches, only the time
+    counts in which the child processes have no work."""
 
 
 class ActivityTime(NamedTuple):
@@ -113,6 +122,8 @@ class ActivityTime(NamedTuple):
     """Whether most of it was in the workers of a data loader or in other child processes."""
     in_loading: bool
     """Whether most of it was in loading data."""
+    loading_s: float
+    """The part of it that was in loading data."""
     stacks: Mapping[tuple[Frame, ...], float]
     """Wall time of each of its stacks, in s."""
 
@@ -129,6 +140,13 @@ class _Patterns(NamedTuple):
     also: tuple[re.Pattern[str], ...]
     beside: re.Pattern[str] | None
     unless: re.Pattern[str] | None
+    waits_unless: re.Pattern[str] | None
+
+    def may_wait(self, called: Sequence[str], own: str) -> bool:
+        """Return whether a thread that waits is in this activity, if its stack fits."""
+        excluded = self.waits_unless
+        is_excluded = excluded is not None and any(map(excluded.search, (own, *called)))
+        return self.activity.waits and not is_excluded
 
     def fits(self, called: Sequence[str], callers: Sequence[str], text: str) -> bool:
         """Return whether the rest of a stack fits too, if a function or its line matches."""
@@ -155,6 +173,7 @@ def _patterns() -> tuple[_Patterns, ...]:
             tuple(map(re.compile, one.also)),
             _any(one.beside),
             _any(one.unless),
+            _any(one.waits_unless),
         )
         for one in activities()
     )
@@ -188,10 +207,11 @@ def activity_of(
     text = "" if _PACKAGES.search(frames[0].file) else frames[0].text
     own = frames[called].text if called < len(frames) else ""
     found = _activity(places[:called], places[called:], text, own, seen.state, shown)
-    if found is None or not (found.waits or seen.state not in _PASSIVE):
+    if found is None or (seen.state in _PASSIVE and not found.may_wait(places[:called], own)):
         return None
-    is_left_out = found.outside_loaders and not in_loaders and doing_of(seen) is Doing.LOADING
-    return None if is_left_out else found
+    activity = found.activity
+    is_left_out = activity.outside_loaders and not in_loaders and doing_of(seen) is Doing.LOADING
+    return None if is_left_out else activity
 
 
 @functools.lru_cache(maxsize=4096)
@@ -202,7 +222,7 @@ def _activity(
     own: str,
     state: State,
     shown: frozenset[str],
-) -> Activity | None:
+) -> _Patterns | None:
     is_import = any(map(IMPORTS.search, called))
     inside = _of_text(text).union(_of_own_line(own), *map(_of_place, called))
     outside = frozenset[int]().union(*map(_of_place, callers))
@@ -218,7 +238,7 @@ def _activity(
             continue
         if activity.beside and activity.name not in shown:
             continue
-        return activity
+        return one
     return None
 
 
@@ -274,15 +294,25 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
     found = {one.name: _Sum(one) for one in activities()}
     awaited_s = 0.0
     shown = _shown(main.process)
+    ending: list[tuple[Activity, Seen]] = []
     for seen in main.process.stacks:
         activity = activity_of(seen, shown=shown)
         # Without child processes, the workers of the pool are threads, which share all objects.
         if activity is not None and activity.in_threads == "only" and not main.children:
             activity = None
-        if activity is not None and not activity.only_in_children:
+        if activity is not None and _ends_workers(activity, seen):
+            ending.append((activity, seen))
+        elif activity is not None and not activity.only_in_children:
             found[activity.name].add(seen, 1.0)
         if activity is None and doing_in(main.process, seen) in _AWAITED:
             awaited_s += seen.wall_s
+    ending_s = sum(seen.wall_s for _, seen in ending)
+    # While the program ends its workers, it may also wait until they have done their work.
+    idle_s = min(ending_s, max(0.0, ending_s + awaited_s - worked_s(main)))
+    awaited_s += ending_s - idle_s
+    idle = idle_s / ending_s if ending_s > 0 else 0.0
+    for activity, seen in ending:
+        found[activity.name].add(seen, idle)
     early: dict[str, list[Seen]] = {}
     start = early_stacks(main.process)
     start_s = sum(seen.wall_s for seen in start)
@@ -297,7 +327,7 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
         later_s = found[name].wall_s - early_s
         if rest_s <= 0 or early_s / start_s > _MORE_AT_START * later_s / rest_s:
             for seen in stacks:
-                found[name].add(seen, -1.0)
+                found[name].add(seen, -idle if _ends_workers(found[name].activity, seen) else -1.0)
     has_many = len(main.children) >= _MANY_CHILDREN
     for _, seen, wall_s in stacks_of_others(main, awaited_s):
         activity = activity_of(seen)
@@ -309,6 +339,16 @@ def activity_times(main: MainProcess, *, with_set_up: bool = True) -> list[Activ
         found[_TRACEBACKS].activity = found[ANOMALY_MODE].activity
     times = [one.time() for one in found.values() if one.wall_s > 0]
     return sorted(times, key=lambda one: -one.wall_s)
+
+
+def _ends_workers(activity: Activity, seen: Seen) -> bool:
+    """Return whether a stack ends worker processes, which may still have work."""
+    if not activity.ends_workers:
+        return False
+    patterns = map(re.compile, activity.ends_workers)
+    called = takewhile(lambda frame: is_library(frame.file), seen.frames)
+    places = tuple(map(place_of, called))
+    return any(any(map(pattern.search, places)) for pattern in patterns)
 
 
 def stacks_of_others(
@@ -331,7 +371,7 @@ def stacks_of_others(
         (one, seen)
         for one in main.workers or main.children
         for seen in _active(one)
-        if seen.wall_s > 0
+        if seen.wall_s > 0 and not only_answers(seen)
     ]
     others_s = sum(seen.wall_s for _, seen in others)
     for process, seen in others:
@@ -381,6 +421,7 @@ class _Sum:
             self._lines.slowest(),
             in_others=2 * self._elsewhere_s > self.wall_s,
             in_loading=2 * self._loading_s > self.wall_s,
+            loading_s=self._loading_s,
             stacks=self._stacks,
         )
 

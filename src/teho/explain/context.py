@@ -83,9 +83,16 @@ class GpuUse(NamedTuple):
         return self.stat.max < busy_below if self.is_busy_share else self.stat.max == 0
 
 
-BinsAtWork = dict[tuple[str, int], list[int]]
-"""Node and position of a GPU -> time bins in which the GPU was at work. All rules have the
-same thresholds for it."""
+class WorkingBins(NamedTuple):
+    """The time bins in which a GPU was at work."""
+
+    bins: list[int]
+    busy_percent: float | None
+    """Mean busy share in these bins; None if it was not recorded."""
+
+
+BinsAtWork = dict[tuple[str, int], WorkingBins]
+"""By node and position of a GPU. All rules have the same thresholds for it."""
 
 
 class RuleContext:
@@ -233,30 +240,36 @@ class RuleContext:
         key = place.node.name, place.gpu.position
         if key not in self._bins_at_work:
             self._bins_at_work[key] = self._find_bins_at_work(busy)
-        bins = self._bins_at_work[key]
+        bins, busy_percent = self._bins_at_work[key]
         if not bins:
             return None
         series = self.series(place, metric)
         if series is None:
             return None
-        known = [bin_ for bin_ in bins if series[bin_] is not None]
-        values = [value for bin_ in known if (value := series[bin_]) is not None]
-        shares = [share for bin_ in known if busy and (share := busy[bin_]) is not None]
+        values = [value for bin_ in bins if (value := series[bin_]) is not None]
         if not values:
             mean = Missing(Reason.UNRECORDED, "this signal was not recorded while the GPU was busy")
             return self.figure(place, METRICS_BY_NAME[metric].label, mean)
+        if len(values) < len(bins) and busy_percent is not None:
+            known = [bin_ for bin_ in bins if series[bin_] is not None]
+            busy_percent = fmean(share for bin_ in known if (share := busy[bin_]) is not None)
         # Drivers report whole per cents.
-        worked_percent = max(1.0, fmean(shares)) if shares else 100.0
+        worked_percent = 100.0 if busy_percent is None else max(1.0, busy_percent)
         return min(100.0, 100 * fmean(values) / worked_percent)
 
-    def _find_bins_at_work(self, busy: Series) -> list[int]:
-        """Return the time bins in which a GPU was at work; empty if it seldom was."""
+    def _find_bins_at_work(self, busy: Series) -> WorkingBins:
+        """Return the time bins in which a GPU was at work; none if it seldom was."""
         count = len(busy) - busy.count(None)
         if not count:
-            return list(range(self.summary.bin_count))
+            return WorkingBins(list(range(self.summary.bin_count)), None)
         least = self.limit("at_work_percent")
-        bins = [bin_ for bin_, share in enumerate(busy) if share is not None and share >= least]
-        return bins if self._is_mostly_at_work(busy, bins, count) else []
+        working = {
+            bin_: share for bin_, share in enumerate(busy) if share is not None and share >= least
+        }
+        bins = list(working)
+        if not self._is_mostly_at_work(busy, bins, count):
+            return WorkingBins([], None)
+        return WorkingBins(bins, fmean(working.values()))
 
     def low_at_work(self, place: NodeGpu, metric: str, limit: float) -> Shows:
         """Return the bins in which a share of activity was below a limit while the GPU worked."""

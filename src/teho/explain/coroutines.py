@@ -11,10 +11,11 @@ from teho.explain.where import place_of
 from teho.model.program import MainProcess
 from teho.model.watched import Frame, InTurn, ReopenedConnection, Seen, State
 
-__all__ = ["CallTime", "in_turn_times", "is_one_of_several", "reopened_times"]
+__all__ = ["CallTime", "in_turn_times", "is_one_of_several", "lost_in_turn_s", "reopened_times"]
 
 _InLoop = Union[ReopenedConnection, InTurn]
 _TASK, _SEVERAL, _FIRST = "<task>:", "one of several", "only, others wait for a lock"
+_ALONE = (f"{_TASK}only", _TASK + _FIRST)
 """The mark between the coroutines of a task and what waits for the task."""
 _COMPUTES = frozenset((State.PYTHON, State.NATIVE, State.THREADS, State.CORE))
 
@@ -29,6 +30,8 @@ class CallTime(NamedTuple):
     """The part of it in which other tasks waited for something outside of the program too."""
     locked_s: float
     """The part of it in which other tasks waited for a lock, and no task for something outside."""
+    alone_s: float
+    """The part of it in which only one task waited for something outside of the program."""
     beside_s: float
     """Time in which the loop computed, outside of the call."""
     stacks: Mapping[tuple[Frame, ...], float]
@@ -40,6 +43,10 @@ def is_one_of_several(frames: Sequence[Frame]) -> bool:
     return _TASK + _SEVERAL in map(place_of, frames)
 
 
+def _is_alone(frames: Sequence[Frame]) -> bool:
+    return any(place_of(frame) in _ALONE for frame in frames)
+
+
 def reopened_times(main: MainProcess) -> list[CallTime]:
     """Return the time of each call that opens a connection again, longest first."""
     return _times((process.reopened, seen, wall_s) for process, seen, wall_s in every_stack(main))
@@ -48,6 +55,12 @@ def reopened_times(main: MainProcess) -> list[CallTime]:
 def in_turn_times(main: MainProcess) -> list[CallTime]:
     """Return the time of each request that a loop waits for in turn, longest first."""
     return _times((main.process.in_turn, seen, seen.wall_s) for seen in main.process.stacks)
+
+
+def lost_in_turn_s(time: CallTime) -> float:
+    """Return the time that shows that requests wait for each other, in s."""
+    is_block = isinstance(time.of, InTurn) and time.of.block is not None
+    return time.alone_s if is_block else max(time.beside_s, time.locked_s)
 
 
 def _times(all_seen: Iterable[tuple[Sequence[_InLoop], Seen, float]]) -> list[CallTime]:
@@ -85,6 +98,7 @@ class _Sum:
             sum(stacks.values()),
             sum(s for frames, s in stacks.items() if is_one_of_several(frames)),
             sum(s for frames, s in stacks.items() if _TASK + _FIRST in map(place_of, frames)),
+            sum(s for frames, s in stacks.items() if _is_alone(frames)),
             sum(s for number, s in self._beside_s.items() if number not in self._inside),
             stacks,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from teho.explain.native import label_of, native_uses
 from teho.explain.wording import joined
 from teho.model.finding import Threshold
 from teho.model.run import Run
@@ -73,4 +74,27 @@ def _other_programs(run: Run) -> str:
         for one in node.programs
     ]
     longest = [f"`{name}` ran for {share:.0f} %" for share, name in seen if share >= _LEAST_PERCENT]
-    return f"{joined(longest[:_NAMED])} of the time" if longest else ""
+    if not longest:
+        return ""
+    first = next(name for share, name in seen if share >= _LEAST_PERCENT)
+    most = _most_used(run, first)
+    who = f"`{first}` " if len(longest) > 1 else ""
+    return f"{joined(longest[:_NAMED])} of the time{f', and {who}{most}' if most else ''}"
+
+
+def _most_used(run: Run, program: str) -> str:
+    """Return where a program used most CPU time: `spent 71 % of its CPU time in …`; or empty."""
+    uses = [use.program for use in native_uses(run) if use.program.name == program]
+    samples: dict[tuple[str, str], int] = {}
+    for use in uses:
+        for one in use.functions:
+            key = label_of(one), one.file
+            samples[key] = samples.get(key, 0) + one.samples
+    if not samples:
+        return ""
+    name, file = most = max(samples, key=lambda key: samples[key])
+    share = 100 * samples[most] / sum(use.samples for use in uses)
+    if share < _LEAST_PERCENT or not name:
+        return ""
+    of = "" if file in {name, *(use.file for use in uses)} else f" of {file}"
+    return f"spent {share:.0f} % of its CPU time in `{name}`{of}"

@@ -29,6 +29,8 @@ class OptionTime(NamedTuple):
     option: Option
     places: Sequence[Frame]
     """Where the option is, in the order of the files."""
+    words: Mapping[str, str]
+    """Parts of the program's source that the advice names."""
     wall_s: float
     """Time of the main thread, or waiting for processes that did this work."""
     lines: Sequence[tuple[Frame, float]]
@@ -77,19 +79,22 @@ def option_of_rule(main: MainProcess, rule: str, activity: str = "") -> str | No
     """
     for option, places in _options(main):
         if option.rule == rule and (not activity or activity in option.activities):
-            return in_words(option.advice, [one.at for one in places])
+            return in_words(option.advice, [one.at for one in places], places[0].words)
     return None
 
 
-def in_words(advice: str, places: Sequence[Frame]) -> str:
-    """Return the advice of the table with an option and its places."""
+def in_words(advice: str, places: Sequence[Frame], words: Mapping[str, str]) -> str:
+    """Return the advice of the table with an option, its places, and parts of the source."""
     options = [f"`{one.short_text}` at {one.short_place}" for one in places]
     names = list(dict.fromkeys(one.short_place for one in places))
-    return advice.format(option=listed(options), at=listed(names))
+    return advice.format(option=listed(options), at=listed(names), **words)
 
 
 def _options(main: MainProcess) -> Iterator[tuple[Option, Sequence[CostlyOption]]]:
-    """Yield the options of a program's processes, in the order of the table."""
+    """Yield the options of a program's processes, in the order of the table.
+
+    Options whose advice names other parts of the source are different options.
+    """
     by_name: defaultdict[str, dict[Frame, CostlyOption]] = defaultdict(dict)
     for process in (main.process, *main.workers, *main.children):
         for one in process.costly_options:
@@ -97,8 +102,10 @@ def _options(main: MainProcess) -> Iterator[tuple[Option, Sequence[CostlyOption]
             both = tuple(dict.fromkeys((*lines, *one.lines)))
             by_name[one.name][one.at] = msgspec.structs.replace(one, lines=both)
     for option in costly_options():
-        if option.name in by_name:
-            places = by_name[option.name].values()
+        by_words: defaultdict[tuple[tuple[str, str], ...], list[CostlyOption]] = defaultdict(list)
+        for one in by_name.get(option.name, {}).values():
+            by_words[tuple(sorted(one.words.items()))].append(one)
+        for places in by_words.values():
             yield option, sorted(places, key=lambda one: (one.at.file, one.at.line))
 
 
@@ -115,7 +122,7 @@ def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> 
         if not any(BACKWARD.search(place_of(frame)) for frame in seen.frames):
             long_s += part_s if seen.state in _NATIVE else 0.0
             short_s += part_s if seen.state is State.PYTHON else 0.0
-        if option.cores and seen.state not in _NATIVE:
+        if (option.cores or option.itself) and seen.state not in _NATIVE:
             continue
         wall_s += part_s
         is_loading = bool(main.workers) or doing_of(seen) is Doing.LOADING
@@ -127,6 +134,7 @@ def _time(option: Option, places: Sequence[CostlyOption], main: MainProcess) -> 
     return OptionTime(
         option,
         [one.at for one in places],
+        places[0].words,
         wall_s,
         lines.slowest(),
         stacks,
@@ -144,6 +152,8 @@ def _fits(option: Option, using: frozenset[Frame], seen: Seen) -> bool:
         seen: the stack.
     """
     if using and using.isdisjoint(seen.own_frames):
+        return False
+    if option.itself and seen.own_frames and is_library(seen.own_frames[0].file):
         return False
     return not (option.files or option.lines) or _is_in(option.name, seen.frames)
 

@@ -122,6 +122,16 @@ class ProgramContext(RuleContext):
         enough = share >= self.limit("lost_percent") and seconds >= self.limit("lost_min_s")
         return enough and seconds > 0
 
+    def are_small_messages(self, bytes_per_s: float, switches_per_s: float) -> bool:
+        """Return whether processes pass many small messages to each other.
+
+        Args:
+            bytes_per_s: what all processes read or wrote while they passed messages.
+            switches_per_s: context switches of the node.
+        """
+        is_small = bytes_per_s < 1e6 * self.limit("small_messages_mb_per_s")
+        return is_small and switches_per_s >= self.limit("switches_per_s_min")
+
     def losses(self, *doings: Doing) -> Iterator[tuple[MainProcess, float]]:
         """Yield the processes that lost time with these activities, and the share of their time."""
         for main in self.mains:

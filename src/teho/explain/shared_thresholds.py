@@ -87,6 +87,18 @@ _EVERY_RULE = {
         "as in the rule job_too_short: shares of the time are not reliable in a run of one "
         "minute or less",
     ),
+    "small_messages_mb_per_s": chosen(
+        20.0,
+        "MB/s",
+        "six programs of the blind rounds that pass large objects between processes read or wrote "
+        "290 MB/s or more while they did this; a program with small messages reached 5 MB/s",
+    ),
+    "switches_per_s_min": chosen(
+        5000.0,
+        "1/s",
+        "a message wakes up the process that gets it; 90 % of 351 programs of the blind rounds had "
+        "fewer than 4100 context switches per second on two cores",
+    ),
     "batches_min": Threshold(
         10.0,
         "batches",
@@ -180,6 +192,12 @@ _DIGEST = {
     ),
     "gpu_memory_percent": chosen(
         25.0, "%", "a slice (MIG) with a quarter of the memory of a GPU is usual"
+    ),
+    "gpus_blocked_min": chosen(
+        1.0,
+        "GPUs",
+        "a job with GPUs needs at least one core for each GPU: if a job without GPUs leaves fewer "
+        "cores on a node than the node has GPUs, no job can use the other GPUs",
     ),
     "mail_gpu_hours": chosen(
         24.0, "GPU-hours", "a mail about less than a day of one GPU costs more time than it saves"

@@ -361,6 +361,11 @@ def _sources(job: AccountedJob, jobstats: Js1 | Missing) -> Iterator[SourceOf]:
     if job.memory_peak_bytes:
         words = _SACCT_MEMORY if is_slurm else _QACCT_MEMORY
         yield SourceOf("memory", f"{job.source}, {words}")
+    if job.used_until_now:
+        yield SourceOf(
+            "CPU time, memory and GPUs of running steps",
+            f"{job.used_until_now}: the last sample that Slurm took of each task",
+        )
     if not isinstance(jobstats, Missing):
         yield SourceOf(
             "CPU time, memory and GPUs of each node",

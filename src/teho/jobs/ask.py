@@ -9,11 +9,20 @@ from pathlib import Path
 
 from teho.errors import InputError, NoAnswerError, SchedulerError, UnconfiguredError
 from teho.model.accounted import AccountedJob
+from teho.model.member import GpuNodes
 from teho.schedulers.backend import Backend, History, Query, Selection
 from teho.schedulers.command import lines_of, run
-from teho.schedulers.registry import backend_for, schedulers
+from teho.schedulers.registry import backend_for, scheduler_of, schedulers
 
-__all__ = ["accounting_here", "hides_others", "is_job_id", "job_with_id", "jobs_since"]
+__all__ = [
+    "accounting_here",
+    "gpu_nodes_here",
+    "hides_others",
+    "is_job_id",
+    "job_with_id",
+    "jobs_since",
+    "with_use_now",
+]
 
 _SILENCE_S = 120.0
 """The accounting of a large site may need a minute before it prints its first line."""
@@ -89,6 +98,21 @@ def job_with_id(backend: Backend, job_id: str) -> tuple[AccountedJob, ...]:
     return own or found
 
 
+def with_use_now(backend: Backend, job: AccountedJob) -> AccountedJob:
+    """Return a running job with what it has used until now, if the scheduler reports it.
+
+    Other jobs, and jobs of other users, are returned as they are.
+    """
+    question = backend.use_now(job)
+    if question is None:
+        return job
+    try:
+        answer = run(question.argv, timeout_s=question.timeout_s, repeat=True, again_if_late=False)
+    except SchedulerError:
+        return job  # the accounting is the main source
+    return question.read(answer.stdout, job) or job
+
+
 def jobs_since(backend: Backend, selection: Selection) -> Iterator[AccountedJob]:
     """Yield the jobs of a time, while the accounting lists them.
 
@@ -116,6 +140,11 @@ def hides_others(backend: Backend, selection: Selection) -> bool | None:
     except SchedulerError:
         return None
     return None if answer.exit_code else history.is_private(answer.stdout)
+
+
+def gpu_nodes_here(backend: Backend) -> GpuNodes:
+    """Return the nodes of partitions in which every node has GPUs; empty: not known."""
+    return scheduler_of(backend.name).gpu_nodes(run)
 
 
 def _read(history: History, silence_s: float) -> Iterator[AccountedJob]:

@@ -17,7 +17,15 @@ import msgspec
 
 from teho.model.missing import Missing, Reason
 
-__all__ = ["Js1", "Js1Node", "decode_js1", "encode_js1", "js1_from_json", "js1_to_json"]
+__all__ = [
+    "Js1",
+    "Js1Node",
+    "decode_js1",
+    "encode_js1",
+    "js1_from_json",
+    "js1_in",
+    "js1_to_json",
+]
 
 _PREFIX = "JS1:"
 _NO_DATA = {
@@ -69,17 +77,23 @@ class Js1(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of GPUs that the job was allocated; None: not reported."""
 
 
+def js1_in(comment: str) -> str:
+    """Return the text of the summary in a job's comment; empty if there is none."""
+    _, prefix, text = comment.strip().strip('"').partition(_PREFIX)
+    # The site, or sacct in a fixed width, may have added text after it.
+    return prefix + (text.split(maxsplit=1)[0] if text.strip() else "")
+
+
 def decode_js1(comment: str) -> Js1 | Missing:
     """Return the summary in a job's comment, or why there is none.
 
     Args:
         comment: the value of `AdminComment`. Text of the site before `JS1:` is allowed.
     """
-    _, prefix, text = comment.strip().strip('"').partition(_PREFIX)
-    if not prefix:
+    found = js1_in(comment)
+    if not found:
         return Missing(Reason.ABSENT, "the comment of the job is not from Jobstats")
-    # The site, or sacct in a fixed width, may have added text after it.
-    text = text.split(maxsplit=1)[0] if text.strip() else ""
+    text = found.removeprefix(_PREFIX)
     if text in _NO_DATA:
         return Missing(Reason.UNRECORDED, _NO_DATA[text])
     if len(text) > _TEXT_BYTES:

@@ -68,6 +68,9 @@ class AccountedJob(Job, frozen=True, kw_only=True, omit_defaults=True):
     """In the order of their start; empty for Grid Engine."""
     read_written_bytes: int | None = None
     """Bytes that the job read and wrote; only Grid Engine has this sum."""
+    used_until_now: str = ""
+    """Command that printed what the job has used until now, such as `sstat`; empty: CPU time,
+    memory and GPUs are those at the end of the job, or not known."""
     hosts: tuple[str, ...] = ()
     """Nodes of the job, if the scheduler has a record for each of them (Grid Engine)."""
 

@@ -93,6 +93,8 @@ class Amounts(msgspec.Struct, frozen=True, kw_only=True):
     """GiB of memory times hours."""
     billing_hours: Union[float, None] = None
     """Slurm's `billing` times hours. None: the scheduler has no such figure."""
+    energy_j: Union[float, None] = None
+    """Energy of GPUs without work, as far as recordings have it. None: no recording has it."""
 
 
 class WasteOfKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +157,7 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     energy_jobs: int = 0
     """Number of jobs in this sum."""
     wasted: Amounts
+    """Without the GPUs of `gpus_blocked`, which the jobs did not have."""
     waste: tuple[WasteOfKind, ...]
     """The most waste first."""
     unjudged_gpu_hours: float

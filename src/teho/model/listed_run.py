@@ -23,6 +23,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The verdict in a few words, such as `gpu never used` or `good`."""
     verdict: str = ""
     """The verdict as a sentence."""
+    advice: str = ""
+    """What to do about the most important finding; commands are in backquotes."""
     gpu_busy_percent: float | None = None
     """Share of the run in which a kernel ran, the mean of all GPUs."""
     energy_j: float | None = None

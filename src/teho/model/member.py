@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import msgspec
 
-__all__ = ["Association", "Live", "NodesNow"]
+__all__ = ["Association", "GpuNodes", "Live", "NodeShape", "NodesNow"]
+
+
+class NodeShape(NamedTuple):
+    """A kind of node."""
+
+    cpus: int
+    """CPUs as the scheduler counts them."""
+    gpus: int
+
+
+GpuNodes = Mapping[str, tuple[NodeShape, ...]]
+"""Partitions in which every node has GPUs -> the kinds of their nodes."""
 
 
 class Association(msgspec.Struct, frozen=True, kw_only=True):

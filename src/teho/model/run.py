@@ -12,6 +12,7 @@ import msgspec
 from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.missing import Missing
+from teho.model.native import NativeProgram
 
 __all__ = [
     "FORMAT_VERSION",
@@ -185,6 +186,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of samples that looked for other programs."""
     programs: tuple[ProgramUse, ...] = ()
     """Programs other than Python, those in most samples first."""
+    native: tuple[NativeProgram, ...] = ()
+    """Functions of programs other than Python, the program with most samples first."""
     sealed: bool = False
     """Whether the recorder ended properly and all rows are in one file."""
 

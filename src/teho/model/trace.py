@@ -12,6 +12,8 @@ from typing import Literal, Union
 
 import msgspec
 
+from teho.model.trace_memory import MemoryPicture, MemoryUse
+
 __all__ = [
     "SCHEMA",
     "Band",
@@ -247,6 +249,8 @@ class StepPicture(msgspec.Struct, frozen=True, kw_only=True):
     lanes: tuple[Lane, ...]
     pauses: tuple[Pause, ...]
     """The longest times in which the device did nothing, in the order of time."""
+    memory: Union[MemoryPicture, None] = None
+    """Null if the profiler did not record memory."""
 
 
 class RankWait(msgspec.Struct, frozen=True, kw_only=True):
@@ -298,6 +302,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """Number of events that could not be read."""
     waits: Union[RankWait, None] = None
     """Null if no collective of this rank could be compared with the same one of another rank."""
+    memory: tuple[MemoryUse, ...] = ()
+    """Memory of each device; empty if the profiler did not record memory."""
     picture: Union[StepPicture, None] = None
     """Only of the rank with the longest step; null if the trace has no work of a GPU."""
 

@@ -13,6 +13,7 @@ import msgspec
 from teho.model.profiling import ProfilerUse
 
 __all__ = [
+    "Block",
     "ColumnFilter",
     "CostlyOption",
     "Frame",
@@ -154,6 +155,13 @@ class InLoop(msgspec.Struct, frozen=True, kw_only=True):
         rest = iter(reversed(seen.own_frames))
         return all(any(frame == call for frame in rest) for call in self.calls)
 
+    def shows(self, seen: Seen) -> tuple[bool, bool]:
+        """Return whether a stack is in this call, and whether it is beside this call in the loop.
+
+        A period that shows both is one in which the loop began the call, or went on after it.
+        """
+        return self.has(seen), self.is_beside(seen)
+
     def is_beside(self, seen: Seen) -> bool:
         """Return whether a stack is in the loop, but not in this call."""
         return not self.has(seen) and any(
@@ -238,6 +246,19 @@ class ReopenedConnection(InLoop, frozen=True, kw_only=True):
     """The library's function that opens it. The call may also log in."""
 
 
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """How a loop sends requests: `await asyncio.gather(*(fetch(x) for x in items[i : i + 8]))`."""
+
+    size: str
+    """The number of requests of a block, as the source has it."""
+    request: str
+    """The call for one request: `fetch(x)`."""
+    every: str
+    """The loops of a comprehension over all requests: `for i in range(…) for x in …`."""
+    options: str = ""
+    """Further arguments of `asyncio.gather`: `, return_exceptions=True`."""
+
+
 class InTurn(InLoop, frozen=True, kw_only=True):
     """A request for which each iteration of a loop waits, and which could begin earlier."""
 
@@ -245,6 +266,20 @@ class InTurn(InLoop, frozen=True, kw_only=True):
     """The awaited call, such as `fetch(session, url)`."""
     lock: Union[Frame, None] = None
     """The line that takes a lock for the request; `loop` is then this line too."""
+    block: Union[Block, None] = None
+    """How the loop sends the requests in blocks, of which each waits for its slowest request."""
+
+    def shows(self, seen: Seen) -> tuple[bool, bool]:
+        """Return whether a stack is in this call, and whether it is beside this call in the loop.
+
+        For blocks: whether a stack waits for one request, and whether it waits for several ones. A
+        single block waits first for several requests and then for one.
+        """
+        if self.block is None:
+            return super().shows(seen)
+        mark = next((one.function for one in seen.frames if one.file == "<task>"), "")
+        inside = self.has(seen)
+        return inside and mark.startswith("only"), inside and mark == "one of several"
 
 
 class WholeUse(str, enum.Enum):
@@ -307,6 +342,8 @@ class CostlyOption(msgspec.Struct, frozen=True, kw_only=True):
     """Its place. The text is the option, such as `probability=True`."""
     lines: tuple[Frame, ...] = ()
     """The lines whose time it explains; empty: all lines that do the work."""
+    words: dict[str, str] = {}
+    """Parts of the program's source that the advice names, such as the column of an `ORDER BY`."""
 
 
 class MissingIndex(msgspec.Struct, frozen=True, kw_only=True):

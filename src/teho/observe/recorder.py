@@ -22,6 +22,7 @@ from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Clock, Trouble
 from teho.observe.clock import ClockServer, compare_clocks
 from teho.observe.job_processes import JobProcesses
+from teho.observe.native_functions import NativeFunctions
 from teho.observe.node_leader import NodeLeader, PeerTask, PeerTasks, visible_to_any
 from teho.observe.node_sources import NodeSources, open_sources
 from teho.observe.plan import RecordingPlan
@@ -139,6 +140,7 @@ class Recorder:
         self._processes = ProcessList()
         self._uninstrumented = Uninstrumented()
         self._programs = Programs()
+        self._functions = NativeFunctions()
         self._touched_s = 0.0
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
@@ -302,6 +304,13 @@ class Recorder:
                 notes = (*self._node.notes, note)
                 self._node = msgspec.structs.replace(self._node, notes=notes)
             self._spool.close()
+        self._functions.close()
+        if self._functions.refused:
+            note = (
+                "It is not known in which functions the programs that are not Python used their "
+                f"CPU time: {self._functions.refused}"
+            )
+            self._node = msgspec.structs.replace(self._node, notes=(*self._node.notes, note))
         self._sources.close()
         if self._clock_server:
             self._clock_server.close()
@@ -372,6 +381,7 @@ class Recorder:
             if source is self._sources.host:
                 pids = self._sources.host.pids
                 self._programs.read(pids)
+                self._functions.read(self._sources.host.cpu_ticks)
                 if self._spool:
                     self._uninstrumented.check(pids)
                 if self._recorder_end:
@@ -423,6 +433,7 @@ class Recorder:
             troubles=tuple(self._troubles.values()),
             program_samples=self._programs.samples,
             programs=self._programs.most_seen(),
+            native=self._functions.found(),
         )
         path = node_file(self._plan.run, self._plan.node)
         try:

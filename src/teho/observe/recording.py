@@ -22,6 +22,7 @@ from teho.model.run import FORMAT_VERSION, End, Run, Step, Trouble
 from teho.model.run import Task as TaskEnd
 from teho.observe.plan import RecordingPlan
 from teho.observe.program import Outcome
+from teho.observe.revision import SCRIPTS, code_versions
 from teho.observe.supervisor import Supervisor
 from teho.observe.wanted import Wanted
 from teho.schedulers.task import Task, is_step
@@ -85,12 +86,14 @@ def begin_recording(wanted: Wanted, started_s: float, task: Task) -> Recording:
     home, node = wanted.home, node_name(task)
     run = msgspec.structs.replace(describe(wanted, started_s), step=_step(task, node))
     if run.step is None:
+        run = _with_code(run, wanted)
         directory, began = create_run_directory(home, run.id, msgspec.json.encode(run)), True
     else:
         run_id, began = claim_step(home, run.step.key, run.id)
         run = msgspec.structs.replace(run, id=run_id)
         directory = create_step_directory(home, run_id)
         if began:
+            run = _with_code(run, wanted)
             replace_file(run_file(directory), msgspec.json.encode(run))
     plan = RecordingPlan(
         directory=str(directory.absolute()),
@@ -155,6 +158,19 @@ def describe(wanted: Wanted, started_s: float) -> Run:
     )
 
 
+def _with_code(run: Run, wanted: Wanted) -> Run:
+    """Return the description with the versions of the user's code.
+
+    Only the task that begins a recording reads them: a job can have thousands of tasks.
+    """
+    try:
+        found = code_versions(wanted.command, Path.cwd())
+    except OSError:
+        return run
+    masked = {key: masked_text(value) for key, value in found.items()}
+    return msgspec.structs.replace(run, versions={**run.versions, **masked})
+
+
 def _directory() -> str:
     """Return the working directory; empty if it has been deleted."""
     try:
@@ -165,9 +181,8 @@ def _directory() -> str:
 
 def _label(command: Sequence[str]) -> str:
     """Return a name for a run: the name of the script, or of the program."""
-    scripts = (".py", ".sh", ".R", ".jl")
     words = [word for word in command[1:] if not any(char.isspace() for char in word)]
-    script = next((word for word in words if word.endswith(scripts)), "")
+    script = next((word for word in words if word.endswith(SCRIPTS)), "")
     return Path(script or command[0]).name
 
 

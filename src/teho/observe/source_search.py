@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.model.watched import ColumnFilter, Frame, InLoop, MissingIndex, is_library
+from teho.model.watched import ColumnFilter, CostlyOption, Frame, InLoop, MissingIndex, is_library
 from teho.observe.option_lines import content_of, option_lines
 from teho.source.connections import find_reopened
 from teho.source.database.tables import Tables
@@ -21,6 +21,7 @@ from teho.source.program import Program
 from teho.source.purity import Purity
 from teho.source.queries import find_column_filter, find_missing_index
 from teho.source.repeated import find_repeated
+from teho.source.slow_calls.search import find_slow_calls
 from teho.source.unneeded import Needs
 from teho.source.wholes import find_whole
 
@@ -39,6 +40,7 @@ class _Found(NamedTuple):
     """By their name in the file."""
     column_filter: ColumnFilter | None
     missing_index: MissingIndex | None
+    slow_calls: Sequence[CostlyOption]
 
 
 def source_lines(
@@ -69,6 +71,7 @@ def source_lines(
         in_loops: defaultdict[str, dict[object, dict[str, Any]]] = defaultdict(dict)
         filters: dict[int, str] = {}
         missing: dict[int, dict[str, Any]] = {}
+        slow: dict[tuple[object, ...], dict[str, Any]] = {}
         tables = cache(partial(_tables, purity.program, own, parse))
         least_ms = _SHARE * of_process.total()
         for stack, time_ms in of_process.most_common():
@@ -83,6 +86,7 @@ def source_lines(
                     _in_loops(frames, purity, needs),
                     find_column_filter(frames, purity.program),
                     find_missing_index(frames, purity.program, tables),
+                    list(find_slow_calls(frames, purity)),
                 )
             for name, calls in known[key].in_loops.items():
                 for one in filter(None, calls):
@@ -93,12 +97,16 @@ def source_lines(
                 line = msgspec.to_builtins(lacking)
                 line["frame"] = numbers[lacking.frame]
                 missing[line["frame"]] = line
+            for call in known[key].slow_calls:
+                _add_slow_call(slow, call, numbers)
         for name, found in in_loops.items():
             yield {"process": process, name: list(found.values())}
         if filters:
             yield {"process": process, "column_filters": list(filters.items())}
         if missing:
             yield {"process": process, "missing_indexes": list(missing.values())}
+        if slow:
+            yield {"process": process, "costly_options": list(slow.values())}
     yield from option_lines(times, stacks, numbers, read, parse, until_s)
 
 
@@ -121,6 +129,18 @@ def _line(one: InLoop, numbers: Mapping[Frame, int]) -> dict[str, Any]:
     """Return a call in a loop as it is written: with the numbers of its frames."""
     line: dict[str, Any] = msgspec.to_builtins(one)
     return {**line, "calls": [numbers[frame] for frame in one.calls]}
+
+
+def _add_slow_call(
+    found: dict[tuple[object, ...], dict[str, Any]],
+    call: CostlyOption,
+    numbers: Mapping[Frame, int],
+) -> None:
+    """Add a call for which there is a faster way; several stacks may show the same call."""
+    key = call.name, call.at, *sorted(call.words.items())
+    line = found.setdefault(key, {**msgspec.to_builtins(call), "lines": []})
+    new = [numbers[frame] for frame in call.lines if numbers[frame] not in line["lines"]]
+    line["lines"] += new
 
 
 def _reader(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.model.trace import Category, DeviceUse, Parts, Profiled, Trace, mean_parts
+from teho.profile.memory_words import growth_advice, has_full_device, memory_notes
 from teho.units import counted, format_quantity, format_time
 
 __all__ = [
@@ -94,6 +95,11 @@ _ADVICE = {
 _WITH_GRAPHS = (
     "Use a larger batch. The program launches CUDA graphs already. To see what else the CPU "
     "does, add `--why`, and look at the table of operators."
+)
+_WITHOUT_LARGER_BATCH = (
+    "Launch fewer and larger kernels: "
+    '`torch.compile(model, mode="reduce-overhead")`. The memory of the GPU is almost full, so a '
+    "larger batch does not fit."
 )
 _PINNED = "Copy from pinned memory: `pin_memory=True`, `.to(device, non_blocking=True)`."
 _LAST_RANK = (
@@ -292,6 +298,8 @@ def _advice(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
     if waiting := _waiting(traces):
         last = waiting.last
         yield _LAST_RANK.format(rank=trace_name(last, traces)) if last else _UNEQUAL
+    if advice := growth_advice(traces):
+        yield advice
     if not _devices(traces):
         if not by_teho:
             yield (
@@ -303,9 +311,7 @@ def _advice(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
     least = LARGE_SHARE * mean.elapsed_s
     for reason in idle_reasons(mean):
         if reason.time_s >= least and reason.key in _ADVICE:
-            has_graphs = any(trace.graph_launches for trace in traces)
-            is_graph = reason.key == "launch" and has_graphs
-            yield _WITH_GRAPHS if is_graph else _ADVICE[reason.key]
+            yield _of_launching(traces) if reason.key == "launch" else _ADVICE[reason.key]
     if mean.exposed_collective_s >= least:
         yield _EXPOSED
     if mean.idle_s < least and _lacks_tensor_cores(traces):
@@ -315,6 +321,12 @@ def _advice(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
     )
     if pageable_s and pageable_s >= 0.05 * sum(trace.kernel_s for trace in traces):
         yield _PINNED
+
+
+def _of_launching(traces: Sequence[Trace]) -> str:
+    if any(trace.graph_launches for trace in traces):
+        return _WITH_GRAPHS
+    return _WITHOUT_LARGER_BATCH if has_full_device(traces) else _ADVICE["launch"]
 
 
 def _lacks_tensor_cores(traces: Sequence[Trace]) -> bool:
@@ -353,6 +365,7 @@ def _notes(traces: Sequence[Trace], *, by_teho: bool) -> Iterator[str]:
     unread = sum(trace.unread for trace in traces)
     if unread:
         yield f"Teho skipped {counted(unread, 'event')} of the trace that could not be read."
+    yield from memory_notes(traces)
     yield from _ranks(traces)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from teho.model.trace import Operator
 from teho.profile.load import Loaded, Thread, Track
+from teho.profile.phases import optimizer_spans
+from teho.profile.spans import is_inside
 
-__all__ = ["Launch", "launches", "operators"]
+__all__ = ["Launch", "Lines", "around", "launches", "operators"]
 
 _NS = 1e9
 _LIBRARIES = frozenset(
@@ -39,8 +40,13 @@ class Launch(NamedTuple):
     is_optimizer: bool
 
 
-def launches(loaded: Loaded) -> dict[int, Launch]:
-    """Return the launch of each correlation number of work on a device."""
+def launches(loaded: Loaded, lines: Lines | None = None) -> dict[int, Launch]:
+    """Return the launch of each correlation number of work on a device.
+
+    Args:
+        loaded: the trace.
+        lines: of the same trace, if they are known already.
+    """
     calls = loaded.calls
     by_thread: defaultdict[Thread, list[tuple[int, int]]] = defaultdict(list)
     for work in loaded.work.values():
@@ -50,12 +56,12 @@ def launches(loaded: Loaded) -> dict[int, Launch]:
                 thread = loaded.threads[calls.threads[place]]
                 by_thread[thread].append((calls.starts[place], correlation))
     found = {}
-    lines = _Lines(loaded)
-    optimizers = _optimizers(loaded)
+    lines = lines or Lines(loaded)
+    optimizers = optimizer_spans(loaded)
     for thread, starts in by_thread.items():
         starts.sort()
-        around = _around(loaded.operators.get(thread, Track()), [start for start, _ in starts])
-        for (start, correlation), stack in zip(starts, around, strict=True):
+        stacks = around(loaded.operators.get(thread, Track()), [start for start, _ in starts])
+        for (start, correlation), stack in zip(starts, stacks, strict=True):
             place = calls.places[correlation]
             innermost = stack[-1] if stack else None
             track = loaded.operators.get(thread)
@@ -64,8 +70,8 @@ def launches(loaded: Loaded) -> dict[int, Launch]:
                 start,
                 calls.ends[place],
                 loaded.names[track.names[innermost]] if track and innermost is not None else "",
-                lines.of_launch(thread, start, stack),
-                _is_inside(optimizers.get(thread, []), start),
+                lines.at(thread, start, stack),
+                is_inside(optimizers.get(thread, []), start),
             )
     return found
 
@@ -100,7 +106,7 @@ def operators(loaded: Loaded) -> list[Operator]:
     return sorted(made, key=lambda one: (-one.self_s, one.name))
 
 
-def _around(track: Track, moments: Iterable[int]) -> Iterator[list[int]]:
+def around(track: Track, moments: Iterable[int]) -> Iterator[list[int]]:
     """Yield the places of the events around each moment, the outermost first.
 
     Args:
@@ -122,10 +128,17 @@ def _around(track: Track, moments: Iterable[int]) -> Iterator[list[int]]:
         yield stack
 
 
-class _Lines:
-    """Finds the line of the user's program that runs on a thread at a moment."""
+class Lines:
+    """Finds the line of the user's program that runs on a thread at a moment.
 
-    def __init__(self, loaded: Loaded) -> None:
+    Args:
+        loaded: the trace.
+        moments: to find the lines of, in addition to the launches of work on a device.
+    """
+
+    def __init__(
+        self, loaded: Loaded, moments: Mapping[Thread, Iterable[int]] | None = None
+    ) -> None:
         self._loaded = loaded
         self._are_own: dict[int, bool] = {}
         self._known: dict[tuple[Thread, int], str] = {}
@@ -135,6 +148,8 @@ class _Lines:
         wanted: defaultdict[Thread, set[int]] = defaultdict(set)
         if not loaded.frames:
             return
+        for thread, extra in (moments or {}).items():
+            wanted[thread].update(extra)
         self._add_outermost()
         calls = loaded.calls
         for thread, start in loaded.forward.values():
@@ -147,8 +162,8 @@ class _Lines:
         for thread, starts in wanted.items():
             track = loaded.frames.get(thread)
             if track is not None:
-                moments = sorted(starts)
-                for moment, stack in zip(moments, _around(track, moments), strict=True):
+                ordered = sorted(starts)
+                for moment, stack in zip(ordered, around(track, ordered), strict=True):
                     self._known[thread, moment] = self._own(track, stack)
 
     def _add_outermost(self) -> None:
@@ -158,18 +173,18 @@ class _Lines:
         for thread, moments in starts.items():
             track = self._loaded.operators.get(thread, Track())
             moments.sort()
-            for moment, stack in zip(moments, _around(track, moments), strict=True):
+            for moment, stack in zip(moments, around(track, moments), strict=True):
                 if stack:
                     begin = self._loaded.forward[thread, moment]
                     self._forward.setdefault((thread, track.starts[stack[0]]), begin)
 
-    def of_launch(self, thread: Thread, start: int, operators_around: list[int]) -> str:
-        """Return the line of a launch; for a backward operator, the line of its forward operator.
+    def at(self, thread: Thread, moment: int, operators_around: list[int]) -> str:
+        """Return the line at a moment; for a backward operator, the line of its forward operator.
 
         Args:
-            thread: of the launch call.
-            start: of the launch call.
-            operators_around: places of the operators around the call.
+            thread: of the launch or the allocation.
+            moment: of the launch or the allocation.
+            operators_around: places of the operators around it.
         """
         if not self._known:
             return ""
@@ -178,7 +193,7 @@ class _Lines:
             begin = self._forward.get((thread, track.starts[place])) if track else None
             if begin is not None:
                 return self._known.get(begin, "")
-        return self._known.get((thread, start), "")
+        return self._known.get((thread, moment), "")
 
     def _own(self, track: Track, stack: list[int]) -> str:
         for place in reversed(stack):
@@ -198,16 +213,3 @@ def _is_own(frame: str) -> bool:
     parts = match["file"].removesuffix(".py").strip("/").split("/")
     is_standard = not match["file"].startswith("/") and parts[0] in sys.stdlib_module_names
     return not is_standard and not _LIBRARIES & set(parts)
-
-
-def _optimizers(loaded: Loaded) -> dict[Thread, list[tuple[int, int]]]:
-    found: defaultdict[Thread, list[tuple[int, int]]] = defaultdict(list)
-    for mark in loaded.marks:
-        if mark.name.startswith("Optimizer.step#"):
-            found[mark.thread].append((mark.start, mark.end))
-    return {thread: sorted(spans) for thread, spans in found.items()}
-
-
-def _is_inside(spans: list[tuple[int, int]], moment: int) -> bool:
-    place = bisect_right(spans, (moment, sys.maxsize)) - 1
-    return place >= 0 and moment < spans[place][1]

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import operator
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from teho.profile.allocations import Allocations
 from teho.profile.stream import Event, EventStream, Number
 
 __all__ = ["Calls", "Loaded", "Mark", "Thread", "Track", "Work", "load"]
@@ -67,6 +69,7 @@ class Track:
         self.starts = array("q")
         self.ends = array("q")
         self.names = array("q")
+        self._order = array("q")
 
     def add(self, start: int, end: int, name: int) -> None:
         """Add an event."""
@@ -90,11 +93,13 @@ class Track:
         self.starts.extend(starts)
         self.names.extend([numbers[event.name] for event in events])
 
-    def outermost_first(self) -> list[int]:
+    def outermost_first(self) -> Sequence[int]:
         """Return the places of all events by start; of two with one start, the longer is first."""
-        # Two stable sorts by numbers are faster than one sort by pairs.
-        longest = sorted(range(len(self.starts)), key=self.ends.__getitem__, reverse=True)
-        return sorted(longest, key=self.starts.__getitem__)
+        if len(self._order) != len(self.starts):
+            # Two stable sorts by numbers are faster than one sort by pairs.
+            longest = sorted(range(len(self.starts)), key=self.ends.__getitem__, reverse=True)
+            self._order = array("q", sorted(longest, key=self.starts.__getitem__))
+        return self._order
 
 
 class Calls(Track):
@@ -131,6 +136,8 @@ class Loaded:
         self.calls = Calls()
         self.work: dict[int, Work] = {}
         """By the number of the device."""
+        self.allocations: dict[Thread, Allocations] = {}
+        """Empty if the profiler did not record memory."""
         self.marks: list[Mark] = []
         self.forward: dict[tuple[Thread, int], tuple[Thread, int]] = {}
         """Thread and start of a forward operator, by thread and start of its backward operator."""
@@ -156,10 +163,10 @@ class Loaded:
 
 
 class _Pending(NamedTuple):
-    """Events that are added to a track together, which is faster than one by one."""
+    """Events that are added together, which is faster than one by one."""
 
-    track: Track | None
-    """None: these events are not read."""
+    extend: Callable[[Sequence[Event]], None] | None
+    """Adds them; None: these events are not read."""
     events: list[Event]
 
 
@@ -184,9 +191,9 @@ class _Loader:
             else:
                 found.events.append(event)
         for pending in self.pending.values():
-            if pending.track is not None and pending.events:
+            if pending.extend is not None and pending.events:
                 try:
-                    pending.track.extend(pending.events, self.into.numbers)
+                    pending.extend(pending.events)
                 except (ValueError, TypeError, OverflowError):
                     for event in pending.events:
                         self._add_singly(event)
@@ -199,10 +206,10 @@ class _Loader:
         except (ValueError, TypeError, OverflowError):
             self.into.unread += 1
 
-    def _wait(self, event: Event, track: Track | None) -> None:
+    def _wait(self, event: Event, extend: Callable[[Sequence[Event]], None] | None) -> None:
         """Let the next events like this one wait for each other."""
         key = (event.ph, event.cat, event.pid, event.tid)
-        self.pending.setdefault(key, _Pending(track, []))
+        self.pending.setdefault(key, _Pending(extend, []))
 
     def add(self, event: Event) -> None:
         """Add one event.
@@ -216,6 +223,11 @@ class _Loader:
                 ends[event.ph == "f"] = (_thread(event), _ns(event.ts))
             else:
                 self._wait(event, None)
+            return
+        if event.ph == "i" and event.cat == "cpu_instant_event":
+            allocations = self.into.allocations.setdefault(_thread(event), Allocations())
+            allocations.extend([event])
+            self._wait(event, allocations.extend)
             return
         kind = _KINDS.get(event.cat.lower()) if event.ph == "X" else None
         if kind is None:
@@ -238,7 +250,7 @@ class _Loader:
             if thread not in tracks:
                 tracks[thread] = Track()
             tracks[thread].add(start, end, self.into.numbers[event.name])
-            self._wait(event, tracks[thread])
+            self._wait(event, partial(tracks[thread].extend, numbers=self.into.numbers))
 
     def _add_work(self, event: Event, start: int, end: int, *, is_copy: bool) -> None:
         arguments = event.args

@@ -11,6 +11,9 @@ from teho.profile.device import Cpu, Timeline
 from teho.profile.judge import IDLE_WORDS
 from teho.profile.launches import Launch
 from teho.profile.load import Loaded, Work
+from teho.profile.memory import Peak
+from teho.profile.memory_picture import memory_picture
+from teho.profile.phases import Phases, optimizer_spans
 from teho.profile.ranks import Windows
 from teho.profile.spans import Span, Spans, clipped, length, subtracted, union
 
@@ -31,6 +34,8 @@ def picture_of(
     lines: dict[int, Timeline],
     categories: dict[int, list[Category]],
     windows: Windows,
+    peaks: Sequence[Peak] = (),
+    phases: Phases | None = None,
 ) -> StepPicture | None:
     """Return the picture of the step of median length on the first device; None without a device.
 
@@ -41,6 +46,8 @@ def picture_of(
         lines: what each device did.
         categories: of each kernel and each copy of each device.
         windows: the steps.
+        peaks: of the memory of each device.
+        phases: of the trace, if it has memory.
     """
     if not lines:
         return None
@@ -66,6 +73,9 @@ def picture_of(
             made for title, bands in lanes if (made := _lane(title, bands, (start, end))).bands
         ),
         pauses=tuple(_pauses(loaded, loaded.work[device], launched, idle, start)),
+        memory=memory_picture(loaded, peaks, phases, device, (start, end), _BINS)
+        if phases
+        else None,
     )
 
 
@@ -135,9 +145,7 @@ def _of_cpu(loaded: Loaded, cpu: Cpu, window: Span) -> dict[str, Spans]:
                     passes.append((begin, finish))
                 elif thread == cpu.main:
                     others.append((begin, finish))
-    optimizers = [
-        (mark.start, mark.end) for mark in loaded.marks if mark.name.startswith("Optimizer.step#")
-    ]
+    optimizers = (span for spans in optimizer_spans(loaded).values() for span in spans)
     found = {
         "waiting for data": cpu.data,
         "waiting for the GPU": cpu.waits.get(cpu.main, []) if cpu.main else [],

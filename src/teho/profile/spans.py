@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-__all__ = ["Span", "Spans", "clipped", "intersection", "length", "subtracted", "union"]
+__all__ = ["Span", "Spans", "clipped", "intersection", "is_inside", "length", "subtracted", "union"]
 
 Span = tuple[int, int]
 Spans = list[Span]
@@ -79,3 +79,9 @@ def clipped(spans: Spans, start: int, end: int) -> Spans:
 def length(spans: Iterable[Span]) -> int:
     """Return the total time of spans that do not overlap."""
     return sum(end - start for start, end in spans)
+
+
+def is_inside(spans: Spans, moment: int) -> bool:
+    """Return whether a moment is in the set."""
+    place = bisect_right(spans, moment, key=lambda span: span[0]) - 1
+    return place >= 0 and moment < spans[place][1]

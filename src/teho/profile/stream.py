@@ -52,6 +52,16 @@ class Arguments(msgspec.Struct, gc=False):
     """Number of an operator of the forward pass; its backward operator has the same one."""
     group: Number = msgspec.field(default=None, name="Process Group Name")
     """Ranks of a collective."""
+    address: Number = msgspec.field(default=None, name="Addr")
+    """Of memory that is allocated or freed."""
+    bytes: Number = msgspec.field(default=None, name="Bytes")
+    """Size of this memory; negative: it is freed."""
+    allocated: Number = msgspec.field(default=None, name="Total Allocated")
+    """Bytes that are allocated on the device after this event."""
+    reserved: Number = msgspec.field(default=None, name="Total Reserved")
+    """Bytes that PyTorch's allocator has taken from the device."""
+    device_type: Number = msgspec.field(default=None, name="Device Type")
+    device_number: Number = msgspec.field(default=None, name="Device Id")
 
 
 class Event(msgspec.Struct, gc=False):

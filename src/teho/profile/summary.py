@@ -25,8 +25,10 @@ from teho.process.parallel_map import parallel_map
 from teho.profile.categories import category_of, uses_tensor_cores
 from teho.profile.device import Timeline, cpu_of, shortest_delay, timeline
 from teho.profile.judge import judged, shown_trace
-from teho.profile.launches import Launch, launches, operators
+from teho.profile.launches import Launch, Lines, launches, operators
 from teho.profile.load import Loaded, Work, load
+from teho.profile.memory import memory_of, moments_of, peaks_of
+from teho.profile.phases import Phases
 from teho.profile.picture import picture_of
 from teho.profile.ranks import Collectives, Windows, collectives_of, rank_waits
 from teho.profile.spans import Span, clipped, length, subtracted
@@ -115,7 +117,10 @@ def _read(path: Path) -> _Read:
             "`tensorboard_trace_handler`",
         )
     windows = _windows(loaded)
-    launched = launches(loaded)
+    peaks = peaks_of(loaded, windows)
+    phases = Phases(loaded) if peaks else None
+    user_lines = Lines(loaded, moments_of(loaded, peaks))
+    launched = launches(loaded, user_lines)
     whole = (windows[0][1], windows[-1][2])
     delay = shortest_delay(loaded, launched)
     cpu = cpu_of(loaded)
@@ -144,7 +149,8 @@ def _read(path: Path) -> _Read:
         ),
         has_stacks=bool(loaded.frames),
         unread=loaded.unread,
-        picture=picture_of(loaded, cpu, launched, lines, categories, windows),
+        memory=memory_of(loaded, peaks, phases, user_lines, windows) if phases else (),
+        picture=picture_of(loaded, cpu, launched, lines, categories, windows, peaks, phases),
     )
     return _Read(trace, collectives_of(loaded, launched, lines, windows))
 

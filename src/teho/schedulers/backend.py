@@ -15,7 +15,7 @@ from teho.model.accounted import AccountedJob
 from teho.model.job import Job, Submission
 from teho.schedulers.command import Completed, accepted, said, unreachable
 
-__all__ = ["Backend", "History", "Query", "Selection"]
+__all__ = ["Backend", "History", "Query", "Selection", "UseNow"]
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -64,6 +64,15 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     """Command that shows whether the site hides the jobs of other users; empty: not known."""
     is_private: Callable[[str], bool] = lambda _: False
     """Returns from the output of this command whether it does."""
+
+
+class UseNow(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that asks what a running job has used until now."""
+
+    argv: tuple[str, ...]
+    read: Callable[[str, AccountedJob], AccountedJob | None]
+    """Returns from the output of the command the job with these figures; None: it has none."""
+    timeout_s: float
 
 
 class Backend(ABC):
@@ -144,6 +153,13 @@ class Backend(ABC):
 
     def account_since(self, selection: Selection) -> History | None:
         """Ask the accounting for many jobs; None: not possible."""
+        return None
+
+    def use_now(self, job: AccountedJob) -> UseNow | None:
+        """Ask what a job of the accounting has used until now; None: it does not run.
+
+        None also if the accounting itself has these figures, or if no command has them.
+        """
         return None
 
     @abstractmethod

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from teho.model.always import Hook
     from teho.model.cluster import Cluster
     from teho.model.job import RunningJob
-    from teho.model.member import Live
+    from teho.model.member import GpuNodes, Live
     from teho.model.plan import Option, PastJob
     from teho.schedulers.backend import Backend
     from teho.schedulers.inventory import Ask
@@ -186,6 +186,11 @@ class Scheduler:
     def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live | None:
         """Ask for partitions and the user's rights; None: it has no such command."""
         return None
+
+    def gpu_nodes(self, ask: Ask) -> GpuNodes:
+        """Ask in which partitions every node has GPUs; empty: not known."""
+        del ask
+        return {}
 
     def discover(
         self, ask: Ask, environment: Mapping[str, str], host: str, today: date, name: str

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from teho.jobs.http import Store
     from teho.model.document import Report
 
-__all__ = ["report_on"]
+__all__ = ["known_of", "report_on"]
 
 
 def report_on(
@@ -45,13 +45,7 @@ def report_on(
         problems: gets a sentence if the store cannot be asked.
     """
     policy = policy_of(settings)
-    last = as_run(runs[-1])
-    if store is not None and last.job.started_at is not None:
-        try:
-            last = _with_samples(last, store)
-        except (StoreError, InputError) as error:
-            last = msgspec.structs.replace(last, notes=(f"{error.found}.",))
-            (problems if problems is not None else []).append(str(error))
+    last = known_of(runs[-1], store, problems)
     findings: tuple[Finding, ...] = ()
     abstentions: tuple[Abstention, ...] = ()
     # Before its end, the accounting does not have what a job uses.
@@ -65,6 +59,26 @@ def report_on(
         policy=policy,
         plots=plots and bool(last.store),
     )
+
+
+def known_of(
+    job: AccountedJob, store: Store | None = None, problems: list[str] | None = None
+) -> JobRun:
+    """Return what the accounting and the site's monitoring know of a job.
+
+    Args:
+        job: one run of a job.
+        store: the site's monitoring; None: it is not asked.
+        problems: gets a sentence if the store cannot be asked.
+    """
+    found = as_run(job)
+    if store is None or job.started_at is None:
+        return found
+    try:
+        return _with_samples(found, store)
+    except (StoreError, InputError) as error:
+        (problems if problems is not None else []).append(str(error))
+        return msgspec.structs.replace(found, notes=(f"{error.found}.",))
 
 
 def _with_samples(found: JobRun, store: Store) -> JobRun:

@@ -60,6 +60,7 @@ def judged_by(report: Report) -> Judged:
         kind=first.kind if first else "",
         words=words,
         verdict=report.verdict,
+        advice=first.action if first else "",
         gpu_busy_percent=number("gpu_busy_percent"),
         energy_j=number("gpu_energy_j"),
         cost=cost,

@@ -1,10 +1,11 @@
 """Finds requests that wait for each other, although they do not need each other.
 
-There are two kinds. The loop of a coroutine awaits one call, whose arguments come only from the
+There are three kinds. The loop of a coroutine awaits one call, whose arguments come only from the
 items of the loop and from values that stay the same: the next request could begin before the loop
 uses the last answer. Or a coroutine holds a lock of asyncio while it awaits a request: the requests
 of all tasks wait for each other. Each request has its own connection, or a client such as aiohttp
-has several.
+has several. Or a loop sends the requests in blocks, `await asyncio.gather(*block)`: the next block
+waits for the slowest request of a block.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import re
 from collections.abc import Sequence
 
 from teho.model.watched import Frame, InTurn
+from teho.source.blocks import find_blocks
 from teho.source.changes import named_values
 from teho.source.connections import opens_connection
-from teho.source.inputs import Inputs, Value
+from teho.source.known_early import Known
 from teho.source.parsed import Loop, dotted_name
 from teho.source.program import Place
 from teho.source.purity import Purity
@@ -27,7 +29,6 @@ __all__ = ["find_in_turn"]
 _CLIENTS = re.compile(r"/(aiohttp|httpx|httpcore|aiobotocore|aioboto3|s3fs|gcsfs|adlfs)/")
 """Libraries that open several connections if several requests wait."""
 _LOCKS = re.compile(r"(asyncio\.)?(locks\.)?(Lock\(\)|(Bounded)?Semaphore\((value=)?1\))")
-_DEEPEST = 6
 
 
 def find_in_turn(frames: Sequence[Frame], purity: Purity) -> InTurn | None:
@@ -44,6 +45,9 @@ def find_in_turn(frames: Sequence[Frame], purity: Purity) -> InTurn | None:
             break
         if not isinstance(level.node, ast.Call):
             continue
+        blocks = find_blocks(levels, number, purity)
+        if blocks is not None:
+            return blocks
         if not is_client and not any(_opens(one, purity) for one in levels[number + 1 :]):
             continue
         calls = tuple(one.frame for one in levels[: number + 1])
@@ -113,54 +117,5 @@ def _may_begin_earlier(levels: Sequence[Level], number: int, loop: Loop, purity:
         purity.program.called(node, levels[number].place), (Place, str)
     ):
         arguments.append(node.func.value)
-    check = _Check(levels, number, loop, purity)
+    check = Known(levels, number, loop, purity)
     return all(check.is_known(one) for one in arguments)
-
-
-class _Check:
-    """Finds out whether values are known before an iteration of a loop begins.
-
-    Args:
-        levels: the program's functions on the stack, the outermost first.
-        number: the level that has the loop.
-        loop: the loop.
-        purity: the program.
-    """
-
-    def __init__(self, levels: Sequence[Level], number: int, loop: Loop, purity: Purity) -> None:
-        self._levels, self._number, self._loop, self._purity = levels, number, loop, purity
-        self._items = {
-            one.id
-            for one in ast.walk(getattr(loop.node, "target", loop.node))
-            if isinstance(one, ast.Name)
-        }
-
-    def is_known(self, value: ast.expr, depth: int = 0) -> bool:
-        """Return whether a value comes only from the loop's item and from what stays the same."""
-        level = self._levels[self._number]
-        for one in ast.walk(value):
-            if isinstance(one, (ast.Await, ast.Yield, ast.Lambda, ast.NamedExpr)):
-                return False
-            if isinstance(one, ast.Call) and not self._purity.is_pure(one, level.place):
-                return False
-            if isinstance(one, ast.Name) and not self._is_known_name(one, depth):
-                return False
-        return True
-
-    def _is_known_name(self, name: ast.Name, depth: int) -> bool:
-        if name.id in self._items:
-            return True
-        function = self._levels[self._number].function
-        inside = [
-            one
-            for one in function.assigned.get(name.id, [])
-            if self._loop.first <= one.line <= self._loop.last
-        ]
-        if len(inside) == 1 and inside[0].value is not None and depth < _DEEPEST:
-            return inside[0].loop is None and self.is_known(inside[0].value, depth + 1)
-        if inside:
-            return False
-        changed = list(self._levels)
-        changed[self._number] = self._levels[self._number]._replace(node=name)
-        value = Inputs(changed, self._number, self._loop, self._purity).of_call(self._number)
-        return value is Value.SAME

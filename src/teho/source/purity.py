@@ -50,7 +50,7 @@ class Purity:
             return False
         called = self.program.called(call, at)
         if isinstance(called, Place):
-            return self._is_pure_function(called)
+            return self.is_pure_function(called)
         if isinstance(called, ast.ClassDef):
             return self._makes_only(called, at)
         if isinstance(called, str):
@@ -67,7 +67,7 @@ class Purity:
             for one in arguments
             if isinstance(one, ast.Name) and not at.function.binds(one.id)
         )
-        return all(self._is_pure_function(one) for one in given if isinstance(one, Place))
+        return all(self.is_pure_function(one) for one in given if isinstance(one, Place))
 
     def keeps_all(self, call: ast.Call, at: Place) -> bool:
         """Return whether a call is pure, and does not even change objects that its function made.
@@ -97,9 +97,15 @@ class Purity:
 
     def _makes_only(self, owner: ast.ClassDef, at: Place) -> bool:
         init = at.function.module.inner.get(f"{owner.name}.__init__")
-        return init is None or self._is_pure_function(Place(at.path, init), makes=True)
+        return init is None or self.is_pure_function(Place(at.path, init), makes=True)
 
-    def _is_pure_function(self, place: Place, *, makes: bool = False) -> bool:
+    def is_pure_function(self, place: Place, *, makes: bool = False) -> bool:
+        """Return whether a function of the program changes nothing but objects that it makes.
+
+        Args:
+            place: the function.
+            makes: whether it may also change `self`, which is new.
+        """
         key = id(place.function.node), makes
         if key not in self._pure:
             self._pure[key] = False  # a function that calls itself

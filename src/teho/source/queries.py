@@ -17,7 +17,7 @@ from teho.source.program import Program
 from teho.source.stack import Level, argument, levels_of
 from teho.source.texts import made_text
 
-__all__ = ["find_column_filter", "find_missing_index"]
+__all__ = ["Sent", "find_column_filter", "find_missing_index", "sent_queries"]
 
 _MANY = "executemany"
 _METHODS = frozenset(
@@ -40,7 +40,7 @@ _LEAST_QUERIES = 10
 """An index has to be worth its making: a loop with fewer queries reads the table as often."""
 
 
-class _Sent(NamedTuple):
+class Sent(NamedTuple):
     """A query that a program was sending."""
 
     text: str
@@ -48,6 +48,10 @@ class _Sent(NamedTuple):
     """The function that has the text, as the number of its level."""
     is_many: bool
     """Whether one call runs it for many rows."""
+    call: ast.Call
+    """The call that sends it, in the innermost function of the program."""
+    node: ast.expr
+    """The expression that makes the text."""
 
 
 def find_column_filter(frames: Sequence[Frame], program: Program) -> ColumnFilter | None:
@@ -61,7 +65,7 @@ def find_column_filter(frames: Sequence[Frame], program: Program) -> ColumnFilte
         program: the files of the program.
     """
     levels = levels_of(frames, program) or levels_of(_innermost(frames), program)
-    for sent in _sent(levels):
+    for sent in sent_queries(levels):
         if found := _ON_COLUMN.search(sent.text):
             text = " ".join(found["call"].split())
             return ColumnFilter(frame=levels[sent.level].frame, text=text[:_LONGEST])
@@ -82,7 +86,7 @@ def find_missing_index(
         tables: returns the tables of the program; called only if it is needed.
     """
     levels = levels_of(frames, program)
-    every = list(_sent(levels))
+    every = list(sent_queries(levels))
     if len(every) != 1:
         return None
     (sent,) = every
@@ -125,7 +129,7 @@ def _loop(levels: Sequence[Level]) -> Frame | None:
     return None
 
 
-def _sent(levels: Sequence[Level]) -> Iterator[_Sent]:
+def sent_queries(levels: Sequence[Level]) -> Iterator[Sent]:
     """Yield the queries that the innermost function of the program may be sending."""
     for call in _queries(levels[-1]) if levels else ():
         number, text = len(levels) - 1, call.args[0]
@@ -135,7 +139,7 @@ def _sent(levels: Sequence[Level]) -> Iterator[_Sent]:
                 break
             number, text = number - 1, given
         is_many = isinstance(call.func, ast.Attribute) and call.func.attr == _MANY
-        yield _Sent(made_text(text, levels[number].function), number, is_many)
+        yield Sent(made_text(text, levels[number].function), number, is_many, call, text)
 
 
 def _queries(level: Level) -> list[ast.Call]:

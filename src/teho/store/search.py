@@ -32,6 +32,7 @@ SORTS = {
     "busy": "verdict.gpu_busy_percent",
     "energy": "verdict.energy_j",
     "cost": "verdict.cost",
+    "unused": "run.gpus * run.elapsed_s * (100.0 - verdict.gpu_busy_percent)",
 }
 """Name of an order -> the expression in SQL. A missing value is always last."""
 _BY = {

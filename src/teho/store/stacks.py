@@ -182,7 +182,7 @@ def _with_periods(repeated: _InLoop, slices: Sequence[Slice]) -> _InLoop:
     for seen in entries(slices):
         key = id(seen.frames)
         if key not in places:
-            places[key] = repeated.has(seen), repeated.is_beside(seen)
+            places[key] = repeated.shows(seen)
     periods = sum(
         any(places[id(seen.frames)][0] for seen in one.seen)
         and any(places[id(seen.frames)][1] for seen in one.seen)

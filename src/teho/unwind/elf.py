@@ -13,12 +13,12 @@ from pathlib import Path
 
 from teho.unwind.memory import UnwindError
 
-__all__ = ["addresses_of"]
+__all__ = ["HEADER", "SECTION", "SEGMENT", "SYMBOL", "addresses_of"]
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SEGMENT = struct.Struct("<IIQQQQQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+SECTION = struct.Struct("<IIQQQQIIQQ")
+SEGMENT = struct.Struct("<IIQQQQQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
 _DYNAMIC_SYMBOLS = 11
 _LOADED = 1
 _PAGE = 4096
@@ -63,7 +63,7 @@ def _place_of(path: str, symbol: str, _file: tuple[int, int, int]) -> int | None
     """Return the offset of a symbol from the beginning of its loaded file; None if not found."""
     with Path(path).open("rb") as file:
         length = os.fstat(file.fileno()).st_size
-        header = _HEADER.unpack(file.read(_HEADER.size))
+        header = HEADER.unpack(file.read(HEADER.size))
         if header[0][:6] != b"\x7fELF\x02\x01":
             return None
         segments, sections = header[5], header[6]
@@ -71,25 +71,25 @@ def _place_of(path: str, symbol: str, _file: tuple[int, int, int]) -> int | None
         base = 0
         for number in range(segment_count):
             file.seek(segments + number * segment_size)
-            kind, _, _, virtual, *_ = _SEGMENT.unpack(file.read(_SEGMENT.size))
+            kind, _, _, virtual, *_ = SEGMENT.unpack(file.read(SEGMENT.size))
             if kind == _LOADED:
                 base = virtual // _PAGE * _PAGE
                 break
         table = []
         for number in range(section_count):
             file.seek(sections + number * section_size)
-            table.append(_SECTION.unpack(file.read(_SECTION.size)))
+            table.append(SECTION.unpack(file.read(SECTION.size)))
         for _, kind, _, _, offset, size, link, *_ in table:
             if kind != _DYNAMIC_SYMBOLS:
                 continue
             if max(size, table[link][5]) > length:
                 return None
             file.seek(offset)
-            symbols = file.read(size // _SYMBOL.size * _SYMBOL.size)
+            symbols = file.read(size // SYMBOL.size * SYMBOL.size)
             file.seek(table[link][4])
             names = file.read(table[link][5])
             wanted = names.find(b"\0" + symbol.encode() + b"\0") + 1
-            for name, _, _, section, value, _ in _SYMBOL.iter_unpack(symbols):
+            for name, _, _, section, value, _ in SYMBOL.iter_unpack(symbols):
                 if name == wanted and wanted and section:
                     return int(value - base)
     return None

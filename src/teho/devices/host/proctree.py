@@ -141,6 +141,7 @@ class ProcessTree:
 
     Attributes:
         pids: the program's processes at the last read, including zombies.
+        cpu_ticks: the CPU time of each live one, in clock ticks.
         is_deserted: whether all of them were zombies.
     """
 
@@ -153,6 +154,7 @@ class ProcessTree:
     ) -> None:
         self._used_before = used_before or {}
         self.pids: frozenset[int] = frozenset()
+        self.cpu_ticks: dict[int, int] = {}
         self.is_deserted = True
         self._proc = proc
         self._belongs = belongs
@@ -320,7 +322,7 @@ class ProcessTree:
             if seen:
                 self._members[pid] = (ticks, *io)
             total = _plus(total, (ticks, *io))
-        self.pids = frozenset(pids)
+        self.pids, self.cpu_ticks = frozenset(pids), _ticks_of(live)
         self.is_deserted = not live
         total = _plus(total, self._left)
         cpu, *io_counters = self._counters
@@ -361,6 +363,10 @@ class ProcessTree:
             self._open_files_wait = _OPEN_FILES_SAMPLES
             readings["job_open_files"] = _open_files([f"{self._proc}/{pid}/fd" for pid in live])
         return readings
+
+
+def _ticks_of(processes: Mapping[str, ProcStat]) -> dict[int, int]:
+    return {int(pid): stat.own_ticks for pid, stat in processes.items()}
 
 
 def _age_ticks(stat: ProcStat) -> float:

@@ -98,6 +98,11 @@ class HostSource:
         """The program's processes at the last read."""
         return self._tree.pids if self._tree else frozenset()
 
+    @property
+    def cpu_ticks(self) -> Mapping[int, int]:
+        """The CPU time of each of these processes, in clock ticks."""
+        return self._tree.cpu_ticks if self._tree else {}
+
     def read(self, pids: frozenset[int] = frozenset(), *, ends: bool = False) -> Readings:  # noqa: ARG002 - of DeviceSource
         """Read all metrics; see `teho.model.device.DeviceSource`.
 

@@ -10,21 +10,14 @@ from typing import Union
 
 from teho.explain.policy import Policy
 from teho.explain.shared_thresholds import DIGEST
-from teho.explain.waste.kinds import (
-    KINDS,
-    Kind,
-    Limits,
-    Waste,
-    is_short,
-    limits_of,
-    threshold_of,
-    waste_of,
-)
+from teho.explain.waste.kind import Kind, Limits, Waste, is_short, limits_of, threshold_of
+from teho.explain.waste.kinds import KINDS, waste_of
 from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import JobUse, use_of
 from teho.model.accounted import AccountedJob
 from teho.model.digest import Amounts, Change, Digest, Ending, Person, WasteOfKind
 from teho.model.job import JobState
+from teho.model.member import GpuNodes
 from teho.schedulers.registry import scheduler_or_none
 
 __all__ = ["digest_of"]
@@ -39,10 +32,12 @@ _JOBSTATS = (
 )
 _SOURCES = {
     "gpu": _JOBSTATS,
+    "gpu_processes_gone": "Teho's recordings",
     "gpu_used_only_at_first": "Teho's recordings",
     "core": "CPU time and wall time of the accounting",
     "memory": "the sum of the memory peaks of all tasks, in the accounting",
     "time": "wall time and time limit of the accounting",
+    "blocked": "allocated cores of the accounting, and the nodes that the scheduler lists now",
 }
 _CORES_OF_A_GPU = 12.0
 _GIB_OF_A_CORE = 4.0
@@ -58,6 +53,7 @@ def digest_of(
     until: datetime,
     whose: str,
     recordings: Recordings | None = None,
+    gpu_nodes: GpuNodes | None = None,
     notes: Sequence[str] = (),
 ) -> Digest:
     """Add up the jobs of a period, and of the period of the same length before it.
@@ -72,10 +68,12 @@ def digest_of(
         until: its end.
         whose: whose jobs these are.
         recordings: the recordings of Teho.
+        gpu_nodes: the nodes of partitions in which every node has GPUs; None: not known.
         notes: sentences about what is missing.
     """
     limits = limits_of(policy)
-    now, before = _Period(limits, recordings), _Period(limits, recordings)
+    now = _Period(limits, recordings, gpu_nodes)
+    before = _Period(limits, recordings, gpu_nodes)
     start = since - (until - since)
     for job in jobs:
         if job.elapsed_s is None or job.started_at is None:
@@ -96,9 +94,17 @@ class _Sum:
         self.jobs = 0
         self.gpu_hours = self.core_hours = self.gib_hours = self.billing_hours = 0.0
         self._billed = self._unbilled = 0
+        self._energy_j: float | None = None
 
-    def add(self, amounts: Union[Amounts, JobUse], gib_hours: float = 0.0) -> None:
+    def add(
+        self,
+        amounts: Union[Amounts, JobUse],
+        gib_hours: float = 0.0,
+        energy_j: float | None = None,
+    ) -> None:
         self.jobs += 1
+        if energy_j is not None:
+            self._energy_j = energy_j + (self._energy_j or 0.0)
         self.gpu_hours += amounts.gpu_hours
         self.core_hours += amounts.core_hours
         self.gib_hours += gib_hours
@@ -120,6 +126,7 @@ class _Sum:
             core_hours=self.core_hours,
             gib_hours=self.gib_hours,
             billing_hours=self.billing_hours if self._billed and not self._unbilled else None,
+            energy_j=self._energy_j,
         )
 
 
@@ -133,7 +140,7 @@ class _Group:
         self.newest: JobUse | None = None
 
     def add(self, use: JobUse, waste: Waste) -> None:
-        self.sum.add(waste.amounts, waste.amounts.gib_hours)
+        self.sum.add(waste.amounts, waste.amounts.gib_hours, waste.amounts.energy_j)
         self.needed.append(waste.needed)
         ended_at = use.job.ended_at
         if self.newest is None or (ended_at and ended_at > (self.newest.job.ended_at or ended_at)):
@@ -143,9 +150,12 @@ class _Group:
 class _Period:
     """The jobs of one period."""
 
-    def __init__(self, limits: Limits, recordings: Recordings | None) -> None:
+    def __init__(
+        self, limits: Limits, recordings: Recordings | None, gpu_nodes: GpuNodes | None
+    ) -> None:
         self._limits = limits
         self._recordings = recordings
+        self._gpu_nodes = gpu_nodes
         self.jobs = 0
         self.used, self.wasted = _Sum(), _Sum()
         self._energy_j, self._energy_jobs = 0.0, 0
@@ -159,7 +169,7 @@ class _Period:
         self._failed: dict[tuple[str, str], list[JobUse]] = defaultdict(list)
 
     def add(self, job: AccountedJob) -> None:
-        use = use_of(job, self._recordings)
+        use = use_of(job, self._recordings, self._gpu_nodes)
         self.jobs += 1
         self.used.add(use)
         self._endings[job.state].add(use)
@@ -181,12 +191,14 @@ class _Period:
             self._unjudged_core_hours += use.core_hours
         for waste in waste_of(use, self._limits):
             self._count(use, waste)
-            self.wasted.add(waste.amounts, waste.amounts.gib_hours)
-            own_wasted.add(waste.amounts, waste.amounts.gib_hours)
+            if waste.kind.resource == "blocked":
+                continue  # the use of the jobs does not have these GPUs
+            for total in (self.wasted, own_wasted):
+                total.add(waste.amounts, waste.amounts.gib_hours, waste.amounts.energy_j)
 
     def _count(self, use: JobUse, waste: Waste) -> None:
         kind, amounts, job = waste.kind, waste.amounts, use.job
-        self._kinds[kind.key].add(amounts, amounts.gib_hours)
+        self._kinds[kind.key].add(amounts, amounts.gib_hours, amounts.energy_j)
         size = amounts.gpu_hours * _CORES_OF_A_GPU + amounts.core_hours + amounts.gib_hours
         self._worst[kind.key].append((size, job.id))
         # Jobs that need different numbers of GPUs need different advice.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from teho.explain.policy import Policy
-from teho.explain.waste.kinds import KINDS, Limits, Waste, limits_of, waste_of
+from teho.explain.waste.kind import Limits, Waste, limits_of
+from teho.explain.waste.kinds import KINDS, waste_of
 from teho.explain.waste.recorded import Recordings
 from teho.explain.waste.use import JobUse, use_of
 from teho.model.accounted import AccountedJob
 from teho.model.digest import JobLine
 from teho.model.job import JobState
+from teho.model.member import GpuNodes
 from teho.schedulers.array import count_tasks
 from teho.units import format_duration
 
@@ -33,6 +35,7 @@ def lines_of_jobs(
     jobs: Iterable[AccountedJob],
     policy: Policy,
     recordings: Recordings | None = None,
+    gpu_nodes: GpuNodes | None = None,
 ) -> Iterator[JobLine]:
     """Yield a line for each job.
 
@@ -40,14 +43,14 @@ def lines_of_jobs(
         jobs: of the accounting.
         policy: the thresholds of the rules.
         recordings: the recordings of Teho.
+        gpu_nodes: the nodes of partitions in which every node has GPUs; None: not known.
     """
     limits = limits_of(policy)
     for job in jobs:
-        yield _line(job, limits, recordings)
+        yield _line(job, use_of(job, recordings, gpu_nodes), limits, recordings)
 
 
-def _line(job: AccountedJob, limits: Limits, recordings: Recordings | None) -> JobLine:
-    use = use_of(job, recordings)
+def _line(job: AccountedJob, use: JobUse, limits: Limits, recordings: Recordings | None) -> JobLine:
     waste = tuple(waste_of(use, limits))
     is_known = job.elapsed_s is not None
     return JobLine(

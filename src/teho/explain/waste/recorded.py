@@ -17,14 +17,16 @@ from teho.explain.summary import summarise
 from teho.model.accounted import AccountedJob
 from teho.model.listed_run import Judged
 from teho.model.metric import METRICS_BY_NAME
+from teho.model.missing import Missing
 from teho.model.run import Run
-from teho.model.summary import Stat
+from teho.model.summary import GpuSummary, Series, Stat
 from teho.store.index import list_runs, verdicts_of
 from teho.version import __version__
 
 __all__ = ["GpuUse", "Recordings"]
 
-_BUSY = "gpu_busy_percent"
+_BUSY, _PROCESSES, _POWER = "gpu_busy_percent", "gpu_job_processes", "gpu_power_w"
+_METRICS = tuple(METRICS_BY_NAME[name] for name in (_BUSY, _PROCESSES, _POWER))
 _COVERED_MIN = 0.9
 """A recording of a smaller part of a job's time says too little about the job."""
 _CLOCKS_DIFFER = timedelta(minutes=2)
@@ -38,6 +40,11 @@ class GpuUse(msgspec.Struct, frozen=True, array_like=True):
     """Time for which the use is known."""
     idle_end_percent: float
     """Share of the recording for which the GPU was idle at the end, after it had been used."""
+    gone_end_percent: float = 0.0
+    """Share of the recording for which the GPU had no process of the job at the end, after it had
+    one; 0 also if this is not known."""
+    idle_energy_j: float | None = None
+    """Energy of a GPU that was never used, or of its idle end. None: not known."""
 
 
 class _Recording(NamedTuple):
@@ -89,7 +96,7 @@ class Recordings:
             if one.run.end is None and not one.run.unasked:
                 continue
             find = partial(_uses, one.run, self._idle)
-            name = f"gpu uses {__version__} {self._idle}"
+            name = f"gpu uses with processes {__version__} {self._idle}"
             (found,) = verdicts_of(self._home, [one.path], name, find)
             uses = tuple(msgspec.json.decode(found.words, type=list[GpuUse]))
             if len(uses) == job.gpus and all(use.covered_s >= least_s for use in uses):
@@ -114,13 +121,40 @@ def _uses(run: Run, idle: tuple[float, float], directory: Path) -> Judged:
     A GPU that was not recorded has no use.
     """
     try:
-        summary = summarise(run, directory, [], metrics=(METRICS_BY_NAME[_BUSY],))
+        summary = summarise(run, directory, [], metrics=_METRICS)
     except RecordingError:
         return Judged(severity="", words="[]")
-    uses = []
-    for gpu in summary.gpus:
-        stat = gpu.stats.get(_BUSY)
-        if isinstance(stat, Stat):
-            split = split_series(gpu.series.get(_BUSY, []), *idle)
-            uses.append(GpuUse(stat.mean, stat.covered_s, split[2] if split else 0.0))
+    uses = [
+        _use(gpu, stat, idle, summary.bin_s)
+        for gpu in summary.gpus
+        if isinstance(stat := gpu.stats.get(_BUSY), Stat)
+    ]
     return Judged(severity="", words=msgspec.json.encode(uses).decode())
+
+
+def _use(gpu: GpuSummary, stat: Stat, idle: tuple[float, float], bin_s: float) -> GpuUse:
+    split = split_series(gpu.series.get(_BUSY, []), *idle)
+    energy_j: float | None = None
+    if split:
+        known = [watts for watts in gpu.series.get(_POWER, [])[split[0] :] if watts is not None]
+        energy_j = bin_s * sum(known) if known else None
+    elif not stat.mean and not isinstance(gpu.energy_j, Missing):
+        energy_j = gpu.energy_j
+    return GpuUse(
+        mean_percent=stat.mean,
+        covered_s=stat.covered_s,
+        idle_end_percent=split[2] if split else 0.0,
+        gone_end_percent=_gone_percent(gpu.series.get(_PROCESSES, [])),
+        idle_energy_j=energy_j,
+    )
+
+
+def _gone_percent(processes: Series) -> float:
+    """Return the share of the time bins at the end without a process, after one with a process."""
+    gone = 0
+    for count in reversed(processes):
+        if count:
+            return 100 * gone / len(processes)
+        # A bin that was not recorded may have had a process.
+        gone = 0 if count is None else gone + 1
+    return 0.0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from teho.errors import StoreBusyError, StoreError
+from teho.jobs.export.alone import alone
 from teho.jobs.export.formats import FORMATS, Format
 from teho.jobs.export.openmetrics import Recorded
 from teho.jobs.export.parts import Part, parts_of
@@ -65,7 +67,7 @@ def push(
         store: the store.
         form: name of the format.
         home: the directory of all recordings; the progress is stored there.
-        wait_s: how long to try if the store does not answer.
+        wait_s: how long to try if the store does not answer, or if another export sends to it.
         problems: gets a sentence for each file that cannot be read, and for runs that overlap.
         tell: gets a sentence before each wait for the store.
 
@@ -74,29 +76,44 @@ def push(
             stored, and the next call continues there.
         OSError: the progress cannot be written.
     """
-    format_ = FORMATS[form]
     name = sha256(f"{form} {store.address}".encode()).hexdigest()[:16]
+    folder = home / _FOLDER / name
     ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
     problems.extend(_overlaps(ordered))
+    with alone(folder, store.host, wait_s, tell):
+        return _push(ordered, store, FORMATS[form], folder, wait_s, problems, tell)
+
+
+def _push(
+    ordered: Sequence[Recorded],
+    store: Store,
+    format_: Format,
+    folder: Path,
+    wait_s: float,
+    problems: list[str],
+    tell: Callable[[str], None],
+) -> Pushed:
     values = runs = 0
     for recorded in ordered:
-        path = home / _FOLDER / name / f"{recorded.run.id}.json"
+        path = folder / f"{recorded.run.id}.json"
         progress = _read(path, store)
         if progress.is_complete:
             continue
         lost, before, wrong = progress.unclear, values, list[str]()
         again = dict([lost] if lost else [])
-        for part in parts_of(recorded, progress.until_ms, wrong, format_.values, again):
-            place = (part.node, part.until_ms)
-            if place != lost or not _has(store, format_, part):
-                # If this process is killed before the answer, the next one asks the store.
-                progress.unclear = place
+        parts = parts_of(recorded, progress.until_ms, wrong, format_.values, again)
+        with closing(_encoded(parts, format_)) as encoded:
+            for part, body in encoded:
+                place = (part.node, part.until_ms)
+                if place != lost or not _has(store, format_, part):
+                    # If this process is killed before the answer, the next one asks the store.
+                    progress.unclear = place
+                    _write(path, progress)
+                    _send(store, format_, part, body, wait_s, tell)
+                    values += part.value_count
+                progress.unclear = None
+                progress.until_ms[part.node] = part.until_ms
                 _write(path, progress)
-                _send(store, format_, part, wait_s, tell)
-                values += part.value_count
-            progress.unclear = None
-            progress.until_ms[part.node] = part.until_ms
-            _write(path, progress)
         if recorded.run.end is not None:
             # The end of a file of a running run cannot be read: that is not a problem.
             problems.extend(wrong)
@@ -104,6 +121,20 @@ def push(
             _write(path, progress)
         runs += values > before
     return Pushed(values, runs)
+
+
+def _encoded(parts: Iterator[Part], format_: Format) -> Generator[tuple[Part, bytes], None, None]:
+    """Yield each part with its bytes. The next part is made while the store takes this one."""
+
+    def make() -> tuple[Part, bytes] | None:
+        part = next(parts, None)
+        return None if part is None else (part, format_.encode(part.series))
+
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(make)
+        while found := later.result():
+            later = pool.submit(make)
+            yield found
 
 
 def _read(path: Path, store: Store) -> _Progress:
@@ -133,14 +164,18 @@ def _overlaps(ordered: Sequence[Recorded]) -> list[str]:
 
 
 def _send(
-    store: Store, format_: Format, part: Part, wait_s: float, tell: Callable[[str], None]
+    store: Store,
+    format_: Format,
+    part: Part,
+    body: bytes,
+    wait_s: float,
+    tell: Callable[[str], None],
 ) -> None:
     """Send a part until the store has accepted it.
 
     Raises:
         StoreError: the store refuses the part, or does not answer in time.
     """
-    body = format_.encode(part.series)
     end_s, pause_s, is_told = time.monotonic() + wait_s, _FIRST_PAUSE_S, False
     while True:
         try:

@@ -20,8 +20,6 @@ COLUMNS = (
     "Comment,AdminComment"
 )
 _JOB = re.compile(r"(\d+(?:_\d+|\+\d+)?)(?:\.\w+)?(?:;([\w.-]+))?", re.ASCII)
-_MOST_BYTES = 2**50
-"""No GPU has more memory. Slurm prints a larger number if it cannot measure the GPU."""
 # scontrol(1), show config: the jobs of other users are hidden.
 _PRIVATE = re.compile(r"^PrivateData\s*=.*\bjobs\b", re.MULTILINE)
 
@@ -123,11 +121,6 @@ def _step(row: slurm_text.Row) -> AccountedStep:
         memory_peak_bytes=values.size(row["MaxRSS"]) or None,
         memory_mean_bytes=values.size(row["AveRSS"]) or None,
         gpu_peak_percent=None if gpu_percent is None else float(gpu_percent),
-        gpu_memory_peak_bytes=_gpu_memory(used.get("gres/gpumem", "")),
+        gpu_memory_peak_bytes=values.gpu_memory(used.get("gres/gpumem", "")),
         energy_j=values.energy(row["ConsumedEnergyRaw"]),
     )
-
-
-def _gpu_memory(text: str) -> int | None:
-    size = values.size(text)
-    return size if size is not None and size < _MOST_BYTES else None

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import msgspec
 
+from teho.model.accounted import AccountedJob
 from teho.model.job import Job, Submission
-from teho.schedulers.backend import Backend, History, Query, Selection
+from teho.schedulers.backend import Backend, History, Query, Selection, UseNow
 from teho.schedulers.command import Completed, accepted
 from teho.schedulers.slurm import text as slurm_text
 from teho.schedulers.slurm.accounting import history_of_job, history_since
 from teho.schedulers.slurm.quoting import slurm_name
 from teho.schedulers.slurm.scheduler import SlurmScheduler
+from teho.schedulers.slurm.use_now import use_now
 from teho.schedulers.slurm.values import fill_pattern
 
 __all__ = ["Slurm"]
@@ -132,6 +134,10 @@ class Slurm(Backend):
     def account_since(self, selection: Selection) -> History:
         """Ask sacct, which has jobs that wait or run too."""
         return history_since(selection)
+
+    def use_now(self, job: AccountedJob) -> UseNow | None:
+        """Ask sstat; sacct has the figures of a step only after its end."""
+        return use_now(job)
 
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return a `scancel` for each cluster."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from teho.model.always import Hook
     from teho.model.cluster import Cluster
     from teho.model.job import RunningJob
-    from teho.model.member import Live
+    from teho.model.member import GpuNodes, Live
     from teho.model.plan import Option, PastJob
     from teho.schedulers.inventory import Ask
     from teho.schedulers.script.options import ScriptOptions
@@ -121,6 +121,12 @@ class SlurmScheduler(Scheduler):
         from teho.schedulers.slurm.live import slurm_live
 
         return slurm_live(ask, user=user, groups=groups)
+
+    def gpu_nodes(self, ask: Ask) -> GpuNodes:
+        """Ask sinfo."""
+        from teho.schedulers.slurm.gpu_nodes import slurm_gpu_nodes
+
+        return slurm_gpu_nodes(ask)
 
     def discover(
         self, ask: Ask, environment: Mapping[str, str], host: str, today: date, name: str

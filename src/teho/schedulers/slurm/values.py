@@ -19,6 +19,7 @@ __all__ = [
     "energy",
     "exit_status",
     "fill_pattern",
+    "gpu_memory",
     "job_id",
     "limit_seconds",
     "moment",
@@ -57,6 +58,8 @@ _NO_NUMBER = frozenset(
     number for bits in (16, 32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)
 )
 _MOST_DIGITS = 20
+_MOST_GPU_BYTES = 2**50
+"""No GPU has more memory. Slurm prints a larger number if it cannot measure the GPU."""
 _KEPT = 4096
 """Number of texts whose values are kept: the rows of a job and its steps repeat many of them."""
 _NO_WORD = frozenset({"", "N/A", "(null)", "None", "None assigned", "Unknown", "n/a"})
@@ -140,6 +143,12 @@ def size(text: str) -> int | None:
         return parse_bytes(text.strip()[:30])
     except (UnitError, ValueError, OverflowError):
         return None
+
+
+def gpu_memory(text: str) -> int | None:
+    """Return bytes of GPU memory; None also for what Slurm prints if it cannot measure the GPU."""
+    amount = size(text)
+    return amount if amount is not None and amount < _MOST_GPU_BYTES else None
 
 
 @lru_cache(maxsize=_KEPT)

@@ -102,6 +102,8 @@ def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
     if job.elapsed_s is not None and job.started_at is not None:
         sentence += f" {'after' if job.state.ended else 'for'} {wall_time(job.elapsed_s)}"
         sentence += f" of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
+    if job.used_until_now:
+        return f"{sentence}. The use of cores and memory is the use until now.", "remark"
     if not job.state.ended:
         return f"{sentence}. Its use of CPU, memory and GPUs is known after its end.", "remark"
     unknown = list(_unknown(found))
@@ -163,7 +165,7 @@ def _local(moment: datetime) -> str:
 
 
 def _programs(found: JobRun) -> list[str]:
-    names = [found.job.source]
+    names = [*filter(None, (found.job.source, found.job.used_until_now))]
     if not isinstance(found.jobstats, Missing):
         names.append("Jobstats")
     return [*names, found.store] if found.store else names

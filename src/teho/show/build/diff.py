@@ -6,9 +6,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from teho.errors import TehoError
 from teho.model.document import Cell, Document, Fact, Item, Report, Table
 from teho.model.finding import Finding
 from teho.model.run import Run
+from teho.show.build.compared_plots import compared_plots
 from teho.show.build.layout import column, document, listing, table
 from teho.show.loaded import LoadedRun
 from teho.units import format_duration, format_pace, format_quantity
@@ -57,6 +59,7 @@ def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
             ("Each side is only one run, so the difference can be chance. To find out, use `teho "
              "compare`, which repeats the runs."),
         ),
+        plots=tuple(compared_plots(names, [first.summary, second.summary])),
         troubles=tuple(problems),
         commands=tuple(f"`teho report {run.run.id}`" for run in (first, second)),
     )  # fmt: skip
@@ -68,20 +71,34 @@ def several_document(runs: Sequence[LoadedRun]) -> Document:
     names = [run.run.name or run.run.id for run in runs]
     if len(set(names)) < len(names):
         names = [run.run.id for run in runs]
+    variants = _verdict_of_variants(runs)
     return document(
         title=f"{len(runs)} runs",
-        verdict=_fastest(names, [run.run for run in runs]),
+        verdict=variants or _fastest(names, [run.run for run in runs]),
         verdict_severity="remark",
         tables=(_figures_of(names, reports), _differences_of(names, [run.run for run in runs])),
         lists=(listing("findings", "Findings", _findings_of(names, reports)),),
         notes=(
-            (
-                "No run was repeated, so a difference can be chance. To find out, use `teho "
-                "compare`, which repeats the runs."
-            ),
+            "The verdict is the one of `teho compare --recorded`."
+            if variants
+            else "A difference can be chance. To find out, use `teho compare`, which repeats the "
+            "runs.",
         ),
+        plots=tuple(compared_plots(names, [run.summary for run in runs])),
         troubles=tuple(problem for run in runs for problem in run.problems),
     )
+
+
+def _verdict_of_variants(runs: Sequence[LoadedRun]) -> str:
+    """Return the verdict of `teho compare --recorded`; empty if these runs do not allow one."""
+    from teho.experiment.from_recordings import compare_recorded
+
+    try:
+        compared = compare_recorded([(run.directory, run.run) for run in runs], None, None)
+    except TehoError:
+        return ""
+    is_known = any(point.contest for point in compared.points)
+    return compared.verdict if is_known and compared.outcome != "not_enough_evidence" else ""
 
 
 def _fastest(names: Sequence[str], runs: Sequence[Run]) -> str:

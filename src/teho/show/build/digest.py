@@ -16,6 +16,10 @@ from teho.units import counted, format_count, format_duration
 __all__ = ["amounts_text", "digest_document"]
 
 _PEOPLE = 10
+_BLOCKED = (
+    "The sums do not have the GPU-hours of jobs without GPUs: these GPUs were not allocated to any "
+    "job."
+)
 _BIG_SHARE = 0.1
 """Teho's own choice: from this share of waste, the verdict is a warning."""
 
@@ -94,6 +98,9 @@ def _facts(found: Digest) -> Iterator[Fact]:
     if found.energy_j is not None:
         note = f"of {counted(found.energy_jobs, 'job')}, whole nodes"
         yield Fact("energy_j", "Energy", found.energy_j, "J", note)
+    if found.wasted.energy_j:
+        note = "only of jobs that Teho recorded"
+        yield Fact("idle_energy_j", "Energy of idle GPUs", found.wasted.energy_j, "J", note)
 
 
 def _wasted(found: Digest, resource: str) -> str:
@@ -129,9 +136,12 @@ def _tables(found: Digest) -> Iterator[Table]:
             column("gib_hours", "GiB-hours", lambda one: one.amounts.gib_hours or None, decimals=0),
             column("billing", "Billing-hours", lambda one: one.amounts.billing_hours or None,
                    decimals=1, aside=True),
+            column("energy", "Energy", lambda one: one.amounts.energy_j or None, unit="J",
+                   aside=True),
             column("examples", "Jobs with the most", lambda one: ", ".join(one.examples[:2]),
                    aside=True),
             only_known=True,
+            note=_BLOCKED if any(one.kind == "gpus_blocked" for one in found.waste) else "",
         )  # fmt: skip
     if len(found.people) > 1:
         yield _people_table(found)

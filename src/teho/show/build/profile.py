@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -32,9 +31,11 @@ from teho.profile.judge import (
     trace_name,
 )
 from teho.show.build.layout import ColumnOf, column, document, listing, table
+from teho.show.build.profile_memory import memory_facts, memory_tables
+from teho.show.build.profile_names import short_kernel, short_operator
 from teho.units import counted, format_time
 
-__all__ = ["Part", "parts_of", "profile_document", "short_kernel", "short_operator"]
+__all__ = ["Part", "parts_of", "profile_document"]
 
 T = TypeVar("T")
 _TOP = 6
@@ -45,9 +46,6 @@ _NAMED = 2
 """Largest number of traces that are all named in the title."""
 _CATEGORIES = 3
 """Number of categories at the head."""
-_KERNEL_WIDTH = 23
-_OPERATOR_WIDTH = 14
-"""Largest width of these names in a terminal of 80 columns."""
 _WAITING = (
     "The column waiting shows for what share of a step the rank waited in collectives until the "
     "last rank began"
@@ -70,6 +68,16 @@ The first sentence of this output names only parts that take at least 10 % of a 
 is Teho's own choice.
 The time of a step is the duration of its event `ProfilerStep#N` on the CPU. Kernels and operators \
 are counted in the whole trace.
+"""
+_MEMORY_DEFINITIONS = """\
+The memory is what PyTorch allocated for tensors. The peak is the moment of the recorded steps at \
+which the most memory was allocated. "In the backward pass" is what was allocated in the backward \
+pass, mostly gradients. "In the optimizer step": inside `Optimizer.step`. "By loading or copying \
+data": in PyTorch's data loader, or while a tensor was copied to the GPU. "In the forward pass": \
+in any other part of the recorded steps. These are mostly results that the backward pass needs. \
+"Before the recorded steps": parameters, the state of the optimizer, and all else that was \
+allocated before, or in threads that the profiler does not record.
+The operator is the innermost one that does more than allocate memory.
 """
 
 
@@ -109,12 +117,17 @@ def profile_document(profiled: Profiled, commands: Sequence[str] = ()) -> Docume
         tables=tuple(_tables(profiled, uses, shown)),
         lists=(
             listing("advice", "What to try", profiled.advice, "first"),
-            listing("meaning", "What the figures mean", _DEFINITIONS.splitlines(), "why"),
+            listing("meaning", "What the figures mean", _definitions(traces), "why"),
         ),
         notes=profiled.notes,
         commands=tuple(commands),
         step=shown.picture,
     )
+
+
+def _definitions(traces: Sequence[Trace]) -> list[str]:
+    has_memory = any(trace.memory for trace in traces)
+    return (_DEFINITIONS + _MEMORY_DEFINITIONS * has_memory).splitlines()
 
 
 def _facts(profiled: Profiled, shown: Trace) -> Iterator[Fact]:
@@ -139,6 +152,7 @@ def _facts(profiled: Profiled, shown: Trace) -> Iterator[Fact]:
             f"{bound:,} of {launches:,}",
         )  # fmt: skip
     yield from _tensor_fact(shown)
+    yield from memory_facts(shown)
     times = category_times(shown)
     lines = line_times(shown)
     if lines:
@@ -167,6 +181,7 @@ def _tables(profiled: Profiled, uses: Sequence[_Use], shown: Trace) -> Iterator[
         yield _ranks_table(profiled, uses)
     elif len(profiled.traces) > 1:
         yield _cpu_ranks_table(profiled.traces)
+    yield from memory_tables(profiled.traces, shown)
     if uses:
         yield _kernel_table(shown, of)
         yield _line_table(shown, of)
@@ -475,23 +490,3 @@ def _place(use: _Use, traces: Sequence[Trace]) -> str:
 
 def _first_operator(kernel: Kernel) -> str | None:
     return short_operator(kernel.operators[0].name) if kernel.operators else None
-
-
-def short_operator(name: str) -> str:
-    """Return the name of an operator without `aten::`; a compiled graph without its hash."""
-    if "CompiledFxGraph" in name:
-        return "compiled graph"
-    return _cut(name.removeprefix("aten::"), _OPERATOR_WIDTH)
-
-
-def short_kernel(name: str) -> str:
-    """Return the name of a kernel without its type, name space, template and parameters."""
-    text = name.replace("(anonymous namespace)::", "").removeprefix("void ")
-    if text.startswith(("Memcpy", "Memset")):
-        return _cut(text, _KERNEL_WIDTH)
-    text = re.split(r"[<(]", text, maxsplit=1)[0].strip()
-    return _cut(text.rpartition("::")[2] or name, _KERNEL_WIDTH)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

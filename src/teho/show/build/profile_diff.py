@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,11 @@ import msgspec
 from teho.model.document import Document, Fact, Table
 from teho.model.trace import Profiled, Trace, mean_parts
 from teho.profile.judge import category_times, percent_of, shown_trace
+from teho.profile.memory_words import DURING, main_memory
 from teho.show.build.layout import column, document, table
-from teho.show.build.profile import parts_of, short_kernel, short_operator
+from teho.show.build.profile import parts_of
+from teho.show.build.profile_memory import amount_column
+from teho.show.build.profile_names import short_kernel, short_operator
 from teho.store.traces import base_name
 from teho.units import counted, format_quantity, format_time
 
@@ -82,6 +86,7 @@ def trace_diff_document(first: Profiled, second: Profiled, names: Sequence[str])
                 _table("categories", f"Kernels by category{of}", "category", names, categories),
                 level="why",
             ),
+            *_memory_tables(shown, names),
         ),
         notes=tuple(_notes(both, shown, names)),
         commands=tuple(f"`teho profile {shlex.quote(name)}`" for name in given),
@@ -149,6 +154,47 @@ def _table(key: str, title: str, label: str, names: Sequence[str], pairs: list[_
         column("difference", "difference", lambda one: one.change_s, unit="s", shown_in="ms",
                decimals=decimals),
     )  # fmt: skip
+
+
+_AMOUNTS = ("first", "second", "difference")
+
+
+class _Amounts(NamedTuple):
+    """One row of the table of memory, in bytes; None: the trace does not have this amount."""
+
+    label: str
+    first: int | None
+    second: int | None
+
+    @property
+    def difference(self) -> int | None:
+        """None if one of the amounts is not known."""
+        return None if self.first is None or self.second is None else self.second - self.first
+
+
+def _memory_tables(shown: Sequence[Trace], names: Sequence[str]) -> Iterator[Table]:
+    """Yield the table of the peaks of memory, if both traces have the memory of the same device."""
+    both = [max(main_memory(one), key=lambda use: use.peak_bytes, default=None) for one in shown]
+    first, second = both
+    if first is None or second is None or (first.device is None) is not (second.device is None):
+        return
+    amounts = [{part.phase: part.bytes for part in one.parts} for one in (first, second)]
+    rows = [_Amounts("all", first.peak_bytes, second.peak_bytes)] + [
+        _Amounts(words, *(one.get(phase) for one in amounts))
+        for phase, words in DURING.items()
+        if any(phase in one for one in amounts)
+    ]
+    most = max(first.peak_bytes, second.peak_bytes)
+    yield table(
+        "memory",
+        "Memory at its peak",
+        rows,
+        column("part", "it was allocated", lambda one: one.label),
+        *(
+            amount_column(key, label, most, attrgetter(key))
+            for key, label in zip(_AMOUNTS, (*names, "difference"), strict=True)
+        ),
+    )
 
 
 def _first_rows(made: Table, noun: str) -> Table:

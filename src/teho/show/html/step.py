@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from teho.model.trace import Band, Lane, StepPicture
+from teho.model.trace import Lane, StepPicture
+from teho.profile.memory_words import DURING
 from teho.show.cells import quantity
 from teho.show.html.markup import drawn_text, grid, row, text
-from teho.units import format_time
+from teho.units import format_bytes, format_time
 
 __all__ = ["step_section"]
 
@@ -29,6 +30,7 @@ def step_section(picture: StepPicture | None) -> str:
     name = "the trace" if picture.step is None else f"step {picture.step}"
     colors = _colors(picture.lanes)
     strips = "".join(_strip(lane, picture, name, colors) for lane in picture.lanes)
+    strips += _memory_strip(picture, name)
     return f"""<figure class="step">
 <figcaption><p>Time goes from left to right. If a strip is empty, nothing of this was done then.</p>
 </figcaption>
@@ -57,21 +59,42 @@ def _strip(lane: Lane, picture: StepPicture, name: str, colors: dict[str, int]) 
         f"{quantity(100 * band.time_s / picture.elapsed_s, '%')}</span>"
         for band in lane.bands
     )
-    label = text(f"{lane.label} over {name}; the numbers follow below")
-    return f"""<p class="lane"><b>{text(lane.label)}</b>{legend}</p>
-<svg class="strip" height="{_HEIGHT}" viewBox="0 0 {len(lane.bands[0].shares)} {_HEIGHT}" \
-preserveAspectRatio="none" role="img" aria-label="{label}">{_bands(lane.bands, colors)}</svg>
+    bands = [(colors[band.label], band.shares) for band in lane.bands]
+    return _drawn(lane.label, legend, name, bands)
+
+
+def _memory_strip(picture: StepPicture, name: str) -> str:
+    """Draw the memory of the device; empty if the profiler did not record memory."""
+    memory = picture.memory
+    if memory is None:
+        return ""
+    legend = "".join(
+        f'<span class="c{color}"><i></i>{text(DURING[band.phase])} '
+        f"{text(format_bytes(band.peak_bytes))}</span>"
+        for color, band in enumerate(memory.bands)
+    )
+    label = f"GPU {picture.device}, memory up to {format_bytes(memory.peak_bytes)}, allocated"
+    bands = [(color, band.shares) for color, band in enumerate(memory.bands)]
+    return _drawn(label, legend, name, bands)
+
+
+def _drawn(label: str, legend: str, name: str, bands: Sequence[tuple[int, Sequence[float]]]) -> str:
+    """Draw a strip below its legend; each band has its colour and its shares."""
+    spoken = text(f"{label} over {name}; the numbers follow below")
+    return f"""<p class="lane"><b>{text(label)}</b>{legend}</p>
+<svg class="strip" height="{_HEIGHT}" viewBox="0 0 {len(bands[0][1])} {_HEIGHT}" \
+preserveAspectRatio="none" role="img" aria-label="{spoken}">{_bands(bands)}</svg>
 """
 
 
-def _bands(bands: Sequence[Band], colors: dict[str, int]) -> str:
+def _bands(bands: Sequence[tuple[int, Sequence[float]]]) -> str:
     """Draw each band as one path, above the bands before it; equal neighbours are one rectangle."""
-    below = [0] * len(bands[0].shares)
+    below = [0] * len(bands[0][1])
     paths = []
-    for band in bands:
+    for color, shares in bands:
         tops = [
             min(under + round(share * _HEIGHT), _HEIGHT)
-            for under, share in zip(below, band.shares, strict=True)
+            for under, share in zip(below, shares, strict=True)
         ]
         path, left = "", 0
         for (under, top), same in groupby(zip(below, tops, strict=True)):
@@ -79,7 +102,7 @@ def _bands(bands: Sequence[Band], colors: dict[str, int]) -> str:
             if top > under:
                 path += f"M{left} {_HEIGHT - top}H{right}V{_HEIGHT - under}H{left}z"
             left = right
-        paths.append(f'<path class="c{colors[band.label]}" d="{path}"/>')
+        paths.append(f'<path class="c{color}" d="{path}"/>')
         below = tops
     return "".join(paths)
 
@@ -105,4 +128,11 @@ def _numbers(picture: StepPicture) -> str:
         for lane in picture.lanes
         for band in lane.bands
     )
-    return grid("the time of each part of the step", ("time", "share"), rows)
+    times = grid("the time of each part of the step", ("time", "share"), rows)
+    if picture.memory is None:
+        return times
+    amounts = (
+        row(f"allocated {DURING[band.phase]}", (format_bytes(band.peak_bytes),))
+        for band in picture.memory.bands
+    )
+    return times + grid("the memory in the step", ("most memory",), amounts)

@@ -29,6 +29,7 @@ from teho.show.portal.query import PAGE_ROWS, ListQuery, parse_since, read_query
 from teho.show.portal.recordings import Recordings
 from teho.show.portal.render import ASSETS, asset, render
 from teho.show.portal.rows import row_of
+from teho.show.portal.savings import savings_of
 from teho.store.layout import is_run_id, safe_name
 from teho.store.read import read_run
 from teho.store.search import CHOICES, RunFilter
@@ -60,7 +61,9 @@ class Portal:
         self._computed = Computed(teho)
         self._judging = Judging(recordings, self._computed)
         self._live = Live()
-        self._streams = Streams(self._live, self._running, self._are_judged)
+        self._streams = Streams(
+            self._live, self._running, self._are_judged, self._judging.of_running
+        )
         self._choices: dict[bool, tuple[float, dict[str, list[tuple[str, int]]]]] = {}
 
     @cached_property
@@ -148,18 +151,15 @@ class Portal:
             newest = [run for run in search.find(limit=_NEWEST + len(running))
                       if run.outcome != "running"][:_NEWEST]  # fmt: skip
             month = next(iter(search.totals("all", since)), None)
-            findings = search.totals("kind", since)
+            found = savings_of(search, since, since=pages.month_begin())
             of_month = search.find(since, limit=_MOST_JUDGED)
         self._judging.ask([*running, *newest, *of_month])
-        idle = [one for one in findings if one.key and one.measured_gpu_hours
-                and one.busy_gpu_hours is not None]  # fmt: skip
-        idle.sort(key=lambda one: (one.busy_gpu_hours or 0.0) - (one.measured_gpu_hours or 0.0))
         page = pages.home_page(
             self.base(),
             [row_of(run, self._judging.of_running(run)) for run in running],
             [row_of(run) for run in newest],
             month,
-            idle[:3],
+            found,
             _next_steps(running, newest),
         )
         return HTMLResponse(page)
@@ -245,8 +245,9 @@ class Portal:
             totals = search.totals(by, wanted, limit=200)
             if by != "month":
                 totals.sort(key=lambda one: (one.gpu_hours, one.runs), reverse=True)
+            found = savings_of(search, wanted, since=since, of=of)
             self._judging.ask(search.find(wanted, limit=_MOST_JUDGED))
-        return HTMLResponse(pages.usage_page(self.base(), by, of, since, totals))
+        return HTMLResponse(pages.usage_page(self.base(), by, of, since, totals, found))
 
     def _clusters(self, _request: Request) -> Response:
         from teho.clusters.catalogue import load_catalogue

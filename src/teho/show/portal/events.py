@@ -12,8 +12,9 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from teho.errors import TehoError
-from teho.model.listed_run import ListedRun
+from teho.model.listed_run import Judged, ListedRun
 from teho.show.portal.live import Live, Watched
+from teho.show.portal.rows import row_of
 
 __all__ = ["Streams"]
 
@@ -34,6 +35,7 @@ class Streams:
         live: receives the samples.
         running: returns the runs that go on.
         are_judged: returns whether all runs with these ids have a verdict.
+        of_running: returns the newest verdict of a run that goes on, if there is one.
     """
 
     def __init__(
@@ -41,10 +43,12 @@ class Streams:
         live: Live,
         running: Callable[[], Sequence[ListedRun]],
         are_judged: Callable[[set[str]], bool],
+        of_running: Callable[[ListedRun], Judged | None],
     ) -> None:
         self._live = live
         self._running = running
         self._are_judged = are_judged
+        self._of_running = of_running
         self._count = 0
         self._ending = asyncio.Event()
 
@@ -110,8 +114,21 @@ class Streams:
             with contextlib.suppress(TehoError):
                 watched = self._live.watch(Path(run.directory))
                 if watched is not None:
-                    found[run.id] = watched.newest.facts
+                    found[run.id] = {**watched.newest.facts, **self._verdict(run)}
         return found
+
+    def _verdict(self, run: ListedRun) -> dict[str, str]:
+        """Return the newest verdict of a run as text; empty if there is none yet."""
+        judged = self._of_running(run)
+        if judged is None:
+            return {}
+        row = row_of(run, judged)
+        return {
+            "tone": row.tone,
+            "mark": row.mark,
+            "sentence": row.sentence.replace("`", ""),
+            "pace": row.pace,
+        }
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but not after the end of the server was asked for."""

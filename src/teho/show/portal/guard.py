@@ -157,7 +157,9 @@ class Guard:
         if link is None or not link.use(token):
             await _answer(send, 403, "This link was used before, or is not complete.")
             return
-        await _answer(send, 303, "", {"location": "./", "set-cookie": link.set_cookie()})
+        # The same page without the token. Proxies put the path of the portal in front of a slash or
+        # a dot, so that "./" would lead to a path below the right one.
+        await _answer(send, 303, "", {"location": "?", "set-cookie": link.set_cookie()})
 
     async def _bounded(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
         has_begun = False

@@ -16,6 +16,7 @@ from teho.show.portal.languages import say, say_count
 from teho.show.portal.query import PAGE_ROWS, ListQuery
 from teho.show.portal.render import render
 from teho.show.portal.rows import COLUMNS, Row, known_columns, program_of
+from teho.show.portal.savings import Saving
 from teho.show.portal.words import finding_text, quantity_text
 from teho.store.search import CHOICES
 from teho.units import format_quantity
@@ -26,6 +27,7 @@ __all__ = [
     "error_page",
     "home_page",
     "list_page",
+    "month_begin",
     "month_begin_s",
     "programs_page",
     "run_page",
@@ -55,7 +57,7 @@ def home_page(
     running: Sequence[Row],
     newest: Sequence[Row],
     month: Totals | None,
-    findings: Sequence[Totals],
+    found: Sequence[Saving],
     next_steps: Sequence[str],
 ) -> str:
     """Return the page that a user sees first.
@@ -65,7 +67,7 @@ def home_page(
         running: the runs that go on.
         newest: the newest runs that have ended.
         month: sums over the runs of this month; None: there are none.
-        findings: the runs of this month by finding, the most unused GPU hours first.
+        found: the findings of this month with the most unused GPU hours.
         next_steps: sentences with commands.
     """
     return render(
@@ -82,7 +84,7 @@ def home_page(
         ],
         month=month,
         month_facts=_totals_facts(month) if month else (),
-        findings=[(one, finding_text(one.key)) for one in findings],
+        found=found,
         next_steps=[advice(step) for step in next_steps],
     )
 
@@ -193,7 +195,12 @@ def document_page(base: Mapping[str, Any], here: str, parts: PageParts, more: st
 
 
 def usage_page(
-    base: Mapping[str, Any], by: str, of: str, since: str, totals: Sequence[Totals]
+    base: Mapping[str, Any],
+    by: str,
+    of: str,
+    since: str,
+    totals: Sequence[Totals],
+    found: Sequence[Saving],
 ) -> str:
     """Return the sums of the runs by person, program, month, and so on.
 
@@ -203,6 +210,7 @@ def usage_page(
         of: `group`: of the shared runs.
         since: as the user typed it.
         totals: the sums.
+        found: the findings with the most unused GPU hours.
     """
     rows = [(_usage_label(by, one.key), _usage_address(by, of, one), one) for one in totals]
     return render(
@@ -216,6 +224,7 @@ def usage_page(
         ways=USAGE_BY,
         heading=USAGE_BY[by],
         rows=rows,
+        found=found,
     )
 
 
@@ -273,5 +282,14 @@ def _usage_address(by: str, of: str, total: Totals) -> str:
 
 def month_begin_s() -> float:
     """Return the start of this month in seconds since 1970, in local time."""
+    return _month_begin().timestamp()
+
+
+def month_begin() -> str:
+    """Return the first day of this month, as in an address."""
+    return f"{_month_begin():%Y-%m-%d}"
+
+
+def _month_begin() -> datetime:
     now = datetime.fromtimestamp(time.time()).astimezone()
-    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()
+    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)

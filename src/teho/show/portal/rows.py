@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from teho.model.listed_run import Judged, ListedRun, Totals
-from teho.show.portal.languages import say
 from teho.show.portal.query import ListQuery
 from teho.show.portal.spark import spark_line
+from teho.show.portal.trend import Change, changes_of
 from teho.show.portal.words import (
     OUTCOMES,
     finding_text,
@@ -32,8 +32,6 @@ __all__ = [
 
 _STAMP_LENGTH = len("20261120-101944-")
 """The start of an id is the time, which a list shows in another column."""
-_SAME_PERCENT = 5.0
-"""Smaller differences of the time count as equal, as in `teho compare`."""
 _TONES = {"running": "accent", "failed": "critical", "interrupted": "warning", "damaged": "warning"}
 """Colour of a run without a verdict."""
 COLUMNS = (
@@ -132,11 +130,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     newest: Row
     history: str
     """Address of the list with only these runs."""
-    change: str
-    """How the newest run differs from the run before."""
-    tone: str
-    compared: str
-    """Address of the comparison with the run before; empty: there is none."""
+    changes: tuple[Change, ...]
+    """How the time changed from run to run."""
     spark: str
     """SVG."""
 
@@ -150,24 +145,10 @@ def program_of(query: ListQuery, total: Totals, runs: Sequence[ListedRun]) -> Pr
         runs: its newest runs, oldest first; at least one.
     """
     ended = [run for run in runs if run.outcome == "ok" and run.elapsed_s]
-    change, tone, compared = "", "unknown", ""
-    if len(ended) > 1:
-        last, before = ended[-1], ended[-2]
-        percent = 100 * ((last.elapsed_s or 0.0) / (before.elapsed_s or 1.0) - 1)
-        change, tone = say("same time as the run before"), "unknown"
-        if abs(percent) >= _SAME_PERCENT:
-            change, tone = say("{} more time than the run before"), "warning"
-            if percent < 0:
-                change, tone = say("{} less time than the run before"), "good"
-            change = change.format(f"{abs(percent):.0f} %")
-        if not query.of:
-            compared = f"compare?{urlencode([('run', before.id), ('run', last.id)])}"
     return Program(
         total=total,
         newest=row_of(runs[-1], of=query.of),
         history=query.address(by="", command=total.key),
-        change=change,
-        tone=tone,
-        compared=compared,
+        changes=tuple(changes_of(ended, can_compare=not query.of)),
         spark=spark_line([run.elapsed_s for run in ended]),
     )

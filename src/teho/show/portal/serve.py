@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import pwd
@@ -11,18 +12,59 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import FrameType
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from teho.show.portal.app import Portal
 from teho.show.portal.guard import LONGEST_HEADERS, Guard, Link
 
-__all__ = [
-    "host_name",
-    "serve",
-    "user_at_host",
-]
+__all__ = ["host_name", "own_names", "serve", "user_at_host"]
 
 _CONNECTIONS = 80
+_LONGEST_REQUEST_S = 10.0
+"""Longest time until a request is complete."""
+
+
+class _Protocol(H11Protocol):
+    """Ends a connection whose request is not complete in time.
+
+    Otherwise, a user who sends one byte a minute could keep all connections busy.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._check()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._check()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
+
+    @property
+    def _is_waiting(self) -> bool:
+        return self.conn.their_state in {h11.IDLE, h11.SEND_BODY}
+
+    def _check(self) -> None:
+        if not self._is_waiting:
+            self._stop()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_LONGEST_REQUEST_S, self._end)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end(self) -> None:
+        self._timer = None
+        if self._is_waiting:
+            self.transport.abort()
 
 
 class _Server(uvicorn.Server):
@@ -50,7 +92,7 @@ def serve(
     """
     config = uvicorn.Config(
         Guard(portal.application, link, hosts),
-        http="h11",
+        http=_Protocol,
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -97,3 +139,8 @@ def user_at_host() -> str:
 def host_name() -> str:
     """Return the name of this machine, with its domain if it is known."""
     return socket.getfqdn()
+
+
+def own_names() -> set[str]:
+    """Return the names of this machine: a proxy can use the name with or without its domain."""
+    return {socket.getfqdn(), socket.gethostname()}

@@ -22,28 +22,6 @@ _MAKERS = {
     "ascontiguousarray": 1, "zeros_like": 1, "ones_like": 1, "empty_like": 1, "full_like": 2,
 }  # fmt: skip
 """Functions of NumPy that make an array, and the position of the type among their arguments."""
-_SAME_TYPE = frozenset(
-    (
-        *("copy", "reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "take"),
-        *("repeat", "round", "diagonal", "cumsum", "cumprod", "sort"),
-    )
-)
-"""Methods whose result has the type of their array, and that compute little with it."""
-_COMPUTING = frozenset(
-    ("mean", "std", "var", "sum", "prod", "min", "max", "dot", "trace", "ptp", "clip")
-)
-"""Methods that compute with the numbers of their array; their result has the same type."""
-_SAME_TYPE_FUNCTIONS = re.compile(
-    r"numpy\.(abs|exp|log|log10|sin|cos|tan|tanh|median|percentile|quantile|where|roll|pad|cumsum"
-    r"|concatenate|stack|vstack|hstack)"
-)
-_COMPUTING_FUNCTIONS = re.compile(
-    r"numpy\.(mean|std|var|sum|prod|min|max|amin|amax|average|sqrt|square|add|subtract|multiply"
-    r"|divide|power|maximum|minimum|clip|dot|matmul|inner|outer|einsum|tensordot|convolve|diff"
-    r"|gradient)"
-)
-"""In small programs (NumPy 2.4, a processor without 16-bit arithmetic), these took 7 to 50 times as
-long with `float16` as with `float32`. The functions above took at most twice as long."""
 _DEEPEST = 12
 
 
@@ -63,6 +41,30 @@ class NumberTypes:
         files: the files of the program, by their paths.
         program: the same files.
     """
+
+    same_type = frozenset(
+        (
+            *("copy", "reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "take"),
+            *("repeat", "round", "diagonal", "cumsum", "cumprod", "sort"),
+        )
+    )
+    """Methods whose result has the type of their array, and that compute little with it."""
+    computing = frozenset(
+        ("mean", "std", "var", "sum", "prod", "min", "max", "dot", "trace", "ptp", "clip")
+    )
+    """Methods that compute with the numbers of their array; their result has the same type."""
+    same_type_functions = re.compile(
+        r"numpy\.(abs|exp|log|log10|sin|cos|tan|tanh|median|percentile|quantile|where|roll|pad"
+        r"|cumsum|concatenate|stack|vstack|hstack)"
+    )
+    computing_functions = re.compile(
+        r"numpy\.(mean|std|var|sum|prod|min|max|amin|amax|average|sqrt|square|add|subtract"
+        r"|multiply|divide|power|maximum|minimum|clip|dot|matmul|inner|outer|einsum|tensordot"
+        r"|convolve|diff|gradient)"
+    )
+    """In small programs (NumPy 2.4, a processor without 16-bit arithmetic), these took 7 to 50
+    times as long with `float16` as with `float32`. The functions above took at most twice as
+    long."""
 
     def __init__(self, pattern: str, files: dict[str, SourceFile], program: Program) -> None:
         self._pattern = re.compile(pattern)
@@ -93,7 +95,7 @@ class NumberTypes:
                 yield node.left
             case ast.Call(keywords=words) if any(word.arg == "dtype" for word in words):
                 return  # it computes with another type
-            case ast.Call(func=ast.Attribute(value=array, attr=method)) if method in _COMPUTING:
+            case ast.Call(func=ast.Attribute(value=array, attr=method)) if method in self.computing:
                 yield array
             case ast.Call() if self._computes(node, place):
                 yield from node.args
@@ -101,7 +103,7 @@ class NumberTypes:
     def _computes(self, call: ast.Call, place: Place) -> bool:
         """Return whether a function of NumPy computes with arrays that all have this type."""
         name = name_of(call.func, place, self._program)
-        is_computing = _COMPUTING_FUNCTIONS.fullmatch(name) is not None
+        is_computing = self.computing_functions.fullmatch(name) is not None
         return is_computing and self._of_arguments(call.args, place, 0) is not None
 
     def _of(self, node: ast.expr | None, place: Place, depth: int) -> Origin | None:
@@ -154,13 +156,13 @@ class NumberTypes:
         if given is not None or method == "astype":
             return self._origin(given, place) if given is not None else None
         if name.startswith("."):
-            is_same = method in _SAME_TYPE or method in _COMPUTING
+            is_same = method in self.same_type or method in self.computing
             receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
             return self._of(receiver, place, depth) if is_same else None
         if any(word.arg == "out" for word in call.keywords):
             return None
-        is_function = _SAME_TYPE_FUNCTIONS.fullmatch(name) or _COMPUTING_FUNCTIONS.fullmatch(name)
-        if is_function or name.endswith("_like"):
+        patterns = self.same_type_functions, self.computing_functions
+        if any(one.fullmatch(name) for one in patterns) or name.endswith("_like"):
             return self._of_arguments(call.args, place, depth)
         return None
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from teho.model.watched import CostlyOption, Frame
 from teho.source.options.files import OwnFiles
+from teho.source.options.integers import IntegerProducts
 from teho.source.options.lines import Lines
 from teho.source.options.numbers import NumberTypes
 from teho.source.options.results import Parents, parents_of, uses_only
@@ -85,7 +86,8 @@ class OptionSearch:
         files = self._own.all_parsed if is_named else None
         if files is None:
             return
-        types = NumberTypes(option.numbers, files, self._program)
+        kind = IntegerProducts if option.products else NumberTypes
+        types = kind(option.numbers, files, self._program)
         for origin, using in lines.of_numbers(types, files).items():
             at = _frame(origin.path, files[origin.path], origin.line, origin.text)
             yield CostlyOption(name=option.name, at=at, lines=tuple(using))

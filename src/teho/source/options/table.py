@@ -31,6 +31,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     item: Union[int, None] = None
     only_in: tuple[str, ...] = ()
     numbers: str = ""
+    products: bool = False
+    itself: bool = False
     rows_of: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
@@ -52,6 +54,11 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def is_on_stacks(self) -> bool:
         """Whether the option counts only if the line that uses it is on a stack."""
         return self.here or bool(self.numbers or self.rows_of)
+
+    @property
+    def is_slow_call(self) -> bool:
+        """Whether a search in `slow_calls` finds it, and gives the words of its advice."""
+        return not (self.calls or self.numbers)
 
     @property
     def is_known_to_run(self) -> bool:

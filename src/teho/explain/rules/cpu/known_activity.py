@@ -22,8 +22,15 @@ from teho.explain.activities import (
     detects_anomalies,
 )
 from teho.explain.compiles import compiled_again, compiles_again
-from teho.explain.coroutines import CallTime, in_turn_times, is_one_of_several, reopened_times
+from teho.explain.coroutines import (
+    CallTime,
+    in_turn_times,
+    is_one_of_several,
+    lost_in_turn_s,
+    reopened_times,
+)
 from teho.explain.kinds import INPUT_CAUSES
+from teho.explain.messages import OBJECTS_PASSED, objects_made_before, small_messages
 from teho.explain.options import is_worth_naming, option_of_rule, option_times
 from teho.explain.plans import plan_times
 from teho.explain.program_context import in_lines
@@ -35,7 +42,7 @@ from teho.explain.unneeded import unneeded_times
 from teho.explain.where import is_for_next_task
 from teho.explain.wholes import whole_times
 from teho.explain.wording import capital
-from teho.model.program import MainProcess
+from teho.model.program import Doing, MainProcess
 from teho.model.watched import Frame
 
 RANK = 205
@@ -106,6 +113,9 @@ _OF_OTHER_RULES = frozenset(("activations_recomputed",))
 """Activities of which another rule says more (anomaly mode: the rule debug_mode)."""
 _SLEEPING = "sleeping"
 _ASYNCIO = "asyncio_waits"
+_SERVER = "server_awaited"
+_STREAM = "stream_received"
+_OBJECTS_OF_RANKS = "ranks_exchange_objects"
 """Names in activities.toml."""
 _DATABASES = frozenset(("database", "rows_queried"))
 """Names in activities.toml."""
@@ -145,11 +155,20 @@ def judge(context: ProgramContext) -> Findings:
         read_again = _lost_in(context, main, *plan_times(main))
         # In a short run, the set-up takes a larger share than it will in a longer one.
         is_long = main.process.wall_s >= context.limit("work_min_s")
-        for time in activity_times(main, with_set_up=is_long):
+        times = activity_times(main, with_set_up=is_long)
+        objects = next((one for one in times if one.activity.name == _OBJECTS_OF_RANKS), None)
+        if objects is not None and _counts(context, main, objects):
+            made = objects_made_before(main, objects)
+            named = named.union(made.stacks if made is not None else ())
+        for time in times:
             # JAX compiles and traces each function once: only the program's facts show repetition.
             most = context.limit("compiles_max")
             is_said = time.activity.name in _OF_OTHER_RULES or (
                 time.activity.name == ANOMALY_MODE and detects_anomalies(main)
+            )
+            is_said |= (
+                time.activity.name == OBJECTS_PASSED
+                and small_messages(context, main, time) is not None
             )
             is_once = time.activity.name in _OF_JAX and not compiles_again(
                 main, most, partial(context.is_loss, main=main)
@@ -183,7 +202,7 @@ def _lost_in(
 def _in_turn(context: ProgramContext, main: MainProcess) -> list[CallTime]:
     """Return the requests of which the rule requests_in_turn says more."""
     least_s = context.limit("beside_waiting_percent") * main.process.wall_s / 100
-    return [one for one in in_turn_times(main) if max(one.beside_s, one.locked_s) >= least_s]
+    return [one for one in in_turn_times(main) if lost_in_turn_s(one) >= least_s]
 
 
 def _part_of(time: ActivityTime, stacks: frozenset[tuple[Frame, ...]]) -> float:
@@ -234,6 +253,13 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
             "each row, and cannot use an index of the column."
         )
         action = _COMPARE_COLUMN
+    made = objects_made_before(main, time) if activity.name == _OBJECTS_OF_RANKS else None
+    if made is not None:
+        before = 100 * made.wall_s / main.process.wall_s
+        sentence += (
+            f" Making these objects before, at {made.lines[0][0].short_place}, took {before:.0f} %."
+        )
+        share = min(100.0, share + before)
     evidence = (
         Evidence("share of the run time spent on this activity", share, "%"),
         Evidence("time spent on this activity", time.wall_s, "s"),
@@ -243,17 +269,21 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     # Without the steps of a training, reading or sleeping may be what the program is for: the
     # remark then promises no saving. So may be what a child process does that loads no data.
     is_training = bool(main.process.progress) and not (time.in_others and not time.in_loading)
-    may_be_purpose = activity.may_be_purpose and not is_training and query is None
+    is_paced = activity.name == _STREAM
+    may_be_purpose = activity.may_be_purpose and query is None and (is_paced or not is_training)
     if activity.name == _SLEEPING and may_be_purpose and _is_awaited(context, main):
         may_be_purpose = False
         sentence += " Meanwhile, child processes ended or waited for their next task."
         action = _AWAIT
         regain = (_REGAIN_AWAITED[0] * share, _REGAIN_AWAITED[1] * share)
     if is_work:
-        may_be_purpose = not is_training or share < context.limit("work_warning_percent")
+        is_little = share < context.limit("work_warning_percent")
+        may_be_purpose = activity.purpose != "never" and (
+            not is_training or (is_little and activity.purpose == "perhaps")
+        )
     mutes = not (is_work or may_be_purpose) and share >= context.limit("explains_percent")
     if may_be_purpose:
-        is_hint = not is_training and _is_purpose(context, main, time)
+        is_hint = is_paced or (not is_training and _is_purpose(context, main, time))
         yield context.finding(
             Severity.HINT if is_hint else Severity.REMARK,
             sentence if is_hint else f"{sentence} This may be the purpose of the program.",
@@ -286,6 +316,9 @@ def _is_purpose(context: ProgramContext, main: MainProcess, time: ActivityTime) 
         return not activity.faster_way
     if activity.name == _SLEEPING:
         return True
+    if activity.name == _SERVER:
+        beside = main.percent(Doing.PYTHON, Doing.NATIVE, Doing.THREADS)
+        return beside < context.limit("beside_waiting_percent")
     if activity.name == _ASYNCIO:
         together_s = sum(s for frames, s in time.stacks.items() if is_one_of_several(frames))
         if together_s >= context.limit("together_part") * time.wall_s:

@@ -17,7 +17,7 @@ from teho.explain.wording import listed
 from teho.model.program import MainProcess
 from teho.model.watched import Frame, Whole, WholeUse
 
-RANK = 214
+RANK = 218
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "times_longer": TIMES_LONGER,

@@ -61,6 +61,8 @@ MUTES_BECAUSE = "this finding names the option that costs the time"
 SAME_LOSS_AS = ("known_activity", "saving_often")
 _OPTION = re.compile(r"\w+=")
 """Begin of an argument with its name."""
+_CLAUSE = re.compile(r"(LIMIT|OFFSET) ")
+"""Begin of a clause of SQL."""
 _MOST = 0.5
 """Part of the time of an option that other options explain, from which it is not named too."""
 
@@ -133,7 +135,7 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
             Evidence("time spent on this work", time.wall_s, "s"),
             Evidence(_noun(at.text), f"{at.short_place}  {at.short_text}"),
         ),
-        action=in_words(option.advice, time.places),
+        action=in_words(option.advice, time.places, time.words),
         judged_by=["one_core_max"] if option.cores else [],
         regain_percent=(least * share, most * share),
         lines=time.lines,
@@ -144,7 +146,12 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
 
 
 def _noun(text: str) -> str:
-    """Return what an option is: `x=True` an option, `x = 3` a setting, and `f(x)` a call."""
+    """Return what an option is: `x=True` an option, `x = 3` a setting, and `f(x)` a call.
+
+    `LIMIT ? OFFSET ?` is a clause of a query.
+    """
     if _OPTION.match(text):
         return "option"
+    if _CLAUSE.match(text):
+        return "clause"
     return "setting" if " = " in text else "call"

@@ -6,6 +6,10 @@ same loop of the program computed at other times. The program's source shows tha
 does not need the last answer. In the second case, a task holds a lock of asyncio while it waits for
 a request, and the stacks show that other tasks wait for a lock. In both cases, each request has its
 own connection. Teho does not know whether the server answers several requests at the same time.
+
+In the third case, a loop sends requests in blocks with `asyncio.gather`, and the next block begins
+when the slowest request of a block is ready. The stacks show for how long only one request was
+open.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import re
 from teho.explain.coroutines import CallTime, in_turn_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, InTurn
+from teho.model.watched import Block, Frame, InTurn
 
 RANK = 209
 SEVERITY = "critical, warning"
@@ -35,6 +39,8 @@ _HEAD = re.compile(r"for (.+?) in (.+)")
 _LEAST, _MOST = 0.5, 0.9
 """Part that is saved: at least half of the smaller one of waiting and computing, which then happen
 at the same time, and at most almost all waiting, if the server answers many requests at once."""
+_LEAST_OF_BLOCKS = 0.4
+"""With blocks of two requests, almost half of the time with only one request is saved."""
 _LEAST_LOCKED = 0.3
 """At least one other task waits for the lock. With two tasks, half of the waiting is saved."""
 
@@ -45,6 +51,11 @@ def judge(context: ProgramContext) -> Findings:
         for time in in_turn_times(main):
             turn = time.of
             if not isinstance(turn, InTurn) or not context.is_loss(time.wall_s, main):
+                continue
+            if turn.block is not None:
+                if context.is_loss(time.alone_s, main):
+                    yield _in_blocks(context, main, time, turn, turn.block)
+                    return
                 continue
             if turn.lock is not None and context.is_loss(time.locked_s, main):
                 yield _with_lock(context, main, time, turn, turn.lock)
@@ -78,6 +89,39 @@ def _with_lock(
         lines=[(turn.call, time.locked_s)],
         mutes=False,
         certainty=Certainty.POSSIBLE,
+    )
+
+
+def _in_blocks(
+    context: ProgramContext, main: MainProcess, time: CallTime, turn: InTurn, block: Block
+) -> Located:
+    share = min(100.0, 100 * time.wall_s / main.process.wall_s)
+    alone = min(share, 100 * time.alone_s / main.process.wall_s)
+    loop = turn.loop
+    return context.lost(
+        f"The loop at {loop.short_place} sends requests in blocks of `{block.size}`, and each "
+        f"block waits for its slowest request: for {alone:.0f} % of the run time, only one request "
+        "was open.",
+        share_percent=alone,
+        evidence=(
+            Evidence("time in which only one request of a block was open", alone, "%"),
+            Evidence("time in which the loop waited for a block", share, "%"),
+            Evidence("loop", f"{loop.short_place}  {loop.short_text}"),
+        ),
+        action=(
+            "Send all requests with one `gather`, and limit them with a semaphore: the next "
+            "request then begins as soon as one is ready. Before the loop, write `limit = "
+            f"asyncio.Semaphore({block.size})`, and define `async def limited(request):` with the "
+            "two lines `async with limit:` and `return await request`, the second one indented "
+            "under the first. Replace the loop by `await asyncio.gather(*(limited("
+            f"{block.request}) {block.every}){block.options})`: it returns all results in the same "
+            "order."
+        ),
+        judged_by=[],
+        regain_percent=(_LEAST_OF_BLOCKS * alone, _MOST * share),
+        lines=[(turn.call, time.wall_s)],
+        mutes=False,
+        certainty=Certainty.LIKELY,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from teho.explain.activities import ActivityKind, activity_times
 from teho.explain.kinds import STARVED
 from teho.explain.pipeline import busiest_stage, pipeline_of
 from teho.explain.program_context import Waiting
@@ -44,6 +45,8 @@ def judge(context: ProgramContext) -> Findings:
     waiting = context.waiting()
     if waiting is None or not context.is_loss(_wait_s(waiting), waiting.main):
         return
+    if _is_known_overhead(context, waiting):
+        return
     pipeline = pipeline_of(waiting)
     yield context.lost_waiting(
         waiting,
@@ -65,6 +68,19 @@ def _wait_s(waiting: Waiting) -> float:
     """Return the time of waiting in s without the first start of the workers, a fixed cost."""
     start_s = waiting.loader.first_s / max(1, waiting.loader.epochs) if waiting.workers else 0.0
     return waiting.wait_s - start_s
+
+
+def _is_known_overhead(context: ProgramContext, waiting: Waiting) -> bool:
+    """Return whether the rule known_activity says what the program did while it waited."""
+    if waiting.main is not context.mains[0]:
+        return False
+    return any(
+        time.activity.kind is ActivityKind.OVERHEAD
+        and not time.activity.may_be_purpose
+        and 2 * time.loading_s >= waiting.wait_s
+        and context.is_loss(time.wall_s, waiting.main)
+        for time in activity_times(waiting.main)
+    )
 
 
 def _is_python(command: Sequence[str]) -> bool:

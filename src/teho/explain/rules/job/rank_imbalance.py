@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
@@ -138,15 +139,17 @@ def _far(
     limit = context.limit("time_percent")
     part, points = context.limit("power_percent") / 100, context.limit("busy_points")
 
-    def least(middle: float) -> float:
+    def bounds(sign: int) -> Series:
         # Power differs by a part of the median, a share by percentage points.
-        return part * middle if signal is _POWER else points
+        return [
+            None
+            if middle is None
+            else middle + sign * (part * middle if signal is _POWER else points)
+            for middle in middles
+        ]
 
-    for is_far in (
-        lambda value, middle: value < middle - least(middle),
-        lambda value, middle: value > middle + least(middle),
-    ):
-        bins = [(gpu, bins_that_hold(is_far, series, middles)) for gpu, series in rows]
+    for is_far, limits in ((operator.lt, bounds(-1)), (operator.gt, bounds(1))):
+        bins = [(gpu, bins_that_hold(is_far, series, limits)) for gpu, series in rows]
         yield [(gpu, own) for gpu, own in bins if (share_of(own) or 0.0) > limit]
 
 

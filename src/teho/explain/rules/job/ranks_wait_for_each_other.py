@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from teho.explain.activities import activity_of
+from teho.explain.rank_excess import RankExcess, excess_of
 from teho.explain.rule import Evidence, Findings, Located, ProgramContext, Threshold, chosen
 from teho.explain.wording import MOST_NAMED, capital, the_ranks
 from teho.model.program import Doing, MainProcess
@@ -24,6 +26,12 @@ THRESHOLDS = {
         "%",
         "below this limit, the time for exchanging gradients is normal in a training run with "
         "several ranks",
+    ),
+    "one_line_percent": chosen(
+        50.0,
+        "%",
+        "if a line that only the slowest rank executes takes more than this share of the "
+        "difference between the ranks, this line is the main reason for the difference",
     ),
 }
 _WAITS = {
@@ -63,6 +71,8 @@ _FEWER_EXCHANGES = (
     "instead of one `all_reduce` for each value. "
 )
 _FEWER_RANKS = "If the model is small, fewer ranks may be faster: `teho scale` measures this."
+_OBJECTS = "ranks_exchange_objects"
+"""Name in activities.toml."""
 _SLEEP = re.compile(r"\bsleep\((\d+(?:\.\d+)?)\)")
 SAME_LOSS_AS = ("input_of_one_rank_slower", "communication_bound", "rank_imbalance")
 
@@ -81,8 +91,21 @@ def judge(context: ProgramContext) -> Findings:
     least, most = (pick(shares, key=lambda pair: pair[1]) for pick in (min, max))
     if len(shares) > 1 and most[1] - least[1] >= context.limit("uneven_points"):
         yield _uneven(context, shares, least, most)
+    elif _is_for_objects(context, mains[0]):
+        return  # the rule known_activity says more
     elif sum(share for _, share in shares) >= context.limit("exchange_percent") * len(shares):
         yield _all(context, shares, most)
+
+
+def _is_for_objects(context: ProgramContext, main: MainProcess) -> bool:
+    """Return whether most of the communication exchanges Python objects."""
+    objects_s = 0.0
+    for seen in main.process.stacks:
+        activity = activity_of(seen)
+        if activity is not None and activity.name == _OBJECTS:
+            objects_s += seen.wall_s
+    is_most = 2 * objects_s >= main.seconds(Doing.COMMUNICATING)
+    return is_most and context.is_loss(objects_s, main)
 
 
 def _uneven(
@@ -111,6 +134,22 @@ def _uneven(
             regain_percent=(0.3 * lost, lost),
             lines=lines,
         )
+    excess = excess_of(busiest, [main for main, _ in shares if main is not busiest])
+    least_percent = context.limit("one_line_percent") * lost / 100
+    if excess is not None and excess.share_percent >= least_percent:
+        return context.lost(
+            f"{capital(name)} made the other ranks wait for up to {lost:.0f} % of the time: only "
+            f"{name} executes `{excess.frame.short_text}` ({excess.frame.short_place})"
+            f"{_which(excess)}.",
+            share_percent=lost,
+            evidence=(
+                Evidence(f"time of this line ({name})", excess.share_percent, "%"),
+                *_evidence(shares),
+            ),
+            action=_shared(excess, name),
+            regain_percent=(0.3 * lost, lost * (1 - 1 / max(2, len(shares)))),
+            lines=((excess.frame, excess.share_percent * busiest.process.wall_s / 100),),
+        )
     has_steps = bool(busiest.process.progress)
     computing = [spent for spent in busiest.spent if spent.doing is not Doing.COMMUNICATING]
     return context.lost(
@@ -130,6 +169,43 @@ def _uneven(
         # of it for many.
         regain_percent=(0.3 * lost, lost * (1 - 1 / max(2, len(shares)))),
         lines=computing[0].lines if computing else (),
+    )
+
+
+def _which(excess: RankExcess) -> str:
+    """Return what the line does: `, which evaluates the model`."""
+    if excess.evaluates:
+        return ", which applies the model without a backward pass"
+    if excess.saves:
+        return ", which saves data"
+    return f": {excess.activity.what}" if excess.activity is not None else ""
+
+
+def _shared(excess: RankExcess, name: str) -> str:
+    """Return the advice: the other ranks do a part of the work, or the rank does less of it."""
+    at = excess.frame.short_place
+    if excess.evaluates:
+        return (
+            f"Let each rank evaluate a part of the data: execute {at} on all ranks, and give it "
+            "every n-th sample, `x[rank::world_size]` and `y[rank::world_size]` instead of `x` and "
+            "`y`. Then add up the results of all ranks, such as the number of correct samples: "
+            "`total = torch.tensor(float(hits))`, `dist.all_reduce(total)`. Only printing stays "
+            f"on {name}."
+        )
+    if excess.saves:
+        return (
+            f"Save less often at {at}, or save in a thread during the next steps: first copy the "
+            "state, `state = {key: value.detach().cpu().clone() for key, value in "
+            "model.state_dict().items()}`, then call `threading.Thread(target=torch.save, "
+            "args=(state, path)).start()`."
+        )
+    if excess.activity is not None:
+        return f"The other ranks wait for {at}. {excess.activity.advice}"
+    return (
+        f"Let all ranks share this work: execute {at} on all ranks, and let each rank work on "
+        "every n-th item, `items[rank::world_size]`. Then collect the results with "
+        "`dist.all_reduce` or `dist.gather_object`. If the work is only for a log or a plot, do "
+        "it less often."
     )
 
 

@@ -28,6 +28,7 @@ from teho.observe.uninstrumented import is_about_probe
 from teho.show.build.report.activity import activity_facts
 from teho.show.build.report.bill import bill_facts, bill_if_job
 from teho.show.build.report.energy import energy_facts
+from teho.show.build.report.native import native_tables
 from teho.show.build.report.plots import heat_map_of, plots_of
 from teho.show.build.report.profiled import profiled_commands, profiled_notes
 from teho.show.build.report.roofline import rooflines_view
@@ -87,6 +88,7 @@ def build_report(
         ),
         tables=(
             *time_tables(summary.program, len(processes), summary.elapsed_s),
+            *native_tables(run),
             *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
         ),
         findings=without_expected(run, findings),

@@ -13,7 +13,7 @@ from teho.model.metric import METRICS, METRICS_BY_NAME, Metric
 from teho.model.summary import NodeSummary, Stat, Summary
 from teho.units import counted
 
-__all__ = ["heat_map_of", "plots_of"]
+__all__ = ["group_of", "heat_map_of", "plot_title", "plots_of"]
 
 Group = Literal["GPU", "CPU", "Memory", "I/O and network"]
 
@@ -67,6 +67,15 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return _rounded(math.fsum(known) / len(known)) if known else None
 
 
+def _means(lines: Sequence[Sequence[float | None]]) -> list[float | None]:
+    """Return the mean of the lines in each bin (bins,), of those that have a value there."""
+    columns = zip(*lines, strict=True)
+    if any(None in line for line in lines):
+        return [_mean(values) for values in columns]
+    # With 10,000 GPUs there are more than a million bins.
+    return [_rounded(total / len(lines)) for total in map(math.fsum, columns)]
+
+
 def plots_of(summary: Summary) -> Iterable[Plot]:
     """Yield a plot for every metric that was recorded, with a line for each device."""
     middles = [round((i + 0.5) * summary.bin_s, 3) for i in range(summary.bin_count)]
@@ -75,21 +84,22 @@ def plots_of(summary: Summary) -> Iterable[Plot]:
         if series:
             yield Plot(
                 key=metric.name,
-                title=_plot_title(metric),
+                title=plot_title(metric),
                 unit=metric.shown_unit,
                 meaning=metric.meaning,
-                group=_group(metric),
+                group=group_of(metric),
                 elapsed_s=middles,
                 series=series,
             )
 
 
-def _group(metric: Metric) -> Group:
+def group_of(metric: Metric) -> Group:
+    """Return the group of plots that a metric belongs to."""
     groups = (group for group, starts in _GROUPS.items() if metric.name.startswith(starts))
     return next(groups, "I/O and network")
 
 
-def _plot_title(metric: Metric) -> str:
+def plot_title(metric: Metric) -> str:
     """Return the title of a plot; a counter is drawn as its rate."""
     rates = {
         "gpu_energy_j": "GPU power, from the energy counter",
@@ -116,7 +126,7 @@ def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> It
             lines = [gpu.series[metric.name] for gpu in node.gpus if metric.name in gpu.series]
             if lines:
                 label = f"{node.name}, mean of {counted(len(lines), 'GPU')}"
-                yield PlotSeries(label, [_mean(values) for values in zip(*lines, strict=True)])
+                yield PlotSeries(label, _means(lines))
             continue
         for place in gpus_of(node):
             series = place.gpu.series

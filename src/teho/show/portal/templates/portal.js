@@ -28,12 +28,16 @@
   });
 
   /* ---- values of the present moment ---- */
+  /* The server knows how long a run goes on, also without samples, and its newest verdict. */
+  const KEPT_FACTS = ["elapsed", "mark", "sentence", "pace"];
   const write = (place, facts) => {
     place.querySelectorAll("[data-fact]").forEach((node) => {
       const value = facts[node.dataset.fact];
-      /* The server knows how long a run goes on, also without samples. */
-      if (value !== undefined || node.dataset.fact !== "elapsed") node.textContent = value ?? "–";
+      if (value === undefined && KEPT_FACTS.includes(node.dataset.fact)) return;
+      const text = value ?? "–";
+      if (node.textContent !== text) node.textContent = text;
     });
+    if (facts.tone) place.className = facts.tone;
   };
   const listen = (address, handlers) => {
     const source = new EventSource(address);

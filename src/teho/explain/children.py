@@ -1,0 +1,56 @@
+"""The work of the child processes for which a program waits."""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+
+from teho.explain.where import doing_in, is_for_next_task, place_of
+from teho.model.program import Doing, MainProcess
+from teho.model.watched import Seen, WatchedProcess, is_library
+
+__all__ = ["only_answers", "worked_s"]
+
+_MANAGER = re.compile(r"multiprocess(ing)?/managers\.py:(BaseManager\.)?_run_server$")
+_BOOTSTRAP = re.compile(r"/multiprocess(ing)?/process\.py:(BaseProcess\.)?_bootstrap$")
+_NO_WORK = frozenset((Doing.IMPORTING, Doing.ENDING))
+
+
+def only_answers(seen: Seen) -> bool:
+    """Return whether a stack is that of a manager of shared objects which reads and changes them.
+
+    Not if it executes a function of the program, such as a method of a registered class.
+    """
+    if not any(_MANAGER.search(place_of(frame)) for frame in seen.own_frames):
+        return False
+    own = takewhile(
+        lambda frame: frame.file != "<thread>" and not _BOOTSTRAP.search(place_of(frame)),
+        seen.frames,
+    )
+    return all(is_library(frame.file) for frame in own)
+
+
+def worked_s(main: MainProcess) -> float:
+    """Return for how long child processes worked at least, in s.
+
+    If several work at the same time, it counts once: at least as long as the child process with
+    the most work, and as if all that were there at the same time shared the work equally.
+    """
+    works = [_worked_s(one) for one in main.children]
+    if not works:
+        return 0.0
+    most = max(
+        sum(other.began_s <= one.began_s < other.until_s for other in main.children)
+        for one in main.children
+    )
+    return max(*works, sum(works) / max(1, most))
+
+
+def _worked_s(process: WatchedProcess) -> float:
+    return sum(
+        seen.wall_s
+        for seen in process.stacks
+        if not is_for_next_task(seen)
+        and not only_answers(seen)
+        and doing_in(process, seen) not in _NO_WORK
+    )

@@ -1,0 +1,150 @@
+"""Messages between processes: whether they are small, and what the processes do for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from teho.explain.activities import ActivityTime, activity_of
+from teho.explain.program_context import ProgramContext
+from teho.explain.where import is_for_next_task, place_of
+from teho.model.program import MainProcess
+from teho.model.watched import Frame, Seen, State, is_library
+
+__all__ = [
+    "OBJECTS_PASSED",
+    "ObjectsMade",
+    "SmallMessages",
+    "objects_made_before",
+    "small_messages",
+]
+
+OBJECTS_PASSED = "objects_passed"
+"""Name in activities.toml."""
+
+_STARTS = re.compile(r"/multiprocess(ing)?/process\.py:(BaseProcess\.)?(run|_bootstrap)$")
+_RUNS = frozenset((State.PYTHON, State.NATIVE, State.RUNNING))
+_CONVERTS = re.compile(r"\.(tolist|item)\(|\b(int|float|list|dict)\(")
+_BEFORE = 12
+"""Lines before an exchange that may make its objects."""
+
+
+class SmallMessages(NamedTuple):
+    """Many small messages between a program and its child processes."""
+
+    function: Frame | None
+    """The line of the child processes' own function that was seen most."""
+    worked_s: float
+    """Time in which the child processes executed the program's functions, and the libraries that
+    these called."""
+    bytes_per_s: float
+    """Bytes that all processes read or wrote, while the program passed messages."""
+    switches_per_s: float
+    """Context switches of the node."""
+
+
+def small_messages(
+    context: ProgramContext, main: MainProcess, time: ActivityTime
+) -> SmallMessages | None:
+    """Return what child processes do for small messages; None if messages may be large.
+
+    None also if the child processes have so much work that it would take long in the main process.
+
+    Args:
+        context: the run, as a rule reads it.
+        main: the process that passes the messages.
+        time: its time for passing objects.
+    """
+    node = context.node_of(main)
+    if node is None or time.in_others or not main.children:
+        return None
+    passed = [context.total(node, f"job_{way}_calls_bytes") for way in ("read", "write")]
+    switches = context.total(node, "context_switches")
+    known = [one for one in passed if one is not None]
+    if len(known) < len(passed) or switches is None:
+        return None
+    function, worked_s = _work_of(main)
+    found = SmallMessages(
+        function,
+        worked_s,
+        bytes_per_s=max(known) / time.wall_s,
+        switches_per_s=switches / context.summary.elapsed_s,
+    )
+    is_small = context.are_small_messages(found.bytes_per_s, found.switches_per_s)
+    return found if is_small and 2 * worked_s < time.wall_s else None
+
+
+def _work_of(main: MainProcess) -> tuple[Frame | None, float]:
+    worked_s = 0.0
+    lines: dict[Frame, float] = {}
+    for child in main.children:
+        for seen in child.stacks:
+            target = _target(seen)
+            if target is None:
+                continue
+            lines[target] = lines.get(target, 0.0) + seen.wall_s
+            is_own = not is_for_next_task(seen) and activity_of(seen) is None
+            worked_s += seen.wall_s if is_own and seen.state in _RUNS else 0.0
+    return max(lines, key=lambda one: lines[one], default=None), worked_s
+
+
+def _target(seen: Seen) -> Frame | None:
+    """Return the line in the function that a child process executes; None if there is none."""
+    inside: list[Frame] = []
+    for frame in seen.own_frames:
+        if _STARTS.search(place_of(frame)):
+            return inside[-1] if inside else None
+        if not is_library(frame.file):
+            inside.append(frame)
+    return None
+
+
+class ObjectsMade(NamedTuple):
+    """The conversion of numbers to Python objects, before these are exchanged."""
+
+    wall_s: float
+    lines: tuple[tuple[Frame, float], ...]
+    stacks: frozenset[tuple[Frame, ...]]
+
+
+def objects_made_before(main: MainProcess, time: ActivityTime) -> ObjectsMade | None:
+    """Return the time of the lines that convert numbers, just before an exchange; None if none.
+
+    The lines are in the same function as the exchange, and are not far above it.
+    """
+    exchanges = {(frame.file, frame.line) for frame, _ in time.lines}
+    functions = {
+        (frame.file, frame.function): frame.line
+        for frames in time.stacks
+        for frame in frames
+        if (frame.file, frame.line) in exchanges
+    }
+    lines: dict[Frame, float] = {}
+    stacks: set[tuple[Frame, ...]] = set()
+    for seen in main.process.stacks:
+        for frame, text in _with_texts(seen):
+            call = functions.get((frame.file, frame.function))
+            if call is None or not call - _BEFORE <= frame.line < call:
+                continue
+            if _CONVERTS.search(text):
+                lines[frame] = lines.get(frame, 0.0) + seen.wall_s
+                stacks.add(seen.frames)
+            break
+    if not lines:
+        return None
+    ordered = tuple(sorted(lines.items(), key=lambda pair: -pair[1]))
+    return ObjectsMade(sum(lines.values()), ordered, frozenset(stacks))
+
+
+def _with_texts(seen: Seen) -> Iterator[tuple[Frame, str]]:
+    """Yield the program's lines from the innermost one, each with the innermost text.
+
+    A list comprehension may have a frame of its own: its text belongs to the line around it.
+    """
+    text = ""
+    for frame in seen.own_frames:
+        if is_library(frame.file):
+            continue
+        text = text or frame.text
+        yield frame, text

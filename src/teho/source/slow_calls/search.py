@@ -1,0 +1,38 @@
+"""Finds calls in loops for which there is a faster way to the same result.
+
+Each of them has an entry in `costly_options.toml`, which has the advice. Here, the stack shows the
+call, and the program's source shows that the faster way gives the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from teho.model.watched import CostlyOption, Frame
+from teho.source.purity import Purity
+from teho.source.slow_calls.boosting import find_single_rounds
+from teho.source.slow_calls.images import find_large_image
+from teho.source.slow_calls.integrals import find_integral
+from teho.source.slow_calls.paging import find_paging
+from teho.source.stack import levels_of
+
+__all__ = ["find_slow_calls"]
+
+
+def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyOption]:
+    """Yield the calls on a stack for which there is a faster way.
+
+    Args:
+        frames: the stack, innermost frame first.
+        purity: the program.
+    """
+    levels = levels_of(frames, purity.program)
+    if not levels or any(level.is_measured for level in levels):
+        return  # if the program measures the time, it may compare ways to do this
+    found = (
+        find_paging(levels),
+        find_integral(levels, purity),
+        find_single_rounds(levels, purity),
+        find_large_image(levels, purity.program),
+    )
+    yield from filter(None, found)
