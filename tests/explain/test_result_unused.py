@@ -169,3 +169,13 @@ def test_operations_on_whole_arrays_are_one_finding():
 @pytest.mark.parametrize(("wall_s", "count"), [(9.9, 0), (10.0, 1)])
 def test_a_small_share_is_not_reported(wall_s, count):
     assert len(judged(array_cut_late, run(PART, wall_s=wall_s))) == count
+
+
+def test_a_condition_that_is_true_too_often():
+    often = own("step % 25 == 0", 69)
+    one = changed(condition=often, share=0.25, can_move=False)
+    finding = found(result_unused, run(one))
+    assert finding.sentence.endswith(
+        "The program uses the result only if `step % 100 == 0` (train.py:71), in 1 of 4 cases."
+    )
+    assert finding.action == "Change the condition at train.py:69 to `step % 100 == 0`."

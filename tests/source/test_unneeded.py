@@ -44,6 +44,14 @@ def loop(body, head="for step in range(1, STEPS + 1):", after="", before=""):
     )
 
 
+EVALUATION = """
+def accuracy(model, head, x, y):
+    with torch.no_grad():
+        hits = 0
+        for start in range(0, len(x), 64):
+            hits += int((head(model(x[start : start + 64])).argmax(1) == y).sum())
+    return hits / len(x)
+"""
 SHOWN = "    print(step, value)"
 SELDOM = {
     "each 100th step": ("value = order(grid)\nif step % 100 == 0:\n" + SHOWN, 0.01, True),
@@ -307,3 +315,69 @@ def test_the_outermost_call_is_reported():
 def test_the_time_in_which_a_device_computes_is_not_that_of_the_line_that_waits():
     body = "value = grid.mean().item()\nif step % 100 == 0:\n" + SHOWN
     assert found(loop(body), "grid.mean().item()") is None
+
+
+RARER = {
+    "a multiple": ("step % 7 == 0", "step % 28 == 0", 0.25),
+    "names": ("step % EVERY == 0", "step % 500 == 0", 0.2),
+    "no multiple": ("step % 7 == 0", "step % 30 == 0", None),
+    "as often": ("step % 7 == 0", "step % 7 == 0", None),
+    "more often": ("step % 28 == 0", "step % 7 == 0", None),
+    "another counter": ("step % 7 == 0", "(step + 1) % 28 == 0", None),
+    "another remainder": ("step % 7 == 1", "step % 28 == 1", None),
+    "the last step": ("step % 7 == 0", "step == STEPS", None),
+}
+
+
+@pytest.mark.parametrize("name", RARER)
+def test_a_rare_result_that_is_used_more_rarely(name):
+    often, rare, share = RARER[name]
+    body = f"if {often}:\n    value = order(grid)\nif {rare}:\n{SHOWN}"
+    one = found(loop(body), "order(grid)")
+    if share is None:
+        assert one is None
+        return
+    assert one.need is Need.SELDOM
+    assert one.share == pytest.approx(share)
+    assert one.condition.text == often
+    assert [at.text for at in one.at] == [rare]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if step % 7 == 0:\n    value = order(grid)\nif step % 28 == 0:\n    pass\nprint(value)",
+        "if step % 7 == 0:\n    value = order(grid)\n    print(value)\nif step % 28 == 0:\n"
+        + SHOWN,
+        "if step % 7 == 0:\n    value = order(grid)\nelse:\n    value = 0\nif step % 28 == 0:\n"
+        + SHOWN,
+        "if step % 28 == 0:\n" + SHOWN + "\nif step % 7 == 0:\n    value = order(grid)",
+        "if step % 7 == 0:\n    value = order(grid)\nif step % 28 == 0:\n    pass\nelse:\n" + SHOWN,
+    ],
+)
+def test_a_rare_result_that_is_used_elsewhere_too(body):
+    assert found(loop(body), "order(grid)") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_found"),
+    [
+        ("", "", True),
+        ("    with torch.no_grad():", "    if True:", False),
+        ("hits = 0", "hits = 0; print(x)", False),
+        ("hits = 0", "model.eval()", True),
+        ("hits = 0", "model.hits = 0", False),
+        ("hits = 0", "COUNTS.append(1)", False),
+        ("head(model(", "best(model(", False),  # a global model
+        ("def accuracy", "@torch.no_grad()\ndef accuracy", True),
+        ("def accuracy", "@torch.compile\ndef accuracy", False),
+        ("    return hits", "    model(x).backward()\n    return hits", False),
+        ("    return hits", "    model.update(x)\n    return hits", False),
+    ],
+)
+def test_an_evaluation_of_a_model_has_no_other_effect(old, new, is_found):
+    body = f"value = accuracy(net, head, x, y)\nif step % 50 == 0:\n{SHOWN}"
+    main = "def main(net, head, x, y):\n    for step in range(STEPS):\n        train(net)\n"
+    source = EVALUATION.replace(old, new) if old else EVALUATION
+    one = found(source + main + textwrap.indent(body, "        "), "accuracy(net, head, x, y)")
+    assert (one is not None) is is_found

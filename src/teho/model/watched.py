@@ -235,6 +235,8 @@ class Unneeded(InLoop, frozen=True, kw_only=True):
     """Whether the loop goes on with the next iteration if the first condition is true."""
     can_move: bool = False
     """Whether the statements give the same results in the branch of the condition."""
+    condition: Union[Frame, None] = None
+    """The condition under which these statements are executed, if `at` is a rarer case of it."""
 
 
 class ReopenedConnection(InLoop, frozen=True, kw_only=True):

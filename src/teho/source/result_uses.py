@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from teho.source.changes import stored_or_named
+from teho.source.constants import number_of
+from teho.source.evaluations import evaluates
 from teho.source.outside import reads_files
 from teho.source.parsed import dotted_name, root_name
 from teho.source.program import Place
@@ -48,6 +50,8 @@ class ResultUses:
         self.branches: dict[ast.AST, Branch] = {}
         self.after: list[ast.AST] = []
         """Statements after the loop."""
+        self.condition: ast.If | None = None
+        """The `if` that has only these statements, if each branch is a rarer case of it."""
 
     @property
     def loop(self) -> ast.AST | None:
@@ -103,7 +107,8 @@ class Search:
             return False
         if not isinstance(node, ast.Call):
             return True
-        if not self._purity.keeps_all(node, self._at) or self._consumes(node):
+        is_kept = self._purity.keeps_all(node, self._at) or evaluates(node, self._at, self._purity)
+        if not is_kept or self._consumes(node):
             return False
         # To read a file may move the position in the file.
         return not reads_files(node, self._at, self._purity.program)
@@ -141,7 +146,7 @@ class Search:
         if found.loop is not None and found.loop not in self._uses.loops_around(use):
             found.after.append(user)
             return True
-        branch = self._branch(use, made)
+        branch = self._branch(use, made) or self._rarer_branch(use, made, found)
         if branch is not None:
             found.branches[branch.node] = branch
             return True
@@ -152,7 +157,7 @@ class Search:
         found.chain.append(user)
         return self._add(user, found)
 
-    def _branch(self, use: ast.AST, made: ast.stmt) -> Branch | None:
+    def _branch(self, use: ast.AST, made: ast.AST) -> Branch | None:
         """Return the rare branch that has a use of a value, after the statement that made it."""
         block = self._uses.block(made)
         rarity = Rarity(self._uses.loops_around(made), self._at, self._purity)
@@ -171,6 +176,41 @@ class Search:
                 between = before[before.index(made) + 1 :]
                 return found or next(_skipping(between, rarity), None)
             inner = outer
+        return None
+
+    def _rarer_branch(self, use: ast.AST, made: ast.stmt, found: ResultUses) -> Branch | None:
+        """Return the branch that has a use, if its condition is a rarer case of that of `made`.
+
+        After `if step % 7 == 0: score = f()`, this is the branch of `if step % 28 == 0:`.
+        """
+        outer = self._uses.parent(made)
+        if not isinstance(outer, ast.If) or outer.orelse or outer.body != [made]:
+            return None
+        rarity = Rarity(self._uses.loops_around(outer), self._at, self._purity)
+        often = rarity.of(outer.test)
+        branch = self._branch(use, outer)
+        if often is None or branch is None or branch.is_skipped:
+            return None
+        if use not in [inner for one in branch.node.body for inner in ast.walk(one)]:
+            return None
+        every, more = self._every(outer.test), self._every(branch.node.test)
+        if every is None or more is None or every[0] != more[0] or more[1] % every[1]:
+            return None
+        found.condition = outer
+        share = every[1] / more[1]
+        return Branch(branch.node, Rare(share, branch.rare.is_sure), is_skipped=False)
+
+    def _every(self, test: ast.expr) -> tuple[str, int] | None:
+        """Return the counter and the number of `counter % number == 0`; None if it is not that."""
+        match test:
+            case ast.Compare(
+                left=ast.BinOp(left=counter, op=ast.Mod(), right=every),
+                ops=[ast.Eq()],
+                comparators=[ast.Constant(value=0)],
+            ):
+                number = number_of(every, self._at, self._purity)
+                is_whole = number is not None and number.is_sure and number.value >= 1
+                return (ast.dump(counter), int(number.value)) if number and is_whole else None
         return None
 
 

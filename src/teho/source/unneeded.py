@@ -118,6 +118,9 @@ class Needs:
             is_sure=all(each.rare.is_sure for each in branches),
             is_skipped=branches[0].is_skipped,
             can_move=can_move,
+            condition=_frame(level, found.condition, found.condition.test)
+            if found.condition
+            else None,
         )
 
     @staticmethod

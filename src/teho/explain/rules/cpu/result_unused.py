@@ -103,6 +103,8 @@ def _why(one: Unneeded) -> str:
     if one.share is not None and one.share < _UNKNOWN:
         default = "" if one.is_sure else "by default "
         each = "calls" if is_function(one.loop) else "iterations"
+        if one.condition is not None:
+            each = "cases"
         often = f", {default}in 1 of {1 / one.share:.0f} {each}"
     places = " and ".join(at.short_place for at in one.at)
     sentence = f"The program uses the result only if `{_condition(one)}` ({places}){often}."
@@ -124,6 +126,8 @@ def _action(one: Unneeded) -> str:
     if one.need is Need.LAST:
         return f"Move {lines} to after the loop, so that the result is computed once."
     where = one.at[0].short_place
+    if one.condition is not None:
+        return f"Change the condition at {one.condition.short_place} to `{_condition(one)}`."
     if one.can_move:
         to = "to after" if one.is_skipped else "into"
         return f"Move {lines} {to} the `if` at {where}."

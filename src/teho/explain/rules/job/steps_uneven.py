@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from teho.explain.lines import sections_s
 from teho.explain.program_context import median_place
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Threshold, chosen
+from teho.explain.unneeded import unneeded_times
+from teho.explain.wholes import whole_times
 from teho.explain.wording import EVALUATE_LESS
 from teho.model.program import Doing, MainProcess, Section
-from teho.model.watched import Wait
+from teho.model.watched import Wait, WholeUse
 
 RANK = 280
 SEVERITY = "remark"
@@ -96,8 +98,17 @@ def _usual_s(between: Mapping[int, Wait]) -> float:
 
 
 def _explained_s(main: MainProcess, least_s: float) -> float:
-    """Return the time of saving, and of waits for data that are long enough for a long step."""
+    """Return the time that other findings explain.
+
+    This is the time of saving, of waits for data that are long enough for a long step, of results
+    that are computed in a few steps but used in fewer, and of results that are saved again.
+    """
     loader = main.feed.loader
     waits = loader.waits.values() if loader else ()
     waited_s = sum(wait.total_s for wait in waits if wait.total_s >= least_s * wait.count)
-    return main.seconds(Doing.SAVING) + waited_s + (loader.first_s if loader else 0.0)
+    unused_s = sum(one.wall_s for one in unneeded_times(main) if one.unneeded.condition)
+    saved_s = sum(
+        one.wall_s for one in whole_times(main) if one.whole.use is WholeUse.SAVED and one.is_lost()
+    )
+    first_s = loader.first_s if loader else 0.0
+    return main.seconds(Doing.SAVING) + waited_s + first_s + unused_s + saved_s
