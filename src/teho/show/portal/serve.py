@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import pwd
 import signal
 import socket
 from collections.abc import Collection, Iterator
@@ -16,11 +14,7 @@ import uvicorn
 from teho.show.portal.app import Portal
 from teho.show.portal.guard import LONGEST_HEADERS, Guard, Link
 
-__all__ = [
-    "host_name",
-    "serve",
-    "user_at_host",
-]
+__all__ = ["serve"]
 
 _CONNECTIONS = 80
 
@@ -87,13 +81,3 @@ def _leaving(listener: socket.socket, portal: Portal) -> Iterator[None]:
         if path:
             with contextlib.suppress(OSError):
                 Path(path).unlink()
-
-
-def user_at_host() -> str:
-    """Return `USER@HOST` of this machine, for a command of ssh."""
-    return f"{pwd.getpwuid(os.geteuid()).pw_name}@{host_name()}"
-
-
-def host_name() -> str:
-    """Return the name of this machine, with its domain if it is known."""
-    return socket.getfqdn()
