@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -81,7 +83,8 @@ def test_plans() -> None:
         ({"steps": "2:3", "after": "1s"}, "--after works only with --window"),
         ({"window": "1ms"}, "between 10ms and 10min"),
         ({"steps": "2:3", "extras": "flops"}, "some of: stack, shapes, memory"),
-        ({"steps": "2:3", "extras": "stack,nsys"}, "`nsys` or `range` without other words"),
+        ({"steps": "2:3", "extras": "stack,nsys"}, "`rocprof` or `range` without other words"),
+        ({"steps": "2:3", "extras": "rocprof,nsys"}, "`nsys`, `rocprof` or `range` without"),
     ],
 )
 def test_wrong_plans(changes: dict[str, str], words: str) -> None:
@@ -123,6 +126,7 @@ def use(why: str, **values) -> ProfilerUse:
         ([process(30, use("framework"))], "has not imported a framework", "teho report"),
         ([process(19, use("ended"))], "ended before the first step", "earlier steps"),
         ([process(30, use("device"))], "did not use a GPU", "--with range"),
+        ([process(30, use("roctx"))], "rocprofv3 does not run the program", "--with rocprof"),
         ([process(30, use("error", detail="OSError: x"))], "OSError: x", "teho report"),
         ([process(30, use("new"))], "the profiler failed: new", "teho report"),
     ],
@@ -230,6 +234,14 @@ def test_copies(tmp_path: Path, teho: Callable[..., subprocess.CompletedProcess[
         list(copy_traces([trace], tmp_path / "none" / "a.json"))
     done = teho("profile", trace, other, "--trace-to", tmp_path / "logs", env={"COLUMNS": "120"})
     assert "tensorboard --logdir" in done.stdout
+    assert "ssh" not in done.stdout
+    over_ssh = teho(
+        "profile", trace, "--trace-to", tmp_path / "ssh",
+        env={"COLUMNS": "200", "SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"},
+    )  # fmt: skip
+    assert re.search(
+        r"`ssh -N -L 6006:localhost:6006 \w+@\S+`, and open `localhost:6006`", over_ssh.stdout
+    )
     assert sorted(str(path.relative_to(tmp_path / "logs")) for path in tmp_path.rglob("logs/**/*.*")
                   ) == [
         "conv.pt.trace.json.gz", "lm-graph.pt.trace.json.gz",
@@ -249,14 +261,15 @@ def test_commands_of_other_profilers(tmp_path: Path) -> None:
             tmp_path, [profile_traces.step(20, 0, 9), profile_traces.kernel(1, 2, 5)],
             deviceProperties=[{"id": 0, "name": gpu}],
         )  # fmt: skip
-        return list(tool_commands(run, read_traces([path]), (20, 24), 31.7, 33.2))
+        return list(tool_commands(run, read_traces([path]), (20, 24)))
 
     systems, compute = commands("NVIDIA H200")
     assert "--capture-range=cudaProfilerApi" in systems
     assert "teho profile --steps 20:25 --with range -- python 'my train.py'`" in systems
     assert "teho profile --steps 20:21 --with range -- python 'my train.py'`" in compute
     (amd,) = commands("AMD Instinct MI250X")
-    assert "-P 31:3:1 -d steps -- python 'my train.py'`" in amd
+    assert amd.startswith("rocprofv3: `rocprofv3 --runtime-trace --selected-regions ")
+    assert " -- teho profile --steps 20:25 --with range -- python 'my train.py'`" in amd
     assert commands("") == []
 
 
@@ -269,6 +282,7 @@ def test_what_does_not_fit_is_one_line(teho, tmp_path: Path, home: Path) -> None
         (["--steps", "20:25", "--"], "Missing COMMAND after '--'."),
         (["a", "--steps", "20:25", "--", "true"], "'a' before `--`"),
         (["--steps", "20:25", "--with", "nsys", "--", "true"], "there is no nsys on the PATH"),
+        (["--steps", "20:25", "--with=rocprof", "--", "true"], "there is no rocprofv3 on the"),
     ):
         done = teho("profile", *words, env={"PATH": "/usr/bin:/bin"})
         assert (done.returncode, done.stdout) == (2, "")
@@ -337,6 +351,75 @@ def test_marks_for_a_tool_that_runs_the_program(
     (process,) = probed.watched()
     (use,) = process.profiled
     assert (use.steps, use.why, use.file) == ((4, 5), "", "")
+
+
+ROCTX = """
+#include <stdint.h>
+#include <stdio.h>
+int roctxProfilerResume(uint64_t thread) { return !printf("resume %d\\n", (int)thread); }
+int roctxProfilerPause(uint64_t thread) { return !printf("pause %d\\n", (int)thread); }
+"""
+MARKED = """
+import ctypes, sys, types
+sys.stdout.reconfigure(line_buffering=True)
+def noted(name): return lambda *given: print(name, *given)
+nvtx = types.SimpleNamespace(range_push=noted("push"), range_pop=noted("pop"))
+cuda = types.SimpleNamespace(is_initialized=lambda: True, synchronize=noted("wait"), nvtx=nvtx)
+sys.modules["torch"] = types.SimpleNamespace(cuda=cuda, version=types.SimpleNamespace(hip="6.4"))
+flush = ctypes.CDLL(None).fflush
+for number in range(1, 9):
+    sys.modules["_teho_probe"].NOTES.step(is_told=True)
+    flush(None)
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_marks_for_rocprofv3(is_loaded: bool, tmp_path: Path) -> None:
+    """A stand-in for the library that rocprofv3 loads into the program prints each call.
+
+    Without the library, rocprofv3 does not listen, and the program goes on.
+    """
+    (tmp_path / "roctx.c").write_text(ROCTX)
+    library = tmp_path / "libroctx.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "roctx.c"], check=True)
+    probed = Probed(tmp_path)
+    plan = msgspec.structs.replace(PLAN, first=4, last=5, extras=("range",))
+    probed.environment = {
+        "TEHO_PROFILE": msgspec.json.encode(plan).decode(),
+        "ROCP_TOOL_LIBRARIES": "/opt/rocm/lib/tool.so",
+        **({"LD_PRELOAD": str(library)} if is_loaded else {}),
+    }
+    done = probed.run(MARKED)
+    assert done.stderr == b""
+    (process,) = probed.watched()
+    (use,) = process.profiled
+    assert use.why == ("" if is_loaded else "roctx")
+    lines = done.stdout.decode().splitlines()
+    assert sorted(lines) == (sorted([
+        "wait", "resume 0", "push ProfilerStep#4", "pop", "push ProfilerStep#5", "pop", "wait",
+        "pause 0",
+    ]) if is_loaded else [])  # fmt: skip
+
+
+def test_this_command_under_rocprofv3(teho, tmp_path: Path) -> None:
+    """rocprofv3 gets its own options, and this command with `--with range` after `--`."""
+    tool = tmp_path / "rocprofv3"
+    tool.write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
+    tool.chmod(0o755)
+    done = teho(
+        "profile", "--steps", "20:25", "--with", "rocprof", "--", "python", "a b.py",
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+    )  # fmt: skip
+    words = done.stdout.splitlines()
+    name = words[words.index("--output-directory") + 1]
+    assert done.stderr == f"teho: rocprofv3 writes the folder {name}\n"
+    assert words[:3] == ["--runtime-trace", "--selected-regions", "--output-format"]
+    rest = words[words.index("--") + 1 :]
+    place = rest.index("profile")
+    assert rest[place:] == [
+        "profile", "--steps", "20:25", "--with", "range", "--", "python", "a b.py"
+    ]  # fmt: skip
 
 
 def test_another_tool_keeps_the_gpu(tmp_path: Path) -> None:

@@ -92,11 +92,18 @@ def command(
 def _serve(
     settings: Settings, path: Path | None, port: int | None, address: str, hosts: tuple[str, ...]
 ) -> None:
-    from teho.process.listen import listen_on_port, listen_on_socket, socket_path
+    from teho.process.listen import (
+        host_name,
+        listen_on_port,
+        listen_on_socket,
+        own_names,
+        socket_path,
+        user_at_host,
+    )
     from teho.show.portal.app import Portal
     from teho.show.portal.guard import Link
     from teho.show.portal.recordings import Recordings
-    from teho.show.portal.serve import host_name, own_names, serve, user_at_host
+    from teho.show.portal.serve import serve
 
     if port is None:
         listener = listen_on_socket(path or socket_path(_SOCKET))

@@ -55,8 +55,8 @@ _recording_options = together(
            unset="10s, or 0s for a run that is still running"),
     option("--with LIST", "Also record some of these: stack, shapes, memory. The program is then "
            "slower, and the trace is larger. Or give one of these instead: nsys (record with "
-           "Nsight Systems), range (only mark the steps, for another profiler that runs this "
-           "command).",
+           "Nsight Systems), rocprof (record with rocprofv3), range (only mark the steps, for "
+           "another profiler that runs this command).",
            unset="none of them", into="extras"),
     option("--ranks LIST", "Record these ranks: one (rank 0), all, or a list such as 0,3.",
            unset="one; for a run that is still running: the slowest rank and the median rank, if "

@@ -12,11 +12,16 @@ from teho.units import parse_bytes, parse_duration
 if TYPE_CHECKING:
     from teho.model.profiling import ProfilerPlan
 
-__all__ = ["EXTRAS", "RANGE", "TOOL", "plan_of", "read_ranks", "read_steps"]
+__all__ = ["EXTRAS", "RANGE", "TOOLS", "plan_of", "read_ranks", "read_steps"]
 
 EXTRAS = ("stack", "shapes", "memory")
-TOOL, RANGE = "nsys", "range"
-"""Words of `--with` for Nsight Systems, and for marks that any tool of NVIDIA's reads."""
+TOOLS = {
+    "nsys": ("nsys", "CUDA or of Nsight Systems, such as `module load cuda`"),
+    "rocprof": ("rocprofv3", "ROCm, such as `module load rocm`"),
+}
+"""Words of `--with` for the vendors' profilers: the program, and its module."""
+RANGE = "range"
+"""Word of `--with` for only marks, which the vendors' profilers read."""
 _STEPS = re.compile(r"(\d{1,12}):(\d{1,12})", re.ASCII)
 _COUNT = re.compile(r"\d{1,6}", re.ASCII)
 _RANKS = re.compile(r"\d{1,7}(,\d{1,7})*", re.ASCII)
@@ -80,11 +85,13 @@ def read_extras(text: str) -> tuple[str, ...]:
         InputError: a word is not known.
     """
     words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    known = (*EXTRAS, *TOOLS, RANGE)
     for word in words:
-        if word not in {*EXTRAS, TOOL, RANGE}:
-            raise InputError(f"--with {word}", f"some of: {', '.join((*EXTRAS, TOOL, RANGE))}")
-    if len(words) > 1 and {TOOL, RANGE} & set(words):
-        raise InputError(f"--with {text}", f"`{TOOL}` or `{RANGE}` without other words")
+        if word not in known:
+            raise InputError(f"--with {word}", f"some of: {', '.join(known)}")
+    if len(words) > 1 and {*TOOLS, RANGE} & set(words):
+        alone = ", ".join(f"`{one}`" for one in TOOLS)
+        raise InputError(f"--with {text}", f"{alone} or `{RANGE}` without other words")
     return words
 
 

@@ -18,7 +18,7 @@ import msgspec
 from teho.cli import say
 from teho.cli.output import Output
 from teho.cli.own_path import own_path
-from teho.cli.profile_options import RANGE, TOOL
+from teho.cli.profile_options import RANGE, TOOLS
 from teho.cli.progress import StatusLine
 from teho.errors import InputError, TehoError
 from teho.model.profiling import ACCEPTED
@@ -57,8 +57,9 @@ def profile_command(
     from teho.config.settings import load_settings
     from teho.observe.wanted import Wanted
 
-    if TOOL in plan.extras:
-        _become_tool(argv)
+    for word in TOOLS:
+        if word in plan.extras:
+            _become_tool(word, argv)
     settings = load_settings()
     plan = _of_step(plan)
 
@@ -91,21 +92,31 @@ def _of_step(plan: ProfilerPlan) -> ProfilerPlan:
     return msgspec.structs.replace(plan, id=f"{number:08x}"[:6])
 
 
-def _become_tool(argv: tuple[str, ...]) -> None:
-    """Start this command again under Nsight Systems, which records the marked steps."""
-    tool = shutil.which(TOOL)
+def _become_tool(word: str, argv: tuple[str, ...]) -> None:
+    """Start this command again under a vendor's profiler, which records the marked steps.
+
+    Args:
+        word: of `--with`.
+        argv: the program.
+    """
+    from teho.profile.hand_over import nsys_options, rocprof_options
+
+    program, module = TOOLS[word]
+    tool = shutil.which(program)
     if tool is None:
         raise InputError(
-            f"--with {TOOL}: there is no {TOOL} on the PATH",
-            next_step="load the module of CUDA or of Nsight Systems, such as `module load cuda`",
+            f"--with {word}: there is no {program} on the PATH",
+            next_step=f"load the module of {module}",
         )
     words = sys.argv[1 : sys.argv.index("--")]
-    words = [RANGE if word == TOOL else word.replace(f"={TOOL}", f"={RANGE}") for word in words]
+    words = [RANGE if one == word else one.replace(f"={word}", f"={RANGE}") for one in words]
     name = "steps-" + secrets.token_hex(3)
-    options = ("--trace=cuda,nvtx,osrt", "--capture-range=cudaProfilerApi",
-               "--capture-range-end=stop", "-o", name)  # fmt: skip
-    say(f"{TOOL} writes {name}.nsys-rep")
-    os.execv(tool, [tool, "profile", *options, *own_path(), *words, "--", *argv])  # noqa: S606
+    if word == "nsys":
+        options, written = nsys_options(name), f"{name}.nsys-rep"
+    else:
+        options, written = [*rocprof_options(name), "--"], f"the folder {name}"
+    say(f"{program} writes {written}")
+    os.execv(tool, [tool, *options, *own_path(), *words, "--", *argv])  # noqa: S606
 
 
 def show_recorded(
@@ -208,14 +219,9 @@ def _tools(
     from teho.profile.hand_over import tool_commands
     from teho.store.read import read_run
 
-    for process, use in uses:
-        run = read_run(directory)
-        node = next((node for node in run.nodes if node.name == process.node), None)
-        if use.steps and node and node.started_s is not None:
-            times = (use.began_s - node.started_s, use.ended_s - node.started_s)
-            commands = list(tool_commands(run, profiled, use.steps, *times))
-            return [*commands, *_notes_of_cluster()] if commands else []
-    return []
+    steps = next((use.steps for _, use in uses if use.steps), None)
+    commands = list(tool_commands(read_run(directory), profiled, steps)) if steps else []
+    return [*commands, *_notes_of_cluster()] if commands else []
 
 
 def _notes_of_cluster() -> list[str]:

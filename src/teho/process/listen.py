@@ -1,9 +1,10 @@
-"""Listens on a Unix socket of this user, or on a port."""
+"""Listens on a Unix socket of this user, or on a port; the name of this machine for ssh."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import socket
 import stat
 import tempfile
@@ -11,7 +12,14 @@ from pathlib import Path
 
 from teho.errors import InputError
 
-__all__ = ["listen_on_port", "listen_on_socket", "socket_path"]
+__all__ = [
+    "host_name",
+    "listen_on_port",
+    "listen_on_socket",
+    "own_names",
+    "socket_path",
+    "user_at_host",
+]
 
 _LONGEST_PATH = 100
 """The kernel allows 107 bytes for the path of a Unix socket."""
@@ -131,3 +139,18 @@ def listen_on_port(address: str, port: int) -> socket.socket:
             "a free port, or 0 for any free port",
         ) from error
     return listener
+
+
+def user_at_host() -> str:
+    """Return `USER@HOST` of this machine, for a command of ssh."""
+    return f"{pwd.getpwuid(os.geteuid()).pw_name}@{host_name()}"
+
+
+def host_name() -> str:
+    """Return the name of this machine, with its domain if it is known."""
+    return socket.getfqdn()
+
+
+def own_names() -> set[str]:
+    """Return the names of this machine: a proxy can use the name with or without its domain."""
+    return {socket.getfqdn(), socket.gethostname()}

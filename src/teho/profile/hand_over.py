@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import math
+import os
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,15 @@ from pathlib import Path
 from teho.errors import InputError
 from teho.model.run import Run
 from teho.model.trace import Profiled
+from teho.process.listen import user_at_host
 from teho.store.traces import base_name, plan_of_trace
 
-__all__ = ["copy_traces", "is_of_pytorch", "tool_commands"]
+__all__ = ["copy_traces", "is_of_pytorch", "nsys_options", "rocprof_options", "tool_commands"]
 
 _PERFETTO = "ui.perfetto.dev"
+_PORT = 6006
+"""Port on which TensorBoard answers."""
 _CHUNK_BYTES = 1 << 20
-_LEAST_S = 1
-"""Shortest time for a tool that counts whole seconds."""
 
 
 def copy_traces(traces: Sequence[Path], to: Path) -> Iterator[str]:
@@ -85,41 +86,59 @@ def _to_folder(traces: Sequence[Path], to: Path) -> Iterator[str]:
             _copy(trace, session / f"{name}.xplane.pb")
     folder = shlex.quote(str(to))
     yield f"`tensorboard --logdir {folder}` shows the traces, if its plugin `xprof` is installed"
+    if "SSH_CONNECTION" in os.environ:
+        yield (
+            f"On your own computer, run `ssh -N -L {_PORT}:localhost:{_PORT} {user_at_host()}`, "
+            f"and open `localhost:{_PORT}` in your browser"
+        )
     if any(map(is_of_pytorch, traces)):
         yield f"On {_PERFETTO}, open the files `{folder}/*.pt.trace.json.gz`"
 
 
-def tool_commands(
-    run: Run, profiled: Profiled, steps: tuple[int, int], began_s: float, ended_s: float
-) -> Iterator[str]:
+def tool_commands(run: Run, profiled: Profiled, steps: tuple[int, int]) -> Iterator[str]:
     """Yield the commands with which the vendors' profilers record the same steps.
 
     Args:
         run: the run of the traces.
         profiled: the traces, with the names of the GPUs.
         steps: first and last step.
-        began_s: when the first step began, in s after the start of the program.
-        ended_s: when the last step ended.
     """
     names = " ".join(device.name for device in profiled.devices)
     program = shlex.join(run.command)
     first, last = steps
+    marked = f"teho profile --steps {first}:{last + 1} --with range -- {program}"
     if "NVIDIA" in names or "Tesla" in names:
-        marked = f"teho profile --steps {first}:{last + 1} --with range -- {program}"
         one = f"teho profile --steps {first}:{first + 1} --with range -- {program}"
-        yield (
-            "Nsight Systems: `nsys profile --trace=cuda,nvtx,osrt --capture-range=cudaProfilerApi "
-            f"--capture-range-end=stop -o steps {marked}`"
-        )
+        yield f"Nsight Systems: `nsys {shlex.join(nsys_options('steps'))} {marked}`"
         yield (
             "Nsight Compute, for one step: `ncu --profile-from-start off --target-processes all "
             f"-o step {one}`"
         )
     elif "AMD" in names or "Instinct" in names:
-        # rocprofv3 knows no steps, only times after the start of the program.
-        delay_s = math.floor(began_s)
-        time_s = max(_LEAST_S, math.ceil(ended_s) - delay_s)
-        yield (
-            f"rocprofv3, for about these steps: `rocprofv3 --sys-trace -P {delay_s}:{time_s}:1 "
-            f"-d steps -- {program}`"
-        )
+        yield f"rocprofv3: `rocprofv3 {shlex.join(rocprof_options('steps'))} -- {marked}`"
+
+
+def nsys_options(name: str) -> list[str]:
+    """Return the options with which Nsight Systems records the marked steps.
+
+    Args:
+        name: of the file, without its ending.
+    """
+    return [
+        "profile", "--trace=cuda,nvtx,osrt", "--capture-range=cudaProfilerApi",
+        "--capture-range-end=stop", "-o", name,
+    ]  # fmt: skip
+
+
+def rocprof_options(name: str) -> list[str]:
+    """Return the options with which rocprofv3 records the marked steps, for ui.perfetto.dev.
+
+    `--runtime-trace` has the marks, and without them, `--selected-regions` has no effect.
+
+    Args:
+        name: of the folder.
+    """
+    return [
+        "--runtime-trace", "--selected-regions", "--output-format", "pftrace",
+        "--output-directory", name,
+    ]  # fmt: skip

@@ -185,6 +185,11 @@ def _obstacle(use: ProfilerUse, plan: ProfilerPlan | None) -> Obstacle:
             "the program did not use a GPU with PyTorch before the first step",
             "leave out `--with range`",
         )
+    if use.why == "roctx":
+        return Obstacle(
+            "rocprofv3 does not run the program, or runs it without `--runtime-trace`",
+            "`--with rocprof` runs rocprofv3",
+        )
     if use.why == "framework":
         return Obstacle(
             "the program has not imported a framework whose profiler Teho can start (PyTorch)",

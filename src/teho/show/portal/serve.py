@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import pwd
 import signal
 import socket
 from collections.abc import Collection, Iterator
@@ -19,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from teho.show.portal.app import Portal
 from teho.show.portal.guard import LONGEST_HEADERS, Guard, Link
 
-__all__ = ["host_name", "own_names", "serve", "user_at_host"]
+__all__ = ["serve"]
 
 _CONNECTIONS = 80
 _LONGEST_REQUEST_S = 10.0
@@ -129,18 +127,3 @@ def _leaving(listener: socket.socket, portal: Portal) -> Iterator[None]:
         if path:
             with contextlib.suppress(OSError):
                 Path(path).unlink()
-
-
-def user_at_host() -> str:
-    """Return `USER@HOST` of this machine, for a command of ssh."""
-    return f"{pwd.getpwuid(os.geteuid()).pw_name}@{host_name()}"
-
-
-def host_name() -> str:
-    """Return the name of this machine, with its domain if it is known."""
-    return socket.getfqdn()
-
-
-def own_names() -> set[str]:
-    """Return the names of this machine: a proxy can use the name with or without its domain."""
-    return {socket.getfqdn(), socket.gethostname()}
