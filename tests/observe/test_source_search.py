@@ -143,6 +143,29 @@ def tile(scene, top):
     assert (part.need, part.calls, part.at[0].line) == (Need.PART, (caller, root), 10)
 
 
+def test_a_call_for_which_there_is_a_faster_way(tmp_path):
+    source = b"""import sqlite3
+def pages(db):
+    start = 0
+    while True:
+        cursor = db.execute("SELECT a FROM t ORDER BY a LIMIT 50 OFFSET ?", (start,))
+        rows = cursor.fetchall()
+        start += len(rows)
+"""
+    query = Frame(FILE, "pages", 5, "")
+    fetch = Frame(FILE, "pages", 6, "cursor.fetchall()")
+    times = {("rank 0", 100): Counter({0: 600, 1: 400})}
+    numbers = {query: 0, fetch: 1}
+    lines = list(source_lines(times, [(query,), (fetch,)], numbers, lambda *_: source.split(b"\n")))
+    path = tmp_path / "node-stacks-7.jsonl"
+    frames = [{"frame": n, "is": [*msgspec.to_builtins(one)]} for one, n in numbers.items()]
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in (*frames, *lines)))
+    (option,) = read_stacks(path, [])["node-rank 0"].costly_options
+    assert (option.name, option.at.text) == ("pages_by_offset", "LIMIT 50 OFFSET ?")
+    assert set(option.lines) == {query, fetch}
+    assert option.words["key"] == "a"
+
+
 def test_a_module_that_cannot_be_parsed_may_create_indexes(tmp_path):
     source = b"""import sqlite3, made
 def main(db, keys):

@@ -3,7 +3,9 @@
 The stacks show which work takes the time, and the program's source shows the option that makes this
 work slow. The option is often on another line. Examples are `SVC(probability=True)` in a program
 that never asks for probabilities, PNG files that are compressed as much as possible, and a program
-that lets its libraries use only one core. The file `costly_options.toml` lists the options.
+that lets its libraries use only one core. Some calls in loops count too, if the source shows that a
+faster way gives the same result. An example is a query that reads a table page by page with
+`OFFSET`. The file `costly_options.toml` lists the options.
 """
 
 from __future__ import annotations
