@@ -132,9 +132,9 @@ class FunctionPlaces:
         """
         files = process.files
         low, high = files.range_of(process.path)
-        for place, address in enumerate(sample.stack):
-            if not low < address <= high:
-                continue
+        words = sample.words
+        for place in [number for number, word in enumerate(words) if low < word <= high]:
+            address = words[place]
             found = files.at(address - 1)
             if found is None or found.path != process.path:
                 continue
@@ -144,8 +144,7 @@ class FunctionPlaces:
                     self._calls.clear()
                 self._calls[key] = self._call_at(process, found, address)
             call = self._calls[key]
-            inside = (sample.address, *sample.stack[:place])
-            if call and self._may_run(process, span, call.called, inside):
+            if call and self._may_run(process, span, call.called, (sample.address, *words[:place])):
                 return call
         return None
 
