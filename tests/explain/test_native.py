@@ -206,6 +206,13 @@ def test_the_main_thread_waits():
     assert "schedule(dynamic, 16)" in finding.action
 
 
+@pytest.mark.parametrize(("busy", "is_found"), [(35, True), (36, False), (90, False)])
+def test_threads_without_a_core_have_another_reason(busy, is_found):
+    # The program uses 2 of 8 cores.
+    made_busy = made(waiting(2, 66), cpu_busy_percent=float(busy))
+    assert bool(judged(openmp_waits, made_busy)) is is_found
+
+
 def test_the_main_thread_is_outside_of_the_loops():
     finding = found(openmp_waits, made(waiting(0, 80, region="smooth")))
     assert finding.action.startswith("Meanwhile, the main thread was mostly in `smooth`. If this")
