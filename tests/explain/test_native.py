@@ -11,7 +11,7 @@ from explain.program_parts import NODE
 from explain.scenario_parts import NodePart, found, judged, scenario
 from teho.explain.good_use import main_loss
 from teho.explain.native import activities, caller_words, times_of
-from teho.explain.rules.cpu import compiled_slow, native_function, openmp_waits
+from teho.explain.rules.cpu import compiled_slow, native_function, openmp_uneven, openmp_waits
 from teho.model.finding import Certainty
 from teho.model.native import FunctionUse, NativeProgram
 from teho.model.run import ProgramUse
@@ -100,7 +100,7 @@ def test_known_activities(name, one):
         program(OWN, use("malloc", 90, file="canopy")),
         # Small parts.
         program(IN_LOOP, use("rand", 9, main=4, threads=2), threads=2),
-        program(OWN, use("fprintf", 20)),
+        program(OWN, use("fprintf", 13)),
         program(OWN, use("malloc", 25)),
         program(OWN, use("strlen", 20)),
         # Other threads write the text, while the main thread computes.
@@ -146,8 +146,9 @@ def test_no_finding_if_the_program_ran_for_a_small_part_of_the_run():
 
 
 def test_no_finding_from_few_samples():
-    one = program(use("step", 10, file="canopy"), use("fprintf", 39, caller="save"))
-    assert judged(native_function, made(one)) == []
+    for own, text, is_found in ((10, 19, False), (10, 20, True), (100, 20, True), (26, 4, False)):
+        one = program(use("step", own, file="canopy"), use("fprintf", text, caller="save"))
+        assert bool(judged(native_function, made(one, ran=95))) is is_found
 
 
 def test_each_entry_has_a_source_and_can_be_filled_in():
@@ -206,6 +207,13 @@ def test_the_main_thread_waits():
     assert "schedule(dynamic, 16)" in finding.action
 
 
+@pytest.mark.parametrize(("busy", "is_found"), [(35, True), (36, False), (90, False)])
+def test_threads_without_a_core_have_another_reason(busy, is_found):
+    # The program uses 2 of 8 cores.
+    made_busy = made(waiting(2, 66), cpu_busy_percent=float(busy))
+    assert bool(judged(openmp_waits, made_busy)) is is_found
+
+
 def test_the_main_thread_is_outside_of_the_loops():
     finding = found(openmp_waits, made(waiting(0, 80, region="smooth")))
     assert finding.action.startswith("Meanwhile, the main thread was mostly in `smooth`. If this")
@@ -234,6 +242,15 @@ def test_all_threads_wait():
 )  # fmt: skip
 def test_threads_that_do_not_wait(one):
     assert judged(openmp_waits, made(one)) == []
+
+
+def test_uneven_work_names_the_loop():
+    signals = {"job_busiest_thread_percent": 99.0, "job_mean_thread_percent": 52.0}
+    finding = found(openmp_uneven, made(waiting(2, 10), **signals))
+    assert finding.action.startswith(
+        "If the iterations of a parallel region of `main` (canopy.c:40) take different times"
+    )
+    assert "take different times" in found(openmp_uneven, made(program(OWN), **signals)).action
 
 
 def test_the_verdict_names_the_function():

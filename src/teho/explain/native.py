@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from teho.config.toml import read_toml
+from teho.explain.lines import share_interval
 from teho.model.native import FunctionUse, NativeProgram
 from teho.model.run import Node, Run
 
@@ -23,13 +24,16 @@ __all__ = [
     "caller_words",
     "label_of",
     "native_uses",
+    "region_words",
     "times_of",
     "top_line",
 ]
 
-LEAST_SAMPLES = 50
+LEAST_SAMPLES = 30
 """With fewer samples, the share of a function is too uncertain: 19 samples are one second of CPU
 time."""
+_SURELY = 0.5
+"""Part of the least share above which the lower end of the 95 % interval must be."""
 _FILE = Path(__file__).with_name("native_activities.toml")
 _UNNAMED = re.compile(r".\+0x[0-9a-f]+$")
 _REGION = re.compile(
@@ -124,7 +128,12 @@ def times_of(program: NativeProgram) -> Iterator[NativeTime]:
         whole = program.main_samples if activity.only_main else program.samples
         own = sum(one.main_samples if activity.only_main else one.samples for one in found)
         share = 100 * own / whole if whole else 0.0
-        if share >= activity.least_percent:
+        interval = share_interval(share, whole)
+        if (
+            interval
+            and share >= activity.least_percent
+            and interval[0] >= _SURELY * activity.least_percent
+        ):
             yield NativeTime(activity, tuple(found), share)
 
 
@@ -154,6 +163,30 @@ def caller_words(function: str, line: str = "") -> str:
     region = _REGION.fullmatch(function)
     words = f"a parallel region of `{region['name']}`" if region else f"`{function}`"
     return f"{words} ({line})" if line else words
+
+
+def region_words(run: Run, node: str) -> str:
+    """Return the parallel region in which the programs of a node mostly ran, with its line.
+
+    Args:
+        run: the description of the recording.
+        node: name of the node.
+
+    Returns:
+        Such as `a parallel region of main (model.c:40)`; empty if most of the time was not in one.
+    """
+    uses = [use.program for use in native_uses(run) if use.node.name == node]
+    regions: dict[str, list[FunctionUse]] = {}
+    for program in uses:
+        for one in program.functions:
+            name = one.caller or one.function
+            if _REGION.fullmatch(name):
+                regions.setdefault(name, []).append(one)
+    samples = {name: sum(one.samples for one in own) for name, own in regions.items()}
+    most = max(samples, key=lambda name: samples[name], default="")
+    if not most or 2 * samples[most] < sum(program.samples for program in uses):
+        return ""
+    return caller_words(most, top_line(regions[most]))
 
 
 def top_line(uses: Sequence[FunctionUse]) -> str:

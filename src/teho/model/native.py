@@ -18,8 +18,8 @@ class FunctionUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     file: str
     """Name of the program or library whose code ran."""
     caller: str = ""
-    """Function of the program that called `function` of a library. Empty: the call was not
-    found."""
+    """Function of the program that called `function` of a library. Empty: the call was not found,
+    or the function has no name."""
     lines: dict[str, int] = {}
     """Lines of the program with the most samples, such as `model.c:63` -> samples; of a function
     in a library, the lines that called it. Empty without debug information."""

@@ -28,7 +28,8 @@ class Place(NamedTuple):
     file: str
     """Name of the file whose code ran, such as `libc.so.6`."""
     caller: str
-    """The function of the program that made the call; empty if it was not found."""
+    """The function of the program that made the call; empty if it was not found, or if it has no
+    name."""
     line: str = ""
     """Line of the program, or of the call, such as `model.c:63`; empty if it is not known."""
 
@@ -132,9 +133,9 @@ class FunctionPlaces:
         """
         files = process.files
         low, high = files.range_of(process.path)
-        for place, address in enumerate(sample.stack):
-            if not low < address <= high:
-                continue
+        words = sample.words
+        for place in [number for number, word in enumerate(words) if low < word <= high]:
+            address = words[place]
             found = files.at(address - 1)
             if found is None or found.path != process.path:
                 continue
@@ -144,8 +145,7 @@ class FunctionPlaces:
                     self._calls.clear()
                 self._calls[key] = self._call_at(process, found, address)
             call = self._calls[key]
-            inside = (sample.address, *sample.stack[:place])
-            if call and self._may_run(process, span, call.called, inside):
+            if call and self._may_run(process, span, call.called, (sample.address, *words[:place])):
                 return call
         return None
 
@@ -192,8 +192,7 @@ class FunctionPlaces:
         if not called:
             return None
         # The return address of a call at the end of a function is in the next function.
-        start, name = symbols.function_at(virtual - 1)
-        name = name or (f"{span.name}+{start:#x}" if start else "")
+        name = symbols.function_at(virtual - 1)[1]
         return _Call(called, name, symbols.line_at(virtual - 1))
 
     def _symbols_of(self, process: _Sampled, span: Span) -> Symbols | None:

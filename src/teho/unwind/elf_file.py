@@ -136,7 +136,8 @@ class ElfFile(ElfData):
                     raise error from None
                 continue
             try:
-                return os.pread(descriptor, size, offset)
+                left = os.fstat(descriptor).st_size - offset  # a damaged file has any numbers
+                return os.pread(descriptor, min(size, left), offset) if left > 0 else b""
             finally:
                 os.close(descriptor)
         return b""

@@ -72,9 +72,11 @@ def readable_name(name: str) -> str:
             break
         else:
             break
-        if not nested and parts[-1:] != ["std"]:
+        if not nested and parts != ["std"]:
             break
-    return "::".join(parts)[:_LONGEST] if parts and parts != ["std"] else name[:_LONGEST]
+    if parts == ["std"]:
+        return name[:_LONGEST]
+    return "::".join(filter(None, parts))[:_LONGEST] or name[:_LONGEST]
 
 
 def _after_template(name: str, place: int) -> int:

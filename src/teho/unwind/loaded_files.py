@@ -61,12 +61,15 @@ class LoadedFiles:
                     int(fields[4]),
                 )
             )
+        self._ranges: dict[str, tuple[int, int]] = {}
         self._begins = [span.begin for span in self.spans]
 
     def range_of(self, path: str) -> tuple[int, int]:
         """Return where the code of a file begins and ends; both 0 if it is not loaded."""
-        own = [span for span in self.spans if span.path == path]
-        return (own[0].begin, own[-1].end) if own else (0, 0)
+        if path not in self._ranges:
+            own = [span for span in self.spans if span.path == path]
+            self._ranges[path] = (own[0].begin, own[-1].end) if own else (0, 0)
+        return self._ranges[path]
 
     def at(self, address: int) -> Span | None:
         """Return the part with an address; None if there is no code."""

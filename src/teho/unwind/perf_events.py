@@ -54,8 +54,13 @@ class Sample(NamedTuple):
 
     address: int
     """Of the instruction."""
-    stack: tuple[int, ...]
-    """The words of the stack, from its top."""
+    stack: bytes
+    """The newest part of the stack, from its top."""
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The words of the stack."""
+        return struct.unpack(f"<{len(self.stack) // 8}Q", self.stack)
 
 
 def _system_call(thread: int) -> int:
@@ -166,7 +171,7 @@ def _sample(data: bytes) -> Sample:
     """Read a sample: the address, the size of the stack, the stack, the size that was copied."""
     address, size = _TWO_WORDS.unpack_from(data)
     if not size:
-        return Sample(address, ())
+        return Sample(address, b"")
     begin = _TWO_WORDS.size
     (copied,) = _WORD.unpack_from(data, begin + size)
-    return Sample(address, struct.unpack_from(f"<{min(copied, size) // 8}Q", data, begin))
+    return Sample(address, data[begin : begin + min(copied, size) // 8 * 8])

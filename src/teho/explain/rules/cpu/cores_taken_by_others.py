@@ -29,7 +29,7 @@ THRESHOLDS = {
         "if it works for more than 90 % of the time",
     ),
 }
-MUTES = ("cpu_busy_gpu_idle", "openmp_waits", "serial_program", "cores_unused")
+MUTES = ("cpu_busy_gpu_idle", "serial_program", "cores_unused")
 MUTES_BECAUSE = "the program could not use the cores that other programs used"
 
 

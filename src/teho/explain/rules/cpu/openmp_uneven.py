@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teho.explain.native import region_words
 from teho.explain.places import stats_of
 from teho.explain.rule import Evidence, Findings, RuleContext, Severity, chosen
 from teho.model.summary import NodeSummary, Stat
@@ -43,6 +44,7 @@ def judge(context: RuleContext) -> Findings:
         unequal = 100 * (1 - mean / busiest)
         if unequal < context.limit("unequal_percent"):
             continue
+        place = region_words(context.run, node.name)
         yield context.finding(
             Severity.WARNING,
             f"The OpenMP threads on {node.name} had unequal work: the busiest thread used "
@@ -57,10 +59,10 @@ def judge(context: RuleContext) -> Findings:
                 ),
             ),
             action=(
-                "If the iterations of a parallel loop take different times, give each thread small "
-                "pieces of the loop: add `schedule(dynamic)` to the OpenMP directive of the loop. "
-                "If a long part of the program is outside parallel loops, run this part in "
-                "parallel too."
+                f"If the iterations of {place or 'a parallel loop'} take different times, give "
+                "each thread small pieces of the loop: add `schedule(dynamic)` to the OpenMP "
+                "directive of the loop. If a long part of the program is outside parallel loops, "
+                "run this part in parallel too."
             ),
             subjects=(node,),
             regain_percent=(0.0, unequal),

@@ -10,8 +10,10 @@ import re
 from typing import NamedTuple
 
 from teho.explain.native import caller_words, label_of, native_uses, top_line
+from teho.explain.places import stats_of
 from teho.explain.rule import Certainty, Evidence, Findings, RuleContext, Severity, chosen
 from teho.model.native import FunctionUse, NativeProgram
+from teho.model.summary import NodeSummary, Stat
 
 RANK = 453
 SEVERITY = "warning"
@@ -22,6 +24,12 @@ THRESHOLDS = {
     ),
     "run_percent": chosen(
         10.0, "%", "below this share of the run time, the advice would save little time"
+    ),
+    "taken_percent": chosen(
+        10.0,
+        "%",
+        "if other processes use the cores, a thread waits for a thread that has no core. In a "
+        "healthy program on two cores with other work, threads waited for 45 % of their CPU time",
     ),
 }
 MUTES = ("openmp_uneven", "serial_program", "cores_unused")
@@ -55,6 +63,9 @@ def judge(context: RuleContext) -> Findings:
         program = use.program
         if program.is_installed or program.threads <= 1 or program.samples == program.main_samples:
             continue
+        node = next((one for one in context.summary.nodes if one.name == use.node.name), None)
+        if node is None or not _has_its_cores(context, node):
+            continue
         waits = _waits(program)
         run_percent = waits.all_percent * use.ran_s_percent / 100
         waited, limit = waits.all_percent, context.limit("waited_percent")
@@ -70,9 +81,20 @@ def judge(context: RuleContext) -> Findings:
                 Evidence("waiting of the other threads", waits.others_percent, "%"),
             ),
             action=_action(program, waits),
-            subjects=[one for one in context.summary.nodes if one.name == use.node.name],
+            subjects=[node],
             regain_percent=(run_percent / 3, run_percent),
         )
+
+
+def _has_its_cores(context: RuleContext, node: NodeSummary) -> bool:
+    """Return whether other processes left the cores to the program, as far as is known."""
+    busy, used = stats_of(node).get("cpu_busy_percent"), node.cpu_cores_used
+    if not isinstance(busy, Stat) or not isinstance(used, float) or node.cores < 1:
+        return False
+    recorded = context.run.node(node.name)
+    may_use = (len(recorded.cores) if recorded else 0) or node.cores
+    others = busy.mean / 100 * may_use - used - max(0, may_use - node.cores)
+    return others <= context.limit("taken_percent") / 100 * node.cores
 
 
 def _is_wait(use: FunctionUse) -> bool:

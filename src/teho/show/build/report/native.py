@@ -9,7 +9,6 @@ from teho.explain.native import label_of, native_uses, top_line
 from teho.model.document import Cell, Column, Table
 from teho.model.native import FunctionUse, NativeProgram
 from teho.model.run import Run
-from teho.units import format_duration
 
 __all__ = ["native_tables"]
 
@@ -35,7 +34,6 @@ def native_tables(run: Run) -> Iterable[Table]:
         return
     several = len({use.node.name for use in uses}) > 1
     sampled = sum(use.program.samples for use in uses)
-    time = format_duration(sum(use.program.cpu_s for use in uses))
     yield Table(
         key="functions",
         title="Functions of programs that are not Python",
@@ -51,8 +49,9 @@ def native_tables(run: Run) -> Iterable[Table]:
             Column(key="file", label="File"),
         ),
         rows=tuple(rows),
-        note=f"{sampled} samples in {time} of CPU time. A function of a library includes the "
-        "functions that it calls. Time in the kernel is not included.",
+        note=f"{sampled} samples, {uses[0].program.rate_hz} per second of CPU time of each thread. "
+        "A function of a library includes the functions that it calls. Time in the kernel is not "
+        "included.",
     )
 
 
