@@ -9,11 +9,14 @@ In the rows with *many small files*, each `open` of a data file takes 1 ms longe
 a slow file system. A small library (`slow_open.c`), which is loaded before the C library, adds this
 delay. *hand-written* is a loader that a user could write: it shuffles the numbers of the rows with
 `torch.randperm(n)`, divides these numbers into batches, and takes `x[rows], y[rows]` for the
-numbers `rows` of each batch. A *control* is a program that `teho.feed` cannot make faster. In a
+numbers `rows` of each batch. *index_select* is the same loader with `x.index_select(0, rows)`,
+which is faster than `x[rows]`. A *control* is a program that `teho.feed` cannot make faster. In a
 control, `loader` may be at most 5 % slower than the fastest DataLoader. The JPEG images have 500 ×
 375 pixels, and all loaders decode the images with the same function of Pillow. In the rows with
 *time divided by the time of*, the benchmark divides the times of two epochs that follow each other,
-and shows the median of these quotients.
+and shows the median of these quotients. In the rows with *CPU time*, the benchmark divides the CPU
+times of the process in the same way. These quotients depend less on other programs on the machine.
+The loaders of such a row have no worker processes.
 
 The environment variable `TEHO_FEED_PYTHON` names the Python that runs the loaders. This Python
 needs PyTorch. Some rows also need Pillow, SPDL, webdataset or litdata in this Python. If one of
@@ -54,6 +57,7 @@ _CONTROLS = {
 _IN_MEMORY = {
     "cifar": "50,000 images uint8 [3, 32, 32] in memory, batch 512",
     "table": "100,000 rows float32 [20] in memory, batch 256",
+    "small": "100,000 rows float32 [20] in memory, batch 32",
 }
 
 
@@ -91,16 +95,26 @@ def _run(
     case: str, rounds: int, env: Mapping[str, str], folder: Path | None = None
 ) -> dict[str, Figures]:
     """Return the times of an epoch in s, for each loader."""
+    return _with_cpu(case, rounds, env, folder)[0]
+
+
+def _with_cpu(
+    case: str, rounds: int, env: Mapping[str, str], folder: Path | None = None
+) -> tuple[dict[str, Figures], dict[str, Figures]]:
+    """Return the times and the CPU times of an epoch in s, for each loader."""
     done = subprocess.run(
         [_PYTHON, _HERE / "feed_programs.py", case, str(rounds), *([folder] if folder else [])],
         env=dict(env), stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     answer: dict[str, Any] = json.loads(done.stdout)
-    found = {name: Figures.of(*seconds) for name, seconds in answer["seconds"].items()}
+    found, cpu = (
+        {name: Figures.of(*seconds) for name, seconds in answer[key].items()}
+        for key in ("seconds", "cpu_s")
+    )
     say(f"{case}: {answer['chosen']}")
     for name, seconds in found.items():
-        say(f"  {name}: {seconds} s")
-    return found
+        say(f"  {name}: {seconds} s, CPU time {cpu[name]} s")
+    return found, cpu
 
 
 def _times(ours: Figures, theirs: Figures) -> float:
@@ -121,11 +135,18 @@ def _beside(what: str, ours: Figures, peer: str, theirs: Figures, most: float) -
     ]  # fmt: skip
 
 
+def _of_cpu(what: str, ours: Figures, peer: str, theirs: Figures, most: float) -> Row:
+    what = f"{what}, CPU time divided by the CPU time of {peer}"
+    return Row(what=what, unit="×", ours=Figures.of(_times(ours, theirs)), budget=most)
+
+
 def _in_memory(case: str, rounds: int, env: Mapping[str, str]) -> list[Row]:
-    found = _run(case, rounds, env)
+    found, cpu = _with_cpu(case, rounds, env)
     what = f"`resident`: {_IN_MEMORY[case]}"
     rows = _beside(what, found["resident"], "DataLoader", found["DataLoader"], 0.1)
-    rows += _beside(what, found["resident"], "hand-written", found["hand-written"], 1 / 0.95)
+    for peer in ("hand-written", "index_select"):
+        rows += _beside(what, found["resident"], peer, found[peer], 1 / 0.95)
+        rows.append(_of_cpu(what, cpu["resident"], peer, cpu[peer], 1 / 0.95))
     what = f"`loader`: {_IN_MEMORY[case]}"
     return [*rows, _beside(what, found["loader"], "DataLoader", found["DataLoader"], 0.1)[1]]
 
@@ -187,12 +208,15 @@ def _jpeg(folder: Path, rounds: int, env: Mapping[str, str]) -> list[Row]:
     if made.returncode:
         say("no Pillow: left out")
         return []
-    found = _run("jpeg", rounds, env, folder)
+    found, cpu = _with_cpu("jpeg", rounds, env, folder)
     ours = {name: found.pop(name) for name in ("loader", "loader, 2 threads")}
     rows = []
     for name, own in ours.items():
         for peer, theirs in found.items():
             rows += _beside(f"`{name}`: JPEG images", own, peer, theirs, 1.0)
+    if "SPDL" in cpu:
+        name = "loader, 2 threads"
+        rows.append(_of_cpu(f"`{name}`: JPEG images", cpu[name], "SPDL", cpu["SPDL"], 1.0))
     return rows
 
 

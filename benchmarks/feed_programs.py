@@ -2,8 +2,9 @@
 
     python feed_programs.py CASE ROUNDS [FOLDER]
 
-It prints JSON: for each loader the seconds of its epochs. The loaders take turns. The first epoch
-of each loader is not counted. A loader whose package is missing is left out.
+It prints JSON: for each loader the seconds of its epochs, and the CPU time of this process. The
+loaders take turns. The first epoch of each loader is not counted. A loader whose package is missing
+is left out.
 """
 
 from __future__ import annotations
@@ -52,11 +53,16 @@ def in_memory(pixels: torch.Tensor, labels: torch.Tensor, batch: int) -> Makers:
         for rows in torch.randperm(len(pixels)).split(batch):
             yield pixels[rows], labels[rows]
 
+    def selected():
+        for rows in torch.randperm(len(pixels)).split(batch):
+            yield pixels.index_select(0, rows), labels.index_select(0, rows)
+
     dataset = TensorDataset(pixels, labels)
     return {
         "resident": resident((pixels, labels), batch, shuffle=True),
         "loader": loader(dataset, batch, shuffle=True),
         "hand-written": Again(sliced),
+        "index_select": Again(selected),
         "DataLoader": workers(dataset, batch, 0, shuffle=True),
         "DataLoader, 2 workers": workers(dataset, batch, WORKERS, shuffle=True),
     }
@@ -69,6 +75,10 @@ def cifar(_: Path) -> Makers:
 
 def table(_: Path) -> Makers:
     return in_memory(torch.rand(100_000, 20), torch.rand(100_000), 256)
+
+
+def small(_: Path) -> Makers:
+    return in_memory(torch.rand(100_000, 20), torch.rand(100_000), 32)
 
 
 # ---- the small network of `teho bench cnn`, trained on the CPU ----
@@ -309,6 +319,7 @@ def stream(_: Path) -> Makers:
 CASES: dict[str, Callable[[Path], Makers]] = {
     "cifar": cifar,
     "table": table,
+    "small": small,
     "cnn": cnn,
     "small_files": small_files,
     "litdata": in_chunks,
@@ -326,16 +337,19 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="This DataLoader will create")
     makers = CASES[case](folder)
     found: dict[str, list[float]] = {name: [] for name in makers}
+    cpu: dict[str, list[float]] = {name: [] for name in makers}
     for number in range(rounds + 1):
         names = list(makers) if number % 2 else list(makers)[::-1]
         for name in names:
-            began_s, count = time.perf_counter(), 0
+            began_s, began_cpu_s, count = time.perf_counter(), time.process_time(), 0
             for batch in makers[name]:
                 count += len(batch[0] if isinstance(batch, (list, tuple)) else batch)
             if number:
                 found[name].append(time.perf_counter() - began_s)
+                cpu[name].append(time.process_time() - began_cpu_s)
     chosen = repr(makers.get("packed") if "packed" in makers else makers.get("loader"))
-    json.dump({"seconds": found, "samples": count, "chosen": chosen}, sys.stdout)
+    result = {"seconds": found, "cpu_s": cpu, "samples": count, "chosen": chosen}
+    json.dump(result, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import socket
+import subprocess
 from pathlib import Path
 
 from feed.with_torch import needs_torch, run_program
-from support import SOAK, lacks_framework
+from pages import ROOT
+from support import FRAMEWORKS, SOAK, lacks_framework, path_of_teho
 from teho.feed.packing import pack
 
 pytestmark = needs_torch
@@ -25,6 +30,12 @@ def test_each_sample_is_given_once_whatever_is_killed(tmp_path: Path) -> None:
     lines = run_program("epochs", tmp_path, str(tmp_path / "packed"), str(count), "1").splitlines()
     assert lines[0].startswith(f"{count} epochs")
     assert "batch_size=64, and the feed has batch_size=32" in lines[1]
+    assert lines[2] == (
+        "the sampler RandomSampler gives another order than in the run that saved the position; "
+        "expected the same order for the same epoch. Next: use `shuffle=True` and `seed` in place "
+        "of the sampler, or a sampler with `set_epoch`"
+    )
+    assert len(lines) == 3
 
 
 def test_threads_and_processes_load_the_same(tmp_path: Path) -> None:
@@ -46,7 +57,9 @@ def test_threads_and_processes_load_the_same(tmp_path: Path) -> None:
 
 
 def test_data_stay_on_the_device(tmp_path: Path) -> None:
-    frameworks = [name for name in ("jax",) if not lacks_framework(name)]
+    # TensorFlow takes seconds to import.
+    wanted = ("jax", "tensorflow") if SOAK else ("jax",)
+    frameworks = [name for name in wanted if not lacks_framework(name)]
     lines = run_program("on_device", tmp_path, *frameworks).splitlines()
     assert "25 of 50 samples are there" in lines[0]
     assert lines[1].startswith("teho.feed.resident loads each batch: 18.0 KiB do not fit into")
@@ -57,3 +70,28 @@ def test_data_stay_on_the_device(tmp_path: Path) -> None:
     ]
     assert "different shapes" in lines[4]
     assert len(lines) == 10
+
+
+def test_the_change_in_the_lesson_works(tmp_path: Path) -> None:
+    lesson = (ROOT / "docs" / "learn" / "feeding.md").read_text()
+    (change,) = re.findall(r"```diff\n(.*?)```", lesson, re.DOTALL)
+    old, new = ("".join(re.findall(rf"^\{sign}(.*\n)", change, re.MULTILINE)) for sign in "-+")
+    program = (ROOT / "examples" / "feed_digits.py").read_text()
+    assert program.count(old.rstrip("\n")) == 1
+    program = program.replace(old.rstrip("\n"), new.rstrip("\n"))
+    program = program.replace("import torch\n", "import torch\nfrom teho.feed import resident\n", 1)
+    shutil.copytree(ROOT / "examples" / "data", tmp_path / "data")
+    changed = tmp_path / "changed.py"
+    # Each epoch has 57 steps, as with the data loader.
+    changed.write_text(program.replace("in loader:", "in loader:\n            print(len(loader))"))
+    done = subprocess.run(
+        [FRAMEWORKS / "bin" / "python", changed, "--epochs", "2"],
+        env={**os.environ, "PYTHONPATH": path_of_teho(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *steps, loss = done.stdout.splitlines()
+    assert steps == ["57"] * 114
+    assert 0 < float(loss.removeprefix("loss ")) < 1.5
+    assert done.stderr == ""

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+import torch
 
 from teho.errors import InputError
 from teho.feed.tree import Rebuild, flat
 
-__all__ = ["Arrays", "arrays_of", "as_tensor"]
+__all__ = ["Arrays", "arrays_of"]
+
+
+_TOGETHER_BYTES = 64 * 1024
+_LEAST_TOGETHER = 8
+"""If at least this number of batches fits into this size, their rows are copied together: for small
+batches, the calls take longer than the copies."""
 
 
 class Arrays(NamedTuple):
@@ -32,10 +40,32 @@ class Arrays(NamedTuple):
         return sum(leaf[0].numel() * leaf.element_size() for leaf in self.leaves if len(leaf))
 
     def take(self, rows: Any) -> list[Any]:
-        """Return the parts of a batch: for each array a copy of its rows."""
+        """Return for each array a copy of some of its rows."""
         if self.indices is not None:
             rows = self.indices[rows]
         return [leaf.index_select(0, rows) for leaf in self.leaves]
+
+    def batches(self, order: Any, sizes: list[int], *, pins: bool = False) -> Iterator[Any]:
+        """Return an iterator of batches.
+
+        Args:
+            order: the rows of all these batches, as a tensor int64 [rows].
+            sizes: number of rows of each batch.
+            pins: whether the batches are in pinned memory.
+        """
+        take = self._taken_pinned if pins else self.take
+        many = _TOGETHER_BYTES // max(1, sizes[0] * self.sample_bytes)
+        if many < _LEAST_TOGETHER:
+            return map(self.rebuild, map(take, order.split(sizes)))
+        groups = [sizes[first : first + many] for first in range(0, len(sizes), many)]
+        return (
+            self.rebuild(parts)
+            for rows, group in zip(order.split([*map(sum, groups)]), groups, strict=True)
+            for parts in zip(*(copy.split(group) for copy in take(rows)), strict=True)
+        )
+
+    def _taken_pinned(self, rows: Any) -> list[Any]:
+        return [leaf.pin_memory() for leaf in self.take(rows)]
 
 
 def arrays_of(dataset: Any) -> Arrays | None:
@@ -47,8 +77,6 @@ def arrays_of(dataset: Any) -> Arrays | None:
     Raises:
         InputError: the arrays have different lengths.
     """
-    import torch
-
     data = torch.utils.data
     if type(dataset) is data.Subset:
         inner = arrays_of(dataset.dataset)
@@ -63,7 +91,7 @@ def arrays_of(dataset: Any) -> Arrays | None:
     leaves, rebuild = flat(dataset)
     if not leaves or not all(map(_is_array, leaves)):
         return None
-    tensors = [as_tensor(leaf) for leaf in leaves]
+    tensors = [_as_tensor(leaf) for leaf in leaves]
     lengths = [len(tensor) for tensor in tensors]
     if len(set(lengths)) > 1:
         raise InputError(
@@ -76,13 +104,11 @@ def _is_array(value: Any) -> bool:
     return hasattr(type(value), "__dlpack__") and bool(getattr(value, "ndim", 0))
 
 
-def as_tensor(array: Any) -> Any:
+def _as_tensor(array: Any) -> Any:
     """Return a tensor with the memory of an array.
 
     JAX, TensorFlow and CuPy hand over their memory by DLPack.
     """
-    import torch
-
     if isinstance(array, torch.Tensor):
         return array
     if type(array).__module__.partition(".")[0] == "numpy":

@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+import torch
 
 from teho.errors import InputError
 from teho.feed.order import key_of, shuffled
@@ -64,56 +67,43 @@ def rank_and_size(rank: int | None, world_size: int | None) -> tuple[int, int]:
     return found, world_size
 
 
+@dataclass(frozen=True)
 class Epochs:
     """The batches of one rank.
-
-    Args:
-        count: number of samples of the dataset.
-        batch_size: samples in each batch of a rank.
-        shuffle: whether each epoch has another order.
-        drop_last: leave out the last samples if they do not fill a batch on each rank.
-        seed: of the order.
-        rank: of this process; None: as torch.distributed says when an epoch begins.
-        world_size: number of ranks; None: the same.
-        order: returns the order of an epoch for its key; None: all samples shuffled.
 
     Raises:
         InputError: the batch size is not a positive number.
     """
 
-    def __init__(
-        self,
-        count: int,
-        batch_size: int,
-        *,
-        shuffle: bool = False,
-        drop_last: bool = False,
-        seed: int = 0,
-        rank: int | None = None,
-        world_size: int | None = None,
-        order: Callable[[int], Any] | None = None,
-    ) -> None:
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise InputError(f"batch_size={batch_size!r}", "a number of at least 1")
-        self.count, self.batch_size, self.seed = count, batch_size, seed
-        self._shuffle, self._drop_last = shuffle, drop_last
-        self._rank, self._world_size = rank, world_size
-        self._order = order
+    samples: int
+    """Number of samples of the dataset."""
+    batch_size: int
+    """Samples in each batch of a rank."""
+    shuffle: bool
+    """Whether each epoch has another order."""
+    drop_last: bool
+    """Leave out the last samples if they do not fill a batch on each rank."""
+    seed: int
+    """Of the order."""
+    rank: int | None
+    """Of this process; None: as torch.distributed says when an epoch begins."""
+    world_size: int | None
+    """Number of ranks; None: the same."""
+    order: Callable[[int], Any] | None = None
+    """Returns the order of an epoch for its key; None: all samples shuffled."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.batch_size, int) or self.batch_size < 1:
+            raise InputError(f"batch_size={self.batch_size!r}", "a number of at least 1")
 
     def fixed(self) -> dict[str, Any]:
         """Return what must be the same if an epoch is continued."""
-        return {
-            "samples": self.count,
-            "batch_size": self.batch_size,
-            "shuffle": self._shuffle,
-            "drop_last": self._drop_last,
-            "seed": self.seed,
-            "world_size": self.place()[1],
-        }
+        names = ("samples", "batch_size", "shuffle", "drop_last", "seed")
+        return {**{name: getattr(self, name) for name in names}, "world_size": self.place()[1]}
 
     def place(self) -> tuple[int, int]:
         """Return the rank of this process and the number of ranks."""
-        return rank_and_size(self._rank, self._world_size)
+        return rank_and_size(self.rank, self.world_size)
 
     def part(self) -> tuple[int, list[int]]:
         """Return where this rank's part of the order begins, and the sizes of its batches.
@@ -124,8 +114,8 @@ class Epochs:
             InputError: the samples cannot be divided between the ranks.
         """
         rank, ranks = self.place()
-        smaller = divided(self.count, self.batch_size, ranks, drop_last=self._drop_last)
-        full = (self.count - sum(smaller)) // (self.batch_size * ranks)
+        smaller = divided(self.samples, self.batch_size, ranks, drop_last=self.drop_last)
+        full = (self.samples - sum(smaller)) // (self.batch_size * ranks)
         before = [share(samples, rank, ranks) for samples in smaller]
         through = [share(samples, rank + 1, ranks) for samples in smaller]
         last = [end - begin for begin, end in zip(before, through, strict=True)]
@@ -144,29 +134,29 @@ class Epochs:
             first: the first batch to yield.
             device: of the tensors.
         """
-        for order, sizes in self._pieces(epoch, first, device):
+        for order, sizes in self.groups(epoch, first, device):
             yield from order.split(sizes)
 
     def lists(self, epoch: int, first: int) -> Iterator[list[int]]:
         """Yield the same as lists."""
-        for order, sizes in self._pieces(epoch, first, "cpu"):
+        for order, sizes in self.groups(epoch, first):
             numbers = iter(order.tolist())
             for size in sizes:
                 yield list(islice(numbers, size))
 
-    def _pieces(self, epoch: int, first: int, device: Any) -> Iterator[tuple[Any, list[int]]]:
+    def groups(
+        self, epoch: int, first: int, device: Any = "cpu"
+    ) -> Iterator[tuple[Any, list[int]]]:
         """Yield the order of many batches at once, and the sizes of these batches."""
-        import torch
-
         begin, sizes = self.part()
         end = begin + sum(sizes)
         key = key_of(self.seed, epoch)
-        if not self._shuffle:
+        if not self.shuffle:
             order = torch.arange(begin, end, device=device)
-        elif self._order:
-            order = self._order(key)[begin:end].to(device)
+        elif self.order:
+            order = self.order(key)[begin:end].to(device)
         else:
-            order = shuffled(self.count, key, device)[begin:end]
+            order = shuffled(self.samples, key, device)[begin:end]
         order = order[sum(sizes[:first]) :]
         for number in range(first, len(sizes), _AT_ONCE):
             some = sizes[number : number + _AT_ONCE]
@@ -182,11 +172,10 @@ class Feed:
         batch: number of batches of this epoch that were given.
     """
 
-    def __init__(self) -> None:
-        self.epoch = 0
-        self.batch = 0
-        self._begins_here = True
-        """Whether the next iteration begins at this position, and not with the next epoch."""
+    epoch = 0
+    batch = 0
+    _begins_here = True
+    """Whether the next iteration begins at this position, and not with the next epoch."""
 
     def __iter__(self) -> Iterator[Any]:
         if not self._begins_here:  # the last iteration was left before its end

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+import torch
+
 from teho.errors import InputError
 
 __all__ = ["Changes"]
@@ -47,8 +49,6 @@ class Changes(NamedTuple):
 
     def _moved(self, images: Any, key: int) -> Any:
         """Crop and flip in one read: choose the rows and columns of each image."""
-        import torch
-
         count, channels, height, width = images.shape
         device, most = images.device, 2 * self.crop_padding + 1
         generator = torch.Generator(device).manual_seed(key)
@@ -69,8 +69,6 @@ class Changes(NamedTuple):
 
     def _normalised(self, images: Any) -> Any:
         """Return (image - mean) / std as one product and one sum, in float32."""
-        import torch
-
         is_float = images.is_floating_point()
         values: tuple[Any, Any] = (self.mean, self.std)
         given = [tuple(map(float, one)) if hasattr(one, "__len__") else one for one in values]
@@ -81,7 +79,6 @@ class Changes(NamedTuple):
 @cache
 def _line(mean: Any, std: Any, scale: float, device: Any) -> tuple[Any, Any]:
     """Return what is added to the pixels, and what they are multiplied by, for each channel."""
-    import torch
 
     def per_channel(values: Any, default: float) -> Any:
         given = torch.as_tensor(default if values is None else values, dtype=torch.float32)

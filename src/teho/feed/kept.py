@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import torch
+
 from teho.feed.arrays import Arrays, arrays_of
 from teho.feed.loading import loader
 from teho.feed.probing import measured
@@ -35,8 +37,6 @@ class Room:
     @property
     def device_bytes(self) -> int:
         """Memory of the device, in bytes."""
-        import torch
-
         if self.device.type == "cpu":
             return self.host_bytes
         module = getattr(torch, self.device.type)
@@ -106,8 +106,6 @@ def _kept_arrays(arrays: Arrays, room: Room) -> Kept:
 
 def _loaded(dataset: Any, room: Room, num_workers: int | None) -> Kept | str:
     """Load a dataset into memory; a text says why this is not possible."""
-    import torch
-
     total = len(dataset)
     if not total:
         return "the dataset is empty"
@@ -153,8 +151,6 @@ class _NoBatch:
 
 
 def _collated(samples: list[Any]) -> Any:
-    import torch
-
     try:
         return torch.utils.data.default_collate(samples)
     except (RuntimeError, TypeError):
@@ -196,8 +192,6 @@ def _fill(kept: list[Any], first: list[Any], batches: Iterator[Any]) -> str:
 
 def _collected(dataset: Any, room: Room) -> Kept | str:
     """Read a dataset that has only `__iter__`, such as one of tf.data, to its end."""
-    import torch
-
     samples: list[list[Any]] = []
     size, most = 0, min(room.host_bytes, room.device_bytes)
     for sample in dataset:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from teho.feed.epochs import Epochs, Feed
+import torch
+
+from teho.feed.epochs import Epochs
 from teho.feed.kept import Kept, is_on
 from teho.feed.loading import loader
-from teho.feed.tree import Rebuild, flat
+from teho.feed.tree import flat
+from teho.feed.workers import ahead
 
 __all__ = ["KeptBatches"]
 
@@ -19,11 +20,10 @@ _BUFFERS = 2
 """Batches that are copied to the device in advance."""
 
 
-class KeptBatches(Feed):
+class KeptBatches:
     """Batches from arrays in memory."""
 
     def __init__(self, kept: Kept, epochs: Epochs) -> None:
-        super().__init__()
         self._kept, self._epochs = kept, epochs
         self._missing: list[list[int]] = []
         self._rest = (
@@ -42,23 +42,19 @@ class KeptBatches(Feed):
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
         """Return a generator of the batches of an epoch, from a batch on."""
         arrays, device = self._kept.arrays, self._kept.device
-        rebuild: Rebuild = arrays.rebuild
-        where = arrays.leaves[0].device
         if self._rest is not None:
             parts = self._completed(list(self._epochs.rows(epoch, first)))
         elif not is_on(arrays.leaves[0], device):
             parts = _copied(arrays.leaves, device, self._epochs.rows(epoch, first))
         else:
             # The usual case: little else than PyTorch's own work is done for a batch.
-            select = [leaf.index_select for leaf in arrays.leaves]
-            rows = self._epochs.rows(epoch, first, where)
-            return (rebuild([one(0, some) for one in select]) for some in rows)
-        return (rebuild(leaves) for leaves in parts)
+            where = arrays.leaves[0].device
+            groups = self._epochs.groups(epoch, first, where)
+            return (batch for group in groups for batch in arrays.batches(*group))
+        return (arrays.rebuild(leaves) for leaves in parts)
 
     def _completed(self, batches: list[Any]) -> Iterator[list[Any]]:
         """Yield batches of samples that are on the device, and of others that are loaded."""
-        import torch
-
         arrays, device = self._kept.arrays, self._kept.device
         missing = [rows[rows >= arrays.samples].tolist() for rows in batches]
         self._missing[:] = [rows for rows in missing if rows]
@@ -69,23 +65,19 @@ class KeptBatches(Feed):
             if not lacking:
                 yield here
                 continue
-            loaded: list[Any] = flat(next(rest))[0]
             leaves: list[Any] = []
-            for near, far in zip(here, loaded, strict=True):
-                shape = (len(rows), *near.shape[1:])
-                leaves.append(torch.empty(shape, dtype=near.dtype, device=device))
-                leaves[-1][is_here.to(device)] = near
-                leaves[-1][~is_here.to(device)] = far.to(device, non_blocking=True)
+            for near, far in zip(here, flat(next(rest))[0], strict=True):
+                whole = near.new_empty((len(rows), *near.shape[1:]))
+                whole[is_here.to(device)] = near
+                whole[~is_here.to(device)] = far.to(device, non_blocking=True)
+                leaves.append(whole)
             yield leaves
 
 
 def _copied(arrays: list[Any], device: Any, rows: Iterator[Any]) -> Iterator[list[Any]]:
     """Yield batches on the device. A thread fills pinned buffers while the GPU computes."""
-    import torch
-
     module = getattr(torch, device.type)
     stream = module.Stream(device)
-    waiting: deque[Future[tuple[list[Any], Any]]] = deque()
 
     def copy(some: Any) -> tuple[list[Any], Any]:
         with module.device(device), module.stream(stream):
@@ -99,15 +91,9 @@ def _copied(arrays: list[Any], device: Any, rows: Iterator[Any]) -> Iterator[lis
             return leaves, stream.record_event()
 
     pool = ThreadPoolExecutor(1, "teho-feed")
-    try:
-        waiting.extend(pool.submit(copy, some) for some in islice(rows, _BUFFERS))
-        while waiting:
-            leaves, copied = waiting.popleft().result()
-            waiting.extend(pool.submit(copy, some) for some in islice(rows, 1))
-            current = module.current_stream(device)
-            current.wait_event(copied)
-            for leaf in leaves:  # its memory is free again only when the program's kernels ended
-                leaf.record_stream(current)
-            yield leaves
-    finally:
-        pool.shutdown(cancel_futures=True)
+    for leaves, copied in ahead(pool, lambda some: pool.submit(copy, some), rows, _BUFFERS):
+        current = module.current_stream(device)
+        current.wait_event(copied)
+        for leaf in leaves:  # its memory is free again only when the program's kernels ended
+            leaf.record_stream(current)
+        yield leaves

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple
 
-from teho.errors import InputError, TehoError
-from teho.feed.arrays import Arrays, arrays_of
+import torch
+
+from teho.errors import InputError
+from teho.feed.arrays import arrays_of
 from teho.feed.epochs import Epochs, Feed
+from teho.feed.given import Given
 from teho.feed.probing import measured
 from teho.feed.proved import proved_settings
 from teho.feed.room import cores
 from teho.feed.shards import Packed
-from teho.feed.streams import Stream, is_stream, streamed
-from teho.feed.tree import mapped
+from teho.feed.streams import Stream, is_stream
+from teho.feed.workers import Fetch, checked, in_threads
 from teho.units import counted
 
 __all__ = ["Loader", "loader"]
@@ -92,28 +91,22 @@ def loader(
     Raises:
         InputError: an argument is not possible, or the samples cannot be divided between the ranks.
     """
-    import torch
-
     known = inspect.signature(torch.utils.data.DataLoader.__init__).parameters
     for name in options.keys() - known.keys():
         raise InputError(f"loader has no argument {name}", "an argument of DataLoader")
     if batch_sampler is not None:
-        source: Any = _Given(batch_sampler)
+        source: Any = Given(batch_sampler)
     elif sampler is not None:
-        source = _Given(torch.utils.data.BatchSampler(sampler, _size(batch_size), drop_last))
+        source = Given(torch.utils.data.BatchSampler(sampler, _size(batch_size), drop_last))
     elif is_stream(dataset):
-        source = streamed(
-            dataset, batch_size, drop_last=drop_last, divided=divided, num_workers=num_workers,
-            place=(rank, world_size),
-        )  # fmt: skip
+        source = Stream(dataset, batch_size, drop_last, divided, num_workers, (rank, world_size))
     else:
         if isinstance(dataset, Packed):
             dataset = dataset.in_blocks()
         arrays = None if collate_fn else arrays_of(dataset)
         source = Epochs(
-            arrays.samples if arrays else len(dataset), _size(batch_size), shuffle=shuffle,
-            drop_last=drop_last, seed=seed, rank=rank, world_size=world_size,
-            order=dataset.order if isinstance(dataset, Packed) else None,
+            arrays.samples if arrays else len(dataset), _size(batch_size), shuffle, drop_last, seed,
+            rank, world_size, order=dataset.order if isinstance(dataset, Packed) else None,
         )  # fmt: skip
     return Loader(dataset, source, num_workers, threads, pin_memory, collate_fn, options)
 
@@ -141,11 +134,11 @@ class Loader(Feed):
         collate_fn: Callable[[list[Any]], Any] | None,
         options: dict[str, Any],
     ) -> None:
-        super().__init__()
         self.dataset = dataset
         self._source = source
         self._num_workers, self._threads = num_workers, threads
-        self._pin_memory, self._collate_fn, self._options = pin_memory, collate_fn, options
+        self._pins = torch.cuda.is_available() if pin_memory is None else pin_memory
+        self._collate_fn, self._options = collate_fn, options
         self._load: Callable[[Iterator[Any]], Iterator[Any]] | None = None
         self._choice: Choice | None = None
 
@@ -172,17 +165,36 @@ class Loader(Feed):
         found: dict[str, Any] = self._source.fixed()
         return found
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position: after the last batch that was given."""
+        state = super().state_dict()
+        if isinstance(self._source, Given):
+            state["order"] = self._source.sum_before(self.batch)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the next iteration continue at a saved position.
+
+        Raises:
+            InputError: the state is for other data, another batch size or other ranks.
+        """
+        super().load_state_dict(state)
+        if isinstance(self._source, Given):
+            self._source.expect(state["batch"], state["order"])
+
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
         """Yield the batches of an epoch, from a batch on."""
-        if self._load is None:
-            self._load = self._made(self.choice)
         arrays = arrays_of(self.dataset) if self.choice.kind == "memory" else None
         if arrays:
-            rows = self._source.rows(epoch, first, arrays.leaves[0].device)
-        else:
-            rows = self._source.lists(epoch, first)
+            where = arrays.leaves[0].device
+            pins = self._pins and where.type == "cpu"
+            for group in self._source.groups(epoch, first, where):
+                yield from arrays.batches(*group, pins=pins)
+            return
+        if self._load is None:
+            self._load = self._made(self.choice)
         try:
-            yield from self._load(rows)
+            yield from self._load(self._source.lists(epoch, first))
         except Exception:
             self._load = None  # the next epoch gets new workers
             raise
@@ -207,14 +219,11 @@ class Loader(Feed):
         return self._measured_choice(workers)
 
     def _measured_choice(self, workers: int) -> Choice:
-        from torch import multiprocessing
-
         context = self._options.get("multiprocessing_context")
         if not hasattr(context, "Process"):
-            context = multiprocessing.get_context(context)
+            context = torch.multiprocessing.get_context(context)
         if "worker_init_fn" in self._options:
             return Choice("processes", workers, "worker_init_fn")
-        # A single thread would still share Python's lock with the training loop.
         # A single thread would still share Python's lock with the training loop.
         threads = max(2, workers)
         found = measured(self.dataset, threads, context)
@@ -231,18 +240,12 @@ class Loader(Feed):
 
     def _made(self, choice: Choice) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """Return what makes batches from the rows of each batch."""
-        import torch
-
-        pins = torch.cuda.is_available() if self._pin_memory is None else self._pin_memory
         collate = self._collate_fn or torch.utils.data.default_collate
-        fetch = partial(_fetched, self.dataset, collate, pins)
-        arrays = arrays_of(self.dataset) if choice.kind == "memory" else None
-        if arrays:
-            return partial(map, partial(_taken, arrays, pins))
+        fetch = Fetch(self.dataset, collate, self._pins)
         if choice.kind == "threads":
             ahead = choice.workers * (self._options.get("prefetch_factor") or _AHEAD)
-            return lambda rows: _in_threads(fetch, rows, choice.workers, ahead)
-        options = {"collate_fn": collate, "pin_memory": pins, **self._options}
+            return lambda rows: in_threads(fetch, rows, choice.workers, ahead)
+        options = {"collate_fn": collate, "pin_memory": self._pins, **self._options}
         if choice.workers:
             options = {"num_workers": choice.workers, "persistent_workers": True, **options}
         if isinstance(self._source, Stream):
@@ -266,91 +269,3 @@ class _Coming:
 
     def __iter__(self) -> Iterator[list[int]]:
         return self.rows
-
-
-class _Given:
-    """The batches of a sampler of the user."""
-
-    def __init__(self, batch_sampler: Any) -> None:
-        self._batch_sampler = batch_sampler
-        self.batch_size: int | None = getattr(batch_sampler, "batch_size", None)
-
-    def sizes(self) -> range:
-        return range(len(self._batch_sampler))
-
-    def fixed(self) -> dict[str, Any]:
-        sampler = getattr(self._batch_sampler, "sampler", self._batch_sampler)
-        return {"sampler": type(sampler).__name__}
-
-    def rows(self, epoch: int, first: int, device: Any) -> Iterator[Any]:
-        import torch
-
-        return (torch.as_tensor(rows, device=device) for rows in self.lists(epoch, first))
-
-    def lists(self, epoch: int, first: int) -> Iterator[list[int]]:
-        for one in (self._batch_sampler, getattr(self._batch_sampler, "sampler", None)):
-            if one is not None and hasattr(one, "set_epoch"):
-                one.set_epoch(epoch)
-        return islice(iter(self._batch_sampler), first, None)
-
-
-def _pinned(leaf: Any) -> Any:
-    return leaf.pin_memory() if hasattr(leaf, "pin_memory") else leaf
-
-
-def _taken(arrays: Arrays, pins: bool, rows: Any) -> Any:  # noqa: FBT001 - for `partial`
-    batch = arrays.rebuild(arrays.take(rows))
-    return mapped(_pinned, batch) if pins else batch
-
-
-def _fetched(
-    dataset: Any,
-    collate: Callable[[list[Any]], Any],
-    pins: bool,  # noqa: FBT001 - for `partial`
-    rows: list[int],
-) -> Any:
-    """Return one batch, as a worker of DataLoader makes it."""
-    several = getattr(dataset, "__getitems__", None)
-    batch = collate(several(rows) if several else [dataset[row] for row in rows])
-    return mapped(_pinned, batch) if pins else batch
-
-
-def _in_threads(
-    fetch: Callable[[Any], Any], rows: Iterator[Any], workers: int, ahead: int
-) -> Iterator[Any]:
-    """Yield the batches in their order. An error in a thread is raised with its traceback."""
-    waiting: deque[Future[Any]] = deque()
-    pool = ThreadPoolExecutor(workers, "teho-feed")
-    try:
-        for some in rows:
-            waiting.append(pool.submit(fetch, some))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def checked(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield the batches of a DataLoader; if a worker was killed, say what to do.
-
-    Raises:
-        TehoError: a worker was killed.
-    """
-    try:
-        yield from batches
-    except (RuntimeError, ConnectionError, EOFError) as error:
-        text = str(error).strip(" .")
-        # An error of the dataset has the traceback of its worker in its text.
-        is_lost = not isinstance(error, RuntimeError) and "Caught " not in text
-        if not is_lost and "exited unexpectedly" not in text and "killed by signal" not in text:
-            raise
-        # PyTorch raises the same error again, anywhere, if these workers are not forgotten.
-        with suppress(RuntimeError):
-            getattr(batches, "_shutdown_workers", lambda: None)()
-        raise TehoError(
-            f"a worker process of the loader was killed ({text})",
-            "",
-            "look for full memory with `teho report`, or use fewer workers: num_workers=1",
-        ) from error

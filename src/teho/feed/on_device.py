@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import torch
+
 from teho.errors import InputError
 from teho.feed.epochs import Epochs, Feed, rank_and_size
 from teho.feed.images import Changes
@@ -69,8 +71,6 @@ def resident(
     Raises:
         InputError: an argument is not possible, or the samples cannot be divided between the ranks.
     """
-    import torch
-
     if not 0 < memory_share <= 1:
         raise InputError(f"memory_share={memory_share}", "a number above 0, and at most 1")
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -80,17 +80,14 @@ def resident(
     if isinstance(kept, str):
         warnings.warn(f"teho.feed.resident loads each batch: {kept}", stacklevel=2)
         how = f"not resident: {kept}"
-        source: Feed = loader(
+        source: Any = loader(
             dataset, batch_size, shuffle, drop_last=drop_last, num_workers=num_workers, seed=seed,
             rank=rank, world_size=world_size,
         )  # fmt: skip
     else:
         how = kept.how
-        epochs = Epochs(
-            kept.samples, batch_size, shuffle=shuffle, drop_last=drop_last, seed=seed, rank=rank,
-            world_size=world_size,
-        )  # fmt: skip
-        source = KeptBatches(kept, epochs)
+        order = (shuffle, drop_last, seed, rank, world_size)
+        source = KeptBatches(kept, Epochs(kept.samples, batch_size, *order))
     changes = Changes(crop_padding, flip, mean, std)
     chosen = None if changes == Changes() else changes
     return Resident(source, how, place, chosen, transform, lambda: _key(seed, rank, world_size))
@@ -110,27 +107,27 @@ class Resident(Feed):
 
     def __init__(
         self,
-        source: Feed,
+        source: Any,
         how: str,
         device: Any,
         changes: Changes | None,
         transform: Callable[[Any], Any] | None,
         key: Callable[[], int],
     ) -> None:
-        super().__init__()
         self.how = how
         self._source, self._device = source, device
         self._changes, self._transform, self._key = changes, transform, key
 
     def __len__(self) -> int:
-        return len(self._source)  # type: ignore[arg-type]
+        return len(self._source)
 
     def __repr__(self) -> str:
         return f"<teho.feed resident: {self.how}>"
 
     def fixed(self) -> dict[str, Any]:
         """Return what must be the same if an epoch is continued."""
-        return self._source.fixed()
+        found: dict[str, Any] = self._source.fixed()
+        return found
 
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
         """Return a generator of the batches of an epoch, from a batch on."""

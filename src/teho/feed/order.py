@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import torch
+
 __all__ = ["key_of", "shuffled", "windowed"]
 
 _LARGE = 1 << 20
@@ -32,8 +34,6 @@ def shuffled(count: int, key: int, device: Any = "cpu") -> Any:
         key: of `key_of`.
         device: of the tensor.
     """
-    import torch
-
     if count < _LARGE:
         return torch.randperm(count, generator=torch.Generator().manual_seed(key)).to(device)
     bits = (count - 1).bit_length()
@@ -52,8 +52,6 @@ def _permuted(numbers: Any, bits: int, key: int) -> Any:
     Each half of the bits is changed by a function of the other half. Such a change can be undone,
     so no two numbers get the same result.
     """
-    import torch
-
     low_bits = bits // 2
     low_mask, high_mask = (1 << low_bits) - 1, (1 << (bits - low_bits)) - 1
     high, low = (numbers >> low_bits).to(torch.int32), (numbers & low_mask).to(torch.int32)
@@ -75,22 +73,21 @@ def _mixed(values: Any, key: int, mask: int) -> Any:
     return mixed
 
 
-def windowed(sizes: Any, key: int, window: int) -> Any:
+def windowed(sizes: list[int], key: int, window: int) -> Any:
     """Return an order for blocks that are read one after another, as a tensor int64 [samples].
 
     The blocks are in a random order. Then each sample moves back by a random distance of less than
     one window.
 
     Args:
-        sizes: number of samples of each block, as a tensor int64 [blocks].
+        sizes: number of samples of each block.
         key: of `key_of`.
         window: number of samples.
     """
-    import torch
-
     blocks = shuffled(len(sizes), key)
-    ends = torch.cumsum(sizes, 0)
-    chosen = sizes[blocks]
+    counts = torch.tensor(sizes, dtype=torch.int64)
+    ends = torch.cumsum(counts, 0)
+    chosen = counts[blocks]
     count = int(ends[-1]) if len(ends) else 0
     places = torch.arange(count)
     rows = places + (ends[blocks] - torch.cumsum(chosen, 0)).repeat_interleave(chosen)

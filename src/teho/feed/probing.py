@@ -21,6 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import torch
+
 from teho.feed.shards import Packed
 from teho.feed.tree import equal, flat
 
@@ -80,8 +82,6 @@ def measured(dataset: Any, workers: int, context: Any) -> Loading | None:
 
 
 def _report(dataset: Any, rows: Sequence[int], workers: int, there: Any) -> None:
-    import torch
-
     # As in a worker: more threads inside would compete with the other workers.
     torch.set_num_threads(1)
     # An error is left to the workers: they show it with its sample.
@@ -161,8 +161,6 @@ def _attributes(dataset: Any) -> dict[str, int]:
 
 def _randomness() -> list[Any]:
     """Return the states of the random numbers of Python, PyTorch and NumPy."""
-    import torch
-
     numpy: Any = sys.modules.get("numpy")
     states = [random.getstate(), torch.get_rng_state()]
     return [*states, *([numpy.random.get_state()] if numpy else [])]

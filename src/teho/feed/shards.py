@@ -8,7 +8,6 @@ import json
 import os
 import threading
 import zlib
-from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,6 @@ from typing import Any
 
 from teho.errors import InputError
 from teho.feed.index import FILES, FORMAT, SUMMARY, Index, read_index, split_name
-from teho.feed.order import windowed
 
 __all__ = ["Packed", "packed"]
 
@@ -133,12 +131,12 @@ class Packed:
 
     def order(self, key: int) -> Any:
         """Return a random order in which samples of the same block are near each other."""
-        import torch
+        from teho.feed.order import windowed  # imports PyTorch
 
-        sizes = array("q")
+        sizes: list[int] = []
         for count, step in zip(self._counts, self._per_block, strict=True):
-            sizes.extend([step] * (count // step) + [count % step] * bool(count % step))
-        return windowed(torch.frombuffer(sizes, dtype=torch.int64), key, self._window)
+            sizes += [step] * (count // step) + [count % step] * bool(count % step)
+        return windowed(sizes, key, self._window)
 
     def _index(self, shard: int) -> Index:
         with self._lock:

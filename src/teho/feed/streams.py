@@ -3,73 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+import torch
 
 from teho.errors import InputError
 from teho.feed.epochs import divided as smaller_steps
 from teho.feed.epochs import rank_and_size, share
+from teho.feed.workers import checked
 
-__all__ = ["Stream", "is_stream", "streamed"]
+__all__ = ["Stream", "is_stream"]
 
 
 def is_stream(dataset: Any) -> bool:
     """Return whether a dataset has no numbered samples."""
-    import torch
-
     is_iterable = isinstance(dataset, torch.utils.data.IterableDataset)
     return is_iterable or not hasattr(dataset, "__getitem__")
 
 
-def streamed(
-    dataset: Any,
-    batch_size: int | None,
-    *,
-    drop_last: bool,
-    divided: bool | None,
-    num_workers: int | None,
-    place: tuple[int | None, int | None],
-) -> Stream:
-    """Return the batches of a dataset with `__iter__`; the arguments are the ones of `loader`.
+@dataclass(frozen=True)
+class Stream:
+    """The batches of one rank from a stream of samples. The fields are arguments of `loader`.
 
     Raises:
-        InputError: several ranks or workers would get the same samples.
+        InputError: the dataset cannot be read, or several workers would read the same samples.
     """
-    if not hasattr(dataset, "__iter__"):
-        raise InputError(
-            f"a dataset of type {type(dataset).__name__}", "a dataset with __getitem__ or __iter__"
-        )
-    if (num_workers or 0) > 1 and not divided:
-        raise InputError(
-            f"num_workers={num_workers} with a dataset that has only __iter__: each worker would "
-            "read all samples",
-            "num_workers=1",
-            "divided=True if the dataset divides its samples between the workers itself",
-        )
-    return Stream(dataset, batch_size, drop_last, divided, place)
 
+    dataset: Any
+    batch_size: int | None
+    drop_last: bool
+    divided: bool | None
+    num_workers: int | None
+    place: tuple[int | None, int | None]
+    """Rank and number of ranks."""
 
-class Stream:
-    """The batches of one rank from a stream of samples."""
-
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: int | None,
-        drop_last: bool,  # noqa: FBT001 - only `streamed` calls it
-        divided: bool | None,  # noqa: FBT001
-        place: tuple[int | None, int | None],
-    ) -> None:
-        self._dataset, self._batch_size, self._drop_last = dataset, batch_size, drop_last
-        self._divided, self._place = divided, place
+    def __post_init__(self) -> None:
+        if not hasattr(self.dataset, "__iter__"):
+            kind = type(self.dataset).__name__
+            raise InputError(f"a dataset of type {kind}", "a dataset with __getitem__ or __iter__")
+        if (self.num_workers or 0) > 1 and not self.divided:
+            raise InputError(
+                f"num_workers={self.num_workers} with a dataset that has only __iter__: each "
+                "worker would read all samples",
+                "num_workers=1",
+                "divided=True if the dataset divides its samples between the workers itself",
+            )
 
     def fixed(self) -> dict[str, Any]:
         """Return what must be the same if an epoch is continued."""
         return {
-            "batch_size": self._batch_size,
-            "drop_last": self._drop_last,
-            "world_size": rank_and_size(*self._place)[1],
+            "batch_size": self.batch_size,
+            "drop_last": self.drop_last,
+            "world_size": rank_and_size(*self.place)[1],
         }
 
     def sizes(self) -> Any:
@@ -78,18 +65,14 @@ class Stream:
 
     def lists(self, epoch: int, first: int) -> Iterator[int]:
         """Tell the dataset its epoch, and yield the number of batches to skip."""
-        if hasattr(self._dataset, "set_epoch"):
-            self._dataset.set_epoch(epoch)
+        if hasattr(self.dataset, "set_epoch"):
+            self.dataset.set_epoch(epoch)
         yield first
 
     def reader(self, options: dict[str, Any]) -> Callable[[Iterator[int]], Iterator[Any]]:
         """Return what yields batches after skipping some."""
-        import torch
-
-        from teho.feed.loading import checked
-
-        rank, ranks = rank_and_size(*self._place)
-        if ranks > 1 and self._divided is None:
+        rank, ranks = rank_and_size(*self.place)
+        if ranks > 1 and self.divided is None:
             raise InputError(
                 f"a dataset that has only __iter__, with {ranks} ranks: Teho does not know whether "
                 "each rank reads other samples",
@@ -98,16 +81,16 @@ class Stream:
         load = torch.utils.data.DataLoader
         # Workers that stay would keep the dataset of the first epoch.
         options = {**options, "persistent_workers": False}
-        if self._divided or self._batch_size is None:
+        if self.divided or self.batch_size is None:
             made = load(
-                self._dataset, batch_size=self._batch_size,
-                drop_last=self._drop_last and self._batch_size is not None, **options,
+                self.dataset, batch_size=self.batch_size,
+                drop_last=self.drop_last and self.batch_size is not None, **options,
             )  # fmt: skip
             return lambda skipped: checked(islice(iter(made), next(skipped), None))
 
         def read(skipped: Iterator[int]) -> Iterator[Any]:
-            part = (rank, ranks, self._batch_size, self._drop_last, next(skipped))
-            lists = _part_class()(self._dataset, *part)
+            part = (rank, ranks, self.batch_size, self.drop_last, next(skipped))
+            lists = _Part(self.dataset, *part)
             return checked(iter(load(lists, batch_size=None, **options)))
 
         return read
@@ -132,26 +115,12 @@ def _lists(
         del held[:size]
 
 
-@cache
-def _part_class() -> type:
-    import torch
+class _Part(torch.utils.data.IterableDataset):  # type: ignore[misc]
+    """The batches of one rank, each as a list of samples."""
 
-    class Part(torch.utils.data.IterableDataset):  # type: ignore[misc]
-        """The batches of one rank, each as a list of samples."""
+    def __init__(self, dataset: Any, *part: Any) -> None:
+        self.dataset, self._part = dataset, part
 
-        def __init__(self, dataset: Any, *part: Any) -> None:
-            self.dataset, self._part = dataset, part
-
-        def __iter__(self) -> Iterator[list[Any]]:
-            *how, first = self._part
-            return islice(_lists(iter(self.dataset), *how), first, None)
-
-    Part.__qualname__ = "Part"
-    return Part
-
-
-def __getattr__(name: str) -> Any:
-    """Make the class when it is used, because PyTorch is imported late."""
-    if name == "Part":
-        return _part_class()
-    raise AttributeError(name)
+    def __iter__(self) -> Iterator[list[Any]]:
+        *how, first = self._part
+        return islice(_lists(iter(self.dataset), *how), first, None)

@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 __all__ = ["Rebuild", "equal", "flat", "mapped"]
 
-Rebuild = Callable[[list[Any]], Any]
-"""Makes the structure again from the list of its leaves."""
+Rebuild = Callable[[Sequence[Any]], Any]
+"""Makes the structure again from its leaves."""
 
 
 def flat(value: Any) -> tuple[list[Any], Rebuild]:
     """Return the leaves of nested lists, tuples and mappings, and a function for the way back."""
+    make: Rebuild
     if isinstance(value, Mapping):
-        keys, parts = list(value), [flat(one) for one in value.values()]
-        return _joined(parts, lambda made: dict(zip(keys, made, strict=True)))
-    if isinstance(value, (list, tuple)):
-        parts = [flat(one) for one in value]
-        kind: Any = type(value)
-        if hasattr(kind, "_fields"):  # a named tuple
-            return _joined(parts, lambda made: kind(*made))
-        return _joined(parts, list if kind is list else kind)
-    return [value], lambda leaves: leaves[0]
+        keys, parts = list(value), list(value.values())
 
+        def make(given: Sequence[Any]) -> Any:
+            return dict(zip(keys, given, strict=True))
 
-def _joined(parts: list[tuple[list[Any], Rebuild]], make: Rebuild) -> tuple[list[Any], Rebuild]:
-    leaves = [leaf for own, _ in parts for leaf in own]
-    if len(leaves) == len(parts) and all(len(own) == 1 for own, _ in parts):
-        # The usual case is the fastest: no part is nested.
-        singles = [rebuild for _, rebuild in parts]
-        probe = [rebuild([leaf]) for rebuild, leaf in zip(singles, leaves, strict=True)]
-        if all(one is leaf for one, leaf in zip(probe, leaves, strict=True)):
-            return leaves, make
-    sizes = [len(own) for own, _ in parts]
+    elif isinstance(value, (list, tuple)):
+        parts = list(value)
+        make = getattr(type(value), "_make", type(value))  # `_make`: of a named tuple
+    else:
+        return [value], _only
+    inner = [flat(part) for part in parts]
+    leaves = [leaf for own, _ in inner for leaf in own]
+    if all(whole is _only for _, whole in inner):  # the usual case is the fastest
+        return leaves, make
+    pieces = [(len(own), whole) for own, whole in inner]
 
-    def rebuild(given: list[Any]) -> Any:
-        made, first = [], 0
-        for size, (_, inner) in zip(sizes, parts, strict=True):
-            made.append(inner(given[first : first + size]))
-            first += size
-        return make(made)
+    def rebuild(given: Sequence[Any]) -> Any:
+        rest = iter(given)
+        return make([whole(list(islice(rest, size))) for size, whole in pieces])
 
     return leaves, rebuild
+
+
+def _only(given: Sequence[Any]) -> Any:
+    return given[0]
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:

@@ -2,12 +2,15 @@
 
 import itertools
 import json
+import os
 import random
+import signal
 import sys
+import time
 from collections import Counter
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, Sampler, TensorDataset
 
 from teho.errors import InputError
 from teho.feed import loader, packed, resident
@@ -26,6 +29,24 @@ class Stream(IterableDataset):
         return iter(range(self.count))
 
 
+class Seeded(Sampler):
+    """An order that depends on the epoch, as in DistributedSampler."""
+
+    def __init__(self, count, seed):
+        self.count, self.seed, self.epoch = count, seed, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __len__(self):
+        return self.count
+
+    def __iter__(self):
+        order = list(range(self.count))
+        random.Random(self.seed * 1000 + self.epoch).shuffle(order)
+        return iter(order)
+
+
 def made(kind, count, rank, **options):
     """Return a new feed, as a program that starts again makes it."""
     numbers = torch.arange(count)
@@ -38,6 +59,9 @@ def made(kind, count, rank, **options):
             name: value for name, value in options.items() if name not in ("shuffle", "seed")
         }
         return loader(Stream(count), num_workers=0, divided=False, rank=rank, **options)
+    if kind == "sampler":
+        options = {name: options[name] for name in ("batch_size", "drop_last", "seed")}
+        options["sampler"] = Seeded(count, options.pop("seed"))
     dataset = whole if kind == "packed" else list(range(count))
     return loader(dataset, num_workers=chance.choice((0, 2)), threads=True, rank=rank, **options)
 
@@ -73,9 +97,10 @@ def one_epoch(kind, count, epoch, ranks, **options):
 
 refused, dropped, killed = 0, 0, 0
 for number in range(COUNT):
-    kind = chance.choice(("resident", "memory", "stream", "packed", "list"))
+    kind = chance.choice(("resident", "memory", "stream", "packed", "list", "sampler"))
     count = len(whole) if kind == "packed" else chance.choice((0, 1, 7, 64, chance.randrange(200)))
-    ranks, batch_size = chance.randrange(1, 9), chance.randrange(1, 17)
+    ranks = 1 if kind == "sampler" else chance.randrange(1, 9)
+    batch_size = chance.randrange(1, 17)
     options = {"batch_size": batch_size, "shuffle": chance.random() < 0.6, "seed": number,
                "drop_last": chance.random() < 0.3}  # fmt: skip
     if kind == "resident" and not count:
@@ -122,6 +147,60 @@ try:
     resident(data, 32, shuffle=True).load_state_dict(first.state_dict())
 except InputError as error:
     print(error)
+
+# ---- a sampler that gives another order after a restart is refused ----
+
+squares = [number * number for number in range(100)]
+for sampler, is_refused in ((RandomSampler, True), (lambda data: Seeded(len(data), 1), False)):
+    first = loader(squares, 8, sampler=sampler(squares), num_workers=0)
+    got = [numbers_of(batch) for batch in itertools.islice(first, 5)]
+    second = loader(squares, 8, sampler=sampler(squares), num_workers=0)
+    second.load_state_dict(first.state_dict())
+    assert second.state_dict() == first.state_dict()
+    try:
+        got += map(numbers_of, second)
+    except InputError as error:
+        print(error)
+        assert is_refused
+    else:
+        assert not is_refused
+        assert sorted(itertools.chain(*got)) == squares
+
+# ---- a program that is killed by a signal continues ----
+
+
+def until_killed(begin, state, batches):
+    """Run an epoch in a process that is killed after some batches; return what it gave."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        torch.set_num_threads(1)  # threads of OpenMP do not survive a fork
+        feed = begin()
+        if state:
+            feed.load_state_dict(state)
+        for batch in feed:  # each line is one step and its checkpoint
+            os.write(write, json.dumps([numbers_of(batch), feed.state_dict()]).encode() + b"\n")
+            time.sleep(0.005)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, encoding="ascii") as lines:
+        found = list(itertools.islice(lines, batches))
+        os.kill(child, signal.SIGKILL)
+        found += lines
+    os.waitpid(child, 0)
+    return [json.loads(line) for line in found]
+
+
+for kind in ("resident", "packed", "list", "sampler"):
+    count = len(whole) if kind == "packed" else 300
+    options = {"batch_size": 3, "shuffle": True, "seed": 9, "drop_last": False}
+    seen, state, kills = [], None, 0
+    while len(seen) < count:
+        given = until_killed(lambda: made(kind, count, 0, **options), state, 3)  # noqa: B023
+        seen += itertools.chain(*(batch for batch, _ in given))
+        state, kills = given[-1][1], kills + 1
+    assert sorted(seen) == list(range(count)), kind
+    assert kills > 2
 
 # ---- orders ----
 

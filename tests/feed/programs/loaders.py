@@ -1,5 +1,6 @@
 """Threads, processes and the main process load the same batches, and their errors are shown."""
 
+import itertools
 import json
 import os
 import random
@@ -7,6 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from pathlib import Path
 
@@ -73,6 +75,19 @@ class Where(Squares):
         return os.getpid(), threading.get_ident()
 
 
+class Waits(Squares):
+    def __getitem__(self, row):
+        time.sleep(0.005)
+        return threading.get_ident()
+
+
+class Together(Squares):
+    """Loads whole batches."""
+
+    def __getitems__(self, rows):
+        return [len(rows)] * len(rows)
+
+
 class Stream(IterableDataset):
     def __iter__(self):
         info = get_worker_info()
@@ -112,9 +127,10 @@ for dataset in (arrays, Subset(arrays, range(3, 50, 2)), torch.arange(57.0).nump
         assert type(ours) is type(theirs)
         assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
 feed = loader(arrays, 10)
-first = next(iter(feed))[0]
-first.zero_()
+first, second = itertools.islice(feed, 2)
+first[0].zero_()
 assert arrays.tensors[0][1] == 1, "a batch is a copy"
+assert second[0].tolist() == list(range(10, 20)), "batches share no samples"
 ours = [batch.tolist() for batch in loader(Stream(), 10, num_workers=3, divided=True)]
 assert ours == [batch.tolist() for batch in DataLoader(Stream(), batch_size=10, num_workers=3)]
 sampler = torch.utils.data.WeightedRandomSampler(
@@ -167,6 +183,10 @@ for some_pids, some_threads in loader(Where(), 8, num_workers=2, threads=True):
     threads |= set(some_threads.tolist())
 assert pids == {os.getpid()}
 assert threading.get_ident() not in threads
+(batch,) = loader(Waits(), 57, num_workers=2, threads=True)
+assert len(set(batch.tolist())) == 2, "the threads share a batch"
+for batch in loader(Together(), 8, num_workers=2, threads=True):
+    assert set(batch.tolist()) == {len(batch)}, "a dataset gets the whole batch if it can load one"
 for sample_s, speed_up, number, kind in (
     (1e-3, 0.9, None, "threads"),
     (1e-3, 0.5, None, "processes"),

@@ -152,3 +152,12 @@ if "jax" in sys.argv:
     batch = next(iter(resident((jnp.arange(12.0).reshape(6, 2), jnp.arange(6)), 4)))
     assert batch[0].tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert jnp.from_dlpack(batch[0]).sum() == 28
+
+if "tensorflow" in sys.argv:
+    import tensorflow as tf
+
+    arrays = {"x": tf.reshape(tf.range(12.0), (6, 2)), "y": tf.range(6)}
+    for dataset in (arrays, tf.data.Dataset.from_tensor_slices(arrays)):
+        batch = next(iter(resident(dataset, 4)))
+        assert batch["x"].tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+        assert batch["y"].tolist() == [0, 1, 2, 3]
