@@ -165,7 +165,7 @@ def test_each_device_has_its_own_peak(tmp_path: Path) -> None:
         (None, 70), (0, 1500), (1, 905)
     ]  # fmt: skip
     text = text_of(read_traces([tmp_path / "trace.json"]))
-    assert "Memory at the peak of GPU 0 1.46 KiB" in " ".join(text.split())
+    assert "Memory of GPU 0 at the peak 1.46 KiB" in " ".join(text.split())
     title = "Memory of the CPU at its peak"
     assert title not in text.splitlines()
     assert title in text_of(read_traces([tmp_path / "trace.json"]), "why").splitlines()
