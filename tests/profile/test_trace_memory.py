@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -361,6 +362,9 @@ def test_the_memory_over_a_step(tmp_path: Path) -> None:
     assert "GPU 0, memory up to 2.15 KiB, allocated" in page
     assert page.count('role="img"') == len(picture.lanes) + 1
     assert "in the backward pass 900 B" in page
+    legends = re.findall(r'class="(c\d)"><i></i>(in the )?(backward pass|optimizer)', page)
+    assert len(legends) == 4
+    assert len({color for color, *_ in legends}) == 2  # in both strips the same
     assert step_section(traced(tmp_path, step(1, 0, 9), call(1, 0, 1), kernel(1, 2, 5)).picture)
 
 
