@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -165,7 +166,7 @@ def test_each_device_has_its_own_peak(tmp_path: Path) -> None:
         (None, 70), (0, 1500), (1, 905)
     ]  # fmt: skip
     text = text_of(read_traces([tmp_path / "trace.json"]))
-    assert "Memory at the peak of GPU 0 1.46 KiB" in " ".join(text.split())
+    assert "Memory of GPU 0 at the peak 1.46 KiB" in " ".join(text.split())
     title = "Memory of the CPU at its peak"
     assert title not in text.splitlines()
     assert title in text_of(read_traces([tmp_path / "trace.json"]), "why").splitlines()
@@ -361,6 +362,9 @@ def test_the_memory_over_a_step(tmp_path: Path) -> None:
     assert "GPU 0, memory up to 2.15 KiB, allocated" in page
     assert page.count('role="img"') == len(picture.lanes) + 1
     assert "in the backward pass 900 B" in page
+    legends = re.findall(r'class="(c\d)"><i></i>(in the )?(backward pass|optimizer)', page)
+    assert len(legends) == 4
+    assert len({color for color, *_ in legends}) == 2  # in both strips the same
     assert step_section(traced(tmp_path, step(1, 0, 9), call(1, 0, 1), kernel(1, 2, 5)).picture)
 
 

@@ -283,7 +283,7 @@ def _with_origin(loaded: LoadedRun, report: Report, *, is_text: bool) -> Report:
 
 
 def _with_trace(loaded: LoadedRun, report: Report) -> Report:
-    """Add what the newest traces of `teho profile` say, and the picture of a step."""
+    """Add what the newest traces say, which findings agree with them, and the picture of a step."""
     import msgspec
 
     from teho.store.traces import newest_traces
@@ -293,14 +293,14 @@ def _with_trace(loaded: LoadedRun, report: Report) -> Report:
         return report
     from teho.profile.judge import shown_trace
     from teho.profile.summary import read_traces
-    from teho.show.build.layout import listing
+    from teho.show.build.report.trace import trace_listing
 
     try:
         with hint_if_slow("reading the traces…"):
             profiled = read_traces(paths, by_teho=True)
     except TehoError as error:
         return msgspec.structs.replace(report, notes=(*report.notes, f"{error}."))
-    said = listing("trace", "In the trace of some steps", (profiled.verdict, *profiled.advice))
+    said = trace_listing(profiled, report.findings)
     return msgspec.structs.replace(
         report, lists=(*report.lists, said), step=shown_trace(profiled.traces).picture
     )

@@ -14,7 +14,7 @@ from teho.profile.judge import percent_of, trace_name
 from teho.profile.memory_words import DURING, device_name, main_memory
 from teho.show.build.layout import ColumnOf, column, table
 from teho.show.build.profile_names import short_operator
-from teho.units import format_bytes
+from teho.units import counted, format_bytes
 
 __all__ = ["amount_column", "memory_facts", "memory_tables"]
 
@@ -49,7 +49,7 @@ def memory_facts(shown: Trace) -> Iterator[Fact]:
         of = f" of {device_name(one)}" if len(uses) > 1 or one.device is None else ""
         key = "memory_peak" + (f"_{one.device}" if len(uses) > 1 else "")
         note = f"of {format_bytes(one.device_bytes)}" if one.device_bytes else ""
-        yield Fact(key, f"Memory at the peak{of}", one.peak_bytes, "bytes", note)
+        yield Fact(key, f"Memory{of} at the peak", one.peak_bytes, "bytes", note)
 
 
 def memory_tables(traces: Sequence[Trace], shown: Trace) -> Iterator[Table]:
@@ -166,7 +166,9 @@ def _owners_table(key: str, noun: str, use: _Use, traces: Sequence[Trace], level
         shares = [row["share"] for row in made.rows[_TOP:]]
         rest = sum(share for share in shares if isinstance(share, float))
         made = msgspec.structs.replace(
-            made, shown=tuple(range(_TOP)), rest=f"and {more} more {noun}s: {rest:.0f} %"
+            made,
+            shown=tuple(range(_TOP)),
+            rest=f"and {counted(more, f'more {noun}')}: {rest:.0f} %",
         )
     return msgspec.structs.replace(made, level=level)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from teho.model.trace import Lane, StepPicture
+from teho.model.trace_memory import MemoryPhase
 from teho.profile.memory_words import DURING
 from teho.show.cells import quantity
 from teho.show.html.markup import drawn_text, grid, row, text
@@ -21,6 +22,13 @@ _HEIGHT = 36
 """Height of a strip, in pixels; also in units of its drawing."""
 _COLORS = 8
 _MARKS = (0, 25, 50, 75, 100)
+_SAME_COLOR: dict[MemoryPhase, str] = {
+    "input": "waiting for data",
+    "forward": "other operators",
+    "backward": "backward pass",
+    "optimizer": "optimizer",
+}
+"""Band of the CPU that has the same colour as the memory that was allocated in this phase."""
 
 
 def step_section(picture: StepPicture | None) -> str:
@@ -30,7 +38,7 @@ def step_section(picture: StepPicture | None) -> str:
     name = "the trace" if picture.step is None else f"step {picture.step}"
     colors = _colors(picture.lanes)
     strips = "".join(_strip(lane, picture, name, colors) for lane in picture.lanes)
-    strips += _memory_strip(picture, name)
+    strips += _memory_strip(picture, name, colors)
     return f"""<figure class="step">
 <figcaption><p>Time goes from left to right. If a strip is empty, nothing of this was done then.</p>
 </figcaption>
@@ -63,18 +71,25 @@ def _strip(lane: Lane, picture: StepPicture, name: str, colors: dict[str, int]) 
     return _drawn(lane.label, legend, name, bands)
 
 
-def _memory_strip(picture: StepPicture, name: str) -> str:
+def _memory_strip(picture: StepPicture, name: str, colors: dict[str, int]) -> str:
     """Draw the memory of the device; empty if the profiler did not record memory."""
     memory = picture.memory
     if memory is None:
         return ""
+    known = {
+        band.phase: colors[label]
+        for band in memory.bands
+        if (label := _SAME_COLOR.get(band.phase)) in colors
+    }
+    free = [color for color in range(_COLORS) if color not in known.values()]
+    chosen = [known[one.phase] if one.phase in known else free.pop(0) for one in memory.bands]
     legend = "".join(
         f'<span class="c{color}"><i></i>{text(DURING[band.phase])} '
         f"{text(format_bytes(band.peak_bytes))}</span>"
-        for color, band in enumerate(memory.bands)
+        for color, band in zip(chosen, memory.bands, strict=True)
     )
     label = f"GPU {picture.device}, memory up to {format_bytes(memory.peak_bytes)}, allocated"
-    bands = [(color, band.shares) for color, band in enumerate(memory.bands)]
+    bands = [(color, one.shares) for color, one in zip(chosen, memory.bands, strict=True)]
     return _drawn(label, legend, name, bands)
 
 
