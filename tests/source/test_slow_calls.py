@@ -187,11 +187,20 @@ def test_the_words_of_integrals():
     words = integrals("quad(lambda x, k: x * k, 0.0, z, args=(OMEGA,))")["integrals_to_limits"]
     assert words == {
         "begin": "0.0",
-        "limit": "z",
+        "old": "quad(lambda x, k: x * k, 0.0, z, args=(OMEGA,))[0]",
+        "new": "np.interp(z, grid, table)",
         "value": "(lambda x, k: x * k)(x, *(OMEGA,))",
         "loop": "train.py:16",
         "limits": "redshifts",
     }
+
+
+def test_the_code_for_integrals():
+    words = integrals(value=f"far, _ = {QUAD}")["integrals_to_limits"]
+    assert (words["old"], words["new"]) == (
+        f"far, _ = {QUAD}",
+        "far = np.interp(z, grid, table)",
+    )
 
 
 COSMOLOGY = """

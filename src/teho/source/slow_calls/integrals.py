@@ -47,7 +47,8 @@ def find_integral(levels: Sequence[Level], purity: Purity) -> CostlyOption | Non
     given = dict(zip(("func", "a", "b", "args"), call.args, strict=False)) | words
     if not {"func", "a", "b"} <= given.keys() or _INFINITE.search(ast.unparse(given["a"])):
         return None
-    if not _uses_only_first(call, level) or not isinstance(given.get("args", _NONE), ast.Tuple):
+    result = _result(call, level)
+    if result is None or not isinstance(given.get("args", _NONE), ast.Tuple):
         return None
     function = _parts_of_function(given["func"], level, purity)
     rest = [value for name, value in given.items() if name not in {"func", "b"}]
@@ -59,7 +60,7 @@ def find_integral(levels: Sequence[Level], purity: Purity) -> CostlyOption | Non
             levels, number, at, loop, [given["b"]], purity
         ):
             limits = _limits(level, loop, given["b"]) if at == number else ""
-            return _found(level, levels[at], loop, call, given, limits)
+            return _found(level, levels[at], loop, call, given, limits, result)
     return None
 
 
@@ -70,22 +71,22 @@ def _is_quad(call: ast.Call, level: Level, purity: Purity) -> bool:
     return is_quad and not has_stars
 
 
-def _uses_only_first(call: ast.Call, level: Level) -> bool:
-    """Return whether the program uses only the integral, and not the estimate of its error."""
+def _result(call: ast.Call, level: Level) -> tuple[str, str] | None:
+    """Return the code that uses the integral, and the begin of the code in its place.
+
+    None: the program may also use the estimate of the error.
+    """
     nodes = list(ast.walk(level.function.node))
     for node in nodes:
         match node:
             case ast.Subscript(value=value, slice=ast.Constant(value=0)) if value is call:
-                return True
-            case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id=name)])], value=value):
-                if value is call:
-                    return not any(
-                        isinstance(one, ast.Name)
-                        and one.id == name
-                        and isinstance(one.ctx, ast.Load)
-                        for one in nodes
-                    )
-    return False
+                return level.file.text_of(node), ""
+            case ast.Assign(targets=[ast.Tuple(elts=[target, ast.Name(id=error)])], value=value):
+                reads = (one for one in nodes if isinstance(one, ast.Name) and one.id == error)
+                is_read = any(isinstance(one.ctx, ast.Load) for one in reads)
+                if value is call and not is_read:
+                    return level.file.text_of(node), f"{ast.unparse(target)} = "
+    return None
 
 
 def _parts_of_function(given: ast.expr, level: Level, purity: Purity) -> list[ast.expr] | None:
@@ -171,6 +172,7 @@ def _found(
     call: ast.Call,
     given: dict[str, ast.expr],
     limits: str,
+    result: tuple[str, str],
 ) -> CostlyOption:
     frame = level.frame
     name = ast.unparse(given["func"])
@@ -178,7 +180,8 @@ def _found(
     others = f", *{ast.unparse(given['args'])}" if "args" in given else ""
     words = {
         "begin": ast.unparse(given["a"]),
-        "limit": ast.unparse(given["b"]),
+        "old": result[0],
+        "new": f"{result[1]}np.interp({ast.unparse(given['b'])}, grid, table)",
         "value": f"{name}(x{others})",
         "loop": f"{outer.frame.file.rpartition('/')[2]}:{loop.line}",
     }
