@@ -202,6 +202,55 @@ def test_nothing_is_said_if_there_was_no_program(monkeypatch: pytest.MonkeyPatch
     assert (functions.refused, functions.found()) == ("", ())
 
 
+_REFUSING = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/syscall.h>
+long syscall(long number, ...) { errno = EACCES; return -1; }
+"""
+
+
+def test_the_report_says_that_the_kernel_refused(tmp_path: Path) -> None:
+    source, library = tmp_path / "refuse.c", tmp_path / "refuse.so"
+    source.write_text(_REFUSING)
+    subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", library], check=True)
+    program = built(tmp_path, "own")
+    teho = [sys.executable, "-m", "teho"]
+    environment = os.environ | {"TEHO_HOME": str(tmp_path), "LD_PRELOAD": str(library)}
+    subprocess.run(
+        [*teho, "run", "--every", "200ms", "--", program, "1.5"],
+        env=environment, capture_output=True, check=True,
+    )  # fmt: skip
+    report = subprocess.run(
+        [*teho, "report", "--why"], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    words = " ".join(report.split())
+    assert (
+        "It is not known in which functions the programs that are not Python used their CPU "
+        "time: the kernel refuses perf events"
+    ) in words
+    assert "Functions of programs" not in words
+
+
+def test_the_report_has_the_functions(tmp_path: Path) -> None:
+    program = built(tmp_path, "text")
+    teho = [sys.executable, "-m", "teho"]
+    environment = os.environ | {"TEHO_HOME": str(tmp_path)}
+    subprocess.run(
+        [*teho, "run", "--every", "200ms", "--", program, "3"],
+        env=environment, capture_output=True, check=True,
+    )  # fmt: skip
+    report = subprocess.run(
+        [*teho, "report", "--why"], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert "Functions of programs that are not Python" in report
+    assert "on writing numbers as text" in " ".join(report.split())
+    (line,) = [
+        one for one in report.splitlines() if "fprintf" in one and "save" in one and "%" not in one
+    ][:1]
+    assert "text.c:" in line
+
+
 def _as_alice(path: Path) -> list[str]:
     return [one.name for one in [sampled(path, "60")]]
 

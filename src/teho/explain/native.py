@@ -62,7 +62,8 @@ class NativeActivity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Text of the finding; `{program}`, `{function}`, `{caller}` and `{share}` are replaced."""
     advice: str
     regain: tuple[float, float]
-    """Least and most part of this time that the advice usually saves."""
+    """Least and most part of this time that the advice usually saves. It may be above 1, because
+    the samples do not have the time in the kernel."""
     certainty: Literal["likely", "possible"] = "likely"
     source: str
     """Document or measurement from which this is known."""

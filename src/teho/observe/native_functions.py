@@ -199,6 +199,8 @@ class NativeFunctions:
                 if 2 * least.grown >= grown[pid]:
                     return
                 self._remove(least)
+            if not self._has_room:
+                return
             self._begin(pid)
             if self.refused:
                 return
@@ -226,10 +228,13 @@ class NativeFunctions:
         self._programs.setdefault(name, _Program(path)).processes += 1
         self._processes[pid], self._names[pid] = process, name
 
+    @property
+    def _has_room(self) -> bool:
+        """Whether one more thread can be sampled."""
+        return sum(len(one.threads) for one in self._processes.values()) < _MOST_OF_ALL
+
     def _open(self, process: _Process, thread: int) -> bool:
         """Sample one more thread; return whether this succeeded."""
-        if sum(len(one.threads) for one in self._processes.values()) >= _MOST_OF_ALL:
-            return False
         try:
             process.threads[thread] = ThreadSamples(thread)
         except MemoryError:
@@ -247,7 +252,7 @@ class NativeFunctions:
             if len(process.threads) > 1:
                 process.threads.pop(ended).close()
         for thread in threads:
-            if len(process.threads) >= _MOST_THREADS:
+            if len(process.threads) >= _MOST_THREADS or not self._has_room:
                 break
             if thread not in process.threads and not self._open(process, thread):
                 break

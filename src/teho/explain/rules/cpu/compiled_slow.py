@@ -18,7 +18,8 @@ THRESHOLDS = {
     ),
 }  # fmt: skip
 _SAVED = (0.3, 0.8)
-"""Part of the time of the program's own code that `-O2` saves."""
+"""Part of the time of the program's own code that `-O2` saves. Measured: `hull_mesh` of blind
+round 5 took 2.5 s, and 1.0 s with `-O2`."""
 
 
 def judge(context: RuleContext) -> Findings:

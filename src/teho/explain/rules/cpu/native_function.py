@@ -28,6 +28,8 @@ THRESHOLDS = {
 }
 MUTES = ("serial_program", "cores_unused")
 MUTES_BECAUSE = "this finding says what the busy core does"
+_MOST_PERCENT = 95.0
+"""No advice saves the whole run."""
 _MOST_CALLERS = 2
 _LEAST_OF_CALLERS = 0.2
 
@@ -55,7 +57,7 @@ def judge(context: RuleContext) -> Findings:
                 action=_filled(time.activity.advice, texts),
                 regain_percent=(
                     run_percent * time.activity.regain[0],
-                    run_percent * time.activity.regain[1],
+                    min(_MOST_PERCENT, run_percent * time.activity.regain[1]),
                 ),
                 certainty=Certainty(time.activity.certainty),
             )

@@ -46,7 +46,7 @@ def native_tables(run: Run) -> Iterable[Table]:
             Column(key="threads", label="Threads", decimals=0),
             Column(key="caller", label="Called by"),
             *((Column(key="line", label="Top line"),) if any(row["line"] for row in rows) else ()),
-            Column(key="file", label="File"),
+            Column(key="file", label="File", aside=True),
         ),
         rows=tuple(rows),
         note=f"{sampled} samples, {uses[0].program.rate_hz} per second of CPU time of each thread. "
