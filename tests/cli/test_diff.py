@@ -175,3 +175,23 @@ def test_findings_of_three_runs_have_the_sentence_of_each_run() -> None:
     ran = {lead: text for lead, text in found if text.startswith("The program ran for")}
     assert sorted(ran) == names
     assert len(set(ran.values())) > 1
+
+
+def test_several_runs_of_two_variants_have_the_verdict_of_compare(teho, home: Path) -> None:
+    runs = [LoadedRun.open(str(path)) for path in sorted(LEARN.glob("*-parallel.py-*"))]
+    named = ",".join(str(run.directory) for run in runs)
+    compared = json.loads(teho("compare", "--recorded", named, "--format", "json").stdout)
+    assert compared["outcome"] != "not_enough_evidence"
+    document = several_document(runs)
+    assert document.verdict == compared["verdict"]
+    assert document.notes == ("The verdict is the one of `teho compare --recorded`.",)
+    assert {plot.key for plot in document.plots} >= {"job_cpu_s", "job_memory_bytes"}
+    assert all(len(plot.series) == len(runs) for plot in document.plots)
+
+
+def test_runs_of_one_variant_have_no_verdict_of_compare() -> None:
+    runs = [LoadedRun.open(str(path)) for path in sorted(LEARN.glob("*-parallel.py-*"))]
+    alike = [run for run in runs if run.run.tags["variant"] == "cpu:1"]
+    assert len(alike) == 3
+    assert " took the least time of 3 runs: " in several_document(alike).verdict
+    assert "A difference can be chance." in several_document(alike).notes[0]

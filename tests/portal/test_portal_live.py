@@ -43,6 +43,15 @@ def test_samples_come_with_a_cursor_until_the_run_ends(nvml_library: Path, tmp_p
         home = Events(one.connection(), f"/events?shown={directory.name}")
         ((_, _, facts),) = home.until("runs")
         assert facts[directory.name]["busy"] == "50 %"
+        # The verdict so far comes in the background.
+        for _ in range(60):
+            if "sentence" in facts[directory.name]:
+                break
+            ((_, _, facts),) = home.until("runs")
+        assert "2 GPUs were busy 50 % of the time" in facts[directory.name]["sentence"]
+        assert facts[directory.name]["mark"] == "Running"
+        assert facts[directory.name]["tone"] == "accent"
+        assert facts[directory.name]["pace"] == "–", "sleep makes no steps"
         assert len(list((directory / "leases").iterdir())) == 1
         subprocess.run(["pkill", "-P", str(pid_of(directory)), "sleep"], check=False)
         later.until("ended")
