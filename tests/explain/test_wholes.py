@@ -145,9 +145,8 @@ def test_several_lines_replace_a_sort():
 def test_names_what_is_written_again():
     finding = found(saved_again, run(SAVE))
     assert finding.sentence == (
-        "Writing `chain` at train.py:61 took 45 % of the run time: `json.dump(chain, out)` writes "
-        "all rows again each time, although only the rows since the last time are new "
-        "(train.py:58)."
+        "Writing `chain` at train.py:61 took 45 % of the run time: it writes all rows each time, "
+        "not only the new rows (train.py:58)."
     )
     assert finding.action == (
         'Open the file with the mode `"a"` (`"ab"` for bytes), and write only the new rows: '

@@ -68,8 +68,7 @@ def _found(context: ProgramContext, main: MainProcess, time: WholeTime) -> Locat
     grows = whole.grows[0]
     return context.lost(
         f"Writing `{whole.name}` at {call.short_place} took {share:.0f} % of the run time: "
-        f"`{call.short_text}` writes all {whole.key} each time, not only the new {whole.key} "
-        f"({grows.short_place}).",
+        f"it writes all {whole.key} each time, not only the new {whole.key} ({grows.short_place}).",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent on writing", share, "%"),
