@@ -141,7 +141,8 @@ METRICS: tuple[Metric, ...] = (
         "share of time in which the GPU's memory was read or written"),
     Metric("gpu_sm_active_percent", "%", "gauge", "gpu", "SM activity",
         "share of the multiprocessors (NVIDIA's SMs, AMD's compute units) that had work, averaged "
-        "over time: how much of the GPU was in use"),
+        "over time: 80 % means that all of them had work for 80 % of the time, or that 80 % of "
+        "them had work all the time. A multiprocessor that waits for memory also has work"),
     Metric("gpu_sm_occupancy_percent", "%", "gauge", "gpu", "SM occupancy",
         "number of warps on the multiprocessors, in % of the largest possible number"),
     Metric("gpu_tensor_percent", "%", "gauge", "gpu", "tensor cores",
