@@ -26,7 +26,9 @@ for name in json.load(sys.stdin):
     if os.fork() == 0:
         try:
             __import__(name)
-        except BaseException:
+        except BaseException as error:
+            if name.startswith("teho.feed.") and getattr(error, "name", "") == "torch":
+                os._exit(0)  # its tests run in a Python that has PyTorch
             os.write(write_end, traceback.format_exc().encode()[-4000:])
         os._exit(0)
     os.close(write_end)
