@@ -9,7 +9,7 @@ import textwrap
 from itertools import pairwise
 
 from teho.model import document as nouns
-from teho.model import finding, missing, trace
+from teho.model import finding, missing, trace, trace_memory
 from teho.model.document import SCHEMA, Report
 from teho.model.missing import Missing
 
@@ -39,6 +39,8 @@ _DESCRIBED = (
     trace.Lane,
     trace.Band,
     trace.Pause,
+    trace_memory.MemoryPicture,
+    trace_memory.MemoryBand,
     missing.Missing,
     missing.Reason,
 )

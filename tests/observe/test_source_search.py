@@ -96,7 +96,7 @@ def main(path, db, keys):
     seen = {"process": "rank 0", "from_s": 0, "until_s": 9, "seen": {}, "stayed": {}}
     path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in (*frames, seen, *lines)))
     process = read_stacks(path, [])["node-rank 0"]
-    assert process.repeated_plans[0].call == collect
+    assert process.in_loops["repeated_plans"][0].call == collect
     assert process.missing_indexes[0].frame == query
 
 
@@ -134,7 +134,7 @@ def tile(scene, top):
         for number in range(4)
     ]  # fmt: skip
     path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in (*frames, *seen, *lines)))
-    seldom, part = read_stacks(path, [])["node-rank 0"].unneeded
+    seldom, part = read_stacks(path, [])["node-rank 0"].in_loops["unneeded"]
     if seldom.need is Need.PART:
         seldom, part = part, seldom
     assert (seldom.calls, seldom.share, seldom.moved) == ((order,), 0.01, (4,))
