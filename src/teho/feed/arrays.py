@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -53,19 +53,21 @@ class Arrays(NamedTuple):
             sizes: number of rows of each batch.
             pins: whether the batches are in pinned memory.
         """
-        take = self._taken_pinned if pins else self.take
+        rebuild, rows = self.rebuild, order if self.indices is None else self.indices[order]
+        select = [_pinned_rows(leaf) if pins else leaf.index_select for leaf in self.leaves]
         many = _TOGETHER_BYTES // max(1, sizes[0] * self.sample_bytes)
         if many < _LEAST_TOGETHER:
-            return map(self.rebuild, map(take, order.split(sizes)))
+            return (rebuild([one(0, some) for one in select]) for some in rows.split(sizes))
         groups = [sizes[first : first + many] for first in range(0, len(sizes), many)]
         return (
-            self.rebuild(parts)
-            for rows, group in zip(order.split([*map(sum, groups)]), groups, strict=True)
-            for parts in zip(*(copy.split(group) for copy in take(rows)), strict=True)
+            rebuild(parts)
+            for some, group in zip(rows.split([*map(sum, groups)]), groups, strict=True)
+            for parts in zip(*(one(0, some).split(group) for one in select), strict=True)
         )
 
-    def _taken_pinned(self, rows: Any) -> list[Any]:
-        return [leaf.pin_memory() for leaf in self.take(rows)]
+
+def _pinned_rows(leaf: Any) -> Callable[[int, Any], Any]:
+    return lambda dim, rows: leaf.index_select(dim, rows).pin_memory()
 
 
 def arrays_of(dataset: Any) -> Arrays | None:
