@@ -184,7 +184,7 @@ def test_several_runs_of_two_variants_have_the_verdict_of_compare(teho, home: Pa
     assert compared["outcome"] != "not_enough_evidence"
     document = several_document(runs)
     assert document.verdict == compared["verdict"]
-    assert document.notes == ("The verdict is the one of `teho compare --recorded`.",)
+    assert document.notes == ("This is the verdict of `teho compare --recorded`.",)
     assert {plot.key for plot in document.plots} >= {"job_cpu_s", "job_memory_bytes"}
     assert all(len(plot.series) == len(runs) for plot in document.plots)
 

@@ -298,7 +298,7 @@ def test_a_job_that_runs_has_its_use_until_now(teho: Teho, site: Site) -> None:
     text = " ".join(teho("report", "2", "--why").stdout.split())
     assert "--jobs=2" in site.asked
     for words in (
-        "for 2 h of 4 h. The use of cores and memory is the use until now.",
+        "for 2 h of 4 h. The figures show the use of cores and memory until now.",
         "Figures from sacct and sstat", "Cores used 5 (of 10)", "Memory 3.00 GiB (of 40.0 GiB)",
         "GPU use 93 % (highest sample of one task",
         "sstat: the last sample that Slurm took of each task",

@@ -49,7 +49,7 @@ def made(*, sent_s=60.0, worked_s=2.0, mb_per_s=2.0, switches=40_000.0, children
 def test_the_work_and_the_line_are_named():
     finding = found(messages_small, made())
     assert finding.sentence == (
-        "Passing many small messages between processes took 60 % of the time, at train.py:57. The "
+        "Passing many small messages between processes at train.py:57 took 60 % of the time. The "
         "8 child processes had little work."
     )
     assert finding.action.startswith("Do the work of `serve` (train.py:41) in the main process")

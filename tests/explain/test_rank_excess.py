@@ -142,7 +142,7 @@ class TestObjects:
         finding = found(known_activity, ranks(seen(EXCHANGED, 20.0), seen(frames, 15.0)))
         place = f"train.py:{45 if len(frames) == 1 else 44}"
         assert finding.sentence.endswith(
-            f"at train.py:47. Making these objects before, at {place}, took 15 %."
+            f"at train.py:47. Making these objects at {place} took another 15 %."
         )
         assert finding.regain_percent == (pytest.approx(17.5), pytest.approx(33.25))
 

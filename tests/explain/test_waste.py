@@ -244,7 +244,7 @@ def test_gpus_that_nobody_could_use_are_not_in_the_sums() -> None:
     assert total.wasted.gpu_hours == total.used.gpu_hours == 1
     assert "`teho plan --gpus 0 --cpus 40`" in total.changes[0].action
     text = render_text(digest_document(total), width=100, color=False, detail="why")
-    assert "The sums do not have the GPU-hours" in " ".join(text.split())
+    assert "The sums do not include the GPUs" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

@@ -52,12 +52,12 @@ def test_names_the_list_and_the_lines_to_change():
     finding = found(list_searched, run(SEARCH, beside(5.0)))
     assert finding.sentence == (
         "Searching the list `self.route` at train.py:33 took 45 % of the run time: `cell in "
-        "self.route` compares its elements one after the other."
+        "self.route` compares the elements one after the other."
     )
     assert finding.action == (
-        "Keep a set beside the list: `self.route_set = set(...)` wherever the list is made "
-        "(train.py:20), `self.route_set.add(...)` wherever an element is added (train.py:48). In "
-        "line 33, search in `self.route_set` instead of `self.route`."
+        "In addition to the list, keep a set: `self.route_set = set(...)` wherever the list is "
+        "made (train.py:20), `self.route_set.add(...)` wherever an element is added (train.py:48). "
+        "In line 33, search in `self.route_set` instead of `self.route`."
     )
     assert finding.certainty is Certainty.LIKELY
     assert figures(finding)["list"] == "train.py:20  self.route = [cell]"
@@ -89,7 +89,7 @@ def test_a_list_that_is_only_searched_becomes_a_set():
     [
         ({"how": "index", "grows": ()}, "use `places[cell]` instead of `self.route.index(cell)`"),
         ({"how": "count", "grows": ()}, "use `counts[cell]` instead of `self.route.count(cell)`"),
-        ({"how": "count"}, "Keep the counts beside the list"),
+        ({"how": "count"}, "In addition to the list, keep the counts"),
         ({"how": "index"}, "`del self.route[cell]`"),
         ({"how": "remove"}, "`del self.route[cell]`"),
         ({"how": "pop", "use": WholeUse.SHIFTED}, "`self.route.popleft()` instead of"),
@@ -145,13 +145,13 @@ def test_several_lines_replace_a_sort():
 def test_names_what_is_written_again():
     finding = found(saved_again, run(SAVE))
     assert finding.sentence == (
-        "Writing `chain` at train.py:61 took 45 % of the run time: it writes all rows each time, "
+        "Writing `chain` at train.py:61 took 45 % of the run time: all rows are written each time, "
         "not only the new rows (train.py:58)."
     )
     assert finding.action == (
         'Open the file with the mode `"a"` (`"ab"` for bytes), and write only the new rows: '
-        'instead of line 61, `out.writelines(json.dumps(row) + "\\n" for row in chain[saved:])`. '
-        "Set `saved = 0` before line 46, and `saved = len(chain)` after the writing. To read the "
+        'replace line 61 by `out.writelines(json.dumps(row) + "\\n" for row in chain[saved:])`. '
+        "Set `saved = 0` before line 46, and `saved = len(chain)` after writing. To read the "
         "rows: `[json.loads(line) for line in open(path)]`. Or write `chain` only once, after the "
         "loop (after line 61 of train.py)."
     )
@@ -178,9 +178,9 @@ def test_what_is_written_once_may_be_needed():
             '`np.save(f"part_{self.saved:09d}.npy", self.chain[self.saved:])`',
         ),
         ({"how": "pickle.dump"}, "`pickle.dump(chain[saved:], out)`"),
-        ({"how": "write_text"}, "write only `chain[saved:]`"),
+        ({"how": "write_text"}, "code that writes only `chain[saved:]`"),
         ({"key": "items"}, "write one line for each new item"),
-        ({"calls": (own("json.dump(chain, out)", 9, "save"),)}, "Give `saved` to `save`"),
+        ({"calls": (own("json.dump(chain, out)", 9, "save"),)}, "Pass `saved` to `save`"),
     ],
 )  # fmt: skip
 def test_each_way_of_writing_has_its_advice(fields, words):

@@ -279,7 +279,7 @@ def test_an_export_that_goes_on_is_named(tmp_path: Path) -> None:
         ):
             pytest.fail("two exports at once")
         assert said == [
-            "another `teho export` is sending to a store. Teho waits for its end, at most 100 ms"
+            "another `teho export` is sending to a store. Teho waits until it ends, at most 100 ms"
         ]
     with alone(folder, "a store", 0.0, said.append):
         pass

@@ -259,7 +259,7 @@ def test_a_job_that_runs_has_the_figures_of_sstat(jobs: Jobs) -> None:
     # sstat was asked again, some seconds later.
     assert 0 < facts["cpu_used_s"] <= _seconds(cpu) + 1
     assert facts["memory_peak_bytes"] == pytest.approx(int(peak.rstrip("K")) * 1024, rel=0.2)
-    assert "The use of cores and memory is the use until now." in " ".join(text.split())
+    assert "The figures show the use of cores and memory until now." in " ".join(text.split())
 
 
 @pytest.mark.xdist_group("grid_engine")

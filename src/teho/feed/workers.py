@@ -140,5 +140,5 @@ def checked(batches: Iterator[Any]) -> Iterator[Any]:
         raise TehoError(
             f"a worker process of the loader was killed ({text})",
             "",
-            "look for full memory with `teho report`, or use fewer workers: num_workers=1",
+            "see in `teho report` whether the memory was full, or use fewer workers: num_workers=1",
         ) from error

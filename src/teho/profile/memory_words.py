@@ -64,8 +64,8 @@ def memory_notes(traces: Sequence[Trace]) -> Iterator[str]:
     unseen = max((one.unseen_bytes for one in uses), default=0)
     if unseen:
         yield (
-            "Threads that the profiler does not record freed memory. So the parts of the memory "
-            f"are together {format_bytes(unseen)} too high."
+            "Memory was freed in threads that the profiler does not record. So the sum of the "
+            f"parts of the memory is {format_bytes(unseen)} too high."
         )
 
 
@@ -76,9 +76,9 @@ def growth_advice(traces: Sequence[Trace]) -> str:
     if growing is None or not _growth(growing):
         return ""
     return (
-        f"Find out what keeps memory: after each step, {format_bytes(_growth(growing))} more "
-        f"memory of {device_name(growing)} was allocated than after the step before. For example, "
-        "keep `loss.detach()` in a list instead of `loss`."
+        f"Find the code that keeps memory: the allocated memory of {device_name(growing)} grows by "
+        f"{format_bytes(_growth(growing))} in each step. For example, if a list keeps the loss of "
+        "each step, append `loss.detach()` instead of `loss`."
     )
 
 

@@ -154,7 +154,7 @@ def _says(rest: str) -> Callable[[int, str], str]:
 
 KINDS: tuple[Kind, ...] = (
     Kind(_SESSION, "Idle interactive sessions with GPUs", "gpu", DIGEST, "interactive_percent",
-         of_gpus.idle_session, _says("these sessions used the GPUs almost never."), _end_session),
+         of_gpus.idle_session, _says("these sessions almost never used the GPUs."), _end_session),
     Kind("gpu_never_used", "GPUs that were never used", "gpu", "gpu_never_used",
          "busy_max_percent", never_used, _says("GPUs were never used."), _fewer_gpus),
     Kind("gpu_processes_gone", "GPUs that were kept after their processes had ended", "gpu",

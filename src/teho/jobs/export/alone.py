@@ -53,7 +53,7 @@ def alone(folder: Path, host: str, wait_s: float, tell: Callable[[str], None]) -
                     "repeat the command later: it sends only the values that the store lacks",
                 )
             if not is_told:
-                tell(f"{other}. Teho waits for its end, at most {format_duration(wait_s)}")
+                tell(f"{other}. Teho waits until it ends, at most {format_duration(wait_s)}")
                 is_told = True
             time.sleep(min(_PAUSE_S, rest_s))
         yield

@@ -103,7 +103,7 @@ def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
         sentence += f" {'after' if job.state.ended else 'for'} {wall_time(job.elapsed_s)}"
         sentence += f" of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
     if job.used_until_now:
-        return f"{sentence}. The use of cores and memory is the use until now.", "remark"
+        return f"{sentence}. The figures show the use of cores and memory until now.", "remark"
     if not job.state.ended:
         return f"{sentence}. Its use of CPU, memory and GPUs is known after its end.", "remark"
     unknown = list(_unknown(found))

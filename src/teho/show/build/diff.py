@@ -79,7 +79,7 @@ def several_document(runs: Sequence[LoadedRun]) -> Document:
         tables=(_figures_of(names, reports), _differences_of(names, [run.run for run in runs])),
         lists=(listing("findings", "Findings", _findings_of(names, reports)),),
         notes=(
-            "The verdict is the one of `teho compare --recorded`."
+            "This is the verdict of `teho compare --recorded`."
             if variants
             else "A difference can be chance. To find out, use `teho compare`, which repeats the "
             "runs.",

@@ -17,8 +17,8 @@ __all__ = ["amounts_text", "digest_document"]
 
 _PEOPLE = 10
 _BLOCKED = (
-    "The sums do not have the GPU-hours of jobs without GPUs: these GPUs were not allocated to any "
-    "job."
+    "The sums do not include the GPUs for which jobs without GPUs left no core: these GPUs were "
+    "not allocated to any job."
 )
 _BIG_SHARE = 0.1
 """Teho's own choice: from this share of waste, the verdict is a warning."""

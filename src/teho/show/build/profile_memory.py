@@ -107,16 +107,17 @@ def _parts_table(key: str, use: _Use, traces: Sequence[Trace], level: Level) -> 
 
 def _notes(memory: MemoryUse) -> Iterator[str]:
     """Yield when the peak was, and what else is known about the device."""
-    when = DURING[memory.during] if memory.during else ""
+    when = DURING[memory.during].replace("by ", "while ") if memory.during else ""
     step = f"step {memory.step}" if memory.step is not None else ""
     if when and memory.during != "before":
-        yield f"The peak was {when}{f' of {step}' if step else ''}."
+        yield f"The peak was {f'in {step}, ' if step else ''}{when}."
     elif step:
         yield f"The peak was at the start of {step}."
     if memory.device is None:
         yield _ONLY_RECORDED
     if memory.reserved_bytes:
-        yield f"PyTorch had reserved {format_bytes(memory.reserved_bytes)} of the GPU then."
+        reserved = format_bytes(memory.reserved_bytes)
+        yield f"At the peak, PyTorch had reserved {reserved} of the GPU's memory."
 
 
 def _devices_table(traces: Sequence[Trace], uses: Sequence[_Use]) -> Table:

@@ -162,9 +162,9 @@ def _action(*, is_selected: bool) -> str:
     if is_selected:
         return (
             "Remove the loop, and read the file only once, with one `awk` program for all values "
-            "of the loop. For example, instead of `$3 == key { n[$2]++ }` for each key, "
-            "use the column as a part of the key: `{ n[$3, $2]++ } END { for (k in n) { split(k, "
-            'p, SUBSEP); print p[2], n[k] > (p[1] ".txt") } }`.'
+            "of the loop. For example, if the loop runs `$3 == key { n[$2]++ }` for each `key`, "
+            "use column 3 as part of the array's index instead: `{ n[$3, $2]++ } END { for (k in "
+            'n) { split(k, p, SUBSEP); print p[2], n[k] > (p[1] ".txt") } }`.'
         )
     return (
         "If the files do not change between the calls, run the command only once: "

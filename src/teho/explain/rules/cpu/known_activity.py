@@ -257,7 +257,7 @@ def _found(context: ProgramContext, main: MainProcess, time: ActivityTime) -> Fi
     if made is not None:
         before = 100 * made.wall_s / main.process.wall_s
         sentence += (
-            f" Making these objects before, at {made.lines[0][0].short_place}, took {before:.0f} %."
+            f" Making these objects at {made.lines[0][0].short_place} took another {before:.0f} %."
         )
         share = min(100.0, share + before)
     evidence = (

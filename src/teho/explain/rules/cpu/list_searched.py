@@ -1,4 +1,4 @@
-"""A loop searches a long list from its begin again and again, or moves all of its elements.
+"""A loop searches a long list from its start again and again, or moves all of its elements.
 
 The stacks show that a search such as `x in items` took the time, and the program's source shows
 that `items` is a list that the loop does not make again for each search. A set or a dictionary
@@ -45,9 +45,9 @@ def judge(context: ProgramContext) -> Findings:
 def _found(context: ProgramContext, main: MainProcess, time: WholeTime) -> Located:
     whole, call = time.whole, time.lines[0][0]
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
-    what, why = "Searching", "compares its elements one after the other"
+    what, why = "Searching", "compares the elements one after the other"
     if whole.use is WholeUse.SHIFTED:
-        what, why = "Changing the begin of", "moves all its other elements"
+        what, why = "Changing the start of", "moves all other elements"
     others = [one for one, _ in time.lines[1:]]
     more = f" (and {listed([one.short_place for one in others])})" if others else ""
     finding = context.lost(
@@ -90,7 +90,7 @@ def _action(whole: Whole, calls: list[Frame]) -> str:
         )
     if whole.how == "count":
         return (
-            f"Keep the counts beside the list: `counts = collections.Counter()`, and "
+            f"In addition to the list, keep the counts: `counts = collections.Counter()`, and "
             f"`counts[x] += 1` wherever an element `x` is added ({_lines(whole.grows)}). In line "
             f"{whole.call.line}, use `counts[{whole.key}]`."
         )
@@ -112,7 +112,7 @@ def _as_set(whole: Whole, calls: list[Frame]) -> str:
         )
     beside = whole.name.replace(".", "_").removeprefix("self_") + "_set"
     name = f"self.{beside}" if whole.name.startswith("self.") else beside
-    text = f"Keep a set beside the list: `{name} = set(...)` wherever the list is made"
+    text = f"In addition to the list, keep a set: `{name} = set(...)` wherever the list is made"
     text += f" ({_lines(whole.made)})"
     if whole.grows:
         text += f", `{name}.add(...)` wherever an element is added ({_lines(whole.grows)})"
@@ -124,7 +124,7 @@ def _as_set(whole: Whole, calls: list[Frame]) -> str:
 
 
 def _as_deque(whole: Whole) -> str:
-    """Return the advice to use a queue whose begin can be changed at once."""
+    """Return the advice to use a queue whose start can be changed at once."""
     calls = {
         "pop": f"`{whole.name}.popleft()` instead of `{whole.name}.pop(0)`",
         "insert": f"`{whole.name}.appendleft({whole.key})` instead of "
@@ -132,9 +132,9 @@ def _as_deque(whole: Whole) -> str:
         "del": f"`{whole.name}.popleft()` instead of `del {whole.name}[0]`",
     }
     return (
-        f"Make `{whole.name}` a queue: `collections.deque(...)` around the list "
+        f"Make `{whole.name}` a deque: write `collections.deque(...)` around the list "
         f"({_lines(whole.made)}). In line {whole.call.line}, use {calls[whole.how]}. A deque "
-        "cannot be cut (`x[1:]`) or sorted: if the program does this, first make a list of it."
+        "has no slices (`x[1:]`) and no `sort`: if the program needs these, first write `list(x)`."
     )
 
 

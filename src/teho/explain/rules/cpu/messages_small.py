@@ -24,7 +24,7 @@ MUTES_BECAUSE = "this finding says what the program does instead of its main wor
 def judge(context: ProgramContext) -> Findings:
     """Find a program that passes objects to child processes which hardly use a core.
 
-    The bytes of all reads and writes show that the objects are small: pipes are among them. The
+    The bytes of all reads and writes, which include pipes, show that the objects are small. The
     context switches of the node show that there are many messages.
     """
     for main in context.mains[:1]:
@@ -44,8 +44,8 @@ def _found(
     what = f"`{function.function}` ({function.short_place})" if function else "these processes"
     at = f" at {time.lines[0][0].short_place}" if time.lines else ""
     return context.lost(
-        f"Passing many small messages between processes took {share:.0f} % of the time"
-        f"{',' if at else ''}{at}. The {len(main.children)} child processes had little work.",
+        f"Passing many small messages between processes{at} took {share:.0f} % of the time. "
+        f"The {len(main.children)} child processes had little work.",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent on passing messages", share, "%"),
@@ -54,8 +54,8 @@ def _found(
             Evidence("data read or written while passing messages", small.bytes_per_s, "bytes/s"),
         ),
         action=(
-            f"Do the work of {what} in the main process, without child processes: keep the objects "
-            f"that these processes have in a list, and call their functions in a loop{at} instead "
+            f"Do the work of {what} in the main process, without child processes: put the objects "
+            f"of these processes into a list, and call their functions in a loop{at} instead "
             "of sending messages. If the work must stay in other processes, send many items with "
             "each message, for example a list of 100 items. With a pool, use `pool.map(function, "
             "items, chunksize=100)`."

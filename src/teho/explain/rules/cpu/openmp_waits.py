@@ -1,6 +1,6 @@
 """OpenMP threads use CPU time to wait for other threads.
 
-At the end of a parallel loop, a thread that is ready first waits for the others. For some time, it
+At the end of a parallel loop, a thread that finishes early waits for the others. For some time, it
 waits in a busy loop. A function of the OpenMP library is then running.
 """
 
@@ -128,7 +128,7 @@ def _who(waits: _Waits) -> str:
 def _action(program: NativeProgram, waits: _Waits) -> str:
     uneven = (
         "add `schedule(dynamic, 16)` to the `#pragma omp for` of the loop, so that a thread that "
-        "is ready early takes more of the iterations"
+        "finishes early takes more iterations"
     )
     busy = [one for one in program.functions if not _is_wait(one) and one.main_samples]
     most = max(busy, key=lambda one: one.main_samples, default=None)

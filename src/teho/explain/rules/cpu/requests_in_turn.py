@@ -110,7 +110,7 @@ def _in_blocks(
         ),
         action=(
             "Send all requests with one `gather`, and limit them with a semaphore: the next "
-            "request then begins as soon as one is ready. Before the loop, write `limit = "
+            "request then begins as soon as another one ends. Before the loop, write `limit = "
             f"asyncio.Semaphore({block.size})`, and define `async def limited(request):` with the "
             "two lines `async with limit:` and `return await request`, the second one indented "
             "under the first. Replace the loop by `await asyncio.gather(*(limited("

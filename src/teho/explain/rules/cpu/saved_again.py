@@ -1,7 +1,7 @@
 """The program saves a growing result as a whole each time, although only a few rows are new.
 
 The stacks show that the writing took the time. The program's source shows that the loop adds rows
-to what it writes, and never removes some. If the loop runs twice as long, the writing takes four
+to what it writes, and never removes any. If the loop runs twice as long, the writing takes four
 times as long.
 """
 
@@ -67,8 +67,8 @@ def _found(context: ProgramContext, main: MainProcess, time: WholeTime) -> Locat
     share = min(100.0, 100 * time.wall_s / main.process.wall_s)
     grows = whole.grows[0]
     return context.lost(
-        f"Writing `{whole.name}` at {call.short_place} took {share:.0f} % of the run time: "
-        f"it writes all {whole.key} each time, not only the new {whole.key} ({grows.short_place}).",
+        f"Writing `{whole.name}` at {call.short_place} took {share:.0f} % of the run time: all "
+        f"{whole.key} are written each time, not only the new {whole.key} ({grows.short_place}).",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent on writing", share, "%"),
@@ -100,23 +100,23 @@ def _action(whole: Whole) -> str:
     is_table = "concat(" in whole.grows[0].text
     new = f"{whole.name}{'.iloc' * is_table}[{saved}:]"
     first = whole.made[0] if saved != "saved" and whole.made else whole.loop
-    where = "beside" if saved != "saved" else "before"
+    where = "after" if saved != "saved" else "before"
     count = (
-        f"Set `{saved} = 0` {where} line {first.line}, and `{saved} = len({whole.name})` after the "
+        f"Set `{saved} = 0` {where} line {first.line}, and `{saved} = len({whole.name})` after "
         "writing."
     )
     if whole.call.function != whole.loop.function and saved == "saved":
-        count += f" Give `{saved}` to `{whole.call.function.rpartition('.')[2]}` as an argument."
-    line = f"instead of line {whole.call.line}"
+        count += f" Pass `{saved}` to `{whole.call.function.rpartition('.')[2]}` as an argument."
+    line = f"replace line {whole.call.line} by"
     if whole.how in _PARTS or whole.how == "to_csv":
         code = _PARTS.get(whole.how, _CSV).replace("{new}", new).replace("{saved", "{" + saved)
         code = code.replace("saved ==", f"{saved} ==") if saved != "saved" else code
         code = code.replace(f"pd.DataFrame({new})", new) if is_table else code
-        own = "" if whole.how == "to_csv" else ", into a file of their own"
-        return f"Write only the new rows{own}: {line}, `{code}`. {count} {last}"
+        own = "" if whole.how == "to_csv" else ", each time into a new file"
+        return f"Write only the new rows{own}: {line} `{code}`. {count} {last}"
     code = _APPENDED.get(whole.how, "").replace("{new}", new)
-    code = f"`{code}`" if code else f"write only `{new}`"
+    code = f"`{code}`" if code else f"code that writes only `{new}`"
     return (
         f'Open the file with the mode `"a"` (`"ab"` for bytes), and write only the new rows: '
-        f"{line}, {code}. {count}{_READ.get(whole.how, '')} {last}"
+        f"{line} {code}. {count}{_READ.get(whole.how, '')} {last}"
     )

@@ -1,8 +1,8 @@
 """The program sorts a whole collection, but uses only its first or last few elements.
 
 The stacks show that the sort took the time. The program's source shows that all uses of the result
-cut the same few elements out of it, such as `sorted(scores)[:10]`, and how many these are. Finding
-these elements without sorting all the others is much faster.
+take the same few elements, such as `sorted(scores)[:10]`, and how many elements these are. Finding
+them without sorting all the others is much faster.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _action(whole: Whole) -> str:
     line = whole.call.line
     if not first:
         extra = " Import `heapq`." if last.startswith("heapq.") else ""
-        column = " The column must have numbers or times." if whole.how == ".sort_values" else ""
+        column = " This needs a column of numbers or times." if whole.how == ".sort_values" else ""
         return f"In line {line}, use `{last}` instead of `{whole.key}`.{extra}{column}"
     lines = " and then ".join(f"`{one}`" for one in whole.instead)
     if whole.target:

@@ -118,5 +118,7 @@ def _series_action(loader: Loader, rest: float) -> str:
         "int(lengths.max())]`."
     )
     if rest >= _REST_PERCENT:
-        action += " Put series of similar lengths into the same batch: this saves further steps."
+        action += (
+            " Put series of similar lengths into the same batch: this further reduces the padding."
+        )
     return action
