@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from teho.unwind.layout import layout_of
+from teho.unwind.memory import Memory
 from teho.unwind.stack import Unwinder
 from unwind.programs import (
     PRELUDE,
@@ -392,3 +397,22 @@ def test_only_the_main_thread_is_read(
     assert whole > 0.8 * good
     # Before 3.11, another thread may use the memory of a frame that just returned. That is rare.
     assert wrong <= (0.02 * good if version < (3, 11) else 0)
+
+
+def test_a_thread_that_has_just_been_made_is_not_the_main_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is the first one in the list, and has the number of the main thread until it runs."""
+    nothing = cast("Memory", None)  # before Python 3.13, the process does not tell its layout
+    layout = layout_of((3, 11), nothing, 0)
+    assert layout.thread_native_id is not None
+    interpreter, new, main, number = 0x1000, 0x5000, 0x6000, os.getpid()
+    pointers = {
+        layout.interpreters: interpreter, interpreter + layout.interpreter_next: 0,
+        interpreter + layout.threads: new,
+        new + layout.thread_next: main, new + layout.thread_native_id: number,
+        main + layout.thread_next: 0, main + layout.thread_native_id: number,
+    }  # fmt: skip
+    unwinder = Unwinder.__new__(Unwinder)
+    monkeypatch.setattr(unwinder, "_memory", SimpleNamespace(pointer=pointers.get), raising=False)
+    assert unwinder._main_thread(number, layout, runtime=0) == main

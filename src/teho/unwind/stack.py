@@ -111,10 +111,15 @@ class Unwinder:
             return self._last(interpreter + layout.threads, layout.thread_next)
         # In a container with a PID namespace, the thread has the number of that namespace.
         own = innermost_pid(pid)
-        for thread in self._list(interpreter + layout.threads, layout.thread_next):
-            if self._memory.pointer(thread + layout.thread_native_id) in {pid, own}:
-                return thread
-        raise UnwindError("Python does not know the main thread of the process")
+        found = [
+            thread
+            for thread in self._list(interpreter + layout.threads, layout.thread_next)
+            if self._memory.pointer(thread + layout.thread_native_id) in {pid, own}
+        ]
+        if not found:
+            raise UnwindError("Python does not know the main thread of the process")
+        # Until a new thread runs, it has the number of the thread that made it. The oldest is last.
+        return found[-1]
 
     def _last(self, begin: int, following: int) -> int:
         listed = list(self._list(begin, following))
