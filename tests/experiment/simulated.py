@@ -8,8 +8,9 @@ from typing import Any
 
 from teho.experiment.attempt import Attempt
 from teho.experiment.pace import Pace
+from teho.model.stack import Frame
 from teho.model.tuned import Settings
-from teho.model.watched import Frame, GivenBatch, Loader, WatchedProcess
+from teho.model.watched import GivenBatch, Loader, WatchedProcess
 
 WINDOW_S = 5.0
 RUN_S = 10.0

@@ -15,8 +15,9 @@ from teho.experiment.sample import _blind, _energy, _idle_gpus, _why, _with_step
 from teho.model.compared import Sample
 from teho.model.missing import Missing
 from teho.model.run import End
-from teho.model.watched import Frame, Progress
+from teho.model.stack import Frame
 from teho.model.watched import GivenBatch as Batch
+from teho.model.watched import Progress
 
 CPU_TENSORFLOW = {"version": "2.19.0", "cuda": False, "rocm": False}
 CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from explain.program_parts import of_library, of_python, own
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 
 STACKS = {
     "archive_opened": (of_python("zipfile/__init__.py", "ZipFile._RealGetContents"), own("f()")),

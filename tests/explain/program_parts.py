@@ -14,8 +14,9 @@ import msgspec
 from explain.scenario_parts import NodePart, scenario
 from teho.explain.program import program_of
 from teho.model.run import Run
+from teho.model.stack import Frame, Seen, State
 from teho.model.summary import Summary
-from teho.model.watched import Frame, Loader, Progress, Seen, State, Wait, WatchedProcess
+from teho.model.watched import Loader, Progress, Wait, WatchedProcess
 
 NODE = "r01g01"
 TRAIN = "/home/ann/train.py"

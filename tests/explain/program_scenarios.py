@@ -30,23 +30,21 @@ from explain.program_parts import (
     worker,
 )
 from explain.scenario_parts import Given, NodePart, gpu, repeated, untouched_gpu
-from teho.model.run import Run
-from teho.model.summary import Summary
-from teho.model.watched import (
+from teho.model.in_source import (
     CostlyOption,
-    Frame,
     InTurn,
     MissingIndex,
     Need,
-    Progress,
     ReopenedConnection,
     RepeatedPlan,
-    State,
     Unneeded,
-    Wait,
     Whole,
     WholeUse,
 )
+from teho.model.run import Run
+from teho.model.stack import Frame, State
+from teho.model.summary import Summary
+from teho.model.watched import Progress, Wait
 from teho.units import GIB
 
 Made = tuple[Run, Summary]

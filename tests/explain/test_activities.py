@@ -28,7 +28,7 @@ from teho.explain.activities import activities, activity_of, activity_times
 from teho.explain.program import program_of
 from teho.explain.rules.cpu import debug_mode, known_activity
 from teho.model.finding import Certainty, Severity
-from teho.model.watched import State
+from teho.model.stack import State
 
 
 @pytest.mark.parametrize(

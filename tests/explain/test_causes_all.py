@@ -33,7 +33,8 @@ from teho.explain.judge import judge_all, judge_by
 from teho.explain.policy import Policy, load_policy
 from teho.explain.registry import RULES
 from teho.model.finding import Abstention, Finding, Threshold
-from teho.model.watched import Frame, Progress, State, Wait
+from teho.model.stack import Frame, State
+from teho.model.watched import Progress, Wait
 from teho.show.cells import evidence_of
 
 SAVE = (of_library("torch/serialization.py", "save"), own("torch.save(net, f)"))

@@ -38,7 +38,8 @@ from teho.explain.rules.job import (
 from teho.explain.shared_thresholds import GOOD_USE
 from teho.model.finding import Severity
 from teho.model.run import ProgramUse
-from teho.model.watched import Progress, State, Wait
+from teho.model.stack import State
+from teho.model.watched import Progress, Wait
 
 IDLE = [NodePart(NODE, cores=8, cores_used=1.0)]
 BUSY = [NodePart(NODE, cores=8, cores_used=7.0)]

@@ -35,7 +35,8 @@ from teho.explain.rules.gpu import (
     waits_for_device,
 )
 from teho.model.finding import Abstention, Severity
-from teho.model.watched import Progress, State
+from teho.model.stack import State
+from teho.model.watched import Progress
 
 MIB = 1024**2
 

@@ -20,7 +20,8 @@ from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.explain.rules.gpu import batch_small, data_fits_gpu
 from teho.model.finding import Abstention, Severity
-from teho.model.watched import Frame, Progress
+from teho.model.stack import Frame
+from teho.model.watched import Progress
 from teho.units import GIB
 
 ON_GPU = {"cuda": "12.8", "devices": ["cuda:0"]}

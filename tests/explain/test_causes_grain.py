@@ -24,7 +24,7 @@ from teho.explain.loader_words import loader_call
 from teho.explain.program import program_of
 from teho.explain.rules.input import input_in_main_process, input_in_threads
 from teho.model.program import Part
-from teho.model.watched import State
+from teho.model.stack import State
 
 DATASET = "grain/_src/python/dataset"
 NEXT = (

@@ -33,7 +33,8 @@ from teho.explain.rules.input import (
     input_slow,
 )
 from teho.model.finding import Abstention
-from teho.model.watched import Progress, State, WatchedProcess
+from teho.model.stack import State
+from teho.model.watched import Progress, WatchedProcess
 from teho.units import GIB
 
 PARALLEL = call("map", 8, is_random=False, num_parallel_calls="autotune")

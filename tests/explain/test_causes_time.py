@@ -27,7 +27,7 @@ from teho.explain.rules.cpu import (
 )
 from teho.explain.rules.job import fixed_costs_dominate, saving_often
 from teho.model.finding import Severity
-from teho.model.watched import Frame, State
+from teho.model.stack import Frame, State
 
 
 def saving(wall_s):

@@ -9,7 +9,7 @@ from explain.scenario_parts import NodePart, found, judged
 from teho.explain.activities import activity_of, activity_times
 from teho.explain.program import program_of
 from teho.explain.rules.cpu import known_activity
-from teho.model.watched import Frame, State
+from teho.model.stack import Frame, State
 
 POPEN = of_python("multiprocessing/popen_fork.py", "Popen.wait")
 JOIN = of_python("multiprocessing/process.py", "BaseProcess.join")

@@ -12,7 +12,7 @@ from teho.explain.compiles import traced_line
 from teho.explain.program import program_of
 from teho.explain.rules.cpu import known_activity
 from teho.explain.rules.job import fixed_costs_dominate
-from teho.model.watched import State
+from teho.model.stack import State
 
 COMPILER = of_library("jax/_src/compiler.py", "backend_compile")
 JIT = of_library("jax/_src/pjit.py", "_infer_params_impl")

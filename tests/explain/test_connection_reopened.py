@@ -14,7 +14,8 @@ from teho.explain.program import program_of
 from teho.explain.rules.cpu import connection_reopened, known_activity, requests_in_turn
 from teho.explain.where import main_process
 from teho.model.finding import Certainty, Severity
-from teho.model.watched import Block, Frame, InTurn, State
+from teho.model.in_source import Block, InTurn
+from teho.model.stack import Frame, State
 
 READ = of_python("asyncio/streams.py", "StreamReader.readline")
 SLEEP = of_python("asyncio/tasks.py", "sleep")

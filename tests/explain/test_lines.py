@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from explain.program_parts import MAIN, of_library, own, process, seen
 from teho.explain.lines import own_lines, sections_s, share_interval
 from teho.model.program import Doing, Section
-from teho.model.watched import Seen, State, WatchedProcess
+from teho.model.stack import Seen, State
+from teho.model.watched import WatchedProcess
 
 STEP = seen((own("loss.backward()", 26, "main"),), 30.0)
 SAVED = seen((of_library("torch/serialization.py", "save"), own("keep(net)", 27, "main")), 10.0)

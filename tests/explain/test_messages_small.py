@@ -9,7 +9,7 @@ from explain.program_scenarios import WATCHED
 from explain.program_scenarios import node as quiet_node
 from explain.scenario_parts import figures, found, judged
 from teho.explain.rules.cpu import known_activity, messages_small
-from teho.model.watched import State
+from teho.model.stack import State
 
 SENT = (
     of_python("multiprocessing/connection.py", "Connection._send"),

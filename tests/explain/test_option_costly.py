@@ -14,7 +14,8 @@ from teho.explain.rules.cpu import double_precision, known_activity, option_cost
 from teho.explain.rules.job import saving_often
 from teho.explain.rules.memory import memory_saved_with_time
 from teho.model.finding import Certainty, Severity
-from teho.model.watched import CostlyOption, Frame, State
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame, State
 
 FIT = (
     of_library("sklearn/svm/_base.py", "BaseLibSVM._dense_fit"),

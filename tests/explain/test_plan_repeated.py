@@ -10,7 +10,7 @@ from explain.scenario_parts import figures, found, judged
 from explain.scenarios import SCENARIOS
 from teho.explain.rules.cpu import known_activity, plan_repeated
 from teho.model.finding import Certainty
-from teho.model.watched import Frame, State
+from teho.model.stack import Frame, State
 
 COLLECT = of_library("polars/lazyframe/frame.py", "LazyFrame.collect")
 THREAD = Frame("<thread>", "", 0, "")

@@ -32,7 +32,7 @@ from explain.program_parts import (
 )
 from teho.explain.program import program_of
 from teho.model.program import Doing, Part
-from teho.model.watched import Frame, State
+from teho.model.stack import Frame, State
 
 
 def parts_of(*stacks, workers=()):

@@ -12,7 +12,7 @@ from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import known_activity
 from teho.model.finding import Certainty, Severity
-from teho.model.watched import State
+from teho.model.stack import State
 
 READ = (of_python("http/client.py", "HTTPResponse.begin"), own("urlopen(url)", 46, "ask"))
 RECEIVED = (own("link.recv(count)", 39, "receive"),)

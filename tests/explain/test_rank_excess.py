@@ -10,7 +10,7 @@ from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.explain.rules.cpu import known_activity
 from teho.explain.rules.job import ranks_wait_for_each_other
-from teho.model.watched import State
+from teho.model.stack import State
 
 APPLIED = (
     of_library("torch/nn/modules/linear.py", "Linear.forward"),

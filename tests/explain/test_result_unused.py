@@ -9,7 +9,7 @@ from explain.program_parts import NODE, of_python, own, process, seen, watched
 from explain.scenario_parts import figures, found, judged
 from teho.explain.rules.cpu import array_cut_late, known_activity, result_unused, work_repeated
 from teho.model.finding import Certainty, Severity
-from teho.model.watched import Need, Repeated, Unneeded
+from teho.model.in_source import Need, Repeated, Unneeded
 
 LOOP = own("for step in range(STEPS)", 68)
 CALL = own("order(v)", 70)

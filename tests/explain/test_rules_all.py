@@ -45,7 +45,7 @@ from teho.explain.shared_thresholds import (
     SMALL_FILES,
 )
 from teho.model.finding import Abstention, Finding, Lack, Severity
-from teho.model.watched import State
+from teho.model.stack import State
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 KINDS = [kind_of(rule) for rule in RULES]

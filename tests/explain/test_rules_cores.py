@@ -23,7 +23,7 @@ from teho.explain.program import program_of
 from teho.explain.rules.cpu import cores_unused, serial_program, too_many_threads
 from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Severity
-from teho.model.watched import State
+from teho.model.stack import State
 
 
 class TestSerialProgram:

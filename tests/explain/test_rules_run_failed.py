@@ -13,7 +13,8 @@ from teho.explain.rules.job import run_failed
 from teho.model.finding import Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Clock
-from teho.model.watched import Frame, Raised
+from teho.model.stack import Frame
+from teho.model.watched import Raised
 
 TIMEOUT = "the command `timeout` stopped the program at its time limit"
 

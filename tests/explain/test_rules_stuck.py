@@ -18,7 +18,8 @@ from explain.program_parts import (
 from explain.scenario_parts import NodePart, found, gpu, judged, repeated
 from teho.explain.rules.job import run_stuck
 from teho.model.finding import Severity
-from teho.model.watched import Progress, State, Wait
+from teho.model.stack import State
+from teho.model.watched import Progress, Wait
 
 WALL_S = 3600.0
 BEGAN_S = 100.0

@@ -4,7 +4,8 @@ import pytest
 
 from teho.explain.where import doing_of, main_process, spent_by
 from teho.model.program import Doing
-from teho.model.watched import Frame, Seen, State, WatchedProcess
+from teho.model.stack import Frame, Seen, State
+from teho.model.watched import WatchedProcess
 
 SITE = "/opt/env/lib/python3.11/site-packages"
 MAIN = Frame("/home/ann/train.py", "<module>", 40, "main()")

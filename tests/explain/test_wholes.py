@@ -15,7 +15,8 @@ from teho.explain.rules.cpu import (
     sorted_for_few,
 )
 from teho.model.finding import Certainty
-from teho.model.watched import State, WholeUse
+from teho.model.in_source import WholeUse
+from teho.model.stack import State
 
 RULES = {
     "searches_a_list": list_searched,

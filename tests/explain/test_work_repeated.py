@@ -10,7 +10,8 @@ from explain.scenario_parts import NodePart, figures, found, judged, scenario
 from teho.explain.program import program_of
 from teho.explain.rules.cpu import known_activity, work_repeated
 from teho.model.finding import Certainty, Severity
-from teho.model.watched import ColumnFilter, Frame, Repeated
+from teho.model.in_source import ColumnFilter, Repeated
+from teho.model.stack import Frame
 
 LOOP = own("for clip in clips", 10)
 CALL = own("bank(RATE, 64)", 12)

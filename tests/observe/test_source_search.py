@@ -7,7 +7,8 @@ from collections import Counter
 import msgspec
 import pytest
 
-from teho.model.watched import Frame, Need
+from teho.model.in_source import Need
+from teho.model.stack import Frame
 from teho.observe import source_search
 from teho.observe.source_search import source_lines
 from teho.source.parsed import parsed

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from teho.model.watched import State, WatchedProcess
+from teho.model.stack import State
+from teho.model.watched import WatchedProcess
 from teho.observe.spool import with_probe
 from teho.observe.stack_sampling import StackSampling
 from teho.store.probe import processes_in

@@ -7,7 +7,8 @@ import pytest
 
 from teho.explain.program import program_of
 from teho.model.program import Doing
-from teho.model.watched import Frame, Progress, Seen, State, WatchedProcess
+from teho.model.stack import Frame, Seen, State
+from teho.model.watched import Progress, WatchedProcess
 from teho.show.build.report.time import time_tables
 from teho.show.text.table import table_lines
 

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.connections import find_reopened
 from teho.source.in_turn import find_in_turn
 from teho.source.parsed import parsed

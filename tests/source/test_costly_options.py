@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.options.files import OwnFiles
 from teho.source.options.search import OptionSearch
 from teho.source.options.table import Option, costly_options, ends

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from source.database_programs import CLEAN, FOUND
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.database.sql import read_query
 from teho.source.database.tables import Tables
 from teho.source.parsed import parsed

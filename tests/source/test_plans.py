@@ -8,7 +8,7 @@ import pytest
 
 from source.lazy_lookalikes import CLEAN
 from source.lazy_programs import FOUND
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.parsed import parsed
 from teho.source.plans.search import find_plan
 from teho.source.program import Program

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.parsed import parsed
 from teho.source.program import Program
 from teho.source.queries import find_column_filter

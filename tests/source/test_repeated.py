@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from source.stacks import stack_of
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.parsed import parsed
 from teho.source.program import Program
 from teho.source.purity import Purity

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.parsed import parsed
 from teho.source.program import Program
 from teho.source.purity import Purity

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 from source.stacks import stack_of
-from teho.model.watched import Need
+from teho.model.in_source import Need
 from teho.source.unneeded import Needs
 
 HELP = """

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 from source.stacks import stack_of
-from teho.model.watched import WholeUse
+from teho.model.in_source import WholeUse
 from teho.source.unneeded import Needs
 from teho.source.wholes import find_whole
 

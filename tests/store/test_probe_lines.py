@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from teho.experiment.progress import HasNews
-from teho.model.watched import State, Wait
+from teho.model.stack import State
+from teho.model.watched import Wait
 from teho.store.probe import processes_in, watched_processes
 
 HEAD = {"probe": 1, "pid": 7, "parent_pid": 1, "python": "3.11.7", "program": [], "began_s": 10.0}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from teho.model.watched import State, WatchedProcess
+from teho.model.stack import State
+from teho.model.watched import WatchedProcess
 from teho.store.probe import processes_in, watched_processes
 
 HEAD = {"probe": 1, "pid": 7, "parent_pid": 1, "python": "3.11.7", "program": [], "began_s": 100.0}

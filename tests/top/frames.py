@@ -15,8 +15,9 @@ from teho.model.document import Report
 from teho.model.live import LiveSample, ProcessNow
 from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, Absence, Node, Run
-from teho.model.watched import Frame as CodeFrame
-from teho.model.watched import Seen, State, WatchedProcess
+from teho.model.stack import Frame as CodeFrame
+from teho.model.stack import Seen, State
+from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.top.frame import Curve, Frame
 from teho.units import GIB

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from teho.model.watched import is_library
+from teho.model.stack import is_library
 from teho.unwind.memory import UnwindError
 from teho.unwind.stack import Unwinder
 from teho.unwind.tasks import Awaited, Tasks, is_in_loop

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from teho.model.watched import State
+from teho.model.stack import State
 from teho.unwind.memory import Memory, UnwindError
 from teho.unwind.waits import Waits, _row
 from unwind.programs import LIMIT_S, Program, closing, wait_for

@@ -17,7 +17,8 @@ from teho.config.toml import read_toml
 from teho.explain.children import only_answers, worked_s
 from teho.explain.where import IMPORTS, LineTimes, doing_in, doing_of, place_of
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
+from teho.model.stack import Frame, Seen, State, is_library
+from teho.model.watched import WatchedProcess
 
 __all__ = [
     "ANOMALY_MODE",

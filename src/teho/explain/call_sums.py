@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from teho.explain.where import doing_of
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import Frame, Seen
+from teho.model.stack import Frame, Seen
 
 __all__ = ["CallSum", "Figures"]
 

@@ -7,7 +7,8 @@ from itertools import takewhile
 
 from teho.explain.where import doing_in, is_for_next_task, place_of
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import Seen, WatchedProcess, is_library
+from teho.model.stack import Seen, is_library
+from teho.model.watched import WatchedProcess
 
 __all__ = ["only_answers", "worked_s"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from teho.explain.rule import Evidence
 from teho.explain.where import doing_in
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import Frame, Seen, is_library
+from teho.model.stack import Frame, Seen, is_library
 
 __all__ = [
     "compiled_again",

@@ -8,8 +8,9 @@ from typing import NamedTuple, Union
 
 from teho.explain.activities import every_stack
 from teho.explain.where import place_of
+from teho.model.in_source import InTurn, ReopenedConnection
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, InTurn, ReopenedConnection, Seen, State
+from teho.model.stack import Frame, Seen, State
 
 __all__ = ["CallTime", "in_turn_times", "is_one_of_several", "lost_in_turn_s", "reopened_times"]
 

@@ -9,7 +9,8 @@ from math import sqrt
 
 from teho.explain.where import LOADER_FILES, doing_in
 from teho.model.program import Doing, OwnLine, Section
-from teho.model.watched import Frame, Seen, WatchedProcess, is_library
+from teho.model.stack import Frame, Seen, is_library
+from teho.model.watched import WatchedProcess
 
 __all__ = ["own_lines", "sections_s", "share_interval", "stacks_in"]
 

@@ -7,7 +7,7 @@ stands for the loop.
 from __future__ import annotations
 
 from teho.explain.rule import Evidence
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 
 __all__ = ["each_pass", "function_name", "is_function", "loop_evidence"]
 

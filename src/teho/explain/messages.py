@@ -10,7 +10,7 @@ from teho.explain.activities import ActivityTime, activity_of
 from teho.explain.program_context import ProgramContext
 from teho.explain.where import is_for_next_task, place_of
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, Seen, State, is_library
+from teho.model.stack import Frame, Seen, State, is_library
 
 __all__ = [
     "OBJECTS_PASSED",

@@ -14,8 +14,9 @@ from teho.explain.activities import stacks_of_others
 from teho.explain.program_context import ProgramContext
 from teho.explain.where import BACKWARD, IMPORTS, LineTimes, doing_of, place_of
 from teho.explain.wording import listed
+from teho.model.in_source import CostlyOption
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import CostlyOption, Frame, Seen, State, is_library
+from teho.model.stack import Frame, Seen, State, is_library
 from teho.source.options.table import Option, costly_options
 
 __all__ = ["OptionTime", "in_words", "is_worth_naming", "option_of_rule", "option_times"]

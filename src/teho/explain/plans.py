@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from teho.explain.activities import every_stack
 from teho.explain.call_sums import CallSum
+from teho.model.in_source import RepeatedPlan
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, RepeatedPlan, Seen, is_library
+from teho.model.stack import Frame, Seen, is_library
 
 __all__ = ["PlanTime", "plan_times"]
 

@@ -9,7 +9,8 @@ from itertools import takewhile
 
 from teho.explain.where import LineTimes, doing_of, main_process, spent_by
 from teho.model.program import Doing, Feed, MainProcess, Part, Program
-from teho.model.watched import Frame, Seen, WatchedProcess, is_library
+from teho.model.stack import Frame, Seen, is_library
+from teho.model.watched import WatchedProcess
 
 __all__ = ["program_of"]
 

@@ -16,8 +16,9 @@ from teho.explain.step import offset_s
 from teho.model.finding import Certainty, Evidence, Severity
 from teho.model.missing import Missing
 from teho.model.program import Doing, MainProcess, Part
+from teho.model.stack import Frame
 from teho.model.summary import NodeSummary
-from teho.model.watched import Frame, Loader, Wait
+from teho.model.watched import Loader, Wait
 from teho.units import format_bytes
 
 __all__ = [

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from teho.explain.activities import every_stack
+from teho.model.in_source import MissingIndex
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, MissingIndex
+from teho.model.stack import Frame
 
 __all__ = ["IndexTime", "column_filter", "index_times"]
 

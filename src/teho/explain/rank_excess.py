@@ -9,7 +9,7 @@ from typing import NamedTuple
 from teho.explain.activities import Activity, main_activity
 from teho.explain.where import BACKWARD, doing_in, place_of
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import Frame, Seen, is_library
+from teho.model.stack import Frame, Seen, is_library
 
 __all__ = ["RankExcess", "excess_of"]
 

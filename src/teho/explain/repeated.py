@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from teho.explain.activities import every_stack
 from teho.explain.call_sums import CallSum
+from teho.model.in_source import Repeated
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, Repeated, Seen
+from teho.model.stack import Frame, Seen
 
 __all__ = ["RepeatedTime", "repeated_times"]
 

@@ -11,8 +11,9 @@ import msgspec
 from teho.explain.activities import every_stack
 from teho.explain.call_sums import CallSum, Figures
 from teho.explain.repeated import repeated_times
+from teho.model.in_source import Need, Unneeded
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, Need, Unneeded
+from teho.model.stack import Frame
 
 __all__ = ["UnneededTime", "unneeded_times"]
 

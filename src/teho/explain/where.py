@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from teho.model.program import Doing, Spent
-from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
+from teho.model.stack import Frame, Seen, State, is_library
+from teho.model.watched import WatchedProcess
 
 __all__ = [
     "BACKWARD",

@@ -11,8 +11,10 @@ import msgspec
 from teho.explain.activities import every_stack
 from teho.explain.call_sums import CallSum
 from teho.explain.shared_thresholds import chosen
+from teho.model.in_source import Whole, WholeUse
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, State, WatchedProcess, Whole, WholeUse
+from teho.model.stack import Frame, State
+from teho.model.watched import WatchedProcess
 
 __all__ = ["LONG_SORTS_PART", "TIMES_LONGER", "WholeTime", "whole_times"]
 

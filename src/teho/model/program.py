@@ -7,7 +7,8 @@ from typing import Union
 
 import msgspec
 
-from teho.model.watched import Frame, Loader, WatchedProcess
+from teho.model.stack import Frame
+from teho.model.watched import Loader, WatchedProcess
 
 __all__ = ["Doing", "Feed", "MainProcess", "OwnLine", "Part", "Program", "Section", "Spent"]
 

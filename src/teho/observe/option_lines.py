@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from teho.model.watched import Frame, is_library
+from teho.model.stack import Frame, is_library
 from teho.source.options.files import OwnFiles
 from teho.source.options.search import OptionSearch
 from teho.source.parsed import Parse

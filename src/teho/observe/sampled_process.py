@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from teho.model.watched import State
+from teho.model.stack import State
 from teho.observe.wakeup import Core
 from teho.unwind.code import THREAD
 from teho.unwind.memory import UnwindError

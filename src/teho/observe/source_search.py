@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.model.watched import ColumnFilter, CostlyOption, Frame, InLoop, MissingIndex, is_library
+from teho.model.in_source import ColumnFilter, CostlyOption, InLoop, MissingIndex
+from teho.model.stack import Frame, is_library
 from teho.observe.option_lines import content_of, option_lines
 from teho.source.connections import find_reopened
 from teho.source.database.tables import Tables

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from teho.model.watched import Frame, State, is_library
+from teho.model.stack import Frame, State, is_library
 from teho.source.text import LONGEST_TEXT, one_line
 from teho.unwind.code import Code
 from teho.unwind.stack import Key, Place

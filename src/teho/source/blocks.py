@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from teho.model.watched import Block, Frame, InTurn
+from teho.model.in_source import Block, InTurn
+from teho.model.stack import Frame
 from teho.source.known_early import Known
 from teho.source.parsed import Loop, dotted_name
 from teho.source.purity import Purity

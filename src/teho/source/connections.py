@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from teho.model.watched import Frame, ReopenedConnection
+from teho.model.in_source import ReopenedConnection
+from teho.model.stack import Frame
 from teho.source.changes import named_values
 from teho.source.inputs import Inputs, Value
 from teho.source.parsed import Loop, dotted_name, root_name

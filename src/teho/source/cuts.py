@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from teho.model.watched import Frame, Need, Unneeded
+from teho.model.in_source import Need, Unneeded
+from teho.model.stack import Frame
 from teho.source.known import fits, known
 from teho.source.parsed import Function
 from teho.source.program import Program

@@ -14,7 +14,8 @@ import ast
 import re
 from collections.abc import Sequence
 
-from teho.model.watched import Frame, InTurn
+from teho.model.in_source import InTurn
+from teho.model.stack import Frame
 from teho.source.blocks import find_blocks
 from teho.source.changes import named_values
 from teho.source.connections import opens_connection

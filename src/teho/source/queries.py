@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
-from teho.model.watched import ColumnFilter, Frame, MissingIndex, is_library
+from teho.model.in_source import ColumnFilter, MissingIndex
+from teho.model.stack import Frame, is_library
 from teho.source.counts import iterations
 from teho.source.database.sql import read_query, read_subqueries
 from teho.source.database.tables import Tables

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from teho.model.watched import Frame, Repeated
+from teho.model.in_source import Repeated
+from teho.model.stack import Frame
 from teho.source.inputs import Inputs, Value
 from teho.source.known import is_cached
 from teho.source.parsed import Loop, root_name

@@ -11,7 +11,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from teho.model.watched import Frame, Whole, WholeUse
+from teho.model.in_source import Whole, WholeUse
+from teho.model.stack import Frame
 from teho.source.changes import named_values, stored_or_named
 from teho.source.lists import SHRINK, growth
 from teho.source.options.uses import name_of

@@ -11,7 +11,8 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from teho.model.watched import Frame, Whole, WholeUse
+from teho.model.in_source import Whole, WholeUse
+from teho.model.stack import Frame
 from teho.source.counts import length
 from teho.source.lists import KnownList, find_list
 from teho.source.parsed import Loop, SourceFile, dotted_name

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from teho.model.watched import Frame, Whole, WholeUse
+from teho.model.in_source import Whole, WholeUse
+from teho.model.stack import Frame
 from teho.source.constants import number_of
 from teho.source.counts import length
 from teho.source.options.uses import name_of

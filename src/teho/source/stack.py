@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from teho.model.watched import Frame, is_library
+from teho.model.stack import Frame, is_library
 from teho.source.parsed import COMPREHENSIONS, Function, Loop, SourceFile, root_name
 from teho.source.program import Place, Program
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from teho.model.watched import Frame, Need, Unneeded
+from teho.model.in_source import Need, Unneeded
+from teho.model.stack import Frame
 from teho.source.changes import stored_or_named
 from teho.source.cuts import find_cut
 from teho.source.parsed import Function, dotted_name, root_name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from teho.model.watched import Frame, Whole
+from teho.model.in_source import Whole
+from teho.model.stack import Frame
 from teho.source.parsed import Function
 from teho.source.purity import Purity
 from teho.source.saved import find_saved

@@ -11,7 +11,8 @@ import msgspec
 
 from teho.config.privacy import masked_text
 from teho.model.profiling import ProfilerUse
-from teho.model.watched import Frame, Loader, Progress, Raised, Seen, State, WatchedProcess
+from teho.model.stack import Frame, Seen, State
+from teho.model.watched import Loader, Progress, Raised, WatchedProcess
 from teho.store.layout import probe_folder
 from teho.store.slices import Slice, at_end, before, in_parts, independent_looks, totals
 from teho.store.stacks import OutsideStacks, is_stack_file, lines_of, read_stacks

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from teho.model.watched import Frame, Seen, State
+from teho.model.stack import Frame, Seen, State
 
 __all__ = [
     "Slice",

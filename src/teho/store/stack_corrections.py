@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from teho.model.watched import Frame, Seen, State
+from teho.model.stack import Frame, Seen, State
 from teho.store.slices import Slice, changed, entries, split
 
 __all__ = ["corrected"]

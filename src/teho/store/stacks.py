@@ -9,21 +9,19 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from teho.model.watched import (
+from teho.model.in_source import (
     ColumnFilter,
     CostlyOption,
-    Frame,
     InLoop,
     InTurn,
     MissingIndex,
     ReopenedConnection,
     Repeated,
     RepeatedPlan,
-    Seen,
-    State,
     Unneeded,
     Whole,
 )
+from teho.model.stack import Frame, Seen, State
 from teho.store.slices import Slice, changed, entries
 from teho.store.stack_corrections import corrected
 

@@ -21,7 +21,7 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from teho.model.watched import is_library
+from teho.model.stack import is_library
 from teho.unwind.code import FIRST_TASK, ONE_OF_TASKS, ONLY_TASK, Code
 from teho.unwind.memory import UnwindError
 from teho.unwind.objects import Objects

@@ -12,7 +12,7 @@ import re
 import struct
 from pathlib import Path
 
-from teho.model.watched import State
+from teho.model.stack import State
 from teho.unwind.memory import Memory, UnwindError, read_file
 
 __all__ = ["Waits"]

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from teho.explain.lines import own_lines
 from teho.explain.where import spent_by
-from teho.model.watched import Frame as CodeFrame
+from teho.model.stack import Frame as CodeFrame
 from teho.model.watched import WatchedProcess
 from teho.show.build.report.time import NOT_SAMPLED, is_partly_sampled
 from teho.show.cells import plain

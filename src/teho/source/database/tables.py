@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.database.sql import Token, closing, parts_of, tokens
 from teho.source.parsed import SourceFile
 from teho.source.texts import UNKNOWN, made_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.database.sql import Column, Query
 from teho.source.database.tables import Table, Tables
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from teho.model.watched import Frame, is_library
+from teho.model.stack import Frame, is_library
 from teho.source.options.numbers import NumberTypes, Origin
 from teho.source.options.results import Parents
 from teho.source.options.table import Option, fits

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from teho.model.watched import CostlyOption, Frame
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame
 from teho.source.options.files import OwnFiles
 from teho.source.options.integers import IntegerProducts
 from teho.source.options.lines import Lines

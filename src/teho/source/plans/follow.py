@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Union
 
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 from teho.source.changes import named_values
 from teho.source.inputs import Inputs, Value
 from teho.source.parsed import Assigned, Function, Loop, root_name

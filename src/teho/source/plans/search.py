@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from teho.model.watched import Frame, RepeatedPlan
+from teho.model.in_source import RepeatedPlan
+from teho.model.stack import Frame
 from teho.source.counts import iterations
 from teho.source.inputs import Value
 from teho.source.outside import changes_outside

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from teho.model.watched import CostlyOption, Frame
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame
 from teho.source.inputs import Inputs, Value
 from teho.source.options.uses import value_text
 from teho.source.parsed import Loop, dotted_name, root_name

@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from teho.model.watched import CostlyOption, Frame
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame
 from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, root_name
 from teho.source.program import Place, Program

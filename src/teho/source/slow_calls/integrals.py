@@ -9,7 +9,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from teho.model.watched import CostlyOption, Frame
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame
 from teho.source.counts import iterations
 from teho.source.inputs import Inputs, Value
 from teho.source.parsed import Loop, root_name

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from teho.model.watched import CostlyOption, Frame
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame
 from teho.source.counts import iterations
 from teho.source.database.sql import Token, tokens
 from teho.source.parsed import Loop, dotted_name

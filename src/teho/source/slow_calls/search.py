@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from teho.model.watched import CostlyOption, Frame
+from teho.model.in_source import CostlyOption
+from teho.model.stack import Frame
 from teho.source.purity import Purity
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.images import find_large_image

@@ -13,8 +13,8 @@ import msgspec
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import UnneededTime, unneeded_times
+from teho.model.in_source import Need
 from teho.model.program import MainProcess
-from teho.model.watched import Need
 
 RANK = 211
 SEVERITY = "critical, warning"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from teho.explain.coroutines import CallTime, reopened_times
 from teho.explain.loops import each_pass, function_name, is_function, loop_evidence
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.model.in_source import ReopenedConnection
 from teho.model.program import MainProcess
-from teho.model.watched import ReopenedConnection
 
 RANK = 201
 SEVERITY = "critical, warning"

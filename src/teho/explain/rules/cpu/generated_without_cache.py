@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from teho.explain.program_context import in_lines
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.where import LineTimes, place_of
-from teho.model.watched import Frame, WatchedProcess
+from teho.model.stack import Frame
+from teho.model.watched import WatchedProcess
 
 RANK = 212
 SEVERITY = "critical, warning, remark"

@@ -43,7 +43,7 @@ from teho.explain.where import is_for_next_task
 from teho.explain.wholes import whole_times
 from teho.explain.wording import capital
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 
 RANK = 205
 SEVERITY = "critical, warning, remark, hint"

@@ -14,8 +14,9 @@ import msgspec
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.wholes import TIMES_LONGER, WholeTime, whole_times
 from teho.explain.wording import listed
+from teho.model.in_source import Whole, WholeUse
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, Whole, WholeUse
+from teho.model.stack import Frame
 
 RANK = 218
 SEVERITY = "critical, warning"

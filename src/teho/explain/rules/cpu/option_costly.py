@@ -27,7 +27,7 @@ from teho.explain.rule import (
 from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.wording import capital
 from teho.model.program import MainProcess
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 
 RANK = 213
 SEVERITY = "critical, warning"

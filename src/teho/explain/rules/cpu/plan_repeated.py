@@ -14,8 +14,8 @@ from __future__ import annotations
 from teho.explain.loops import each_pass, function_name, is_function, loop_evidence
 from teho.explain.plans import PlanTime, plan_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.model.in_source import RepeatedPlan
 from teho.model.program import MainProcess
-from teho.model.watched import RepeatedPlan
 from teho.source.plans.libraries import libraries
 
 RANK = 206

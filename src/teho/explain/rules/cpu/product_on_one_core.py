@@ -7,7 +7,7 @@ import re
 from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, chosen
 from teho.explain.where import LineTimes
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, State, is_library
+from teho.model.stack import Frame, State, is_library
 
 RANK = 299
 SEVERITY = "critical, warning"

@@ -18,8 +18,9 @@ import re
 
 from teho.explain.coroutines import CallTime, in_turn_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
+from teho.model.in_source import Block, InTurn
 from teho.model.program import MainProcess
-from teho.model.watched import Block, Frame, InTurn
+from teho.model.stack import Frame
 
 RANK = 209
 SEVERITY = "critical, warning"

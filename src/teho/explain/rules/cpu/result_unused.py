@@ -14,8 +14,8 @@ from teho.explain.loops import is_function
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import UnneededTime, unneeded_times
+from teho.model.in_source import Need, Unneeded
 from teho.model.program import MainProcess
-from teho.model.watched import Need, Unneeded
 
 RANK = 208
 SEVERITY = "critical, warning"

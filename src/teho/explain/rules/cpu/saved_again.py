@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.wholes import WholeTime, whole_times
+from teho.model.in_source import Whole, WholeUse
 from teho.model.program import MainProcess
-from teho.model.watched import Whole, WholeUse
 
 RANK = 217
 SEVERITY = "critical, warning"

@@ -11,8 +11,8 @@ import msgspec
 
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.wholes import LONG_SORTS_PART, WholeTime, whole_times
+from teho.model.in_source import Whole, WholeUse
 from teho.model.program import MainProcess
-from teho.model.watched import Whole, WholeUse
 
 RANK = 216
 SEVERITY = "critical, warning"

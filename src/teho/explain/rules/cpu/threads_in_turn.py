@@ -7,7 +7,7 @@ import re
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold, chosen
 from teho.explain.where import doing_of
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import is_library
+from teho.model.stack import is_library
 
 RANK = 295
 SEVERITY = "critical, warning"

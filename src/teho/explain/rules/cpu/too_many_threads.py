@@ -13,8 +13,8 @@ from teho.explain.program_context import in_lines
 from teho.explain.rule import Findings, RuleContext, Severity, Threshold
 from teho.explain.wording import counted, span
 from teho.model.program import Doing, MainProcess
+from teho.model.stack import State
 from teho.model.summary import NodeSummary
-from teho.model.watched import State
 
 RANK = 480
 SEVERITY = "warning"

@@ -18,8 +18,9 @@ from teho.explain.repeated import RepeatedTime, repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import unneeded_times
+from teho.model.in_source import Repeated
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, Repeated
+from teho.model.stack import Frame
 
 RANK = 202
 SEVERITY = "critical, warning"

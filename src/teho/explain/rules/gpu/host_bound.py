@@ -10,7 +10,7 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold, cho
 from teho.explain.where import BACKWARD, LineTimes, doing_in, place_of
 from teho.explain.wording import FEWER_KERNELS
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import Seen, State, is_library
+from teho.model.stack import Seen, State, is_library
 
 RANK = 245
 SEVERITY = "critical, warning"

@@ -6,7 +6,7 @@ from teho.explain.kinds import STARVED
 from teho.explain.rule import Evidence, Findings, ProgramContext, Threshold
 from teho.explain.where import LineTimes
 from teho.model.program import MainProcess
-from teho.model.watched import State
+from teho.model.stack import State
 
 RANK = 195
 SEVERITY = "critical, warning"

@@ -10,7 +10,7 @@ from teho.explain.rank_excess import RankExcess, excess_of
 from teho.explain.rule import Evidence, Findings, Located, ProgramContext, Threshold, chosen
 from teho.explain.wording import MOST_NAMED, capital, the_ranks
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import Frame
+from teho.model.stack import Frame
 
 RANK = 265
 SEVERITY = "critical, warning"

@@ -11,7 +11,8 @@ from teho.explain.where import doing_in, place_of
 from teho.explain.wording import MOST_NAMED, capital, joined, the_ranks
 from teho.model.missing import Missing
 from teho.model.program import Doing, MainProcess
-from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
+from teho.model.stack import Frame, Seen, State, is_library
+from teho.model.watched import WatchedProcess
 from teho.units import format_duration
 
 RANK = 5

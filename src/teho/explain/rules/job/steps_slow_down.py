@@ -8,7 +8,8 @@ from itertools import pairwise
 from teho.explain.lines import own_lines
 from teho.explain.rule import Evidence, Findings, ProgramContext, chosen
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, Progress, State, WatchedProcess
+from teho.model.stack import Frame, State
+from teho.model.watched import Progress, WatchedProcess
 
 RANK = 285
 SEVERITY = "critical, warning"

@@ -10,8 +10,9 @@ from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, Thre
 from teho.explain.unneeded import unneeded_times
 from teho.explain.wholes import whole_times
 from teho.explain.wording import EVALUATE_LESS
+from teho.model.in_source import WholeUse
 from teho.model.program import Doing, MainProcess, Section
-from teho.model.watched import Wait, WholeUse
+from teho.model.watched import Wait
 
 RANK = 280
 SEVERITY = "remark"

@@ -12,7 +12,8 @@ from teho.explain.rule import Certainty, Evidence, Findings, ProgramContext, Sev
 from teho.explain.where import LineTimes
 from teho.model.missing import Missing
 from teho.model.program import MainProcess
-from teho.model.watched import Frame, WatchedProcess
+from teho.model.stack import Frame
+from teho.model.watched import WatchedProcess
 
 RANK = 203
 SEVERITY = "critical, warning, remark"
