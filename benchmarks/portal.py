@@ -436,7 +436,7 @@ def _live(count: int, seconds: float) -> list[Row]:
             subprocess.Popen(
                 [sys.executable, str(_HERE / "live_recorders.py"),
                  str(home / "runs" / f"20261126-0800{number:02d}-live-{number:04d}"), "1", "8",
-                 str(seconds + 120)],
+                 str(seconds + 120), "60"],
                 env=dict(env), stdout=subprocess.PIPE, text=True,
             )
             for number in range(count)
