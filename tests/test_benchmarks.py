@@ -31,7 +31,6 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("feed", "in memory, batch 512, an epoch"),
         ("disk", "bytes per measured value"),
         ("big_report", "64 nodes, 3 days: `teho report --format html`, peak memory"),
-        ("portal", "3 running runs on the home page: CPU time, share of one core"),
         ("logs", "`teho export --to parquet` of 2 nodes, 0.02 days, peak memory"),
     ],
 )
