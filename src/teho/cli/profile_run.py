@@ -116,6 +116,7 @@ def _become_tool(word: str, argv: tuple[str, ...]) -> None:
     else:
         options, written = [*rocprof_options(name), "--"], f"the folder {name}"
     say(f"{program} writes {written}")
+    # The tool takes the place of this process, as the user would start it; no shell is needed.
     os.execv(tool, [tool, *options, *own_path(), *words, "--", *argv])  # noqa: S606
 
 

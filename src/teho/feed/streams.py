@@ -115,6 +115,7 @@ def _lists(
         del held[:size]
 
 
+# Teho does not depend on PyTorch, so the checker does not know this class.
 class _Part(torch.utils.data.IterableDataset):  # type: ignore[misc]
     """The batches of one rank, each as a list of samples."""
 

@@ -182,9 +182,10 @@ class NativeFunctions:
     def _is_another(self, process: _Process) -> bool:
         """Return whether a process executes another program than before."""
         try:
-            return os.readlink(f"{self._proc}/{process.pid}/exe") != process.path  # noqa: PTH115
+            path = os.readlink(f"{self._proc}/{process.pid}/exe")  # noqa: PTH115 - a text
         except OSError:
             return False  # it has ended
+        return path != process.path
 
     def _choose(self, grown: Mapping[int, int]) -> None:
         """Begin to sample the processes that used most CPU time."""

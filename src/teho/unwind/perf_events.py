@@ -105,7 +105,7 @@ def why_refused(proc: str = "/proc") -> str:
         if error.errno not in {errno.EACCES, errno.EPERM}:
             return f"the kernel has no perf events ({error.strerror})"
         try:
-            with open(f"{proc}/sys/kernel/perf_event_paranoid") as file:  # noqa: PTH123
+            with open(f"{proc}/sys/kernel/perf_event_paranoid") as file:  # noqa: PTH123 - a text
                 level = int(file.read())
         except (OSError, ValueError):
             level = 0

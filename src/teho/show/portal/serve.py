@@ -32,6 +32,7 @@ class _Protocol(H11Protocol):
 
     _timer: asyncio.TimerHandle | None = None
 
+    # As uvicorn's own: its server has only transports that can also write.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._check()

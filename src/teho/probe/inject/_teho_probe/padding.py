@@ -101,6 +101,7 @@ def _count_series(batch: Any, loader: Loader) -> bool:
             continue
         samples = int(series.shape[0])
         counts = samples * steps, samples * (steps - longest), samples * steps - int(lengths.sum())
+        # The checker does not see that `counts` has three numbers.
         loader.series = tuple(map(sum, zip(loader.series, counts)))  # type: ignore[assignment]
         every, after, padding = loader.series
         loader.batch = {
