@@ -33,6 +33,7 @@ from teho.jobs.export.openmetrics import openmetrics
 from teho.jobs.export.parts import parts_of
 from teho.jobs.export.push import Pushed, push
 from teho.jobs.http import Store, request
+from teho.store.protobuf import bytes_field, int_field
 
 Values = dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]
 
@@ -88,10 +89,9 @@ def test_counters_are_sums_in_otlp(tmp_path: Path) -> None:
 
 _DECODE = """
 import gzip, json, sys
-from google.protobuf import json_format
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as service
-text = gzip.decompress(sys.stdin.buffer.read())
-request = json_format.Parse(text, service.ExportMetricsServiceRequest())
+request = service.ExportMetricsServiceRequest()
+request.ParseFromString(gzip.decompress(sys.stdin.buffer.read()))
 (scope,) = request.resource_metrics[0].scope_metrics
 points = [(m.name, p) for m in scope.metrics for p in getattr(m, m.WhichOneof("data")).data_points]
 print(json.dumps([[name, p.time_unix_nano, p.as_double] for name, p in points]))
@@ -118,7 +118,7 @@ def test_the_definition_of_otlp_reads_the_same_values(tmp_path: Path) -> None:
 
 
 def test_values_that_otlp_rejects_are_named(tmp_path: Path) -> None:
-    answer = b'{"partialSuccess":{"rejectedDataPoints":"7","errorMessage":"too old"}}'
+    answer = bytes_field(1, int_field(1, 7) + bytes_field(2, b"too old"))
     with served(MetricStore([])) as store:
         store.answers = [(200, answer, {})]
         with pytest.raises(StoreError, match="rejected 7 values: too old"):

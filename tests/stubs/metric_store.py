@@ -107,16 +107,22 @@ def read_json_lines(body: bytes) -> list[One]:
 
 
 def read_otlp(body: bytes) -> list[One]:
-    """Read OTLP as JSON; the kind of a metric is the label `kind`."""
+    """Read OTLP in protobuf; the kind of a metric is the label `kind`."""
     found = []
-    for resource in json.loads(gzip.decompress(body))["resourceMetrics"]:
-        for metric in resource["scopeMetrics"][0]["metrics"]:
-            kind = "sum" if "sum" in metric else "gauge"
-            for point in metric[kind]["dataPoints"]:
-                labels = {one["key"]: one["value"]["stringValue"] for one in point["attributes"]}
-                at_s = int(point["timeUnixNano"]) / 1e9
-                own = {"__name__": metric["name"], "kind": kind, **labels}
-                found.append(One(own, [(at_s, point["asDouble"])]))
+    for _, resource in _fields(gzip.decompress(body)):
+        scope = dict(_fields(resource))[2]
+        for metric in (content for number, content in _fields(scope) if number == 2):
+            parts = dict(_fields(metric))
+            kind = "sum" if 7 in parts else "gauge"
+            own = {"__name__": parts[1].decode(), "kind": kind}
+            content = _fields(parts[7 if kind == "sum" else 5])
+            for point in (point for number, point in content if number == 1):
+                inner = list(_fields(point))
+                pairs = [dict(_fields(part)) for number, part in inner if number == 7]
+                labels = {pair[1].decode(): dict(_fields(pair[2]))[1].decode() for pair in pairs}
+                at_s = struct.unpack("<Q", dict(inner)[3])[0] / 1e9
+                value = struct.unpack("<d", dict(inner)[4])[0]
+                found.append(One({**own, **labels}, [(at_s, value)]))
     return found
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.profile.load import Loaded, Mark, Work, load
-from teho.profile.wire import bytes_field, int_field
+from teho.store.protobuf import bytes_field, int_field
 from teho.store.layout import replace_file
 
 __all__ = ["write_xspace"]

@@ -6,7 +6,9 @@ The series have the labels of the node and the GPU. The run and its job are only
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +28,8 @@ FACT_HEADS = {
     JOB_INFO: "# TYPE teho_job info\n# HELP teho_job The run that uses a node and its GPUs.\n",
 }
 """Metric that is not sampled -> the lines above its samples."""
+_THREADS = 2
+"""Arrow needs no lock of the interpreter while it makes lines."""
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -48,10 +52,15 @@ def openmetrics(recordings: Sequence[Recorded], problems: list[str]) -> Iterator
         problems: gets a sentence for each file that cannot be read completely.
     """
     ordered = sorted(recordings, key=lambda recorded: recorded.run.started_at)
-    for metric in METRICS:
-        yield from _below(head_of(metric), _of_metric(metric, ordered, problems))
-    yield from _below(FACT_HEADS[OWN_MEMORY], _sizes(ordered, problems))
-    yield from _below(FACT_HEADS[JOB_INFO], _jobs(ordered, problems))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for metric in METRICS:
+            found = _of_metric(metric, ordered, problems)
+            yield from _below(head_of(metric), _texts(pool, found))
+        for head, found in (
+            (OWN_MEMORY, _sizes(ordered, problems)),
+            (JOB_INFO, _jobs(ordered, problems)),
+        ):
+            yield from _below(FACT_HEADS[head], _texts(pool, found))
     yield "# EOF\n"
 
 
@@ -69,14 +78,34 @@ def _below(head: str, parts: Iterator[str]) -> Iterator[str]:
             head = ""
 
 
+class _Series(NamedTuple):
+    """Values of one series."""
+
+    name: str
+    labels: dict[str, str]
+    values: pa.ChunkedArray
+    times: pa.ChunkedArray
+
+
+def _texts(pool: ThreadPoolExecutor, series: Iterator[_Series]) -> Iterator[str]:
+    """Yield the lines of each series, in their order. The next series are made meanwhile."""
+    waiting: deque[Future[str]] = deque()
+    for one in series:
+        waiting.append(pool.submit(_lines, one))
+        if len(waiting) > _THREADS:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
 def _of_metric(
     metric: Metric, recordings: Sequence[Recorded], problems: list[str]
-) -> Iterator[str]:
+) -> Iterator[_Series]:
     name = own_name(metric)
     for place in _places(recordings, metric.scope, [metric.name, "time"], problems):
         values = place.rows[metric.name]
         if not metric.per_core:
-            yield _lines(name, place.labels, values, place.rows["time"])
+            yield _Series(name, place.labels, values, place.rows["time"])
             continue
         lengths = pc.list_value_length(values)
         for number, core in enumerate(place.node.cores):
@@ -84,10 +113,10 @@ def _of_metric(
             has_core = pc.greater(lengths, number)
             of_core = pc.list_element(values.filter(has_core), number)
             times = place.rows["time"].filter(has_core)
-            yield _lines(name, {**place.labels, "core": str(core)}, of_core, times)
+            yield _Series(name, {**place.labels, "core": str(core)}, of_core, times)
 
 
-def _jobs(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
+def _jobs(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[_Series]:
     """Yield the info of a run at each time at which its node or GPU has a row."""
     for kind in ("node", "gpu"):
         for place in _places(recordings, kind, ["time"], problems):
@@ -96,16 +125,16 @@ def _jobs(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
             yield _same(JOB_INFO, labels, 1, place.rows["time"])
 
 
-def _sizes(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[str]:
+def _sizes(recordings: Sequence[Recorded], problems: list[str]) -> Iterator[_Series]:
     """Yield the size of each GPU's memory at each time at which it has a row."""
     for place in _places(recordings, "gpu", ["time"], problems):
         if size := memory_labels(place.node, place.id):
             yield _same(OWN_MEMORY, *size, place.rows["time"])
 
 
-def _same(name: str, labels: dict[str, str], value: int, times: pa.ChunkedArray) -> str:
-    """Return lines with the same value at each time."""
-    return _lines(name, labels, pa.chunked_array([pa.repeat(value, len(times))]), times)
+def _same(name: str, labels: dict[str, str], value: int, times: pa.ChunkedArray) -> _Series:
+    """Return a series with the same value at each time."""
+    return _Series(name, labels, pa.chunked_array([pa.repeat(value, len(times))]), times)
 
 
 class _Place(NamedTuple):
@@ -132,15 +161,13 @@ def _places(
                     yield _Place(recorded, node, id_, labels, found.of(id_))
 
 
-def _lines(
-    name: str, labels: dict[str, str], values: pa.ChunkedArray, times: pa.ChunkedArray
-) -> str:
+def _lines(series: _Series) -> str:
     """Return one line for each value: the series, the value and the time in s since 1970.
 
     Arrow makes the lines: a recording of many nodes has some hundred million.
     """
-    known = pc.is_valid(values)
-    values, times = values.filter(known), times.filter(known)
+    known = pc.is_valid(series.values)
+    values, times = series.values.filter(known), series.times.filter(known)
     if not len(values):
         return ""
     if pa.types.is_float32(values.type):
@@ -148,9 +175,9 @@ def _lines(
     milliseconds = times.cast(pa.int64())
     seconds = pc.divide(milliseconds, 1000)
     rest = pc.subtract(milliseconds, pc.multiply(seconds, 1000)).cast(pa.string())
-    inner = ",".join(f'{label}="{escaped(text)}"' for label, text in labels.items())
+    inner = ",".join(f'{label}="{escaped(text)}"' for label, text in series.labels.items())
     lines = pc.binary_join_element_wise(
-        f"{name}{{{inner}}} ",
+        f"{series.name}{{{inner}}} ",
         values.cast(pa.string()),
         " ",
         seconds.cast(pa.string()),
