@@ -370,7 +370,7 @@ def _record(
     if leader and not leader.records:
         from teho.observe.node_leader import stand_by
 
-        stand_by(control, program, leader, own)
+        stand_by(control, back, program, leader, own)
         return
     from teho.observe.recorder import record
 

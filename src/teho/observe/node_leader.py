@@ -25,8 +25,9 @@ _TRIES = 20
 _BACKLOG = 4096
 _ARRIVAL_S = 30.0
 """Tasks of one node start within a second or two. A node that swaps takes longer."""
-_WAIT_S = 8.0
-"""Maximum time to wait for the recorder's answer: a bit less than the supervisor waits."""
+_WAIT_S, _SEAL_WAIT_S = 8.0, 60.0
+"""Maximum time to wait for the recorder's answer: a bit less than the supervisor waits. And how
+much longer if the recorder says that it seals, as the supervisor does."""
 
 
 class NodeLeader:
@@ -79,11 +80,14 @@ def _user_of(connection: socket.socket) -> int:
     return int(struct.unpack("3i", credentials)[1])
 
 
-def stand_by(control: int, program_pid: int, leader: NodeLeader, apart: Sequence[int] = ()) -> None:
+def stand_by(
+    control: int, back: int, program_pid: int, leader: NodeLeader, apart: Sequence[int] = ()
+) -> None:
     """Report this task and its end to the node's recorder, in a task without a recorder.
 
     Args:
         control: read end of the pipe from the supervisor.
+        back: write end of the pipe to the supervisor.
         program_pid: the program's process.
         leader: connected to the recorder.
         apart: pids of the supervisor's other children, which do not belong to the program.
@@ -101,14 +105,23 @@ def stand_by(control: int, program_pid: int, leader: NodeLeader, apart: Sequence
         for message in supervisor.messages():
             if "end" in message:
                 send(leader.descriptor, end=message["end"])
-                deadline = time.monotonic() + _WAIT_S
-                while not recorder.closed and (left_s := deadline - time.monotonic()) > 0:
-                    recorder.wait(left_s)
-                    if any("noted" in answer for answer in recorder.messages()):
-                        break
+                _await_answer(recorder, back)
                 return
         # Other messages are ignored. If the recorder dies, its supervisor reports this.
         list(recorder.messages())
+
+
+def _await_answer(recorder: LineReader, back: int) -> None:
+    """Wait until the node's recorder has noted the end of this task."""
+    deadline_s = time.monotonic() + _WAIT_S
+    while not recorder.closed and (left_s := deadline_s - time.monotonic()) > 0:
+        recorder.wait(left_s)
+        for answer in recorder.messages():
+            if "noted" in answer:
+                return
+            if "sealing" in answer:
+                send(back, sealing=True)
+                deadline_s += _SEAL_WAIT_S
 
 
 class PeerTask:
@@ -141,6 +154,11 @@ class PeerTask:
         if self.reader.closed and not Path(f"/proc/{self.pid}").exists():
             # Its supervisor was killed, and its program has ended too.
             self.has_ended = True
+
+    def report_sealing(self) -> None:
+        """Tell the task, if it waits for an answer, that the recorder seals."""
+        if self.waits:
+            send(self._connection.fileno(), sealing=True)
 
     def confirm_end(self) -> None:
         """Answer the message of its end, if it waits for the answer."""
@@ -202,6 +220,11 @@ class PeerTasks:
                 connection.close()
         for peer in self._peers:
             peer.read_messages()
+
+    def report_sealing(self) -> None:
+        """Tell the tasks that have reported their end that the recorder seals."""
+        for peer in self._peers:
+            peer.report_sealing()
 
     def confirm_ends(self) -> None:
         """Answer the tasks that have reported their end."""

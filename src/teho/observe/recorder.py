@@ -316,6 +316,9 @@ class Recorder:
             self._clock_server.close()
         self._publisher.close()
         if self._journal.problem is None:
+            send(self._back, sealing=True)
+            if self._peers:
+                self._peers.report_sealing()
             try:
                 problem = Child(partial(seal, self._plan.run, self._plan.node)).join()
             except OSError as error:

@@ -55,9 +55,10 @@ _PASSED_ON = frozenset(signal.valid_signals()) - {
 _REPORT_WAIT_S, _BUSY_WAIT_S = 0.05, 0.5
 _REPORT_VALID_S = 0.25
 
-_SEAL_WAIT_S = 10.0
-"""Sealing takes some seconds at most, and rows that are not sealed can be read too. If a driver
-hangs, the user should not have to wait."""
+_LAST_SAMPLE_WAIT_S, _SEAL_WAIT_S = 10.0, 60.0
+"""How long to wait for the recorder's last sample, and then for its sealing. If a driver hangs, the
+user should not have to wait. Sealing needs no driver: on a busy node, it waits for cores and disk.
+Rows that are not sealed can be read too."""
 _SUPERVISE_S = 0.5
 _FAILURE_BYTES = 4096
 _WAIT_S, _SHARED_WAIT_S = 0.1, 0.01
@@ -95,6 +96,7 @@ class Supervisor:
         self._ended_s = 0.0
         self._is_shared = False
         self._released = False
+        self._seals = False
         self._capture: StdoutCapture | None = None
 
     def keep_output(self) -> None:
@@ -297,8 +299,8 @@ class Supervisor:
         meanwhile()
         enough = {signal.SIGTERM, signal.SIGHUP} if not (self._is_shared or remote) else set()
         enough |= {signal.SIGINT} if not self._is_shared else set()
-        deadline = time.monotonic() + _SEAL_WAIT_S
-        while time.monotonic() < deadline:
+        began_s = time.monotonic()
+        while time.monotonic() < began_s + _LAST_SAMPLE_WAIT_S + self._seals * _SEAL_WAIT_S:
             self._read_messages()
             if self._is_released and (remote is None or remote.is_over):
                 return
@@ -356,6 +358,8 @@ class Supervisor:
                     self._reported[number] = time.monotonic()
             elif "released" in message:
                 self._released = True
+            elif "sealing" in message:
+                self._seals = True
             elif "trouble" in message:
                 elapsed = message.get("elapsed_s", time.monotonic() - self.started_s)
                 self._troubles.append((elapsed, message["trouble"]))
