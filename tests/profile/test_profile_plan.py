@@ -26,8 +26,8 @@ from teho.model.watched import Progress, WatchedProcess
 from teho.profile.hand_over import copy_traces, tool_commands
 from teho.profile.recorded import chosen_ranks, failed_words, obstacle_of, partly_words
 from teho.profile.summary import read_traces
-from teho.store.protobuf import varint
 from teho.profile.xplane import write_xspace
+from teho.store.protobuf import varint
 
 PLAN = ProfilerPlan(id="aa", first=20, last=24, most_s=60, most_bytes=1 << 29)
 OPTIONS = {"steps": None, "window": None, "after": None, "extras": None, "ranks": None,

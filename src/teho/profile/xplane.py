@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.profile.load import Loaded, Mark, Work, load
-from teho.store.protobuf import bytes_field, int_field
 from teho.store.layout import replace_file
+from teho.store.protobuf import bytes_field, int_field
 
 __all__ = ["write_xspace"]
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from teho.errors import InputError
 from teho.model.document import Report
 from teho.model.run import Run
-from teho.store.protobuf import bytes_field, int_field
 from teho.show.trackers.tracker import PREFIX, Point, Tracker, Wish, facts_of, prose_of
+from teho.store.protobuf import bytes_field, int_field
 
 __all__ = ["TRACKER", "checksum"]
 
