@@ -62,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.only.split(",") if options.only else cases:
         if name not in cases:
             parser.error(f"{name} is not in {options.round}; it has {', '.join(cases)}")
-        run = shlex.split(cases[name]["run"])
+        line = cases[name]["run"]
+        run = ["sh", "-c", line] if " && " in line.split("'")[0] else shlex.split(line)
         if options.only_cured and name not in found:
             parser.error(f"{name} was not recorded in {into}: run it first without --only-cured")
         if not options.only_cured:
