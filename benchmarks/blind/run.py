@@ -63,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name not in cases:
             parser.error(f"{name} is not in {options.round}; it has {', '.join(cases)}")
         line = cases[name]["run"]
-        run = ["sh", "-c", line] if " && " in line.split("'")[0] else shlex.split(line)
+        words = shlex.split(line)
+        run = ["sh", "-c", line] if "&&" in words else words
         if options.only_cured and name not in found:
             parser.error(f"{name} was not recorded in {into}: run it first without --only-cured")
         if not options.only_cured:
