@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,6 +20,11 @@ _CHANGES_ARGUMENTS = frozenset(
     )
 )
 """Functions and methods that change their arguments."""
+_ONLY_READS = re.compile(
+    r"print|(.*\.)?(logging|logger|warnings|wandb|mlflow|plt|pyplot)\..*|"
+    r".*\.(save\w*|dump\w*|write\w*|imwrite|imsave|imshow|plot\w*|assert_\w+|i?send\w*|export\w*)"
+)
+"""Functions of libraries whose result nobody needs, although they only read their arguments."""
 _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
@@ -118,7 +124,22 @@ class Changes:
                 return True
             if isinstance(node, ast.Call) and self._call_changes(node, one):
                 return True
+            if isinstance(node, ast.Expr) and self._is_for_its_effect(node.value, one):
+                return True
         return False
+
+    def _is_for_its_effect(self, call: ast.expr, one: _Object) -> bool:
+        """Return whether a call whose result is not used gets the object, to change it.
+
+        `dist.all_gather_object(parts, mine)`: without an effect, nobody would call this function.
+        """
+        called = self._program.called(call, one.at) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or not isinstance(called, str):
+            return False
+        if _ONLY_READS.fullmatch(called):
+            return False
+        arguments = [*call.args, *(word.value for word in call.keywords)]
+        return any(self.shares(argument, one.name, one.at) for argument in arguments)
 
     def _elsewhere(self, one: _Object) -> Iterator[_Object]:
         """Yield the same object under its other names, and in the functions that get it."""
