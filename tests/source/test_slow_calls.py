@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import pytest
@@ -376,3 +377,55 @@ def test_the_words_of_images():
         "least": "(192, 128)",
         "large": "384 × 256",
     }
+
+
+# ---- points ----
+
+POINTS = """
+from scipy.interpolate import RegularGridInterpolator
+class Station:
+    def __init__(self, flow):
+        self.flow = flow
+def drift(places, flow, now, station):
+    moved = np.empty_like(places)
+    {loop}
+        {line}
+"""
+CALL = "lib:scipy/interpolate/_rgi.py:RegularGridInterpolator.__call__"
+
+
+@pytest.mark.parametrize(
+    ("loop", "line", "point"),
+    [
+        ("for i, (y, x) in enumerate(places):", "moved[i] = flow([now, y, x])[0]", "[now, y, x]"),
+        ("for i, (y, x) in enumerate(places):",
+         "point = [now, y, x]; moved[i] = flow(point)[0]", "[now, y, x]"),
+        ("for place in places:", "moved[0] += flow(place)", "place"),
+        ("for i in range(len(places)):", "moved[i] = flow(places[i])", "places[i]"),
+        ("for y in places:", "moved[0] = station.flow(np.array([now, y]))", "np.array([now, y])"),
+        ("if now:", "moved = [float(flow(place)) for place in places]", "place"),
+        # ---- which look like it ----
+        ("for i in range(len(places)):", "y = y + flow(y); moved[i] = flow(y)", None),  # steps
+        ("for i in range(9):", "moved[i] = flow(places[i])", None),
+        ("for i in range(len(places)):", "now += flow([now, places[i]])", None),
+        ("for flow in station.flows:", "moved += flow(places)", None),
+        ("for turn in range(400):", "moved += flow(places)", None),  # all points at once
+        ("for i in range(len(places)):", "moved[i] = flow(next(station.stream) + i)", None),
+        ("while now < 3:", "now = flow(now)", None),
+        ("for i, y in enumerate(places):", "flow = load(i); moved[i] = flow(y)", None),
+        ("if now:", "moved = flow(places)", None),
+    ],
+)  # fmt: skip
+def test_points_one_by_one(loop, line, point):
+    source = POINTS.format(loop=loop, line=line)
+    (call,) = re.findall(r"(?:station\.)?flow\((?:\[.*\]|[^()]*\([^()]*\)[^()]*|[^()]*)\)", line)[
+        -1:
+    ]
+    words = found(source, call, CALL).get("points_one_by_one")
+    assert (words or {}).get("point") == point
+
+
+def test_points_of_another_function():
+    source = POINTS.format(loop="for place in places:", line="moved[0] += flow(place)")
+    assert found(source, "flow(place)") == {}
+    assert found(source, "flow(place)", "lib:scipy/optimize/_root.py:root") == {}
