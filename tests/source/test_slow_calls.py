@@ -429,3 +429,72 @@ def test_points_of_another_function():
     source = POINTS.format(loop="for place in places:", line="moved[0] += flow(place)")
     assert found(source, "flow(place)") == {}
     assert found(source, "flow(place)", "lib:scipy/optimize/_root.py:root") == {}
+
+
+# ---- masks ----
+
+MASKS = """
+from scipy import ndimage
+def measure(labels, grey, count):
+    found = []
+    for k in {keys}:
+        inside = labels == k
+        if inside.sum() < 9: continue
+        rows, columns = np.nonzero(inside)
+        {line}
+    return found
+def main(picture):
+    labels, count = {made}
+    print(measure(labels, picture, count))
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "made", "line", "active", "name"),
+    [
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(grey[inside].mean())",
+         "labels == k", "labels_searched"),
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(grey[inside].mean())",
+         "inside.sum()", "labels_searched"),
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(grey[inside].mean())",
+         "np.nonzero(inside)", "labels_searched"),
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(grey[inside].mean())",
+         "grey[inside].mean()", "labels_searched"),
+        ("np.unique(labels)", "divide(picture)", "found.append(grey[inside])", "grey[inside]",
+         "array_searched"),
+        ("np.unique(labels)", "divide(picture)", "found.append((grey * (labels == k)).sum())",
+         "(grey * (labels == k)).sum()", "array_searched"),
+        # ---- which look like it ----
+        ("range(9)", "ndimage.label(picture)", "found.append(grey[inside])", "labels == k", None),
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(fit(grey[inside]))",
+         "fit(grey[inside])", None),  # the work itself
+        ("range(1, count + 1)", "ndimage.label(picture)",
+         "labels = np.roll(labels, k); found.append(1)", "labels == k", None),
+        ("np.unique(labels)", "divide(picture)", "found.append(np.linalg.svd(grey))",
+         "np.linalg.svd(grey)", None),
+    ],
+)  # fmt: skip
+def test_whole_arrays_that_are_searched(keys, made, line, active, name):
+    source = MASKS.format(keys=keys, made=made, line=line)
+    words = found(source, "measure(labels, picture, count)", active)
+    assert list(words) == ([name] if name else [])
+    if name:
+        assert words[name] == {"array": "labels", "key": "k", "loop": "train.py:12"}
+
+
+def test_a_key_that_is_compared_with_single_values_is_no_mask():
+    source = """
+    def main(names, labels):
+        for name in names:
+            if labels == name:
+                count(name)
+    """
+    assert found(source, "labels == name") == {}
+
+
+def test_a_table_of_pandas_has_another_advice():
+    source = MASKS.format(
+        keys="np.unique(labels)", made="load()", line="found.append(grey[inside])"
+    )
+    library = "lib:pandas/core/arraylike.py:OpsMixin.__eq__"
+    assert found(source, "measure(labels, picture, count)", "labels == k", library) == {}

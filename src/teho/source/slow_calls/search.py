@@ -14,6 +14,7 @@ from teho.source.purity import Purity
 from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
+from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.points import find_single_points
 from teho.source.stack import levels_of
@@ -37,5 +38,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_single_rounds(levels, purity),
         find_large_image(levels, purity.program),
         find_single_points(levels, frames),
+        find_masks(levels, frames, purity.program),
     )
     yield from filter(None, found)
