@@ -397,10 +397,11 @@ def test_the_cost_at_the_time_limit_while_the_run_goes_on() -> None:
     assert found is not None
     assert isinstance(found.cost, Cost)
     assert found.at_limit == pytest.approx(found.cost.amount * 7200 / summary.elapsed_s)
-    facts = {fact.key for fact in build_report(run, RunState.RUNNING, summary).facts}
-    assert "cost_at_limit" in facts
+    known = {fact.key: fact.value for fact in build_report(run, RunState.RUNNING, summary).facts}
+    assert "cost_at_limit" in known
+    assert known["cost_left"] == pytest.approx(found.at_limit - found.cost.amount)
     facts = {fact.key for fact in build_report(run, RunState.FINISHED, summary).facts}
-    assert "cost_at_limit" not in facts
+    assert not facts & {"cost_at_limit", "cost_left"}
     assert billed(job("puhti", "gpu")).at_limit is None
 
 

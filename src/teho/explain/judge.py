@@ -18,14 +18,15 @@ from teho.model.program import Program
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
 
-__all__ = ["judge_all", "judge_by"]
+__all__ = ["judge_all", "judge_by", "without_future"]
 
 _SEVERITIES = tuple(Severity)
 _OF_POSSIBLE = 0.64
 """Part of the regain of a finding that is only possible: in blind rounds 2 to 8, 34 % of such
 first findings were right, and 53 % of the likely ones."""
-_FIRST = ("run_stuck", "run_failed")
+_FIRST = ("run_stuck", "run_failed", "limit_too_short")
 """Kinds of findings that come before all others: a run that was stuck was ended because of this."""
+_OF_RUNNING = frozenset({"limit_too_short"})
 
 
 def judge_by(
@@ -59,7 +60,8 @@ def judge_all(
     """Judge a run by every rule.
 
     Returns:
-        The findings: first that a run is stuck, and how a failed run ended; then by severity, by
+        The findings: first that a run is stuck, how a failed run ended, and that the time limit is
+        too short; then by severity, by
         the time that could be saved, and by rank; a general cause comes after a specific one of
         similar size. The abstentions, by rank. Muted rules make neither.
     """
@@ -101,6 +103,11 @@ def judge_all(
     abstentions.sort(key=lambda lack: BY_KIND[lack.kind].RANK)
     certain = (_doubted(one) if one.kind in doubtful else one for one in findings)
     return tuple(_plain(found) for found in _within_the_whole(certain)), tuple(abstentions)
+
+
+def without_future(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of a run that does not go on: nothing is expected of it any more."""
+    return tuple(one for one in findings if one.kind not in _OF_RUNNING)
 
 
 def _perhaps_of_others(finding: Located, run: Run, summary: Summary) -> Located:

@@ -26,6 +26,7 @@ __all__ = [
     "Loader",
     "Progress",
     "Raised",
+    "Total",
     "Wait",
     "WatchedProcess",
     "is_for_cpus",
@@ -81,6 +82,16 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True):
         return self.first_s + sum(wait.total_s for wait in self.waits.values())
 
 
+class Total(msgspec.Struct, frozen=True, array_like=True):
+    """The share of the work that is done, as a library of the program knows it."""
+
+    known_by: str
+    """The library."""
+    done: int
+    """In the unit of the library, which may be an epoch."""
+    total: int
+
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Progress of the work at the time of writing."""
 
@@ -93,6 +104,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Time of each step since the previous entry, if this was requested."""
     between: dict[int, Wait] = {}
     """Time from one step to the next: n -> steps with 2^(n - 1) to 2^n µs."""
+    total: Union[Total, None] = None
+    """None: no library of the program knows it, or all of the work is done."""
 
     @property
     def steps_per_s(self) -> float | None:

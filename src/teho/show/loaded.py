@@ -95,9 +95,12 @@ class LoadedRun:
 
     @cached_property
     def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
-        from teho.explain.judge import judge_all
+        from teho.explain.judge import judge_all, without_future
 
-        return judge_all(self.run, self.summary, self._policy)
+        findings, abstentions = judge_all(self.run, self.summary, self._policy)
+        if self.state is not RunState.RUNNING:
+            findings = without_future(findings)
+        return findings, abstentions
 
     @property
     def findings(self) -> tuple[Finding, ...]:

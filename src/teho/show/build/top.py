@@ -14,6 +14,9 @@ from teho.show.cells import BUSY_MEANS
 
 __all__ = ["now_tables", "top_document"]
 
+_WITH_REASON = frozenset({"left_s"})
+"""Facts that the JSON has also if they are missing: it then says why."""
+
 
 def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] = ()) -> Report:
     """Return the document of one frame; without values if the run has ended some time ago.
@@ -28,7 +31,7 @@ def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] 
         tables, notes = [], [f"The run has ended: `teho report {report.run_id}` prints the report."]
     return msgspec.structs.replace(
         report,
-        facts=tuple(fact for fact in report.facts if not fact.aside),
+        facts=tuple(fact for fact in report.facts if not fact.aside or fact.key in _WITH_REASON),
         tables=tuple(tables),
         findings=report.findings,
         abstentions=(),

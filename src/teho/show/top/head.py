@@ -18,9 +18,11 @@ from teho.units import format_duration
 __all__ = ["head"]
 
 _HEAD_FACTS = (
-    "job_id", "steps_per_s", "steps_per_s_now", "cost", "cost_at_limit", "cost_unused",
+    "left_s", "job_id", "steps_per_s", "steps_per_s_now", "cost", "cost_left", "cost_unused",
     "gpu_energy_j",
 )  # fmt: skip
+_WITH_NOTE = frozenset({"steps_per_s_now"})
+"""Facts whose note is short and important: how much the pace differs from the whole run's."""
 
 
 def head(frame: Frame, width: int, height: int = 3) -> list[Text]:
@@ -57,4 +59,5 @@ def _facts(frame: Frame) -> Iterable[str]:
 
 
 def _fact_text(fact: Fact) -> str:
-    return f"{fact.label} {cell_text(fact.value, fact.unit)}"
+    note = f" ({fact.note})" if fact.note and fact.key in _WITH_NOTE else ""
+    return f"{fact.label} {cell_text(fact.value, fact.unit)}{note}"

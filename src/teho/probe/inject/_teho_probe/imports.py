@@ -24,6 +24,8 @@ _FILES = {
     "torch.nn.parallel.distributed": "of_torch",
     "torch.distributed.fsdp": "of_torch",
     "transformers.generation.utils": "of_transformers",
+    "transformers.trainer_callback": "of_transformers",
+    "tqdm.std": "of_tqdm",
     "jax": "of_jax",
     "jax.monitoring": "of_jax",
     "tensorflow": "of_tensorflow",

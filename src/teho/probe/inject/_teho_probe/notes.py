@@ -29,6 +29,8 @@ _SHORTEST_S = 0.001
 _MOST_FAILURES = 20
 _INHERITED = ("version", "cuda", "hip", "xpu", "blas", "blas_threads")
 """Facts that are true for a forked child too."""
+_TOTALS = ("transformers", "keras", "tqdm")
+"""Libraries that may know the total number of steps; a bar of tqdm may be about something else."""
 _VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -127,6 +129,7 @@ class Notes:
         """Writes the rest, in a process that ends without exit handlers."""
         self.plans: Any = None
         """Starts the framework's profiler, if this is requested: a `Plans`."""
+        self._totals: Dict[str, Callable[[], Optional[Tuple[int, int]]]] = {}
         self.restart()
 
     def restart(self) -> None:
@@ -199,6 +202,16 @@ class Notes:
             self._times.append(now_s)
         if self.plans is not None:
             self.plans.stepped(self.steps, now_s)
+
+    def knows_total(self, library: str, look: Callable[[], Optional[Tuple[int, int]]]) -> None:
+        """Note who knows the total number of steps.
+
+        Args:
+            library: its name.
+            look: returns what is done and the total, in the same unit; None: not known now. The
+                sampler's thread calls it.
+        """
+        self._totals[library] = look
 
     def is_main_thread(self) -> bool:
         """Return whether the calling thread is the main thread."""
@@ -291,10 +304,24 @@ class Notes:
             "steps": self.steps, "first_s": self._first_step_s, "last_s": self._last_step_s,
             "between": _counted(self._between),
         }  # fmt: skip
+        total = self._total()
+        if total is not None:
+            steps["total"] = total
         if self._times:
             times, self._times = self._times, []
             steps["times_s"] = [round(one, 5) for one in times]
         return steps
+
+    def _total(self) -> Optional[List[Any]]:
+        for library in _TOTALS:
+            try:
+                found = self._totals[library]() if library in self._totals else None
+                if found is not None and 0 <= found[0] < found[1]:
+                    return [library, int(found[0]), int(found[1])]
+            except Exception as error:
+                del self._totals[library]
+                self.failed(library, error)
+        return None
 
     def _placed(self) -> Facts:
         # The main thread's cores: if the program binds itself, the sampler's thread does not move.

@@ -29,7 +29,24 @@ def keras_src_callbacks_callback_list(module: Any, notes: Notes) -> None:
     """Count the steps of `fit`: its callbacks are called before and after each of them."""
     callbacks = module.CallbackList
     begin, end = callbacks.on_train_batch_begin, callbacks.on_train_batch_end
+    begin_epoch = callbacks.on_epoch_begin
     looks, looked_s = 0, 0.0
+    params: dict[str, Any] = {}
+    """Of the present `fit`: the number of its `epochs`, and of the `steps` of each epoch."""
+    present, batches = 0, 0
+    """The number of the present epoch, and its batches so far."""
+
+    def total() -> tuple[int, int] | None:
+        steps, epochs = params.get("steps"), params.get("epochs")
+        return (present * steps + batches, epochs * steps) if steps and epochs else None
+
+    notes.knows_total("keras", total)
+
+    @wraps(begin_epoch)
+    def epoch_begun(self: Any, epoch: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal present, batches, params
+        present, batches, params = epoch, 0, getattr(self, "params", None) or {}
+        return begin_epoch(self, epoch, *args, **kwargs)
 
     @wraps(begin)
     def begun(self: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,8 +64,11 @@ def keras_src_callbacks_callback_list(module: Any, notes: Notes) -> None:
                 looks, looked_s = _MOST_LOOKS, now_s
 
     @wraps(end)
-    def ended(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def ended(self: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal batches
         notes.step()
-        return end(self, *args, **kwargs)
+        batches = batch + 1 if isinstance(batch, int) else batches
+        return end(self, batch, *args, **kwargs)
 
     callbacks.on_train_batch_begin, callbacks.on_train_batch_end = begun, ended
+    callbacks.on_epoch_begin = epoch_begun

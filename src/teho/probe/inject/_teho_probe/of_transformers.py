@@ -1,13 +1,14 @@
-"""Observes text generation with Hugging Face Transformers."""
+"""Observes text generation and training with Hugging Face Transformers."""
 
 from __future__ import annotations
 
 from functools import wraps
+from weakref import ref
 
 from _teho_probe.lines import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Optional, Tuple
 
     from _teho_probe.notes import Notes
 
@@ -35,3 +36,24 @@ def transformers_generation_utils(module: Any, notes: Notes) -> None:
         return generate(self, *args, **kwargs)
 
     models.generate = generated
+
+
+def transformers_trainer_callback(module: Any, notes: Notes) -> None:
+    """Note the number of steps that a `Trainer` has made and will make."""
+    handlers = module.CallbackHandler
+    begin = handlers.on_train_begin
+
+    @wraps(begin)
+    def begun(self: Any, args: Any, state: Any, *rest: Any, **others: Any) -> Any:
+        try:
+            known = ref(state)
+            notes.knows_total("transformers", lambda: _steps_of(known()))
+        except Exception as error:
+            notes.failed("transformers", error)
+        return begin(self, args, state, *rest, **others)
+
+    handlers.on_train_begin = begun
+
+
+def _steps_of(state: Any) -> Optional[Tuple[int, int]]:
+    return None if state is None else (state.global_step, state.max_steps)

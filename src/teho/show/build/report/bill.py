@@ -47,5 +47,8 @@ def bill_facts(billed: RunBill | None, state: RunState) -> Iterator[Fact]:
         yield Fact("cost", "Cost", cost.amount, cost.unit, cost.sum.rpartition(" = ")[0])
         if state is RunState.RUNNING and billed.at_limit is not None:
             yield Fact("cost_at_limit", "Cost at the time limit", billed.at_limit, cost.unit)
+            if not isinstance(billed.at_limit, Missing):
+                left = max(0.0, billed.at_limit - cost.amount)
+                yield Fact("cost_left", "Cost from now until the time limit", left, cost.unit)
         note = "" if isinstance(billed.unused, Missing) else _NOT_USED[billed.unused_is_of]
         yield Fact("cost_unused", "Not used", billed.unused, cost.unit, note)

@@ -15,6 +15,7 @@ from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
+from teho.explain.time_left import time_left
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import counted, listed
@@ -284,6 +285,21 @@ def _pace_facts(state: RunState, summary: Summary) -> Iterable[Fact]:
         change = 100 * (recent / pace - 1)
         note = f"{change:+.0f} %" if abs(change) >= _PACE_CHANGE_PERCENT else ""
         yield Fact("steps_per_s_now", "Pace of the last minute", recent, "step/s", note)
+    if state is RunState.RUNNING:
+        yield _time_left_fact(process)
+
+
+def _time_left_fact(process: WatchedProcess) -> Fact:
+    left = time_left(process)
+    if isinstance(left, Missing):
+        return Fact("left_s", "Expected time left", left, "s", aside=True)
+    done = 100 * left.total.done / left.total.total
+    note = f"{done:.0f} % done, from {left.total.known_by}"
+    change = 100 * (left.steady_left_s / left.left_s - 1) if left.left_s else 0.0
+    if abs(change) >= _PACE_CHANGE_PERCENT:
+        steady = format_duration(left.steady_left_s)
+        note += f"; at the pace of the whole run: {steady}"
+    return Fact("left_s", "Expected time left", left.left_s, "s", note)
 
 
 def _gpu_facts(
