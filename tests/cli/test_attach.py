@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sacct_rows import job, rows, step
+
+from support import TEHO, wait_for
+from terminal import keys, screen, terminal
 
 
 @pytest.fixture
@@ -95,15 +101,87 @@ RUNNING = """<?xml version='1.0'?><job_info><queue_info><job_list state="running
 <slots>4</slots></job_list></queue_info></job_info>"""
 
 
-def test_top_of_a_running_job_of_grid_engine_says_what_can_be_seen(teho, programs: Path) -> None:
-    stand_in(programs, "qstat", f"cat <<'END'\n{RUNNING}\nEND")
-    stand_in(programs, "qacct", "echo 'error: job id 4712 not found' >&2; exit 1")
+USED = "usage         1:            cpu=02:00:00, mem=9 GB s, io=0.5 GB, vmem=9G, maxvmem=9G"
+
+
+def test_top_of_a_running_job_of_grid_engine_shows_what_qstat_reports(teho, programs: Path) -> None:
+    began = datetime.now() - timedelta(hours=4)  # noqa: DTZ005 - qstat prints local times
+    queue = RUNNING.replace("2026-11-20T13:46:18", f"{began:%Y-%m-%dT%H:%M:%S}")
+    stand_in(
+        programs, "qstat",
+        f"[ \"$1\" = -j ] && {{ echo '{USED}'; exit; }}\ncat <<'END'\n{queue}\nEND",
+    )  # fmt: skip
+    stand_in(programs, "qacct", "echo 'error: job id not found' >&2; exit 1")
     path = {"PATH": str(programs)}
     shown = teho("top", "4711", env=path)
-    assert shown.returncode == 2
-    assert shown.stderr == (
-        "teho: job 4711 runs on g3 without `teho run`, and Grid Engine cannot start a recorder in "
-        "a running job. Next: `qstat -j 4711` prints what this job has used; start `teho run` in "
-        "the script of the next job\n"
-    )
+    assert shown.returncode == 0, shown.stderr
+    text = " ".join(shown.stdout.split())
+    for words in (
+        "Job 4711 running on gpu.q@g3" if "gpu.q@g3" in text else "Job 4711 running on g3",
+        "The figures show the use of cores until now.",
+        "Figures from qstat ·",
+        "Cores used 0.5",
+        "not recorded: job 4711 runs on g3 without `teho run`, and Grid Engine cannot start",
+    ):
+        assert words in text, words
+    document = json.loads(teho("top", "4711", "--once", "--format", "json", env=path).stdout)
+    facts = {fact["key"]: fact["value"] for fact in document["facts"]}
+    assert facts["source"] == "qstat"
+    assert 0 <= facts["age_s"] < 60
+    # The address space (vmem) is not the memory that the job uses.
+    assert facts["memory_peak_bytes"]["type"] == "missing"
     assert "no run is recorded" in teho("top", "4712", env=path).stderr  # no such job
+
+
+REFUSES = (
+    '[ "$1" = --version ] && { echo slurm 22.05.8; exit; }\n'
+    'echo "srun: error: Unable to create step for job 7: Access/permission denied" >&2\nexit 1'
+)
+SSTAT = "7.batch|1|10:00:00|3145728K|3145728K|cpu=10:00:00,gres/gpuutil=93|cpu=10:00:00,mem=3G"
+
+
+def test_if_srun_refuses_top_shows_what_sstat_reports(teho, programs: Path, home: Path) -> None:
+    squeue(programs, "RUNNING")
+    stand_in(programs, "srun", REFUSES)
+    running = {"State": "RUNNING", "End": "Unknown", "TotalCPU": "00:00:00"}
+    batch = step("7.batch", peak="", AveRSS="", **running)
+    (programs / "rows").write_text(rows(job("7", gpus=1, **running), batch))
+    stand_in(programs, "sacct", f"cat '{programs}/rows'")
+    stand_in(programs, "sstat", f"echo '{SSTAT}'")
+    shown = teho("top", "7", "--format", "json", "--once", env={"PATH": str(programs)})
+    assert shown.returncode == 0, shown.stderr
+    document = json.loads(shown.stdout)
+    facts = {fact["key"]: fact["value"] for fact in document["facts"]}
+    assert facts["source"] == "sacct and sstat"
+    assert facts["cores_used"] == pytest.approx(5.0)
+    assert facts["memory_peak_bytes"] == 3 * 2**30
+    assert facts["gpu_peak_percent"] == 93
+    assert document["state"] == "running"
+    assert "not recorded" in document["notes"][0]
+    assert "Access/permission denied" in document["notes"][0]
+    assert list((home / "runs").iterdir()) == []
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    with terminal(" ".join([*TEHO, "top", "7"]), 110, 24, environment) as tmux:
+        wait_for(lambda: "sacct and sstat  asked " in screen(tmux))
+        seen = screen(tmux)
+        assert "GPU use                     93 %" in seen
+        assert "running · 2 h · 2 h until the time limit · not recorded:" in seen
+        keys(tmux, "Enter", "?")
+        wait_for(lambda: "Open the selected node, GPU or process." in screen(tmux))
+        keys(tmux, "q")
+
+
+@pytest.mark.parametrize(
+    "accounting", ["echo 'Slurm accounting storage is disabled' >&2; exit 1", "exit 0"]
+)
+def test_if_the_accounting_has_no_figures_either_the_error_is_that_of_srun(
+    teho, programs: Path, accounting: str
+) -> None:
+    squeue(programs, "RUNNING")
+    stand_in(programs, "srun", REFUSES)
+    stand_in(programs, "sacct", accounting)
+    shown = teho("top", "7", "--once", env={"PATH": str(programs)})
+    assert shown.returncode == 2
+    assert shown.stderr.startswith("teho: job 7 was not recorded: no recorder started on n1")
+    assert "Access/permission denied. Next: in the job's script, use `teho run`" in shown.stderr
+    assert shown.stderr.count("\n") == 1

@@ -79,10 +79,10 @@ def test_no_record_is_no_job_and_a_broken_one_is_an_error() -> None:
 
 
 def test_questions() -> None:
-    one = history_of_job("40.3")
+    one = history_of_job("40.3", "anna")
     assert one is not None
     assert one.argv == ("qacct", "-j", "40", "-t", "3")
-    assert history_of_job("train") is None
+    assert history_of_job("train", "anna") is None
     since = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
     mine = history_since(Selection(since=since, user="anna", account="p"))
     assert mine.argv[:7] == ("qacct", "-o", "anna", "-P", "p", "-b", mine.argv[6])

@@ -174,7 +174,7 @@ def _accounted(
         RunNotFoundError: the reference is not the id of a job of this machine's scheduler.
         SchedulerError: the accounting cannot be asked.
     """
-    from teho.jobs.ask import accounting_here, is_job_id, job_with_id, with_use_now
+    from teho.jobs.ask import accounting_here, is_job_id, job_until_now
     from teho.store.layout import runs_directory
 
     if not is_job_id(reference):
@@ -187,10 +187,7 @@ def _accounted(
         raise not_found from None
     try:
         with hint_if_slow(f"waiting for the accounting of {backend.title}…"):
-            runs = job_with_id(backend, reference)
-            if len({job.id for job in runs}) == 1:
-                # Not for all tasks of an array: each question goes to the nodes of the job.
-                runs = (*runs[:-1], with_use_now(backend, runs[-1]))
+            runs = job_until_now(backend, reference)
     except UnconfiguredError:
         raise not_found from None
     except SchedulerError as error:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from teho.config.settings import Settings
     from teho.model.document import Report
     from teho.show.top.frame import Source
+    from teho.show.top.live import LiveSource
 
 __all__ = ["command"]
 
@@ -64,7 +65,8 @@ def command(
     RUN is the id of a run, the first characters of this id, the id of a job, a name, a directory,
     or last. Without RUN, Teho shows the run that is still running, or with --replay the last run.
     If RUN is the number of a running Slurm job that Teho does not record, Teho records this job
-    until you quit. On the screen, press ? for an explanation of all keys and values.
+    until you quit. If this is not possible, Teho shows what the scheduler reports of the job. On
+    the screen, press ? for an explanation of all keys and values.
 
     Reads: the recording.
 
@@ -94,21 +96,25 @@ def command(
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, ending.end)
     job: JobRecording | None = None
-    if run is None and not replay:
-        directory = _running(settings.home_directory)
-    elif run is None or replay:
-        directory = find_run(run or "last", settings.home_directory)
-    else:
-        from teho.cli.top_job import find_or_record
+    source: Source
+    if replay:
+        from teho.show.top.replay import ReplaySource
 
-        directory, job = find_or_record(run, settings.home_directory)
+        directory = find_run(run or "last", settings.home_directory)
+        source = ReplaySource(directory, settings, speed or _SPEED)
+    elif run is None:
+        source = _open(_running(settings.home_directory), settings, is_screen=is_screen)
+    else:
+        from teho.cli.top_job import open_run
+
+        def opens(directory: Path) -> LiveSource:
+            return _open(directory, settings, is_screen=is_screen)
+
+        source, job = open_run(run, settings, opens, is_screen=is_screen)
     if job is not None:
         ending.closes.append(job.close)
+    ending.closes.append(source.close)
     try:
-        source = _open(
-            directory, settings, speed or _SPEED if replay else None, is_screen=is_screen
-        )
-        ending.closes.append(source.close)
         try:
             if is_screen:
                 from teho.show.top.app import TopApp
@@ -129,19 +135,8 @@ def _has_cursor() -> bool:
     return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _open(directory: Path, settings: Settings, speed: float | None, *, is_screen: bool) -> Source:
-    """Open a recording.
-
-    Args:
-        directory: the recording.
-        settings: the user's settings.
-        speed: of a replay; None: the run as it is now.
-        is_screen: whether the frames are shown one after the other.
-    """
-    if speed is not None:
-        from teho.show.top.replay import ReplaySource
-
-        return ReplaySource(directory, settings, speed)
+def _open(directory: Path, settings: Settings, *, is_screen: bool) -> LiveSource:
+    """Open a recording; `is_screen`: whether the frames are shown one after the other."""
     from teho.show.top.live import LiveSource
 
     return LiveSource(directory, settings, waits=not is_screen)
@@ -213,13 +208,20 @@ def _documents(source: Source, *, once: bool) -> Iterator[Report]:
     """Yield the document of each frame, until the run has ended."""
     from teho.show.build.top import top_document
 
+    shown: Report | None = None
     end_s = time.monotonic() + _FIRST_S
     while True:
         while (left_s := end_s - time.monotonic()) > 0:
             source.poll(reads_all=True)
             time.sleep(min(0.05, left_s))
         frame = source.frame()
-        yield top_document(frame.report, frame.nodes, frame.notes)
+        if frame.answer is None:
+            yield top_document(frame.report, frame.nodes, frame.notes)
+        elif frame.report is not shown:  # the scheduler is asked less often
+            from teho.show.top.accounted import accounted_document
+
+            yield accounted_document(frame)
+        shown = frame.report
         if once or frame.report.state != "running":
             return
         end_s = time.monotonic() + _PERIOD_S

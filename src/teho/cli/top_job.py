@@ -1,4 +1,7 @@
-"""A recording of a running job for as long as `teho top` shows this job."""
+"""A running job for `teho top`: a recording for as long as `teho top` shows it.
+
+If the job cannot be recorded, `teho top` shows what the scheduler reports of it.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,48 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from teho.cli import say
 from teho.cli.own_path import own_path
-from teho.errors import InputError, RecordingError, RunNotFoundError, TehoError
+from teho.config.settings import Settings
+from teho.errors import InputError, RecordingError, RunNotFoundError, SchedulerError, TehoError
 from teho.model.job import JobState
 from teho.model.run import RunState
 from teho.store.index import find_run
 from teho.store.layout import runs_directory
 from teho.store.read import read_run, run_state
 
-__all__ = ["JobRecording", "find_or_record", "is_running"]
+if TYPE_CHECKING:
+    from teho.show.top.frame import Source
+    from teho.show.top.live import LiveSource
+
+__all__ = ["JobRecording", "is_running", "open_run"]
 
 _JOB = re.compile(r"\d{1,15}(_\d{1,9})?", re.ASCII)
 _SAID = re.compile(r"recording (\S+): job ")
+_NEXT = ". Next: "
 _PAUSE_S = 0.05
 _RECORDERS_S = 20.0
-"""A scheduler needs some seconds to start a recorder on each node. After this time, the screen
+"""A scheduler needs some seconds to start a recorder on each node. After this time, `teho top`
 shows the nodes that have come."""
 _END_S = 60.0
+
+
+class _NotRecordedError(Exception):
+    """A running job cannot be recorded.
+
+    Args:
+        error: why; for the user.
+    """
+
+    def __init__(self, error: TehoError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def is_running(directory: Path) -> bool:
@@ -38,15 +61,77 @@ def is_running(directory: Path) -> bool:
     return run_state(read_run(directory), directory) is RunState.RUNNING
 
 
-def find_or_record(reference: str, home: Path) -> tuple[Path, JobRecording | None]:
-    """Return the recording of a run; if it is a running job without one, begin to record it.
+def open_run(
+    reference: str, settings: Settings, opens: Callable[[Path], LiveSource], *, is_screen: bool
+) -> tuple[Source, JobRecording | None]:
+    """Open a run; if it is a running job without a recording, begin to record it.
 
     Args:
         reference: what the user gave.
-        home: the directory of all recordings.
+        settings: the user's settings.
+        opens: opens a recording.
+        is_screen: whether the frames are shown one after the other: one node is then enough for
+            the first frame.
 
     Raises:
-        TehoError: there is no such run, and no such job that can be recorded.
+        TehoError: there is no such run, and no such job that can be recorded or asked for.
+    """
+    try:
+        directory, job = _find_or_record(reference, settings.home_directory)
+        source = opens(directory) if job is None else _begun(job, opens, is_screen=is_screen)
+    except _NotRecordedError as reason:
+        return _accounted(reference, settings, reason.error), None
+    return source, job
+
+
+def _begun(
+    job: JobRecording, opens: Callable[[Path], LiveSource], *, is_screen: bool
+) -> LiveSource:
+    """Return the source of a recording that has begun on at least one node."""
+    source: LiveSource | None = None
+    try:
+        # Its lease is there before the first recorder, which so sends its first sample at once.
+        source = opens(job.directory)
+        job.wait_for_nodes(source, all_nodes=not is_screen)
+        if not is_screen:
+            source.make_report()
+    except RecordingError:
+        job.end()  # a recording that fails is removed
+        job.check()
+        raise
+    except BaseException:
+        if source is not None:
+            source.close()
+        job.end()
+        raise
+    return source
+
+
+def _accounted(reference: str, settings: Settings, reason: TehoError) -> Source:
+    """Return what the scheduler reports of a running job.
+
+    Raises:
+        TehoError: it reports nothing; the error says why the job is not recorded.
+    """
+    from teho.jobs.ask import accounting_here
+    from teho.show.top.accounted import AccountedSource
+
+    try:
+        backend = accounting_here(settings.home_directory)
+        source = AccountedSource(backend, reference, settings, f"not recorded: {reason.found}")
+    except (SchedulerError, InputError):
+        raise reason from None
+    if not source.is_running:
+        raise reason
+    return source
+
+
+def _find_or_record(reference: str, home: Path) -> tuple[Path, JobRecording | None]:
+    """Return the recording of a run; if it is a running job without one, begin to record it.
+
+    Raises:
+        TehoError: there is no such run, and no such job.
+        _NotRecordedError: the job runs, and cannot be recorded.
     """
     may_be_job = _JOB.fullmatch(reference) is not None and shutil.which("squeue") is not None
     directory: Path | None = None
@@ -55,7 +140,10 @@ def find_or_record(reference: str, home: Path) -> tuple[Path, JobRecording | Non
         directory = find_run(reference, home)
     except RunNotFoundError as error:
         if not may_be_job:
-            raise _is_unrecorded(reference, home) or error from None
+            unrecorded = _is_unrecorded(reference, home)
+            if unrecorded is not None:
+                raise _NotRecordedError(unrecorded) from None
+            raise error from None
         not_found = error
     if directory is not None and (not may_be_job or is_running(directory)):
         return directory, None
@@ -74,7 +162,7 @@ def find_or_record(reference: str, home: Path) -> tuple[Path, JobRecording | Non
 
 
 def _is_unrecorded(reference: str, home: Path) -> InputError | None:
-    """Return what can be seen of a running job that cannot be recorded; None: no such job."""
+    """Return why a running job cannot be recorded; None: there is no such job."""
     from teho.jobs.ask import accounting_here
     from teho.schedulers.jobs import states
     from teho.schedulers.registry import scheduler_of
@@ -108,7 +196,7 @@ class JobRecording:
         home: the directory of all recordings.
 
     Raises:
-        SystemExit: the job cannot be recorded; the reason is printed.
+        _NotRecordedError: the job cannot be recorded.
 
     Attributes:
         directory: the recording.
@@ -127,11 +215,10 @@ class JobRecording:
         )
         try:
             self._id = self._wait_for_id()
-            self.directory = runs_directory(home) / self._id
-            self._wait_for_nodes()
         except BaseException:
-            self._end()
+            self.end()
             raise
+        self.directory = runs_directory(home) / self._id
 
     def _said(self) -> str:
         self._output.seek(0)
@@ -139,28 +226,33 @@ class JobRecording:
 
     def _wait_for_id(self) -> str:
         while True:
-            self._check()
+            self.check()
             if said := _SAID.search(self._said()):
                 return said[1]
             time.sleep(_PAUSE_S)
 
-    def _wait_for_nodes(self) -> None:
+    def wait_for_nodes(self, source: LiveSource, *, all_nodes: bool) -> None:
+        """Wait until a sample of a node has come, or until all nodes record.
+
+        Raises:
+            _NotRecordedError: the job cannot be recorded.
+        """
         deadline_s = time.monotonic() + _RECORDERS_S
         while time.monotonic() < deadline_s:
-            self._check()
-            with contextlib.suppress(RecordingError):
-                run = read_run(self.directory)
-                if run.step is not None and len(run.nodes) >= len(run.step.hosts):
-                    return
+            self.check()
+            source.poll()
+            if source.is_complete if all_nodes else source.has_values:
+                return
             time.sleep(_PAUSE_S)
 
-    def _check(self) -> None:
-        """Print why the recording has failed, and exit, if it has."""
+    def check(self) -> None:
+        """Raise _NotRecordedError if the recording has failed."""
         if self._child.poll():
-            click.echo(self._said(), nl=False, err=True)
-            raise SystemExit(self._child.returncode)
+            last = (self._said().strip().splitlines() or ["`teho run --job` failed"])[-1]
+            found, _, next_step = last.removeprefix("teho: ").partition(_NEXT)
+            raise _NotRecordedError(InputError(found, next_step=next_step))
 
-    def _end(self) -> bool:
+    def end(self) -> bool:
         """End the recording; return whether it has ended by itself."""
         with contextlib.suppress(ProcessLookupError):
             self._child.send_signal(signal.SIGTERM)
@@ -173,7 +265,7 @@ class JobRecording:
 
     def close(self) -> None:
         """End the recording; the job continues."""
-        has_ended = self._end()
+        has_ended = self.end()
         if not has_ended or self._child.returncode:
             click.echo(self._said(), nl=False, err=True)
             say(f"the end of the recording {self._id} was not recorded")

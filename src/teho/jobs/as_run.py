@@ -356,6 +356,10 @@ def _end(job: AccountedJob, began: datetime) -> End | None:
 def _sources(job: AccountedJob, jobstats: Js1 | Missing) -> Iterator[SourceOf]:
     is_slurm = job.source == "sacct"
     yield SourceOf("state, times, allocated resources", job.source)
+    if job.source == "qstat":
+        if job.used_until_now:
+            yield SourceOf("CPU time and memory until now", "qstat -j, line usage")
+        return
     if job.cpu_s is not None:
         yield SourceOf("CPU time", f"{job.source}, {_SACCT_CPU if is_slurm else _QACCT_CPU}")
     if job.memory_peak_bytes:

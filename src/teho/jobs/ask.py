@@ -19,6 +19,7 @@ __all__ = [
     "gpu_nodes_here",
     "hides_others",
     "is_job_id",
+    "job_until_now",
     "job_with_id",
     "jobs_since",
     "with_use_now",
@@ -93,9 +94,26 @@ def job_with_id(backend: Backend, job_id: str) -> tuple[AccountedJob, ...]:
         )
     found = tuple(_read(history, _ONE_JOB_S))
     bare = job_id.partition(";")[0]
+    if not found and history.queue is not None:
+        names = {bare, bare.replace("_", ".")}
+        found = tuple(job for job in _queued(history.queue) if {job.id, job.number} & names)
     own = tuple(job for job in found if job.id == bare)
     # `123.batch` names a step of job 123.
     return own or found
+
+
+def job_until_now(backend: Backend, job_id: str) -> tuple[AccountedJob, ...]:
+    """Return the runs of a job. If one job is running, it has its use until now.
+
+    Raises:
+        InputError: the scheduler has no such ids.
+        SchedulerError: the accounting cannot be asked.
+    """
+    runs = job_with_id(backend, job_id)
+    if len({job.id for job in runs}) == 1:
+        # Not for all tasks of an array: each question goes to the nodes of the job.
+        return (*runs[:-1], with_use_now(backend, runs[-1]))
+    return runs
 
 
 def with_use_now(backend: Backend, job: AccountedJob) -> AccountedJob:

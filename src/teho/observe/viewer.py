@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -57,17 +58,22 @@ class Viewer:
     Args:
         directory: the recording.
         nodes: its nodes.
+        expected: hosts of its job that have not begun to record. Their recorders find the lease
+            when they begin.
 
     Attributes:
         newest: node -> its newest sample; a node that never sent one is not there.
         problem: why no recorder can know of this viewer; empty if all can.
     """
 
-    def __init__(self, directory: Path, nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, directory: Path, nodes: Sequence[Node], expected: Sequence[str] = ()
+    ) -> None:
         self.newest: dict[str, Received] = {}
         self.problem = ""
         self._directory = directory
         self._nodes: dict[str, Node] = {}
+        self._expected = {_short(host): host for host in expected}
         self._token = secrets.token_hex(16)
         self._number = 0
         self._renewed_s = self._filed_s = float("-inf")
@@ -85,6 +91,8 @@ class Viewer:
             self._selector.register(self._listener, selectors.EVENT_READ)
         self._addresses: tuple[str, ...] = ()
         self.add(nodes)
+        if self._expected and self._listener and not self._addresses:
+            self._addresses = tuple(self._own_addresses())
         self._renew()
 
     def add(self, nodes: Sequence[Node]) -> None:
@@ -93,9 +101,14 @@ class Viewer:
         for node in new:
             self._nodes[node.name] = node
             self._read_s[node.name] = self._filed_s = float("-inf")
-        _allow_files(2 * len(self._nodes) + _OTHER_FILES)
+            self._expected.pop(_short(node.name), None)
+        _allow_files(2 * self._most_nodes + _OTHER_FILES)
         if new and self._listener and len(self._addresses) < _HOSTS_TRIED:
             self._addresses = tuple(self._own_addresses())
+
+    @property
+    def _most_nodes(self) -> int:
+        return len(self._nodes) + len(self._expected)
 
     def poll(self, wait_s: float, *, reads_all: bool = True) -> None:
         """Receive what has come, and wait for at most this time if there is nothing.
@@ -158,7 +171,7 @@ class Viewer:
         """Return where the nodes may reach this viewer: the address on the route to them."""
         port = self._listener.getsockname()[1] if self._listener else 0
         found: dict[str, None] = {}
-        for node in list(self._nodes)[:_HOSTS_TRIED]:
+        for node in islice((*self._nodes, *self._expected.values()), _HOSTS_TRIED):
             with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
                 probe.connect((node, 9))  # sends nothing: the kernel only chooses the route
                 found[probe.getsockname()[0]] = None
@@ -168,7 +181,7 @@ class Viewer:
         with contextlib.suppress(OSError):  # until no connection waits
             while self._listener is not None:
                 accepted, _ = self._listener.accept()
-                if len(self._open) > 2 * len(self._nodes) + 16:
+                if len(self._open) > 2 * self._most_nodes + 16:
                     accepted.close()
                     continue
                 connection = _Connection(accepted)
@@ -203,7 +216,8 @@ class Viewer:
         except msgspec.ValidationError:
             return ""
         is_ours = hmac.compare_digest(hello.token.encode(), self._token.encode())
-        return hello.node if is_ours and hello.node in self._nodes else ""
+        is_known = hello.node in self._nodes or _short(hello.node) in self._expected
+        return hello.node if is_ours and is_known else ""
 
     def _keep(self, sample: LiveSample, way: Way, age_s: float = 0.0) -> None:
         known = self.newest.get(sample.node)
@@ -257,6 +271,11 @@ class Viewer:
                 with contextlib.suppress(OSError, msgspec.MsgspecError):
                     content = path.read_bytes()
                     self._keep(msgspec.json.decode(content, type=LiveSample), "file")
+
+
+def _short(host: str) -> str:
+    """Return a host's name without its domain, which is not always given."""
+    return host.partition(".")[0]
 
 
 def _files_in(folder: Path) -> frozenset[str]:

@@ -23,13 +23,16 @@ _CLOCK_CHANGE = timedelta(hours=1)
 _NO_WORD = frozenset({"NONE", "UNKNOWN"})
 
 
-def history_of_job(job_id: str) -> History | None:
-    """Return the question about all records of one job, or of one task of an array."""
+def history_of_job(job_id: str, user: str) -> History | None:
+    """Return the question about all records of one job, or of one task of an array.
+
+    qacct has no job that waits or runs, so the queue is asked for the jobs of the user.
+    """
     match = _JOB.fullmatch(job_id)
     if match is None:
         return None
     number, task = match.groups()
-    return _history("-j", number, *(["-t", task] if task else []))
+    return _history("-j", number, *(["-t", task] if task else []), queue=_queue_of(user))
 
 
 def history_since(selection: Selection) -> History:
@@ -39,8 +42,12 @@ def history_since(selection: Selection) -> History:
         *(["-o", selection.user] if selection.user else []),
         *(["-P", selection.account] if selection.account else []),
         *("-b", f"{begin:%Y%m%d%H%M}", "-j", "*"),
-        queue=Query(("qstat", "-xml", "-r", "-u", selection.user or "*"), (), _read_queued),
+        queue=_queue_of(selection.user or "*"),
     )
+
+
+def _queue_of(user: str) -> Query:
+    return Query(("qstat", "-xml", "-r", "-u", user), (), _read_queued)
 
 
 def _history(*options: str, queue: Query | None = None) -> History:

@@ -9,12 +9,14 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from teho.errors import RefusedError
+from teho.model.accounted import AccountedJob
 from teho.model.job import Job, Submission
-from teho.schedulers.backend import Backend, History, Query, Selection
+from teho.schedulers.backend import Backend, History, Query, Selection, UseNow
 from teho.schedulers.command import Completed, accepted, said
 from teho.schedulers.grid_engine import text as texts
 from teho.schedulers.grid_engine.accounting import NOT_THERE, history_of_job, history_since
 from teho.schedulers.grid_engine.quoting import grid_engine_name
+from teho.schedulers.grid_engine.use_now import use_now
 
 __all__ = ["GridEngine"]
 
@@ -92,7 +94,11 @@ class GridEngine(Backend):
 
     def account_of(self, job_id: str) -> History | None:
         """Ask qacct, which has a job some seconds after its end."""
-        return history_of_job(job_id)
+        return history_of_job(job_id, self._user)
+
+    def use_now(self, job: AccountedJob) -> UseNow | None:
+        """Ask qstat, which has the CPU time of a running job."""
+        return use_now(job)
 
     def account_since(self, selection: Selection) -> History:
         """Ask qacct, which has only jobs that have ended."""

@@ -103,7 +103,7 @@ def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
         sentence += f" {'after' if job.state.ended else 'for'} {wall_time(job.elapsed_s)}"
         sentence += f" of {format_duration(job.time_limit_s)}" if job.time_limit_s else ""
     if job.used_until_now:
-        return f"{sentence}. The figures show the use of cores and memory until now.", "remark"
+        return f"{sentence}. {_until_now(found)}", "remark"
     if not job.state.ended:
         return f"{sentence}. Its use of CPU, memory and GPUs is known after its end.", "remark"
     unknown = list(_unknown(found))
@@ -113,6 +113,14 @@ def _verdict(found: JobRun, report: Report) -> tuple[str, VerdictSeverity]:
     if report.findings:
         return f"{sentence}. {report.findings[0].sentence}", "remark"
     return f"{sentence}. The accounting shows no waste.", "remark"
+
+
+def _until_now(found: JobRun) -> str:
+    known = [
+        *(["cores"] if found.job.cpu_s is not None else []),
+        *(["memory"] if found.memory.least else []),
+    ]
+    return f"The figures show the use of {joined(known)} until now."
 
 
 def _unknown(found: JobRun) -> Iterator[str]:
@@ -165,7 +173,7 @@ def _local(moment: datetime) -> str:
 
 
 def _programs(found: JobRun) -> list[str]:
-    names = [*filter(None, (found.job.source, found.job.used_until_now))]
+    names = list(dict.fromkeys(filter(None, (found.job.source, found.job.used_until_now))))
     if not isinstance(found.jobstats, Missing):
         names.append("Jobstats")
     return [*names, found.store] if found.store else names

@@ -252,6 +252,11 @@ class TopApp(App[None]):
     def _view(self, frame: Frame, width: int, height: int) -> View:
         if self._is_help:
             return help_view(width)
+        if frame.answer is not None:
+            # Seldom needed, and large.
+            from teho.show.top.accounted import accounted_view
+
+            return accounted_view(frame, width)
         if not self._path:
             return self._lines.view(self._shown_nodes(frame), width, self._patterns[0])
         name = self._path[0]
@@ -302,7 +307,8 @@ class TopApp(App[None]):
     @property
     def _has_rows(self) -> bool:
         """Whether the screen shows rows that can be sorted and filtered."""
-        return self._level < len(_ORDERS) and not self._is_help
+        has_samples = self._frame is None or self._frame.answer is None
+        return self._level < len(_ORDERS) and not self._is_help and has_samples
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""

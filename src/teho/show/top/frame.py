@@ -14,7 +14,7 @@ from teho.model.live import NodeNow
 from teho.model.watched import WatchedProcess
 from teho.show.loaded import LoadedRun
 
-__all__ = ["CURVES", "KEPT", "Curve", "Frame", "Source", "report_of", "unjudged"]
+__all__ = ["CURVES", "KEPT", "Answer", "Curve", "Frame", "Source", "report_of", "unjudged"]
 
 _BELOW = re.compile(r" (\d+ (?:more finding|remark)s?) below\.$")
 CURVES = {
@@ -37,6 +37,17 @@ class Curve(NamedTuple):
     values: Sequence[float | None]
 
 
+class Answer(NamedTuple):
+    """What the scheduler reports of a job that Teho does not record."""
+
+    by: str
+    """Its commands."""
+    age_s: float
+    """Time since they were asked."""
+    elapsed_s: float
+    """Time since the start of the job."""
+
+
 class Frame(NamedTuple):
     """The state of a run at one moment."""
 
@@ -49,12 +60,16 @@ class Frame(NamedTuple):
     """How the values came, if they are old or incomplete."""
     replayed_s: float | None = None
     """Moment of a replay, in seconds after the start of the program; None: it is no replay."""
+    answer: Answer | None = None
+    """None: the nodes have samples."""
 
     @property
     def elapsed_s(self) -> float:
         """Time since the start of the program, by the newest sample."""
         if self.replayed_s is not None:
             return self.replayed_s
+        if self.answer is not None:
+            return self.answer.elapsed_s
         return max((node.elapsed_s for node in self.nodes if node.elapsed_s), default=0.0)
 
     def node(self, name: str) -> NodeNow | None:

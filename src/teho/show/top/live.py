@@ -12,13 +12,15 @@ from pathlib import Path
 from teho.config.settings import Settings
 from teho.errors import RecordingError
 from teho.explain.now import NewestValues
+from teho.explain.step import absent_hosts
 from teho.model.document import Report
-from teho.model.run import Run, RunState
+from teho.model.live import NodeNow
+from teho.model.run import Node, Run, RunState
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
 from teho.show.loaded import LoadedRun
 from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
-from teho.store.read import rows_of_node
+from teho.store.read import read_run, rows_of_node
 
 __all__ = ["LiveSource"]
 
@@ -27,6 +29,8 @@ _REPORT_S = 10.0
 _FIRST_S = 0.3
 _FEW_NODES = 8
 """The report of at most this number of nodes is made before the first frame."""
+_START_S, _STARTS_S = 60.0, 0.5
+"""Nodes may begin to record after the viewer. For this long, the run is read this often."""
 _SWITCH_S = 2e-4
 _REPORT_SHARE = 0.02
 """Largest share of a core for reports: the report of many nodes takes seconds."""
@@ -55,14 +59,16 @@ class LiveSource:
         self._reported_s = time.monotonic()
         self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
         self._is_judged = False
-        if waits or len(loaded.run.nodes) <= _FEW_NODES:
+        self._began_s = self._read_s = time.monotonic()
+        is_early = not loaded.run.nodes and bool(absent_hosts(loaded.run))
+        if not is_early and (waits or len(loaded.run.nodes) <= _FEW_NODES):
             self._renew()
         else:
             # The report begins after the first frame, which it would delay.
             self._reported_s, self._pause_s = float("inf"), _FIRST_S
             # While a thread makes a report, each sample that is received waits for Python's lock.
             sys.setswitchinterval(_SWITCH_S)
-        self._viewer = Viewer(directory, loaded.run.nodes)
+        self._viewer = Viewer(directory, loaded.run.nodes, absent_hosts(loaded.run))
         self._values = NewestValues()
         self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
             lambda: deque(maxlen=KEPT)
@@ -72,6 +78,7 @@ class LiveSource:
     def poll(self, *, reads_all: bool = False) -> None:
         """Take the samples that have come; begin a new report if it is time."""
         self._reported_s = min(self._reported_s, time.monotonic())
+        self._look_for_nodes()
         self._viewer.add(self._run.nodes)
         self._viewer.poll(0.0, reads_all=reads_all)
         if self._curves_of is not None:
@@ -86,6 +93,7 @@ class LiveSource:
     def frame(self) -> Frame:
         """Return the present state."""
         nodes = self._values.nodes(self._run, self._viewer.newest, time.monotonic())
+        nodes += tuple(NodeNow(node=node) for node in _absent(self._run))
         notes = filter(None, (self._problem, self._viewer.problem))
         return Frame(self._report, nodes, self._run.limit_s, tuple(notes))
 
@@ -113,6 +121,37 @@ class LiveSource:
     def close(self) -> None:
         """End watching."""
         self._viewer.close()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all nodes of the job record."""
+        return not absent_hosts(self._run)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether a sample of a node has come."""
+        return any(node.name in self._viewer.newest for node in self._run.nodes)
+
+    def make_report(self) -> None:
+        """Make the report of the run so far, and wait for it."""
+        self._renew()
+
+    def _look_for_nodes(self) -> None:
+        """Read the run again if some of its nodes have not begun yet."""
+        now_s = time.monotonic()
+        is_new = len(self._viewer.newest) > len(self._run.nodes)
+        if now_s - self._began_s > _START_S or (now_s - self._read_s < _STARTS_S and not is_new):
+            return
+        self._read_s = now_s
+        if self._state is not RunState.RUNNING or self.is_complete:
+            return
+        try:
+            run = read_run(self._directory)
+        except RecordingError:
+            return  # the next report says why
+        if len(run.nodes) > len(self._run.nodes):
+            self._run = run
+            self._reported_s, self._pause_s = now_s, min(self._pause_s, _FIRST_S)
 
     def _renew(self) -> None:
         began_s = time.thread_time()
@@ -150,3 +189,11 @@ class LiveSource:
             if row["device"] == device:
                 values = {metric: row[metric] for metric in CURVES if metric in row}
                 kept.append((received.sample.elapsed_s, values))
+
+
+def _absent(run: Run) -> list[Node]:
+    """Return the nodes of a job that have not begun to record."""
+    return [
+        Node(name=host, started_at=run.started_at, period_s=run.period_s)
+        for host in absent_hosts(run)
+    ]
