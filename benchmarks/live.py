@@ -8,6 +8,9 @@ screen, the process writes the time of each sample into the sample, as the host 
 the time of the screenshot minus this time. The screen has only room for some of the nodes. *Bytes
 to the terminal* is the number of bytes that `teho top` writes to the terminal. nvitop shows one
 node with eight GPUs in a terminal of the same size.
+
+The finished run of 64 nodes takes one hour. The Slurm job runs on a real Slurm, whose daemons all
+run on this machine. Its first value is the first amount of memory of a node on the screen.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import live_frames
+from big_report import generated
 from common import SCRIPTS, Figures, Row, installed, say, stub_environment
 from recorder import cpu_s, memory_bytes, recorder_pid, running
 
@@ -132,9 +137,16 @@ def measure(*, quick: bool) -> list[Row]:
             long_s = 3 * seconds + 6 * warm_s
             with recorders(Path(folder), nodes, _GPUS, long_s, recorded_s) as began_s:
                 rows += _viewer(env, nodes, warm_s, seconds)
+                if nodes != _JOBS[-1][0]:
+                    rows += live_frames.of_views(env, nodes, min(warm_s, 3.0))
                 if shutil.which("tmux"):
                     ages = sorted(ages_on_screen(env, began_s, warm_s, seconds))
                     rows += _age_row(nodes, ages, age_s)
+    if not quick:
+        home = generated(64, 1 / 24, os.environ)
+        env = {**os.environ, "TEHO_HOME": str(home)}
+        rows += live_frames.of_recording(home, env, 64)
+        rows += live_frames.of_scheduler()
     rows += _watched_recorder(warm_s, seconds)
     return rows
 

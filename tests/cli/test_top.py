@@ -5,42 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import nvml_stub
 import pytest
 from nvml_stub import Scenario
 
+from recorded_program import recorded, rows_of
 from support import TEHO, wait_for
 from terminal import keys, screen, terminal
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 STEADY = Scenario(("gpus 2", "processes 0 parent", "0 * 50 1000 400", "0 1 50 1000 250"))
-LONG_ENOUGH = ["sleep", "120"]
-
-
-@contextmanager
-def recorded(
-    home: Path, *options: str, environment: dict[str, str] | None = None
-) -> Iterator[None]:
-    """Record a program that waits, from its first rows on disk until the block ends."""
-    command = [*TEHO, "run", "-q", "--every", "200ms", *options, "--", *LONG_ENOUGH]
-    known = set(home.glob("runs/[!.]*"))
-    process = subprocess.Popen(command, env={**os.environ, **(environment or {})})
-    try:
-        wait_for(
-            lambda: any(list(run.glob("live/*")) for run in set(home.glob("runs/[!.]*")) - known)
-        )
-        yield
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def rows_of(document: dict, key: str) -> list[dict]:
-    return next(table["rows"] for table in document["tables"] if table["key"] == key)
 
 
 def test_once_prints_the_nodes_of_the_run_that_is_running(teho: Teho, home: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,6 +17,7 @@ from support import wait_for
 from teho.config.settings import Settings
 from teho.model.run import Node
 from teho.show.top import replay as replay_module
+from teho.show.top.live import LiveSource
 from teho.show.top.replay import ReplaySource
 
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
@@ -73,3 +77,48 @@ def _busy(device: str, moment_s: float) -> float:
     ]  # fmt: skip
     value: float = row["gpu_busy_percent"]
     return value
+
+
+@pytest.fixture(scope="module")
+def of_512_gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run on 64 nodes with 8 GPUs each; all nodes have the same rows."""
+    run = tmp_path_factory.mktemp("large") / "run"
+    shutil.copytree(EXAMPLE, run)
+    first = msgspec.json.decode((run / "nodes/g1.json").read_bytes(), type=Node)
+    others = [msgspec.structs.replace(one, id=f"{one.id}-b") for one in first.devices]
+    rows = pq.read_table(run / "samples/g1.parquet")
+    of_gpus = rows.filter(pc.equal(rows["kind"], "gpu"))
+    ids = pc.binary_join_element_wise(of_gpus["device"].cast("string"), "b", "-")
+    place = rows.schema.get_field_index("device")
+    ids = ids.cast(rows.schema.field(place).type)
+    more = of_gpus.set_column(place, rows.schema.field(place), ids)
+    pq.write_table(pa.concat_tables([rows, more]), run / "samples/g1.parquet")
+    for number in range(1, 65):
+        node = msgspec.structs.replace(first, name=f"g{number}", devices=(*first.devices, *others))
+        (run / f"nodes/{node.name}.json").write_bytes(msgspec.json.encode(node))
+        if number > 1:
+            (run / f"samples/{node.name}.parquet").hardlink_to(run / "samples/g1.parquet")
+    for overview in run.glob("**/*overview*"):
+        overview.unlink()
+    return run
+
+
+def test_a_recording_of_512_gpus_is_played_before_all_of_it_is_read(of_512_gpus: Path) -> None:
+    source = ReplaySource(of_512_gpus, Settings(), 60.0)
+    assert 0 < len(source.frame().nodes) <= 64
+    wait_for(lambda: (source.poll(), len(source.frame().nodes) == 64)[1])
+    gpus = [gpu for node in source.frame().nodes for gpu in node.gpus]
+    assert len(gpus) == 512
+    assert all(isinstance(gpu.values["gpu_busy_percent"], float) for gpu in gpus)
+    source.close()
+
+
+def test_a_recording_of_512_gpus_is_opened_before_its_report_is_made(
+    of_512_gpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("teho.show.top.live.sys.setswitchinterval", lambda _: None)
+    with contextlib.closing(LiveSource(of_512_gpus, Settings(), waits=False)) as source:
+        frame = source.frame()
+        assert frame.report.verdict == "Teho is making the report of the run so far."
+        assert sum(len(node.gpus) for node in frame.nodes) == 512
+        wait_for(lambda: (source.poll(), "never used" in source.frame().report.verdict)[1])

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import nvml_stub
 import pytest
 from recording_site import RecordingSite, recording_site
 
@@ -203,6 +204,54 @@ def test_top_records_a_job_that_is_not_recorded_while_it_shows_it(
     unknown = site.teho("top", "999999", "--once")
     assert unknown.returncode == 2
     assert "999999" in unknown.stderr
+
+
+def test_a_recorded_job_of_two_nodes_is_watched_in_a_terminal(
+    site: Site, nvml_library: Path
+) -> None:
+    variables = nvml_stub.environment(nvml_library, nvml_stub.SCENARIOS / "v100x4.txt")
+    exports = "; ".join(f"export {name}={value}" for name, value in variables.items())
+    job = site.submit(f"{exports}; {RUN} -- srun {WAIT}", nodes=2)
+    site.until("rows of both nodes", lambda: site.records(job, 2))
+    nodes = sorted(path.stem for path in _nodes(site.runs(job)[0]))
+    environment = {**os.environ, **site.twin.environment, "TERM": "xterm-256color"}
+    with terminal(" ".join([*TEHO, "top", job]), 120, 40, environment) as tmux:
+
+        def line_of(name: str) -> str:
+            return next((one for one in screen(tmux).splitlines() if name in one), "")
+
+        def until(what: str, pattern: str) -> str:
+            site.until(what, lambda: re.search(pattern, screen(tmux)), 60)
+            return screen(tmux)
+
+        for name in nodes:  # a cell for the GPU, its memory and power, cores, memory, and the age
+            values = rf"{name} +[79] +\d+ % +\d+ W +\S+ % +\S+ MiB.* now$"
+            site.until(name, lambda: re.search(values, line_of(name)), 60)  # noqa: B023
+        until("the verdict", r"(?m)^[✗!i✓?] .*2 GPUs .* % of the time")
+        _, facts, *_ = screen(tmux).splitlines()
+        assert facts.startswith("running · ")
+        assert " until the time limit · " in facts
+        assert f" · Job {job}" in facts
+        keys(tmux, "s", "Home", "Enter")
+        seen = until("a node", rf"node {nodes[0]}  \d+ s old")
+        assert re.search(r"▶ +0  ━+.* % .*Tesla V100", seen)
+        assert "Network in" in seen
+        assert "time.sleep(60)" in until("its processes", r"time\.sleep\(60\)")
+        keys(tmux, "Enter")
+        seen = until("a GPU", rf"GPU 0 of {nodes[0]}  Tesla V100")
+        assert re.search(r"[⠁-⣿]", seen), seen  # curves
+        assert re.search(r"Power +\d+ W of 300 W", seen)
+        keys(tmux, "Escape")
+        until("the node again", rf"node {nodes[0]} ")
+        keys(tmux, "End", "Enter")
+        seen = until("a process", rf"process \d+ on {nodes[0]}")
+        assert "of one core" in seen
+        keys(tmux, "q")
+        site.until("the end", lambda: "of one core" not in screen(tmux), 60)
+    assert "RUNNING" in site.state(job)
+    site.until("no lease", lambda: not list((site.runs(job)[0] / "leases").iterdir()), 30)
+    site.twin.run("scancel", job)
+    site.wait(job)
 
 
 def test_a_job_is_recorded_from_outside_until_it_ends(site: Site, jobs: dict[str, str]) -> None:

@@ -1,0 +1,172 @@
+"""Rows of the live benchmark about single frames.
+
+They are: the first frame with a value of a job that Teho does not record (on a real Slurm), the
+first frame and the memory for a finished recording of 64 nodes with 8 GPUs each, and the bytes of
+each view.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from fcntl import ioctl
+from pathlib import Path
+from termios import TIOCSWINSZ
+
+from common import ROOT, SCRIPTS, Figures, Row, say
+from recorder import memory_bytes
+
+sys.path[:0] = [str(ROOT / "tests" / "twins"), str(ROOT / "tests")]
+
+__all__ = ["of_recording", "of_scheduler", "of_views"]
+
+_COLUMNS, _LINES = 120, 40
+_ROUNDS = 5
+_LONGEST_S = 60.0
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|[()][A-B0-2]|[=>]|\].*?(?:\x07|\x1b\\))")
+_VALUE = re.compile(rb"[\d.,]+ (?:MiB|GiB|TiB)")
+_MB = 1e6
+_LINK_BYTES_PER_S = 1e6 / 8
+"""A link of 1 Mbit/s."""
+_SETTLED_S = 0.35
+"""The screen is drawn every 0.5 s; a view that was opened is drawn at once."""
+_JOB = """\
+#!/bin/bash
+#SBATCH --partition=gpu --account=project_2001234 --time=30 --gres=gpu:v100:1 --mem=1G
+#SBATCH --nodes=3 --ntasks-per-node=1 --output={output}
+srun sleep 1200
+"""
+
+
+class _Screen:
+    """A program in a terminal; keeps what the program writes.
+
+    Args:
+        argv: the program.
+        env: its environment.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        self.written = b""
+        self.began_s = time.monotonic()
+        self.pid, self._descriptor = pty.fork()
+        if self.pid == 0:
+            os.execvpe(argv[0], list(argv), {**env, "TERM": "xterm-256color"})
+        ioctl(self._descriptor, TIOCSWINSZ, struct.pack("HHHH", _LINES, _COLUMNS, 0, 0))
+
+    def read(self, seconds: float) -> None:
+        """Read for some time."""
+        end_s = time.monotonic() + seconds
+        while (left_s := end_s - time.monotonic()) > 0:
+            if not select.select([self._descriptor], [], [], left_s)[0]:
+                return
+            try:
+                self.written += os.read(self._descriptor, 1 << 16)
+            except OSError:
+                return
+
+    def until(self, pattern: re.Pattern[bytes]) -> float:
+        """Return the time from the start of the program until it has written this text."""
+        while time.monotonic() - self.began_s < _LONGEST_S:
+            self.read(0.02)
+            if pattern.search(_ESCAPES.sub(b"", self.written)):
+                return time.monotonic() - self.began_s
+        return float("nan")
+
+    def press(self, keys: bytes) -> int:
+        """Press keys; return the number of bytes that the program then writes."""
+        before = len(self.written)
+        os.write(self._descriptor, keys)
+        self.read(_SETTLED_S)
+        return len(self.written) - before
+
+    def end(self) -> None:
+        """End the program."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+        # A program that ends may write into a full terminal.
+        while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+            self.read(0.1)
+        os.close(self._descriptor)
+
+
+def of_scheduler() -> list[Row]:
+    """Measure `teho top JOB` for a running job of three nodes that Teho does not record."""
+    from slurm_daemons import why_not
+
+    if reason := why_not():
+        say(f"no Slurm: {reason}")
+        return []
+    from recording_site import recording_site
+
+    say("a job of a scheduler")
+    times: list[float] = []
+    with recording_site(3, apart=True) as site:
+        job = site.send(_JOB.format(output=site.folder / "%j.out"), site.folder)
+        site.until("its start", lambda: "RUNNING" in site.state(job))
+        env = {**os.environ, **site.twin.environment}
+        for _ in range(_ROUNDS):
+            screen = _Screen([str(SCRIPTS / "teho"), "top", job], env)
+            times.append(screen.until(_VALUE))
+            screen.end()
+        site.twin.run("scancel", job)
+    what = "`teho top JOB`, a Slurm job of 3 nodes that is not recorded: time until the first value"
+    return [Row(what=what, unit="s", ours=Figures.of(*times), budget=3)]
+
+
+def of_recording(home: Path, env: Mapping[str, str], nodes: int) -> list[Row]:
+    """Measure how a finished recording is opened, and how it is played."""
+    (run,) = (home / "runs").iterdir()
+    rows: list[Row] = []
+    for options, title in (([], "opened"), (["--replay"], "played")):
+        say(f"a finished recording of {nodes} nodes, {title}")
+        firsts, sizes = [], []
+        for _ in range(_ROUNDS):
+            screen = _Screen([str(SCRIPTS / "teho"), "top", run.name, *options], env)
+            firsts.append(screen.until(re.compile(rb"quit")))
+            screen.read(10.0 if options else 3.0)
+            sizes.append(memory_bytes(screen.pid)["Pss"] / _MB)
+            screen.end()
+        what = f"`teho top {' '.join(['RUN', *options])}`, a finished run of {nodes} nodes"
+        rows.append(
+            Row(what=f"{what}: time until the first frame", unit="s", ours=Figures.of(*firsts))
+        )
+        rows.append(Row(what=f"{what}: memory (PSS)", unit="MB", ours=Figures.of(*sizes)))
+    return rows
+
+
+def of_views(env: Mapping[str, str], nodes: int, warm_s: float) -> list[Row]:
+    """Count the bytes of the first frame and of each view of a run that goes on."""
+    say("the bytes of each view")
+    screen = _Screen([str(SCRIPTS / "teho"), "top"], env)
+    try:
+        screen.until(re.compile(rb"quit"))
+        screen.read(_SETTLED_S)
+        found = {"the first frame": len(screen.written)}
+        screen.read(warm_s)
+        found["a node"] = screen.press(b"\r")
+        found["a GPU"] = screen.press(b"\r")
+        screen.press(b"h")
+        screen.press(b"G")
+        found["a process"] = screen.press(b"\r")
+        found["the help"] = screen.press(b"?")
+    finally:
+        screen.end()
+    return [
+        Row(
+            what=f"`teho top`, {nodes} nodes: time of {name} on a link of 1 Mbit/s",
+            unit="s",
+            ours=Figures.of(count / _LINK_BYTES_PER_S),
+            ours_text=f"{count / _LINK_BYTES_PER_S:.2f} ({count / 1000:.1f} kB)",
+            budget=1,
+        )
+        for name, count in found.items()
+    ]
