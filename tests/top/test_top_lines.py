@@ -208,3 +208,11 @@ def test_a_name_with_control_characters_is_only_text() -> None:
     report = msgspec.structs.replace(REPORT, verdict="bad \x1b[31m name")
     shown = Frame(report, SHOWN.nodes)
     assert "\x1b" not in head(shown, 80)[0].plain
+
+
+def test_a_process_that_has_just_started_has_no_shares_yet() -> None:
+    """Its probe has written the first line, and no sample."""
+    new = msgspec.structs.replace(WATCHED, until_s=WATCHED.began_s, at_end=())
+    text = text_of(process_view(SHOWN, "n1", 4711, new, 100))
+    assert "Main thread since its start" in text
+    assert "━" not in text

@@ -99,7 +99,8 @@ def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
 
 def _counts(process: WatchedProcess, wall_s: float) -> bool:
     """Return whether a part of the time is long enough to be shown."""
-    return 100 * wall_s / process.wall_s >= _LEAST_PERCENT
+    # A process that has just started has no time yet.
+    return process.wall_s > 0 and 100 * wall_s / process.wall_s >= _LEAST_PERCENT
 
 
 def is_partly_sampled(process: WatchedProcess) -> bool:
