@@ -163,9 +163,9 @@ def test_if_srun_refuses_top_shows_what_sstat_reports(teho, programs: Path, home
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
     with terminal(" ".join([*TEHO, "top", "7"]), 110, 24, environment) as tmux:
         wait_for(lambda: "sacct and sstat  asked " in screen(tmux))
-        seen = screen(tmux)
-        assert "GPU use                     93 %" in seen
-        assert "running · 2 h · 2 h until the time limit · not recorded:" in seen
+        facts = "running · 2 h · 2 h until the time limit · not recorded:"
+        wait_for(lambda: facts in screen(tmux))
+        assert "GPU use                     93 %" in screen(tmux)
         keys(tmux, "Enter", "?")
         wait_for(lambda: "Open the selected node, GPU or process." in screen(tmux))
         keys(tmux, "q")

@@ -9,6 +9,7 @@ import threading
 import time
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -75,6 +76,28 @@ def test_a_sample_reaches_a_viewer_over_a_connection(run: Path) -> None:
     assert list(lease_folder(run).iterdir()) == []
     publisher.look(time.monotonic())
     assert not publisher.watching(time.monotonic())
+    publisher.close()
+
+
+def test_the_first_sample_waits_for_the_connection(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recorder takes its first sample when it has just found the lease."""
+    viewer, publisher = Viewer(run, [], [HERE]), Publisher(run, HERE, 1)
+    connect, may_connect = socket.create_connection, threading.Event()
+
+    def late(*arguments: Any, **others: Any) -> socket.socket:
+        may_connect.wait(10)
+        return connect(*arguments, **others)
+
+    monkeypatch.setattr(socket, "create_connection", late)
+    assert publisher.watching(0.0)
+    publisher.publish(sample(1.0), 0.0)
+    may_connect.set()
+    # The node is not described yet; its host is expected.
+    wait_for(lambda: (viewer.poll(0.02), HERE in viewer.newest)[1])
+    assert viewer.newest[HERE].sample.elapsed_s == 1.0
+    viewer.close()
     publisher.close()
 
 

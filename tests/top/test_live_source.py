@@ -81,7 +81,7 @@ def test_nodes_that_begin_later_find_the_lease_and_are_shown_without_values_unti
     run = create_run_directory(home, description.id, msgspec.json.encode(description))
     with contextlib.closing(LiveSource(run, Settings(), waits=False)) as source:
         source.poll()
-        assert not source.has_values
+        assert not source.has_begun
         assert [node.node.name for node in source.frame().nodes] == ["localhost", "n2"]
         assert all(node.is_silent for node in source.frame().nodes)
         (lease,) = lease_folder(run).iterdir()
@@ -97,7 +97,7 @@ def test_nodes_that_begin_later_find_the_lease_and_are_shown_without_values_unti
             if publisher.watching(now_s):
                 publisher.publish(LiveSample(node=name, elapsed_s=now_s, rows=[row]), now_s)
             source.poll()
-            return source.has_values
+            return source.frame().nodes[0].elapsed_s is not None
 
         wait_for(has_come)
         publisher.close()

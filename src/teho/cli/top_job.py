@@ -92,6 +92,9 @@ def _begun(
     try:
         # Its lease is there before the first recorder, which so sends its first sample at once.
         source = opens(job.directory)
+        if is_screen:
+            # Textual is loaded while the recorders start.
+            import teho.show.top.app  # noqa: F401
         job.wait_for_nodes(source, all_nodes=not is_screen)
         if not is_screen:
             source.make_report()
@@ -232,7 +235,7 @@ class JobRecording:
             time.sleep(_PAUSE_S)
 
     def wait_for_nodes(self, source: LiveSource, *, all_nodes: bool) -> None:
-        """Wait until a sample of a node has come, or until all nodes record.
+        """Wait until one node records, or all nodes record.
 
         Raises:
             _NotRecordedError: the job cannot be recorded.
@@ -240,8 +243,8 @@ class JobRecording:
         deadline_s = time.monotonic() + _RECORDERS_S
         while time.monotonic() < deadline_s:
             self.check()
-            source.poll()
-            if source.is_complete if all_nodes else source.has_values:
+            source.receive()
+            if source.is_complete if all_nodes else source.has_begun:
                 return
             time.sleep(_PAUSE_S)
 

@@ -132,6 +132,8 @@ class _Viewer:
         self._renewed_s = float("-inf")
         self._socket: socket.socket | None = None
         self._rest = b""
+        self._first = b""
+        """The newest sample so far, until there is a connection."""
         self._sent_s = float("inf")
         """When the connection last took some bytes."""
         self._connecting: threading.Thread | None = None
@@ -167,7 +169,7 @@ class _Viewer:
             host, _, port = address.rpartition(":")
             with contextlib.suppress(OSError, ValueError):
                 connection = socket.create_connection((host, int(port)), timeout=_CONNECT_S)
-                connection.sendall(hello)
+                connection.sendall(hello + self._first)
                 connection.setblocking(False)
                 self._rest, self._socket = b"", connection
                 return
@@ -179,6 +181,7 @@ class _Viewer:
             Whether there is a connection, or there will soon be one.
         """
         if self._socket is None:
+            self._first = line
             return self.is_connecting
         try:
             if self._rest:

@@ -212,7 +212,9 @@ class Recorder:
         """Record until the program on this node has ended, or the supervisor reports its end."""
         self._begin_clocks()
         self._write_node()
-        self._sampler.begin(self._read(ends=True), self._elapsed())
+        readings = self._read(ends=True)
+        self._sampler.begin(readings, self._elapsed())
+        self._publish(readings, self._elapsed())  # a viewer may wait for this node
         next_s = self._elapsed() + self._plan.period_s
         flush_s = min(_FLUSH_S, _FLUSH_SAMPLES * self._plan.period_s)
         flushed_s = -flush_s

@@ -37,7 +37,8 @@ _HOSTS_TRIED = 3
 """To find the addresses of this machine that the nodes may reach."""
 _LONGEST_S = 0.2
 """Longest time for reading what has come."""
-_FILE_S = 1.0
+_FILE_S, _FIRST_FILE_S = 1.0, 0.2
+"""Time between two looks for files, and the same until the first sample has come."""
 Way = Literal["connection", "file", "recording"]
 
 
@@ -134,7 +135,7 @@ class Viewer:
             if now_s >= deadline_s and (not ready or now_s >= deadline_s + _LONGEST_S):
                 break
         self._close_silent()
-        if time.monotonic() - self._filed_s >= _FILE_S:
+        if time.monotonic() - self._filed_s >= (_FILE_S if self.newest else _FIRST_FILE_S):
             self._read_files(float("inf") if reads_all else time.monotonic() + _LONGEST_S)
 
     def close(self) -> None:

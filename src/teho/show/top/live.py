@@ -31,6 +31,8 @@ _FEW_NODES = 8
 """The report of at most this number of nodes is made before the first frame."""
 _START_S, _STARTS_S = 60.0, 0.5
 """Nodes may begin to record after the viewer. For this long, the run is read this often."""
+_ROWS_S = 2.0
+"""After this time, a node that has begun has written its first rows."""
 _SWITCH_S = 2e-4
 _REPORT_SHARE = 0.02
 """Largest share of a core for reports: the report of many nodes takes seconds."""
@@ -65,7 +67,7 @@ class LiveSource:
             self._renew()
         else:
             # The report begins after the first frame, which it would delay.
-            self._reported_s, self._pause_s = float("inf"), _FIRST_S
+            self._reported_s, self._pause_s = float("inf"), _ROWS_S if is_early else _FIRST_S
             # While a thread makes a report, each sample that is received waits for Python's lock.
             sys.setswitchinterval(_SWITCH_S)
         self._viewer = Viewer(directory, loaded.run.nodes, absent_hosts(loaded.run))
@@ -78,9 +80,7 @@ class LiveSource:
     def poll(self, *, reads_all: bool = False) -> None:
         """Take the samples that have come; begin a new report if it is time."""
         self._reported_s = min(self._reported_s, time.monotonic())
-        self._look_for_nodes()
-        self._viewer.add(self._run.nodes)
-        self._viewer.poll(0.0, reads_all=reads_all)
+        self.receive(reads_all=reads_all)
         if self._curves_of is not None:
             self._keep(*self._curves_of)
         is_over = self._state is not RunState.RUNNING
@@ -128,9 +128,15 @@ class LiveSource:
         return not absent_hosts(self._run)
 
     @property
-    def has_values(self) -> bool:
-        """Whether a sample of a node has come."""
-        return any(node.name in self._viewer.newest for node in self._run.nodes)
+    def has_begun(self) -> bool:
+        """Whether a node of the job records."""
+        return bool(self._run.nodes)
+
+    def receive(self, *, reads_all: bool = False) -> None:
+        """Take the samples that have come, and see which nodes have begun."""
+        self._look_for_nodes()
+        self._viewer.add(self._run.nodes)
+        self._viewer.poll(0.0, reads_all=reads_all)
 
     def make_report(self) -> None:
         """Make the report of the run so far, and wait for it."""
@@ -151,7 +157,7 @@ class LiveSource:
             return  # the next report says why
         if len(run.nodes) > len(self._run.nodes):
             self._run = run
-            self._reported_s, self._pause_s = now_s, min(self._pause_s, _FIRST_S)
+            self._reported_s, self._pause_s = now_s, min(self._pause_s, _ROWS_S)
 
     def _renew(self) -> None:
         began_s = time.thread_time()
