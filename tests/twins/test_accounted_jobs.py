@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -301,3 +302,43 @@ def test_a_job_of_grid_engine_is_reported_from_qacct(arc4: GridEngineTwin, tmp_p
     (line,) = [one for one in listed if one["id"] == number]
     assert (line["name"], line["state"], line["exit_code"]) == ("sum", "failed", 4)
     assert teho("digest", "--since", "1d", "--all")["jobs"] >= 1
+
+
+@pytest.mark.xdist_group("grid_engine")
+def test_a_running_job_of_grid_engine_has_the_figures_of_qstat(
+    arc4: GridEngineTwin, tmp_path: Path
+) -> None:
+    folder = arc4.home / "running"
+    folder.mkdir()
+    user = arc4.home.stat()
+    os.chown(folder, user.st_uid, user.st_gid)
+    (folder / "job.sh").write_text("exec python3 -c 'while True: pass'\n")
+    argv = ("qsub", "-terse", "-cwd", "-l", "h_rt=900,h_vmem=1G", "-N", "busy", "job.sh")
+    number = arc4.ask(*argv, cwd=folder).stdout.strip()
+    owner = pwd.getpwuid(user.st_uid).pw_name
+    environment = {**os.environ, **arc4.environment, "LOGNAME": owner}
+    environment |= {"TEHO_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+
+    def teho(*arguments: str) -> dict[str, Any]:
+        argv = [*TEHO, *arguments, "--format", "json"]
+        ran = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False)
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    try:
+        end_s = time.monotonic() + 120
+        while not re.search(r"usage .*cpu=00:00:0[1-9]", arc4.ask("qstat", "-j", number).stdout):
+            assert time.monotonic() < end_s
+            time.sleep(0.5)
+        shown = teho("top", number, "--once")
+        facts = {fact["key"]: fact["value"] for fact in shown["facts"]}
+        assert (shown["state"], facts["source"]) == ("running", "qstat")
+        assert 0 < facts["cores_used"] <= 1.5
+        assert 0 <= facts["age_s"] < 30
+        assert facts["memory_peak_bytes"]["type"] == "missing"
+        assert "Grid Engine cannot start a recorder" in shown["notes"][0]
+        report = {fact["key"]: fact["value"] for fact in teho("report", number)["facts"]}
+        assert report["source"] == "qstat"
+        assert report["cpu_used_s"] >= 1
+    finally:
+        arc4.ask("qdel", number)

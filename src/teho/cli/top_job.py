@@ -21,7 +21,14 @@ import click
 from teho.cli import say
 from teho.cli.own_path import own_path
 from teho.config.settings import Settings
-from teho.errors import InputError, RecordingError, RunNotFoundError, SchedulerError, TehoError
+from teho.errors import (
+    InputError,
+    RecordingError,
+    RunNotFoundError,
+    SchedulerError,
+    TehoError,
+    UnconfiguredError,
+)
 from teho.model.job import JobState
 from teho.model.run import RunState
 from teho.store.index import find_run
@@ -157,6 +164,9 @@ def _find_or_record(reference: str, home: Path) -> tuple[Path, JobRecording | No
     except TehoError as error:
         if directory is not None:
             return directory, None  # the recording of a job that has ended
+        # The commands of Slurm may be installed on a machine of another scheduler.
+        if isinstance(error, UnconfiguredError) and (why := _is_unrecorded(reference, home)):
+            raise _NotRecordedError(why) from None
         if not_found is not None and isinstance(error, InputError):
             raise not_found from None
         raise

@@ -92,11 +92,14 @@ def job_with_id(backend: Backend, job_id: str) -> tuple[AccountedJob, ...]:
         raise InputError(
             f"{job_id} is not the id of a job of {backend.title}", "an id such as 4711 or 4711_3"
         )
-    found = tuple(_read(history, _ONE_JOB_S))
     bare = job_id.partition(";")[0]
-    if not found and history.queue is not None:
-        names = {bare, bare.replace("_", ".")}
-        found = tuple(job for job in _queued(history.queue) if {job.id, job.number} & names)
+    try:
+        found = tuple(_read(history, _ONE_JOB_S)) or _in_queue(history, bare)
+    except SchedulerError:
+        # An accounting that has no job yet may have no file.
+        found = _in_queue(history, bare)
+        if not found:
+            raise
     own = tuple(job for job in found if job.id == bare)
     # `123.batch` names a step of job 123.
     return own or found
@@ -184,6 +187,14 @@ def _read(history: History, silence_s: float) -> Iterator[AccountedJob]:
         close = getattr(lines, "close", None)
         if close:
             close()
+
+
+def _in_queue(history: History, job_id: str) -> tuple[AccountedJob, ...]:
+    """Return a job that waits or runs, if the accounting does not have such jobs."""
+    if history.queue is None:
+        return ()
+    names = {job_id, job_id.replace("_", ".")}
+    return tuple(job for job in _queued(history.queue) if {job.id, job.number} & names)
 
 
 def _queued(query: Query) -> Iterator[AccountedJob]:
