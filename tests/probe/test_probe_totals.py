@@ -76,6 +76,25 @@ arguments = TrainingArguments(
 Trainer(Line(), arguments, train_dataset=Many()).train()
 print("trained")
 """
+LIGHTNING = """
+import time, torch, warnings
+warnings.simplefilter("ignore")
+import pytorch_lightning as lightning
+from torch.utils.data import DataLoader, TensorDataset
+class Line(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+    def training_step(self, batch, place):
+        time.sleep(0.02)
+        return self.layer(batch[0]).square().mean()
+    def configure_optimizers(self): return torch.optim.SGD(self.parameters(), lr=0.1)
+loader = DataLoader(TensorDataset(torch.ones(100, 1)), batch_size=2)
+quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False,
+             enable_model_summary=False, accelerator="cpu")
+lightning.Trainer(**LIMIT, **quiet).fit(Line(), loader)
+print("trained")
+"""
 KERAS = """
 import time, keras, numpy
 model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)])
@@ -129,6 +148,23 @@ def test_the_trainer_of_transformers(probed: Probed) -> None:
     assert done["trainer"].returncode == 0, done["trainer"].stderr
     (process,) = [one for one in probed.watched() if one.pid == done["trainer"].pid]
     check(process, "transformers", 150)
+
+
+@pytest.mark.skipif(
+    bool(lacks_framework("pytorch_lightning")), reason=lacks_framework("pytorch_lightning")
+)
+def test_the_trainer_of_lightning(probed: Probed) -> None:
+    limits = {"epochs": "dict(max_epochs=3)", "steps": "dict(max_steps=130)"}
+    probed.environment["TEHO_PROBE_STEPS"] = "1"
+    done = probed.forked(
+        "import pytorch_lightning",
+        {name: f"LIMIT = {limit}\n{LIGHTNING}" for name, limit in limits.items()},
+        is_silent=False,
+    )
+    assert {name: one.returncode for name, one in done.items()} == dict.fromkeys(limits, 0)
+    processes = {one.pid: one for one in probed.watched()}
+    for name, total in (("epochs", 150), ("steps", 130)):
+        check(processes[done[name].pid], "lightning", total)
 
 
 @pytest.mark.skipif(bool(lacks_framework("keras")), reason=lacks_framework("keras"))

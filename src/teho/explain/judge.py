@@ -61,9 +61,9 @@ def judge_all(
 
     Returns:
         The findings: first that a run is stuck, how a failed run ended, and that the time limit is
-        too short; then by severity, by
-        the time that could be saved, and by rank; a general cause comes after a specific one of
-        similar size. The abstentions, by rank. Muted rules make neither.
+        too short; then by severity, by the time that could be saved, and by rank; a general cause
+        comes after a specific one of similar size. The abstentions, by rank. Muted rules make
+        neither.
     """
     findings: list[Located] = []
     abstentions: list[Abstention] = []

@@ -13,8 +13,9 @@ __all__ = ["TimeLeft", "time_left"]
 
 _NOT_KNOWN = Missing(
     Reason.UNRECORDED,
-    "the total number of steps is not known. Teho reads it from the Trainer of Transformers, from "
-    "Keras, and from the outermost progress bar of tqdm if this bar does not show one epoch only",
+    "the total number of steps is not known. Teho reads it from the Trainer of Transformers or of "
+    "PyTorch Lightning, from Keras, and from the outermost progress bar of tqdm if this bar does "
+    "not show one epoch only",
 )
 _TOO_EARLY = Missing(Reason.UNRECORDED, "the program has made steps for less than a minute")
 _NO_STEP = Missing(Reason.UNRECORDED, "no step ended in the last minute")

@@ -25,6 +25,8 @@ _FILES = {
     "torch.distributed.fsdp": "of_torch",
     "transformers.generation.utils": "of_transformers",
     "transformers.trainer_callback": "of_transformers",
+    "pytorch_lightning.trainer.trainer": "of_lightning",
+    "lightning.pytorch.trainer.trainer": "of_lightning",
     "tqdm.std": "of_tqdm",
     "jax": "of_jax",
     "jax.monitoring": "of_jax",

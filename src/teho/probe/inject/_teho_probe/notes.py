@@ -29,7 +29,7 @@ _SHORTEST_S = 0.001
 _MOST_FAILURES = 20
 _INHERITED = ("version", "cuda", "hip", "xpu", "blas", "blas_threads")
 """Facts that are true for a forked child too."""
-_TOTALS = ("transformers", "keras", "tqdm")
+_TOTALS = ("transformers", "lightning", "keras", "tqdm")
 """Libraries that may know the total number of steps; a bar of tqdm may be about something else."""
 _VARIABLES = (
     "OMP_NUM_THREADS",
