@@ -49,6 +49,8 @@ class Frame(NamedTuple):
     """How the values came, if they are old or incomplete."""
     replayed_s: float | None = None
     """Moment of a replay, in seconds after the start of the program; None: it is no replay."""
+    owner: str = ""
+    """Name of the user who owns the recording; empty if it is not known."""
 
     @property
     def elapsed_s(self) -> float:
