@@ -56,8 +56,10 @@ def test_a_fact_that_was_not_recorded_says_why():
 def test_each_process_has_its_user_and_its_types():
     rows = table_of(with_processes(frame({"g001": [90.0] * 4})).nodes, "processes_now").rows
     assert [(row["pid"], row["user"], row["type"], row["gpus"]) for row in rows] == [
-        (12, "ann", "M+C", "0,1"), (11, "other user", "C", "2"), (13, rows[2]["user"], None, None)
-    ]  # fmt: skip
+        ("12", "ann", "M+C", "0,1"),
+        ("11", "other user", "C", "2"),
+        ("13", rows[2]["user"], None, None),
+    ]
     assert rows[2]["user"].reason is Reason.UNRECORDED
 
 
@@ -68,6 +70,14 @@ def test_the_text_has_the_first_processes_and_the_document_many():
     busy = msgspec.structs.replace(one, pid=4711, cpu_percent=5.0)
     table = table_of([msgspec.structs.replace(node, processes=(*many, busy))], "processes_now")
     assert len(table.rows) == 1000
-    assert table.rows[0]["pid"] == 4711
+    assert table.rows[0]["pid"] == "4711"
     assert len(table.shown) == 20
     assert table.rest == "and 1481 more processes"
+
+
+def test_values_of_the_recording_say_why_some_are_missing():
+    (node,) = frame({"g001": [90.0]}).nodes
+    assert top_document(REPORT, [node]).notes == ()
+    recorded = msgspec.structs.replace(node, way="recording")
+    (note,) = top_document(REPORT, [recorded]).notes
+    assert "no P-states and no processes" in note

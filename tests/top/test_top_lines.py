@@ -178,6 +178,9 @@ def test_the_facts_of_equal_gpus_are_one_line() -> None:
     assert "CUDA version                    12.4\n" in text
     assert "Compute mode                    default\n" in text
     lines = text.splitlines()
+    assert "Model" not in text
+    narrow = text_of(node_view(detailed(SHOWN), "n1", 78))
+    assert "Model                           NVIDIA H100\n" in narrow
     states = [line.split("NVIDIA H100")[0].split()[-1] for line in lines if "NVIDIA H100" in line]
     assert states == ["P0", "P8", "–", "P0"]
 
@@ -195,9 +198,9 @@ def test_the_facts_of_different_gpus_have_their_numbers() -> None:
     node = msgspec.structs.replace(node, gpus=(node.gpus[0], other, node.gpus[2]))
     shown = shown._replace(nodes=(node,))
     text = text_of(node_view(shown, "n1", 200))
-    assert "Compute mode                    default (GPUs 0, 2); prohibited (GPU 1)\n" in text
+    assert "Compute mode                    prohibited (GPU 1); default (GPUs 0 and 2)\n" in text
     assert "Driver                          not offered: not offered under MIG\n" in text
-    assert "MIG slice of                    GPU-whole (PCI address 0000:07:00.0)\n" in text
+    assert "MIG slice of                    0000:07:00.0, GPU-whole\n" in text
 
 
 def test_a_gpu_has_the_facts_of_its_driver_or_why_they_are_missing() -> None:

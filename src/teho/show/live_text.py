@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from teho.explain.wording import numbered
 from teho.model.device import Device, DeviceFact, ProcessType
 from teho.model.live import GpuNow, ProcessNow
 from teho.model.missing import Missing, Reason
@@ -52,11 +53,11 @@ def device_facts(device: Device) -> dict[str, str | Missing]:
 
 
 def slice_of(device: Device) -> str:
-    """Return the GPU of a MIG slice with its PCI address; empty for a whole GPU."""
+    """Return the PCI address and the id of a MIG slice's GPU; empty for a whole GPU."""
     if not device.parent_id:
         return ""
-    address = f" (PCI address {device.pci_bus_id})" if device.pci_bus_id else ""
-    return f"{device.parent_id}{address}"
+    # The address comes first, because a narrow screen cuts the end off.
+    return f"{device.pci_bus_id or '–'}, {device.parent_id}"
 
 
 def p_state_text(p_state: int | Missing) -> str | Missing:
@@ -65,21 +66,21 @@ def p_state_text(p_state: int | Missing) -> str | Missing:
 
 
 def gpus_with(gpus: Iterable[GpuNow], of: Mapping[str, str | Missing]) -> str:
-    """Return the texts of a node's GPUs; if they differ, each with its GPUs.
+    """Return the texts of a node's GPUs; if they differ, each with its GPUs, the rarest first.
 
     Args:
         gpus: of one node.
         of: id of the device -> its text.
     """
-    places: dict[str | Missing, list[str]] = {}
+    places: dict[str | Missing, list[int]] = {}
     for gpu in gpus:
-        places.setdefault(of[gpu.device.id], []).append(str(gpu.position))
+        places.setdefault(of[gpu.device.id], []).append(gpu.position)
     texts = {text: _why(text) if isinstance(text, Missing) else text for text in places}
     if len(places) == 1:
         return next(iter(texts.values()))
     return "; ".join(
-        f"{texts[text]} (GPU{'s' if len(numbers) > 1 else ''} {', '.join(numbers)})"
-        for text, numbers in places.items()
+        f"{texts[text]} (GPU{'s' if len(numbers) > 1 else ''} {numbered(numbers)})"
+        for text, numbers in sorted(places.items(), key=lambda pair: len(pair[1]))
     )
 
 

@@ -21,6 +21,8 @@ __all__ = ["Details"]
 
 T = TypeVar("T")
 
+_P_STATE_EVERY = 2
+"""Calls between two readings of the P-state: it is at most 2 s old with one sample per second."""
 _LISTS_EVERY = 5
 """Calls between two readings of the lists of processes: their types hardly ever change."""
 _GAP_S = 15.0
@@ -68,7 +70,7 @@ class Details:
         is_new = now_s - self._asked_s > _GAP_S
         self._asked_s = now_s
         if not self._p_state_every:
-            self._p_state_every = pace(lambda: _ask_p_state(self._gpu))
+            self._p_state_every = max(_P_STATE_EVERY, pace(lambda: _ask_p_state(self._gpu)))
         if is_new or self._is_due(self._p_state_every):
             self._p_state.renew()
         if is_new or self._is_due(_LISTS_EVERY):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from teho.explain.wording import short_numbers
 from teho.model.document import Cell, Report, Table
 from teho.model.live import GpuNow, NodeNow, ProcessNow
 from teho.model.missing import Missing, Reason
@@ -17,6 +18,10 @@ __all__ = ["now_tables", "top_document"]
 
 _MOST_PROCESSES = 1000
 """Processes of a job in one document, at most."""
+_FROM_ROWS = (
+    "Some values are from the rows of the recording, because no newer sample has come yet. These "
+    "rows have no P-states and no processes."
+)
 _SHOWN_PROCESSES = 20
 """Processes in the output as text, at most."""
 
@@ -33,6 +38,8 @@ def top_document(
         owner: name of the user who owns the recording.
     """
     tables = [*now_tables(nodes), *_processes(nodes, owner)]
+    if any(node.way == "recording" and not node.is_silent for node in nodes):
+        notes = [*notes, _FROM_ROWS]
     if report.state != "running" and all(node.is_silent for node in nodes):
         tables, notes = [], [f"The run has ended: `teho report {report.run_id}` prints the report."]
     return msgspec.structs.replace(
@@ -106,7 +113,7 @@ def _processes(nodes: Sequence[NodeNow], owner: str) -> Iterable[Table]:
         "Processes now",
         found[:_MOST_PROCESSES],
         column("node", "Node", lambda pair: pair[0].node.name),
-        column("pid", "PID", lambda pair: pair[1].pid),
+        column("pid", "PID", lambda pair: str(pair[1].pid)),
         column("user", "User", lambda pair: user_of(pair[1], owner)),
         column("rank", "Rank", lambda pair: pair[1].rank),
         column("type", "Type", lambda pair: _types(pair[1])),
@@ -131,8 +138,8 @@ def _types(process: ProcessNow) -> str | None:
 
 
 def _numbers(node: NodeNow, process: ProcessNow) -> str | None:
-    numbers = [str(g.position) for g in node.gpus if g.device.id in process.gpu_memory_bytes]
-    return ",".join(numbers) or None
+    used = [gpu.position for gpu in node.gpus if gpu.device.id in process.gpu_memory_bytes]
+    return short_numbers(used) or None
 
 
 def _nodes(nodes: Sequence[NodeNow]) -> Table:

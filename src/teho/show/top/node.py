@@ -66,8 +66,16 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
             "GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP  P", "bold"
         )
         rows.append(Row(heading))
-        rows += [Row(_gpu_line(node, gpu), f"gpu {gpu.position}") for gpu in node.gpus]
-        rows += [Row(Text()), *_fact_rows(node), Row(Text())]
+        lines = [_gpu_line(node, gpu) for gpu in node.gpus]
+        names = [f"  {plain(gpu.device.name)}" for gpu in node.gpus]
+        longest = max(line.cell_len + len(name) for line, name in zip(lines, names, strict=True))
+        # Names that do not fit are below the lines.
+        is_wide = longest <= width
+        rows += [
+            Row(line.append(name if is_wide else "", DIM), f"gpu {gpu.position}")
+            for gpu, line, name in zip(node.gpus, lines, names, strict=True)
+        ]
+        rows += [Row(Text()), *_fact_rows(node, with_names=not is_wide), Row(Text())]
     rows += _host_rows(node, width)
     if node.processes:
         shown = [one for one in node.processes if pattern.lower() in one.command.lower()]
@@ -91,14 +99,16 @@ def _gpu_line(node: NodeNow, gpu: GpuNow) -> Text:
     line.append(f"  {power if other is None else f'with {other.position}':>7}")
     line.append(f"  {_short(gpu, 'gpu_temperature_c'):>6}")
     p_state = p_state_text(gpu.p_state)
-    line.append(f"  {'–' if isinstance(p_state, Missing) else p_state:<3}")
-    line.append(f"  {plain(gpu.device.name)}", DIM)
-    return line
+    return line.append(f"  {'–' if isinstance(p_state, Missing) else p_state:<3}")
 
 
-def _fact_rows(node: NodeNow) -> Iterable[Row]:
+def _fact_rows(node: NodeNow, *, with_names: bool) -> Iterable[Row]:
     """Yield the facts of the node's GPUs. Facts that are missing for one reason share a line."""
     facts = {gpu.device.id: device_facts(gpu.device) for gpu in node.gpus}
+    if with_names:
+        facts = {
+            gpu.device.id: {"Model": gpu.device.name, **facts[gpu.device.id]} for gpu in node.gpus
+        }
     labels: dict[str, list[str]] = {}
     for label in dict.fromkeys(label for own in facts.values() for label in own):
         if label == PCI_ADDRESS:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
+from teho.explain.wording import short_numbers
 from teho.model.live import GpuNow, NodeNow, ProcessNow
 from teho.model.missing import Missing
 from teho.show.cells import plain
@@ -104,7 +105,7 @@ def _has_others(processes: Sequence[ProcessNow]) -> bool:
 
 def gpus_of(node: NodeNow, process: ProcessNow) -> tuple[str, str]:
     """Return the numbers of the GPUs that a process uses, and its memory on them."""
-    used = [str(gpu.position) for gpu in node.gpus if gpu.device.id in process.gpu_memory_bytes]
+    used = [gpu.position for gpu in node.gpus if gpu.device.id in process.gpu_memory_bytes]
     total_bytes = process.gpu_total_bytes
     unknown = "–" if used else ""
-    return ",".join(used), unknown if total_bytes is None else format_bytes(total_bytes)
+    return short_numbers(used), unknown if total_bytes is None else format_bytes(total_bytes)
