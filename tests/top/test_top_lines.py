@@ -200,7 +200,7 @@ def test_the_facts_of_different_gpus_have_their_numbers() -> None:
     text = text_of(node_view(shown, "n1", 200))
     assert "Compute mode                    prohibited (GPU 1); default (GPUs 0 and 2)\n" in text
     assert "Driver                          not offered: not offered under MIG\n" in text
-    assert "MIG slice of                    0000:07:00.0, GPU-whole\n" in text
+    assert "MIG slice of                    0000:07:00.0, GPU-whole (GPU 1)\n" in text
 
 
 def test_a_gpu_has_the_facts_of_its_driver_or_why_they_are_missing() -> None:

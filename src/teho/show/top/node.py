@@ -115,7 +115,8 @@ def _fact_rows(node: NodeNow, *, with_names: bool) -> Iterable[Row]:
             continue
         having = [gpu for gpu in node.gpus if label in facts[gpu.device.id]]
         texts = {gpu.device.id: facts[gpu.device.id][label] for gpu in having}
-        same = labels.setdefault(plain(gpus_with(having, texts)), [])
+        text = gpus_with(having, texts, is_part=len(having) < len(node.gpus))
+        same = labels.setdefault(plain(text), [])
         same.append(label.lower() if same else label)
     for text, names in labels.items():
         yield Row(Text(f"{', '.join(names):<32}{text}"))
