@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from teho.model.allocation import Allocation
-from teho.model.device import Device
+from teho.model.device import Device, GpuState
 from teho.model.live import LiveSample, ProcessNow
 from teho.model.metric import metrics_of
 from teho.model.run import FORMAT_VERSION, Node, Run
@@ -48,6 +48,9 @@ def describe(run: Path, nodes: int, gpus: int, recorded_s: int) -> list[Node]:
                     vendor="nvidia",
                     memory_bytes=80 * GIB,
                     power_limit_w=700.0,
+                    driver="550.54.15",
+                    platform="CUDA 12.4",
+                    compute_mode="default",
                 )
                 for gpu in range(gpus)
             ),
@@ -94,10 +97,14 @@ def sample(node: Node, elapsed_s: float, memory_gib: float) -> LiveSample:
         rows.append({"kind": "gpu", "device": device.id, **row})
     processes = [
         ProcessNow(pid=1000 + number, parent=1, command="python train.py --epochs 90",
-                   cpu_percent=99.0, resident_bytes=GIB, threads=12)
-        for number in range(len(node.devices))
+                   cpu_percent=99.0, resident_bytes=GIB, threads=12, owner="own",
+                   gpu_memory_bytes={device.id: 40 * GIB}, gpu_types={device.id: ("compute",)})
+        for number, device in enumerate(node.devices)
     ]  # fmt: skip
-    return LiveSample(node=node.name, elapsed_s=elapsed_s, rows=rows, processes=processes)
+    gpus = {device.id: GpuState(p_state=0) for device in node.devices}
+    return LiveSample(
+        node=node.name, elapsed_s=elapsed_s, rows=rows, processes=processes, gpus=gpus
+    )
 
 
 def main(run: Path, nodes: int, gpus: int, seconds: float, recorded_s: int) -> None:

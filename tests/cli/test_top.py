@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +46,9 @@ def test_json_is_one_document_per_line_until_the_run_ends(home: Path, tmp_path: 
         documents = []
         while len(documents) < 30:
             documents.append(json.loads(top.stdout.readline()))
-            if len(documents) > 1 and rows_of(documents[-1], "nodes_now")[0]["age"] < 2:
+            is_new = rows_of(documents[-1], "nodes_now")[0]["age"] < 2
+            is_live = rows_of(documents[-1], "gpus_now")[0]["p_state"] == "P0"
+            if len(documents) > 1 and is_new and is_live:
                 break
     last = documents[-1]
     assert last["state"] == "running"
@@ -53,6 +56,11 @@ def test_json_is_one_document_per_line_until_the_run_ends(home: Path, tmp_path: 
     assert [(row["gpu"], row["busy"], row["power"]) for row in gpu] == [
         (0, 50.0, 400.0), (1, 50.0, 250.0)
     ]  # fmt: skip
+    for row in gpu:
+        facts = [row[key] for key in ("driver", "platform", "compute_mode", "p_state")]
+        assert facts == ["550.54.15", "CUDA 12.4", "default", "P0"]
+    sleeps = [row for row in rows_of(last, "processes_now") if row["command"] == "sleep 120"]
+    assert [row["user"] for row in sleeps] == [pwd.getpwuid(os.geteuid()).pw_name]
     # The run has ended: the last document says so, and the command ends.
     rest = top.communicate(timeout=60)[0].splitlines()
     assert json.loads(rest[-1])["state"] == "finished"

@@ -30,7 +30,7 @@ class AcmeSource:
     def read(self, pids, *, ends=False):
         return {"ACME-0": {"gpu_power_w": self.power_w, "gpu_energy_j": 42.0}}
 
-    def processes(self):
+    def details(self):
         return {}
 
     def alerts(self):

@@ -59,7 +59,7 @@ class Gpus:
             for device, (own, used) in zip(self.devices, self.readings, strict=True)
         }
 
-    def processes(self) -> dict:
+    def details(self) -> dict:
         return {}
 
     def alerts(self) -> list[str]:

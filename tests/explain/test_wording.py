@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from explain.scenario_parts import NodePart, gpu, scenario
 from teho.explain.places import NodeGpu, each_of, name_all
-from teho.explain.wording import capital, joined, listed, numbered, ranks_on, span, the_ranks
+from teho.explain.wording import (
+    capital,
+    joined,
+    listed,
+    numbered,
+    ranks_on,
+    short_numbers,
+    span,
+    the_ranks,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +39,14 @@ def test_listed(names, text):
 def test_listed_says_what_the_others_are():
     assert listed(list("abcdefgh"), "nodes") == "a, b, c, d and 4 more nodes"
     assert listed(list("ab"), "nodes") == "a and b"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([], ""), ([3], "3"), ([1, 0], "0,1"), ([2, 1, 0], "0–2"), ([0, 2, 4, 5, 6, 7], "0,2,4–7")],
+)
+def test_numbers_of_a_column_are_short(numbers, text):
+    assert short_numbers(numbers) == text
 
 
 def test_joined_leaves_nothing_out():

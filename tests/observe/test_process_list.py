@@ -10,9 +10,42 @@ import time
 
 import pytest
 
+from other_users import ALICE, root
 from support import wait_for
+from teho.model.device import GpuDetails, GpuProcess, GpuState
 from teho.observe import process_list
 from teho.observe.process_list import ProcessList
+
+
+def on_gpu(processes: dict[int, GpuProcess]) -> GpuDetails:
+    return GpuDetails(GpuState(p_state=0), processes)
+
+
+def owner_of(user: int | None) -> int | str | None:
+    """Return the owner of a process that this user, or this process's user, has started."""
+    process = subprocess.Popen(["sleep", "60"], user=user)
+    try:
+        (found,) = ProcessList().read([process.pid], 1.0, {})
+        return found.owner
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_own_process_has_no_id_of_its_user() -> None:
+    assert owner_of(None) == "own"
+
+
+@root
+def test_a_process_of_another_user_has_the_id_that_the_kernel_gives() -> None:
+    assert owner_of(ALICE) == ALICE
+
+
+@root
+def test_an_id_of_a_user_namespace_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_list, "read_text", lambda _: "0 1000 1")
+    assert owner_of(ALICE) == "other"
+    assert owner_of(None) == "own"
 
 
 def test_a_process_that_computes_is_first() -> None:
@@ -94,10 +127,17 @@ def test_each_process_has_its_rank_and_its_memory_on_each_gpu() -> None:
         wait_for(
             lambda: [one.command for one in ProcessList().read(pids, 1.0, {})] == 2 * ["sleep 60"]
         )
-        memory = {"GPU-0": {ranked.pid: 7e9, 1: 1e9}, "GPU-1": {ranked.pid: None}, "GPU-2": {}}
-        found = {one.pid: one for one in ProcessList().read(pids, 1.0, memory)}
+        gpus = {
+            "GPU-0": on_gpu({ranked.pid: GpuProcess(7e9, ("MPS", "compute")), 1: GpuProcess(1e9)}),
+            "GPU-1": on_gpu({ranked.pid: GpuProcess(None, ("graphics",))}),
+            "GPU-2": on_gpu({}),
+        }
+        found = {one.pid: one for one in ProcessList().read(pids, 1.0, gpus)}
         assert found[ranked.pid].rank == 3
         assert found[ranked.pid].gpu_memory_bytes == {"GPU-0": 7e9, "GPU-1": None}
+        assert found[ranked.pid].gpu_types == {
+            "GPU-0": ("MPS", "compute"), "GPU-1": ("graphics",)
+        }  # fmt: skip
         assert found[alone.pid].rank is None
         assert found[alone.pid].gpu_memory_bytes == {}
     finally:
@@ -111,7 +151,8 @@ def test_processes_on_a_gpu_are_always_sent(monkeypatch: pytest.MonkeyPatch) -> 
     others = [subprocess.Popen(["sleep", "60"]) for _ in range(3)]
     try:
         pids = [process.pid for process in others]
-        (found,) = ProcessList().read(pids, 1.0, {"GPU-0": {pids[2]: 1e9}})
+        gpus = {"GPU-0": on_gpu({pids[2]: GpuProcess(1e9)})}
+        (found,) = ProcessList().read(pids, 1.0, gpus)
         assert found.pid == pids[2]
     finally:
         for process in others:

@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import msgspec
 import pytest
 
 from support import wait_for
-from teho.model.live import Lease, LiveSample
+from teho.model.live import Lease, LiveSample, ProcessNow
 from teho.model.run import Node
 from teho.observe import publisher as publisher_module
 from teho.observe.publisher import Publisher
@@ -48,14 +49,17 @@ def lease(run: Path, name: str = "v.json", **values: object) -> Path:
     return path
 
 
-def publish_until_received(publisher: Publisher, viewer: Viewer, way: str) -> None:
+def publish_until_received(
+    publisher: Publisher, viewer: Viewer, way: str, processes: Sequence[ProcessNow] = ()
+) -> None:
     """Publish samples until the viewer has one that came in this way."""
     elapsed_s = 0.0
 
     def received() -> bool:
         nonlocal elapsed_s
         elapsed_s += 1.0
-        publisher.publish(sample(elapsed_s), time.monotonic())
+        made = msgspec.structs.replace(sample(elapsed_s), processes=list(processes))
+        publisher.publish(made, time.monotonic())
         viewer.poll(0.05)
         newest = viewer.newest.get(HERE)
         return newest is not None and newest.way == way and newest.before is not None
@@ -193,6 +197,34 @@ def test_if_the_viewer_cannot_be_reached_the_sample_is_a_file(
     publish_until_received(publisher, viewer, "file")
     publisher.close()
     assert not now_file(run, HERE).exists()
+    viewer.close()
+
+
+OWNERS = ("own", 1234, "other", None)
+
+
+@pytest.mark.parametrize(
+    ("way", "owners"),
+    [("connection", OWNERS), ("file", ("own", "other", "other", None))],
+)
+def test_the_id_of_another_user_is_sent_but_not_stored(
+    run: Path, monkeypatch: pytest.MonkeyPatch, way: str, owners: Sequence[object]
+) -> None:
+    if way == "file":
+        monkeypatch.setattr(Viewer, "_own_addresses", lambda _: ["127.0.0.1:9"])  # nobody listens
+    monkeypatch.setattr("teho.observe.viewer._FILE_S", 0.0)
+    viewer, publisher = Viewer(run, [node()]), Publisher(run, HERE, 1)
+    processes = [
+        ProcessNow(pid=pid, parent=1, command="x", resident_bytes=1, threads=1, owner=owner)
+        for pid, owner in enumerate(OWNERS)
+    ]
+    publisher.look(time.monotonic())
+    publish_until_received(publisher, viewer, way, processes)
+    received = viewer.newest[HERE].sample.processes
+    assert [one.owner for one in received] == list(owners)
+    stored = [path.read_bytes() for path in run.rglob("*") if path.is_file()]
+    assert not any(b"1234" in content for content in stored if b"elapsed_s" in content)
+    publisher.close()
     viewer.close()
 
 

@@ -12,6 +12,7 @@ import pynvml
 import pytest
 from nvml_stub import Scenario
 
+from teho.devices.nvidia import details as nvidia_details
 from teho.devices.nvidia import gpm as nvidia_gpm
 from teho.devices.nvidia import processes as nvidia_processes
 from teho.devices.nvidia import signals as nvidia_signals
@@ -78,7 +79,7 @@ class Bench:
         self.library = ctypes.CDLL(str(folder / "libnvidia-ml.so.1"))
         monkeypatch.setattr(pynvml, "nvmlLib", self.library)
         monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
-        for module in (nvidia_signals, nvidia_gpm, nvidia_processes):
+        for module in (nvidia_signals, nvidia_gpm, nvidia_processes, nvidia_details):
             monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(nvidia_signals, "thread_time", lambda: self.cpu_s)
         dcgm = types.ModuleType("teho.devices.dcgm.client")

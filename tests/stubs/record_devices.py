@@ -148,6 +148,13 @@ class _Gpu:
         limit_mw = self._ask("nvmlDeviceGetEnforcedPowerLimit")
         if limit_mw is not None:
             yield f"power_limit_w {self.index} {limit_mw / 1000:g}"
+        for key, name in (
+            ("p_state", "nvmlDeviceGetPerformanceState"),
+            ("compute_mode", "nvmlDeviceGetComputeMode"),
+        ):
+            number = self._ask(name)
+            if number:
+                yield f"{key} {self.index} {number}"
         if self._ask("nvmlDeviceGetAccountingMode"):
             yield f"accounting {self.index} on"
 
@@ -227,6 +234,7 @@ def record_nvml(
     day = datetime.now(timezone.utc).date()
     driver = pynvml.nvmlSystemGetDriverVersion()
     head = [f"# Recorded on {day}.", f"gpus {len(gpus)}", f"driver {driver}"]
+    head.append(f"cuda {pynvml.nvmlSystemGetCudaDriverVersion()}")
     for gpu in gpus:
         head += gpu.label()
     began_s, count = time.monotonic(), 0

@@ -10,7 +10,7 @@ import msgspec
 
 from teho.explain.now import NewestValues
 from teho.model.allocation import Allocation
-from teho.model.device import Device
+from teho.model.device import Device, DeviceFact, ProcessType
 from teho.model.document import Report
 from teho.model.live import LiveSample, ProcessNow
 from teho.model.missing import Missing, Reason
@@ -99,13 +99,52 @@ def frame(busy: dict[str, Sequence[float | None]], *, ages_s: dict[str, float] |
 def with_processes(shown: Frame) -> Frame:
     """Return a frame with three processes on its first node, two of them on GPUs."""
     gpus = [device.id for device in shown.nodes[0].node.devices]
+    computes: tuple[ProcessType, ...] = ("compute",)
     processes = (
-        process(11, 80.0, 2, rank=0, gpu_memory_bytes={gpus[2]: None}),
-        process(12, 90.0, 1, rank=1, gpu_memory_bytes={gpus[0]: 10 * GIB, gpus[1]: 20 * GIB}),
+        process(
+            11,
+            80.0,
+            2,
+            rank=0,
+            gpu_memory_bytes={gpus[2]: None},
+            gpu_types={gpus[2]: computes},
+            owner="other",
+        ),
+        process(
+            12,
+            90.0,
+            1,
+            rank=1,
+            gpu_memory_bytes={gpus[0]: 10 * GIB, gpus[1]: 20 * GIB},
+            gpu_types={gpus[0]: ("MPS", "compute"), gpus[1]: computes},
+            owner="own",
+        ),
         process(13, 1.0, 3, command="cp big /scratch"),
     )
     first = msgspec.structs.replace(shown.nodes[0], processes=processes)
-    return shown._replace(nodes=(first, *shown.nodes[1:]))
+    return shown._replace(nodes=(first, *shown.nodes[1:]), owner="ann")
+
+
+def detailed(shown: Frame, *, p_states: Sequence[int | Missing] = (), **facts: DeviceFact) -> Frame:
+    """Return a frame whose GPUs have the facts of their driver, and P-states.
+
+    Args:
+        shown: the frame.
+        p_states: of each GPU of a node; the others have 0.
+        facts: other facts of all GPUs.
+    """
+    known = {"driver": "550.54.15", "platform": "CUDA 12.4", "compute_mode": "default", **facts}
+    nodes = []
+    for one in shown.nodes:
+        gpus = [
+            msgspec.structs.replace(
+                gpu, device=msgspec.structs.replace(gpu.device, **known),
+                p_state=p_states[gpu.position] if gpu.position < len(p_states) else 0,
+            )
+            for gpu in one.gpus
+        ]  # fmt: skip
+        nodes.append(msgspec.structs.replace(one, gpus=tuple(gpus)))
+    return shown._replace(nodes=tuple(nodes))
 
 
 def process(pid: int, cpu_percent: float, memory_gib: int, **others: Any) -> ProcessNow:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from teho.explain.now import power_reported_by, total_power_w, worst_first_key
+from teho.explain.now import NewestValues, power_reported_by, total_power_w, worst_first_key
 from teho.explain.pace import recent_pace
+from teho.model.device import GpuState
+from teho.model.live import GpuNow, LiveSample
 from teho.model.missing import Missing, Reason
+from teho.model.run import FORMAT_VERSION, Run
 from teho.model.watched import Progress
-from top.frames import NO_SM, WATCHED, frame
+from teho.observe.viewer import Received, Way
+from top.frames import AT, NO_SM, WATCHED, frame, sample
 
 
 def test_a_counter_is_its_increase_per_second() -> None:
@@ -29,6 +33,33 @@ def test_a_value_that_the_sample_lacks_is_not_an_old_one() -> None:
     lost = node.gpus[0].values["gpu_busy_percent"]
     assert isinstance(lost, Missing)
     assert lost.reason is Reason.UNRECORDED
+
+
+def test_a_p_state_comes_only_with_a_sample() -> None:
+    (described,) = (node.node for node in frame({"n1": [90.0]}).nodes)
+    run = Run(format=FORMAT_VERSION, id="r", command=("x",), started_at=AT, host="n1",
+              nodes=(described,))  # fmt: skip
+    device = described.devices[0].id
+    state = GpuState(p_state=2, unlisted={"MPS": NO_SM})
+    sent = msgspec.structs.replace(sample(described, 9.0, [90.0]), gpus={device: state})
+
+    def gpu_of(made: LiveSample | None, way: Way) -> GpuNow:
+        newest = {"n1": Received(made, 1000.0, None, way)} if made else {}
+        (node,) = NewestValues().nodes(run, newest, 1000.0)
+        return node.gpus[0]
+
+    assert gpu_of(sent, "connection").p_state == 2
+    assert gpu_of(sent, "file").unlisted == {"MPS": NO_SM}
+    without = sample(described, 9.0, [90.0])
+    for made, way, words in (
+        (without, "recording", "shown only while the run is running"),
+        (without, "connection", "the newest sample does not contain"),  # from an older recorder
+        (None, "connection", "this node has sent no sample"),
+    ):
+        p_state = gpu_of(made, way).p_state
+        assert isinstance(p_state, Missing)
+        assert p_state.reason is Reason.UNRECORDED
+        assert words in p_state.detail
 
 
 def test_a_node_without_a_sample_has_no_values() -> None:

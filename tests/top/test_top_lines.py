@@ -17,7 +17,17 @@ from teho.show.top.node import node_view
 from teho.show.top.orders import NODE_ORDERS
 from teho.show.top.process import process_view
 from teho.show.top.rows import View, bar
-from top.frames import REPORT, WATCHED, StillSource, frame, with_processes
+from teho.units import GIB
+from top.frames import (
+    NO_SM,
+    REPORT,
+    WATCHED,
+    StillSource,
+    detailed,
+    frame,
+    process,
+    with_processes,
+)
 
 WIDTHS = (20, 40, 60, 80, 120, 300)
 SHOWN = frame(
@@ -124,10 +134,10 @@ def test_a_node_lists_its_processes() -> None:
 def test_a_node_lists_ranks_and_gpus_of_its_processes() -> None:
     text = text_of(node_view(with_processes(SHOWN), "n1", 100))
     assert text.splitlines()[-4:] == [
-        "    PID  RANK     CPU     MEMORY    GPU    GPU MEM  THREADS  COMMAND",
-        "     12     1    90 %   1.00 GiB    0,1   30.0 GiB        1  python train.py",
-        "     11     0    80 %   2.00 GiB      2          –        1  python train.py",
-        "     13     –   1.0 %   3.00 GiB                          1  cp big /scratch",
+        "    PID  USER        RANK     CPU     MEMORY    GPU    GPU MEM  THREADS  COMMAND",
+        "     12  ann            1    90 %   1.00 GiB    0,1   30.0 GiB        1  python train.py",
+        "     11  other user     0    80 %   2.00 GiB      2          –        1  python train.py",
+        "     13  –              –   1.0 %   3.00 GiB                          1  cp big /scratch",
     ]
     filtered = text_of(node_view(with_processes(SHOWN), "n1", 100, "cpu", "TRAIN"))
     assert "python train.py" in filtered
@@ -135,6 +145,110 @@ def test_a_node_lists_ranks_and_gpus_of_its_processes() -> None:
     shown = text_of(process_view(with_processes(SHOWN), "n1", 12, None, 100))
     assert "Rank        1" in shown
     assert "GPUs        0,1, memory 30.0 GiB" in shown
+    assert "Type        MPS and compute (GPU 0); compute (GPU 1)" in shown
+    assert "User        ann" in shown
+
+
+def test_a_wide_screen_has_the_types_of_a_nodes_processes() -> None:
+    text = text_of(node_view(with_processes(SHOWN), "n1", 118))
+    heading, *lines = text.splitlines()[-4:]
+    assert heading == (
+        "    PID  USER        RANK     CPU     MEMORY  TYPE     GPU    GPU MEM  THREADS  COMMAND"
+    )
+    assert [line[:69].rstrip() for line in lines] == [
+        "     12  ann            1    90 %   1.00 GiB  M+C      0,1   30.0 GiB",
+        "     11  other user     0    80 %   2.00 GiB  C          2          –",
+        "     13  –              –   1.0 %   3.00 GiB",
+    ]
+
+
+def test_a_narrow_screen_has_no_users_if_all_processes_are_ones_own() -> None:
+    shown = frame({"n1": [50.0]})
+    own = [msgspec.structs.replace(one, owner="own") for one in shown.nodes[0].processes]
+    node = msgspec.structs.replace(shown.nodes[0], processes=tuple(own))
+    shown = shown._replace(nodes=(node,), owner="a-user-with-a-long-name")
+    assert "USER" not in text_of(node_view(shown, "n1", 78))
+    wide = text_of(node_view(shown, "n1", 118))
+    assert "   4711  a-user-with…   250 %" in wide
+
+
+def test_a_gpu_lists_its_processes_with_user_type_and_memory() -> None:
+    shown = with_processes(SHOWN)
+    lines = text_of(gpu_view(shown, "n1", 0, (), 78, 20)).splitlines()
+    assert lines[2:4] == [
+        "    PID  USER  TYPE     GPU MEM     CPU  RANK  COMMAND",
+        "     12  ann   M+C     10.0 GiB    90 %     1  python train.py",
+    ]
+    lines = text_of(gpu_view(shown, "n1", 2, (), 78, 20)).splitlines()
+    assert lines[3] == "     11  other user  C              –    80 %     0  python train.py"
+
+
+def test_a_process_that_draws_only_is_on_its_gpu_too() -> None:
+    shown = frame({"n1": [50.0, 50.0]})
+    gpu = shown.nodes[0].gpus[1].device.id
+    draws = process(
+        9, 1.0, 1, gpu_memory_bytes={gpu: 5 * GIB}, gpu_types={gpu: ("graphics",)}, owner=0
+    )
+    node = msgspec.structs.replace(shown.nodes[0], processes=(draws,))
+    shown = shown._replace(nodes=(node,))
+    (line,) = [
+        line
+        for line in text_of(gpu_view(shown, "n1", 1, (), 78, 20)).splitlines()
+        if "5.00" in line
+    ]
+    assert line == "      9  root  G       5.00 GiB   1.0 %  python train.py"
+    assert "Type        graphics" in text_of(process_view(shown, "n1", 9, None, 78))
+
+
+def test_the_facts_of_equal_gpus_are_one_line() -> None:
+    text = text_of(node_view(detailed(SHOWN, p_states=[0, 8, NO_SM]), "n1", 100))
+    assert "Driver                          550.54.15\n" in text
+    assert "CUDA version                    12.4\n" in text
+    assert "Compute mode                    default\n" in text
+    lines = text.splitlines()
+    assert "Model" not in text
+    narrow = text_of(node_view(detailed(SHOWN), "n1", 78))
+    assert "Model                           NVIDIA H100\n" in narrow
+    states = [line.split("NVIDIA H100")[0].split()[-1] for line in lines if "NVIDIA H100" in line]
+    assert states == ["P0", "P8", "–", "P0"]
+
+
+def test_the_facts_of_different_gpus_have_their_numbers() -> None:
+    shown = detailed(frame({"n1": [50.0] * 3}), driver=NO_SM)
+    (node,) = shown.nodes
+    other = msgspec.structs.replace(
+        node.gpus[1],
+        device=msgspec.structs.replace(
+            node.gpus[1].device, compute_mode="prohibited", parent_id="GPU-whole",
+            pci_bus_id="0000:07:00.0",
+        ),
+    )  # fmt: skip
+    node = msgspec.structs.replace(node, gpus=(node.gpus[0], other, node.gpus[2]))
+    shown = shown._replace(nodes=(node,))
+    text = text_of(node_view(shown, "n1", 200))
+    assert "Compute mode                    prohibited (GPU 1); default (GPUs 0 and 2)\n" in text
+    assert "Driver                          not offered: not offered under MIG\n" in text
+    assert "MIG slice of                    0000:07:00.0, GPU-whole (GPU 1)\n" in text
+
+
+def test_a_gpu_has_the_facts_of_its_driver_or_why_they_are_missing() -> None:
+    shown = detailed(SHOWN, p_states=[8], pci_bus_id="0000:17:00.0")
+    lines = text_of(gpu_view(shown, "n1", 0, (), 100, 40)).splitlines()
+    for line in (
+        "P-state                         P8",
+        "Compute mode                    default",
+        "Driver                          550.54.15",
+        "CUDA version                    12.4",
+        "PCI address                     0000:17:00.0",
+    ):
+        assert line in lines
+    text = text_of(gpu_view(SHOWN, "n1", 0, (), 300, 40))
+    assert "made this recording, or it is from a log: Driver, Platform, Compute mode" in text
+    assert "P-state" in text
+    gpu = msgspec.structs.replace(shown.nodes[0].gpus[0], unlisted={"MPS": NO_SM})
+    node = msgspec.structs.replace(shown.nodes[0], gpus=(gpu,))
+    text = text_of(gpu_view(shown._replace(nodes=(node,)), "n1", 0, (), 300, 40))
+    assert "not offered: not offered under MIG: processes of the type MPS, SM activity" in text
 
 
 @pytest.mark.parametrize(
@@ -191,7 +305,11 @@ def test_a_process_shows_the_lines_of_the_last_minute() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_line_fits(width: int) -> None:
     curves = StillSource(SHOWN).curves("n1", 0)
+    full = with_processes(detailed(SHOWN))
     shown = [
+        node_view(full, "n1", width),
+        gpu_view(full, "n1", 0, curves, width, 30),
+        process_view(full, "n1", 12, None, width),
         JobLines().view(SHOWN.nodes, width),
         node_view(SHOWN, "n1", width),
         node_view(SHOWN, "n3", width),

@@ -117,10 +117,10 @@ def command(
 
 
 def _recordings(runs: tuple[str, ...], *, every: bool) -> Iterator[Recorded]:
-    from teho.cli.owner import owner_of
     from teho.config.settings import load_settings
     from teho.jobs.export.openmetrics import Recorded
     from teho.store.index import find_run, list_runs
+    from teho.store.owner import owner_of
     from teho.store.read import read_run
 
     home = load_settings().home_directory

@@ -14,7 +14,6 @@ from teho.cli import say
 from teho.cli.complete import complete_run
 from teho.cli.declare import flag, plain_command
 from teho.cli.output import Output, output_options
-from teho.cli.owner import owner_of
 from teho.cli.progress import hint_if_slow
 from teho.errors import (
     InputError,
@@ -23,6 +22,7 @@ from teho.errors import (
     TehoError,
     UnconfiguredError,
 )
+from teho.store.owner import owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,6 +32,10 @@ _NAMES: Mapping[Scope, Mapping[str, None]] = {
 }
 """The metrics of a device that have one value, in their order."""
 _NOT_IN_SAMPLE = Missing(Reason.UNRECORDED, "the newest sample does not contain the necessary data")
+_ONLY_LIVE = Missing(
+    Reason.UNRECORDED,
+    "the rows of a recording do not contain it; it is shown only while the run is running",
+)
 
 
 class NewestValues:
@@ -73,6 +77,7 @@ def _node(run: Run, node: Node, received: Received | None, now_s: float) -> Node
         else 0.0
     )
     nothing = _NOT_IN_SAMPLE if sample else _NO_SAMPLE
+    without_state = _ONLY_LIVE if received and received.way == "recording" else nothing
     absences = {(one.device, one.metric): one.missing for one in node.absences}
 
     def values(scope: Scope, device: str) -> Mapping[str, Figure]:
@@ -94,8 +99,11 @@ def _node(run: Run, node: Node, received: Received | None, now_s: float) -> Node
                 device=device,
                 position=position,
                 values=values("gpu", device.id),
+                p_state=state.p_state if state else without_state,
+                unlisted=state.unlisted if state else {},
             )
             for position, device in enumerate(node.devices)
+            for state in [sample.gpus.get(device.id) if sample else None]
         ),
     )
 

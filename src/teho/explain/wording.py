@@ -20,6 +20,7 @@ __all__ = [
     "listed",
     "numbered",
     "ranks_on",
+    "short_numbers",
     "span",
     "the_ranks",
 ]
@@ -62,6 +63,23 @@ def listed(names: Sequence[str], noun: str = "") -> str:
 
 def numbered(numbers: Iterable[int]) -> str:
     """Join whole numbers, three or more neighbours as a range: `0–7 and 9`, `0, 2 and 12 more`."""
+    parts = _neighbours(numbers)
+    left = sum(map(len, parts[MOST_NAMED:]))
+    texts = [*map(_range, parts[:MOST_NAMED]), *([f"{left} more"] if left else [])]
+    return joined(texts)
+
+
+def short_numbers(numbers: Iterable[int]) -> str:
+    """Join whole numbers for a column of a table: `0–7,9`."""
+    return ",".join(map(_range, _neighbours(numbers)))
+
+
+def _range(numbers: Sequence[int]) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}–{numbers[-1]}"
+
+
+def _neighbours(numbers: Iterable[int]) -> list[list[int]]:
+    """Return sorted numbers; three or more neighbours are one part."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][-1] + 1:
@@ -69,10 +87,7 @@ def numbered(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     # `0 and 1` reads better than `0–1`.
-    parts = [part for run in runs for part in ([run] if len(run) > 2 else [[one] for one in run])]
-    texts = [str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts]
-    left = sum(map(len, parts[MOST_NAMED:]))
-    return joined([*texts[:MOST_NAMED], *([f"{left} more"] if left else [])])
+    return [part for run in runs for part in ([run] if len(run) > 2 else [[one] for one in run])]
 
 
 def the_ranks(ranks: Iterable[int]) -> str:

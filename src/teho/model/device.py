@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, Union
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, Protocol, Union
 
 import msgspec
 
 from teho.model.missing import Missing
 
-__all__ = ["Device", "DeviceSource", "ProcessMemory", "Reading", "Readings"]
+__all__ = [
+    "Device",
+    "DeviceFact",
+    "DeviceSource",
+    "GpuDetails",
+    "GpuProcess",
+    "GpuState",
+    "ProcessType",
+    "Reading",
+    "Readings",
+]
 
 Reading = Union[float, int, list[float], Missing]
 """One value of one metric, or why it is missing."""
@@ -16,8 +27,12 @@ Reading = Union[float, int, list[float], Missing]
 Readings = dict[str, dict[str, Reading]]
 """Device id -> metric name -> reading."""
 
-ProcessMemory = dict[str, dict[int, Union[float, None]]]
-"""Device id -> process id -> memory on this device in bytes; None: it is not reported."""
+DeviceFact = Union[str, Missing, None]
+"""A fact that does not change while a program runs, or why it is missing. None: it was not
+recorded, because the recording is from an older Teho or from a log."""
+
+ProcessType = Literal["MPS", "compute", "graphics"]
+"""How a process uses a GPU. `MPS`: it computes through NVIDIA's Multi-Process Service."""
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,6 +61,40 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     energy_of: Literal["device", "package", "module"] = "device"
     """Part that its energy counter counts: the device, all devices of its package, or its module
     with the CPU (GH200)."""
+    driver: DeviceFact = None
+    """Version of its driver."""
+    platform: DeviceFact = None
+    """The vendor's software for computing: `CUDA 12.4` is the newest CUDA version that the driver
+    supports, `ROCm 6.2.0` is the ROCm version on the node."""
+    compute_mode: DeviceFact = None
+    """Which processes may compute on it: `default` (all), `exclusive process` (one process at a
+    time), `exclusive thread`, or `prohibited` (none). A MIG instance has the mode of its GPU."""
+
+
+class GpuProcess(NamedTuple):
+    """How one process uses one GPU."""
+
+    memory_bytes: float | None
+    """Its memory on this GPU; None: it is not reported."""
+    types: tuple[ProcessType, ...] = ()
+    """Empty: not known."""
+
+
+class GpuState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The present state of a GPU that is sent to viewers, and is not recorded."""
+
+    p_state: Union[int, Missing]
+    """The driver's performance state, from 0 (fastest) to 15. A MIG instance has its GPU's."""
+    unlisted: dict[ProcessType, Missing] = {}
+    """Types of processes that cannot be listed, and why."""
+
+
+class GpuDetails(NamedTuple):
+    """Everything about a GPU that only viewers need."""
+
+    state: GpuState
+    processes: Mapping[int, GpuProcess]
+    """The program's processes that use it, by process id."""
 
 
 class DeviceSource(Protocol):
@@ -74,8 +123,11 @@ class DeviceSource(Protocol):
         """
         ...
 
-    def processes(self) -> ProcessMemory:
-        """Return the program's processes on each GPU at the last read, as far as they are known."""
+    def details(self) -> dict[str, GpuDetails]:
+        """Return what only viewers need about each GPU, by device id.
+
+        The processes are those of the last read. The recorder calls it only if a viewer waits.
+        """
         ...
 
     def alerts(self) -> list[str]:

@@ -84,7 +84,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     """Fixed name; in a report: `time`, `nodes`, `gpus`, `gpu_activity`, `tasks`, `cpus`, `memory`,
-    `io`, `gpu_energy` or `node_energy`."""
+    `io`, `gpu_energy`, `node_energy` or `gpu_drivers`."""
     title: str
     columns: tuple[Column, ...]
     rows: tuple[dict[str, Cell], ...]

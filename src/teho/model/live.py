@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import msgspec
 
-from teho.model.device import Device
+from teho.model.device import Device, GpuState, ProcessType
+from teho.model.missing import Missing
 from teho.model.run import Node
 from teho.model.summary import Figure
 
@@ -38,7 +39,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     """All samples of the connection are of this node."""
 
 
-class ProcessNow(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One process of the program."""
 
     pid: int
@@ -54,6 +55,11 @@ class ProcessNow(msgspec.Struct, frozen=True, kw_only=True):
     """Of the task that it belongs to; None: not known, or there is only one task."""
     gpu_memory_bytes: dict[str, Union[float, None]] = {}
     """Id of each GPU that it uses -> memory there; None: the driver does not report it."""
+    gpu_types: dict[str, tuple[ProcessType, ...]] = {}
+    """Id of each GPU that it uses -> how it uses this GPU, as far as the driver reports it."""
+    owner: Union[int, Literal["own", "other"], None] = None
+    """The kernel's id of the user who owns it. `own`: the user who owns the recording. `other`:
+    another user, whose id is not sent. None: not known."""
 
     @property
     def gpu_total_bytes(self) -> float | None:
@@ -74,6 +80,8 @@ class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
     `kind`, `device` and the metrics. A metric without a value is not there."""
     processes: list[ProcessNow] = []
     """The processes with the most CPU time first; empty if the sample is from the recording."""
+    gpus: dict[str, GpuState] = {}
+    """State of each GPU by its id; empty if the sample is from the recording."""
 
 
 class GpuNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +93,10 @@ class GpuNow(msgspec.Struct, frozen=True, kw_only=True):
     """Number of this GPU among the job's GPUs on the node."""
     values: Mapping[str, Figure]
     """Metric -> its value. A counter is its increase per second since the sample before."""
+    p_state: Union[int, Missing]
+    """The driver's performance state, from 0 (fastest) to 15."""
+    unlisted: Mapping[ProcessType, Missing] = {}
+    """Types of processes that cannot be listed, and why."""
 
 
 class NodeNow(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Literal
 
 from teho.config.privacy import masked_command, readable
 from teho.devices.host.procstat import read_stat, slurp
+from teho.devices.procfile import read_text
 from teho.errors import InputError
-from teho.model.device import ProcessMemory
+from teho.model.device import GpuDetails
 from teho.model.live import ProcessNow
 from teho.schedulers.task import read_task
 
@@ -23,6 +26,8 @@ _MOST = 64
 """Processes that are sent, at most: those on a GPU, and those with the most CPU time."""
 _LONGEST_COMMAND = 160
 _LARGEST_ENVIRONMENT = 1 << 20
+_ALL_IDS = "0 0 4294967295"
+"""The map of a user namespace in which each user has the same id as on the machine."""
 
 
 class ProcessList:
@@ -34,13 +39,16 @@ class ProcessList:
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
+        # Without this file, the kernel has no user namespaces.
+        ids = " ".join(read_text(Path(f"{proc}/self/uid_map")).split())
+        self._has_machine_ids = ids in {"", _ALL_IDS}
         self._ticks: dict[tuple[int, bytes], int] = {}
         self._ranks: dict[tuple[int, bytes, str], int | None] = {}
         self._read_s = float("-inf")
         self._newest: list[ProcessNow] = []
 
     def read(
-        self, pids: Collection[int], now_s: float, gpu_memory: ProcessMemory
+        self, pids: Collection[int], now_s: float, gpus: Mapping[str, GpuDetails]
     ) -> list[ProcessNow]:
         """Return the processes that exist, those with the most CPU time first.
 
@@ -49,7 +57,7 @@ class ProcessList:
         Args:
             pids: the program's processes.
             now_s: monotonic time.
-            gpu_memory: what they use of each GPU.
+            gpus: the details of each GPU by its id.
         """
         span_s = now_s - self._read_s
         if span_s < len(pids) / _MOST_PER_S:
@@ -68,6 +76,7 @@ class ProcessList:
                 key = pid, stat.start
                 # Read again each time: a shell may have become another program.
                 command = command_text(slurp(directory + "/cmdline"))
+                owner = self._owner(directory)
             except (OSError, ValueError):
                 continue  # it has ended, or it cannot be read
             self._ticks[key] = stat.own_ticks
@@ -85,15 +94,29 @@ class ProcessList:
                     threads=stat.threads,
                     rank=self._ranks[program],
                     gpu_memory_bytes={
-                        device: memory[pid]
-                        for device, memory in gpu_memory.items()
-                        if pid in memory
+                        device: details.processes[pid].memory_bytes
+                        for device, details in gpus.items()
+                        if pid in details.processes
                     },
+                    gpu_types={
+                        device: details.processes[pid].types
+                        for device, details in gpus.items()
+                        if pid in details.processes
+                    },
+                    owner=owner,
                 )
             )
         found.sort(key=lambda one: (not one.gpu_memory_bytes, *_by_cpu(one)))
         self._newest = sorted(found[:_MOST], key=_by_cpu)
         return self._newest
+
+    def _owner(self, directory: str) -> int | Literal["own", "other"]:
+        """Return the owner of a process, whose effective user the kernel gives to its folder."""
+        number = os.stat(directory).st_uid  # noqa: PTH116 - thousands of processes
+        if number == os.geteuid():
+            return "own"
+        # In a user namespace, the ids of other users mean nothing outside of it.
+        return number if self._has_machine_ids else "other"
 
 
 def _by_cpu(process: ProcessNow) -> tuple[float, int]:

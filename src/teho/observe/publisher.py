@@ -106,7 +106,7 @@ class Publisher:
         reached = [viewer.send(line, now_s) for viewer in valid]
         if not all(reached) and now_s - self._filed_s >= self._file_period_s:
             self._filed_s = now_s
-            path = now_file(self._run, self._node)
+            path, line = now_file(self._run, self._node), _stored(sample, line)
             with contextlib.suppress(OSError):
                 try:
                     replace_file(path, line)
@@ -202,6 +202,22 @@ class _Viewer:
         connection, self._socket = self._socket, None
         if connection is not None:
             connection.close()
+
+
+def _stored(sample: LiveSample, line: bytes) -> bytes:
+    """Return the line without the ids of other users: the file stays if the recorder is killed.
+
+    Args:
+        sample: the sample.
+        line: the sample as it is sent over a connection.
+    """
+    if not any(isinstance(one.owner, int) for one in sample.processes):
+        return line
+    processes = [
+        msgspec.structs.replace(one, owner="other") if isinstance(one.owner, int) else one
+        for one in sample.processes
+    ]
+    return msgspec.json.encode(msgspec.structs.replace(sample, processes=processes)) + b"\n"
 
 
 def _leases(folder: Path) -> Iterator[tuple[str, Lease]]:

@@ -251,16 +251,17 @@ class Recorder:
         """Send the newest sample to the viewers, if there are any."""
         now_s = time.monotonic()
         if self._publisher.watching(now_s):
-            gpu_memory = {
-                device: pids
+            gpus = {
+                device: details
                 for source in self._sources.every
-                for device, pids in source.processes().items()
+                for device, details in source.details().items()
             }
             sample = LiveSample(
                 node=self._plan.node,
                 elapsed_s=elapsed_s,
                 rows=self._sampler.newest(readings),
-                processes=self._processes.read(self._tree.pids, now_s, gpu_memory),
+                processes=self._processes.read(self._tree.pids, now_s, gpus),
+                gpus={device: details.state for device, details in gpus.items()},
             )
             self._publisher.publish(sample, now_s)
 

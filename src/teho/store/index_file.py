@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pwd
 import shlex
 import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from teho.model.listed_run import Judged
 from teho.model.run import Run, RunState
 from teho.process.parallel_map import parallel_map
 from teho.store.layout import is_run_id, run_file
+from teho.store.owner import user_name
 from teho.store.read import read_run, run_state
 
 __all__ = ["COLUMNS", "HomeIndex", "IndexFile", "Indexed", "indexed", "outcome_of"]
@@ -328,7 +328,7 @@ def index_run(runs: Path, check: Callable[[Path], bool] | None, run_id: str) -> 
     stamp, user = 0, ""
     with contextlib.suppress(OSError):
         status = run_file(directory).stat()
-        stamp, user = status.st_mtime_ns, _user_name(status.st_uid)
+        stamp, user = status.st_mtime_ns, user_name(status.st_uid)
     try:
         run = read_run(directory) if check is None or check(directory) else None
     except RecordingError:
@@ -352,7 +352,7 @@ def indexed(directory: Path, run: Run, stamp: int, user: str | None = None) -> I
     if user is None:
         user = ""
         with contextlib.suppress(OSError):
-            user = _user_name(run_file(directory).stat().st_uid)
+            user = user_name(run_file(directory).stat().st_uid)
     outcome = outcome_of(run, directory)
     age_s = time.time() - run.started_at.timestamp()
     is_settled = run.end is not None or (outcome == "interrupted" and age_s > _SETTLED_S)
@@ -406,11 +406,3 @@ def _ids(runs: Path) -> set[str]:
             return {entry.name for entry in entries if is_run_id(entry.name)}
     except OSError:
         return set()
-
-
-@cache
-def _user_name(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)

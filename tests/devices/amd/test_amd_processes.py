@@ -17,6 +17,7 @@ from stubs.amd_tree import (
     open_amd,
     reason_of,
 )
+from teho.model.device import GpuProcess
 from teho.model.missing import Missing, Reason
 
 
@@ -30,8 +31,14 @@ def test_processes_of_the_job_count_where_they_hold_memory(tmp_path: Path) -> No
     first, second = tree.gpus[0].of(readings), tree.gpus[1].of(readings)
     assert (first["gpu_job_processes"], first["gpu_job_memory_bytes"]) == (2, 4 * GIB)
     assert (second["gpu_job_processes"], second["gpu_job_memory_bytes"]) == (1, GIB)
-    memory = source.processes()
-    assert [memory[device.id] for device in source.devices] == [{50: 3 * GIB, 51: GIB}, {51: GIB}]
+    details = source.details()
+    assert [details[device.id].processes for device in source.devices] == [
+        {50: GpuProcess(3 * GIB, ("compute",)), 51: GpuProcess(GIB, ("compute",))},
+        {51: GpuProcess(GIB, ("compute",))},
+    ]
+    state = details[source.devices[0].id].state
+    assert reason_of(state.p_state) is Reason.UNSUPPORTED
+    assert reason_of(state.unlisted["graphics"]) is Reason.UNSUPPORTED
     tree.end_process(50)
     first = tree.gpus[0].of(source.read(frozenset({50, 51})))
     assert (first["gpu_job_processes"], first["gpu_job_memory_bytes"]) == (1, GIB)

@@ -22,7 +22,23 @@ from stubs.amd_tree import (
 from teho.devices.amd.source import AmdSource
 from teho.errors import DeviceError
 from teho.model.device import DeviceSource
-from teho.model.missing import Reason
+from teho.model.missing import Missing, Reason
+
+
+def test_a_gpu_has_its_driver_and_the_rocm_of_the_node(tmp_path: Path) -> None:
+    tree = build_mi210(tmp_path, count=1)
+    (device,) = open_amd(tree).devices
+    assert isinstance(device.driver, Missing)
+    assert device.driver.reason is Reason.ABSENT
+    assert "a part of this kernel" in device.driver.detail
+    assert device.platform == Missing(Reason.ABSENT, "there is no file /opt/rocm/.info/version")
+    assert isinstance(device.compute_mode, Missing)
+    assert device.compute_mode.reason is Reason.UNSUPPORTED
+    for name, text in (("sys/module/amdgpu", "6.7.0\n"), ("opt/rocm/.info", "6.2.0-66\n")):
+        (tree.root / name).mkdir(parents=True)
+        (tree.root / name / "version").write_text(text)
+    (device,) = open_amd(tree).devices
+    assert (device.driver, device.platform) == ("6.7.0", "ROCm 6.2.0-66")
 
 
 def test_a_whole_mi250x_node(tmp_path: Path) -> None:

@@ -5,7 +5,13 @@ import pytest
 from nvml_bench import JOB_BUSY, MIB, ONE, Bench
 from nvml_stub import Scenario, gpu_uuid
 
+from teho.devices.nvidia.source import NvidiaSource
+from teho.model.device import GpuDetails, GpuProcess
 from teho.model.missing import Reason
+
+
+def details(source: NvidiaSource) -> GpuDetails:
+    return source.details()[gpu_uuid(0)]
 
 
 def test_an_old_driver_lists_processes_by_its_own_call(bench: Bench):
@@ -28,7 +34,9 @@ def test_only_the_programs_processes_count(bench: Bench):
     values = bench.read(source, 1, 101, 102, 103)[gpu_uuid(0)]
     assert values["gpu_job_processes"] == 2
     assert values["gpu_job_memory_bytes"] == 1024 * MIB
-    assert source.processes() == {gpu_uuid(0): {101: 1000 * MIB, 102: 24 * MIB}}
+    assert details(source).processes == {
+        101: GpuProcess(1000 * MIB, ("compute",)), 102: GpuProcess(24 * MIB, ("compute",))
+    }  # fmt: skip
     values = bench.read(source, 2, 7)[gpu_uuid(0)]
     assert (values["gpu_job_processes"], values["gpu_job_memory_bytes"]) == (0, 0)
 
@@ -38,7 +46,9 @@ def test_memory_that_the_driver_does_not_tell_by_process_is_missing(bench: Bench
     values = bench.read(source, 1, 101, 102)[gpu_uuid(0)]
     assert values["gpu_job_processes"] == 2
     assert values["gpu_job_memory_bytes"].reason is Reason.UNSUPPORTED
-    assert source.processes()[gpu_uuid(0)] == {101: 1000 * MIB, 102: None}
+    assert details(source).processes == {
+        101: GpuProcess(1000 * MIB, ("compute",)), 102: GpuProcess(None, ("compute",))
+    }  # fmt: skip
     assert bench.read(source, 2, 101)[gpu_uuid(0)]["gpu_job_memory_bytes"] == 1000 * MIB
 
 

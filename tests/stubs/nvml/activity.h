@@ -12,19 +12,22 @@ typedef struct {
 } ProcessV2;
 enum { MAX_PROCESSES = 64 };
 
-/* The scenario's processes: a file is read anew each time, so that they can come and go. */
-static unsigned processes_of(Device d, ProcessV2 *out) {
+/* The scenario's processes of one type (`C`, `G` or `M`, 0: all of them). A file is read anew each
+ * time, so that they can come and go. */
+static unsigned processes_of(Device d, char type, ProcessV2 *out) {
     const Gpu *g = &world.gpus[d->gpu];
     unsigned count = 0, pid;
     long long mib;
-    char line[64];
+    char line[64], types[8];
     if (d->instance > 0) return 0; /* all of them run on the first instance */
     unsigned where = d->instance < 0 ? UINT32_MAX : 7;
-    if (g->own_pid) out[count++] = (ProcessV2){(unsigned)g->own_pid, 512 * MIB, where, where};
+    if (g->own_pid && (!type || type == 'C')) out[count++] = (ProcessV2){(unsigned)g->own_pid, 512 * MIB, where, where};
     FILE *file = *g->process_file ? fopen(g->process_file, "r") : NULL;
     while (file && count < MAX_PROCESSES && fgets(line, sizeof line, file)) {
         mib = 512;
-        if (sscanf(line, "%u %lld", &pid, &mib) < 1) continue;
+        strcpy(types, "C");
+        if (sscanf(line, "%u %lld %7s", &pid, &mib, types) < 1) continue;
+        if (type && !strchr(types, type)) continue;
         uint64_t used = mib < 0 ? NOT_AVAILABLE : (uint64_t)mib * MIB;
         out[count++] = (ProcessV2){pid, used, where, where};
     }
@@ -33,10 +36,10 @@ static unsigned processes_of(Device d, ProcessV2 *out) {
 }
 
 /* NVML's two-step protocol: too small a buffer is answered with the size. */
-static Return list_processes(Device d, unsigned *count, void *out, bool first_version) {
+static Return list_processes(Device d, unsigned *count, void *out, char type, bool first_version) {
     ProcessV2 found[MAX_PROCESSES];
     unsigned room = *count;
-    *count = processes_of(d, found);
+    *count = processes_of(d, type, found);
     if (*count > room || (*count && !out)) return INSUFFICIENT_SIZE;
     for (unsigned i = 0; i < *count; i++) {
         if (first_version) ((ProcessV1 *)out)[i] = (ProcessV1){found[i].pid, found[i].used_bytes};
@@ -45,23 +48,20 @@ static Return list_processes(Device d, unsigned *count, void *out, bool first_ve
     return SUCCESS;
 }
 
-#define PROCESSES(function, first_version)                              \
+#define PROCESSES(function, type, first_version)                        \
     Return function(Device device, unsigned *count, void *out) {        \
         ENTER(device);                                                  \
-        return list_processes(device, count, out, first_version);       \
+        return list_processes(device, count, out, type, first_version); \
     }
-#define NO_PROCESSES(function)                                          \
-    Return function(Device device, unsigned *count, void *out) {        \
-        ENTER(device);                                                  \
-        return (void)out, *count = 0, SUCCESS;                          \
-    }
-PROCESSES(nvmlDeviceGetComputeRunningProcesses, true)
-PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, false)
-PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, false)
-NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses)
-NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)
-NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
-NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
+PROCESSES(nvmlDeviceGetComputeRunningProcesses, 'C', true)
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, 'C', false)
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, 'C', false)
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses, 'G', true)
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, 'G', false)
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, 'G', false)
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, 'M', true)
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, 'M', false)
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, 'M', false)
 
 typedef struct { unsigned pid; uint64_t at_us; unsigned sm, memory, encoder, decoder; } ProcessLoad;
 
@@ -80,7 +80,7 @@ Return nvmlDeviceGetProcessUtilization(Device device, ProcessLoad *out, unsigned
         if (at_us <= since_us) break;
         load = step_at(g, 0.5 * (double)tick)->busy_percent;
     }
-    *count = load > 0 ? processes_of(device, found) : 0;
+    *count = load > 0 ? processes_of(device, 0, found) : 0;
     if (!*count) return NOT_FOUND;
     if (*count > room || !out) return INSUFFICIENT_SIZE;
     for (unsigned i = 0; i < *count; i++) {

@@ -29,10 +29,14 @@ const char *nvmlErrorString(Return code) {
 
 Return nvmlSystemGetDriverVersion(char *out, unsigned size) {
     snprintf(out, size, "%s", world.driver);
-    return SUCCESS;
+    return refusal_of(__func__, -1);
 }
-Return nvmlSystemGetCudaDriverVersion_v2(int *out) { return *out = 12040, SUCCESS; }
-Return nvmlSystemGetCudaDriverVersion(int *out) { return *out = 12040, SUCCESS; }
+Return nvmlSystemGetCudaDriverVersion_v2(int *out) {
+    return *out = world.cuda, refusal_of(__func__, -1);
+}
+Return nvmlSystemGetCudaDriverVersion(int *out) {
+    return *out = world.cuda, refusal_of(__func__, -1);
+}
 
 /* ---- devices and what stands on their label ----------------------------- */
 
@@ -136,10 +140,10 @@ NUMBER(nvmlDeviceGetIndex, unsigned, ENTER, device->instance < 0 ? device->gpu :
 /* Not the index: a reader that takes the one for the other is found out. */
 NUMBER(nvmlDeviceGetMinorNumber, unsigned, ENTER_WHOLE, (int)world.gpu_count - 1 - device->gpu)
 NUMBER(nvmlDeviceGetPersistenceMode, unsigned, ENTER_WHOLE, 1)
-NUMBER(nvmlDeviceGetComputeMode, unsigned, ENTER_WHOLE, 0)
+NUMBER(nvmlDeviceGetComputeMode, unsigned, ENTER_WHOLE, g->compute_mode)
 NUMBER(nvmlDeviceGetDisplayMode, unsigned, ENTER_WHOLE, 0)
 NUMBER(nvmlDeviceGetDisplayActive, unsigned, ENTER_WHOLE, 0)
-NUMBER(nvmlDeviceGetPerformanceState, unsigned, ENTER_WHOLE, 0)
+NUMBER(nvmlDeviceGetPerformanceState, unsigned, ENTER_WHOLE, g->p_state)
 NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, ENTER_WHOLE, 1000 * g->power_limit_w)
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, ENTER_WHOLE, 1000 * g->power_limit_w)
 NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, ENTER_WHOLE, 1000 * g->power_limit_w)

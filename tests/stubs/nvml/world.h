@@ -56,6 +56,7 @@ typedef struct {
     unsigned instances, reserved_mib;
     int links; /* -1: as the product has them */
     bool accounting;
+    unsigned p_state, compute_mode;
     uint64_t memory_mib;
     double power_limit_w, module_w, lost_at_s;
     Handle whole, instance[MAX_INSTANCES];
@@ -72,6 +73,7 @@ static struct {
     Return init_code;
     double epoch_s, end_s;
     char driver[32];
+    int cuda; /* as NVML numbers it: 12040 is 12.4 */
     int refusal_count;
     Refusal refusals[MAX_REFUSALS];
     Gpu gpus[MAX_GPUS];
@@ -165,6 +167,7 @@ static void reset_world(void) {
     for (int i = 0; i < MAX_GPUS; i++) free(world.gpus[i].steps);
     memset(&world, 0, sizeof world);
     strcpy(world.driver, "550.54.15");
+    world.cuda = 12040;
     world.gpu_count = 1;
     world.epoch_s = monotonic_s();
     for (unsigned i = 0; i < MAX_GPUS; i++) {
@@ -184,6 +187,8 @@ static void read_gpu_line(Gpu *g, const char *key, const char *value) {
     else if (!strcmp(key, "lost")) g->lost_at_s = atof(value);
     else if (!strcmp(key, "nvlinks")) g->links = atoi(value);
     else if (!strcmp(key, "module_w")) g->module_w = atof(value);
+    else if (!strcmp(key, "p_state")) g->p_state = (unsigned)atoi(value);
+    else if (!strcmp(key, "compute_mode")) g->compute_mode = (unsigned)atoi(value);
     else if (!strcmp(key, "accounting")) g->accounting = !strcmp(value, "on");
     else if (!strcmp(key, "processes") && !strcmp(value, "self")) g->own_pid = getpid();
     else if (!strcmp(key, "processes") && !strcmp(value, "parent")) g->own_pid = getppid();
@@ -249,6 +254,7 @@ static void read_line(char *line) {
     else if (sscanf(line, "epoch %lf", &world.epoch_s) == 1) return;
     else if (sscanf(line, "end %lf", &world.end_s) == 1) return;
     else if (sscanf(line, "driver %31s", world.driver) == 1) return;
+    else if (sscanf(line, "cuda %d", &world.cuda) == 1) return;
     else if (!strcmp(line, "replay loop")) world.loop = true;
     else if (!strcmp(line, "replay once")) world.loop = false;
     else if (sscanf(line, "%79s %15s %255[^\n]", key, who, value) == 3) {

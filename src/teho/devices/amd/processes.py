@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from teho.devices.amd.files import why_missing
 from teho.devices.procfile import has_host_pids, number_in
-from teho.model.device import ProcessMemory, Reading
+from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
 __all__ = ["METRICS", "NO_KFD", "GpuOfJob", "Processes", "of_job"]
@@ -63,8 +63,8 @@ class Processes:
         self._directory = f"{top}/sys/class/kfd/kfd/proc"
         # KFD has the host's process numbers.
         self._foreign = has_host_pids(top) is False
-        self.memory: ProcessMemory = {}
-        """The program's processes on each GPU at the last reading."""
+        self.memory: dict[str, dict[int, int]] = {}
+        """Memory of the program's processes on each GPU at the last reading, by process id."""
 
     def read(self, pids: frozenset[int], gpus: Iterable[GpuOfJob]) -> dict[str, dict[str, Reading]]:
         """Return number, memory and occupancy of those `pids` that use a GPU, by device id."""

@@ -21,7 +21,7 @@ from teho.devices.amd.topology import AmdGpu, amd_cards, find_amd_gpus
 from teho.devices.amd.visible import visible_rocm
 from teho.devices.procfile import KeptFile, number_in, parse_number, read_text
 from teho.errors import DeviceError
-from teho.model.device import Device, ProcessMemory, Reading, Readings
+from teho.model.device import Device, GpuDetails, GpuProcess, GpuState, Reading, Readings
 from teho.model.missing import Missing, Reason
 
 __all__ = ["AmdEnergy", "AmdSource"]
@@ -75,6 +75,13 @@ _SHARED_MEMORY = Missing(
     Reason.UNSUPPORTED,
     "the driver reports no separate GPU memory; an APU such as MI300A uses the node's memory",
 )
+_STATE = GpuState(
+    p_state=Missing(
+        Reason.UNSUPPORTED, "amdgpu has no P-states; its clocks show how fast the GPU runs"
+    ),
+    unlisted={"graphics": Missing(Reason.UNSUPPORTED, "KFD lists only processes that compute")},
+)
+"""The same for all GPUs."""
 _NUMBER_BYTES = 64
 """More than any number has, so that no number is cut. A whole page would take longer."""
 _BANDWIDTH_FAMILY = ("gfx94", "gfx95")
@@ -150,9 +157,14 @@ class AmdSource:
         """Read only the energy counters, in J, in the order of `devices`."""
         return [gpu.read_energy() for gpu in self._gpus]
 
-    def processes(self) -> ProcessMemory:
-        """Return the program's processes on each GPU; see `DeviceSource.processes`."""
-        return self._processes.memory
+    def details(self) -> dict[str, GpuDetails]:
+        """Return the program's processes on each GPU; see `DeviceSource.details`."""
+        found: dict[str, GpuDetails] = {}
+        for device in self.devices:
+            memory = self._processes.memory.get(device.id, {})
+            using = {pid: GpuProcess(size, ("compute",)) for pid, size in memory.items()}
+            found[device.id] = GpuDetails(_STATE, using)
+        return found
 
     def alerts(self) -> list[str]:
         """Return sentences about events since the last call; see `DeviceSource.alerts`."""

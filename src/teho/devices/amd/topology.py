@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from teho.devices.amd.files import hexadecimal_in, properties_in
 from teho.devices.procfile import names_in, optional_number, read_text
-from teho.model.device import Device
+from teho.model.device import Device, DeviceFact
+from teho.model.missing import Missing, Reason
 
 __all__ = ["AmdGpu", "all_gpus", "amd_cards", "find_amd_gpus", "versions"]
 
@@ -34,6 +35,8 @@ _WITH_CPU = frozenset({0x74A0})
 (`SocketPower` and `SocketEnergyAcc` in amdgpu's smu_v13_0_6_pmfw.h)."""
 
 _CARD = re.compile(r"card\d+")
+_DRIVER, _ROCM = "sys/module/amdgpu/version", "opt/rocm/.info/version"
+_NO_COMPUTE_MODE = Missing(Reason.UNSUPPORTED, "AMD GPUs have no compute mode")
 
 
 class KfdNode(NamedTuple):
@@ -73,8 +76,8 @@ def versions(root: Path) -> Iterable[tuple[str, str]]:
     """Return the versions of the driver and of ROCm."""
     return {
         # A driver that came with the kernel has no version of its own.
-        "amdgpu": read_text(root / "sys/module/amdgpu/version"),
-        "ROCm": read_text(root / "opt/rocm/.info/version"),
+        "amdgpu": read_text(root / _DRIVER),
+        "ROCm": read_text(root / _ROCM),
     }.items()
 
 
@@ -94,9 +97,10 @@ def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], lis
             "addresses, which may differ from the order in ROCR_VISIBLE_DEVICES"
         )
     gpus = []
+    driver, rocm = _driver(top), _rocm(top)
     for index, node in enumerate(nodes):
         directory = cards.get(node.address, f"{top}/sys/bus/pci/devices/{node.address}")
-        gpu = _describe(index, node, directory)
+        gpu = _describe(index, node, directory, driver, rocm)
         if gpu.device.id == node.address:
             notes.append(
                 f"the AMD GPU at {node.address} has no unique id; Teho uses its PCI address as "
@@ -106,7 +110,21 @@ def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], lis
     return gpus, notes
 
 
-def _describe(index: int, node: KfdNode, directory: str) -> AmdGpu:
+def _driver(top: str) -> DeviceFact:
+    text = read_text(Path(f"{top}/{_DRIVER}"))
+    return text or Missing(
+        Reason.ABSENT, "amdgpu is a part of this kernel, and has no version of its own"
+    )
+
+
+def _rocm(top: str) -> DeviceFact:
+    text = read_text(Path(f"{top}/{_ROCM}"))
+    return f"ROCm {text}" if text else Missing(Reason.ABSENT, f"there is no file /{_ROCM}")
+
+
+def _describe(
+    index: int, node: KfdNode, directory: str, driver: DeviceFact, rocm: DeviceFact
+) -> AmdGpu:
     product = hexadecimal_in(f"{directory}/device")
     name, architecture = _PRODUCTS.get(product, (f"AMD GPU 0x{product:04x}", ""))
     unique_id = node.unique_id or hexadecimal_in(f"{directory}/unique_id")
@@ -124,6 +142,9 @@ def _describe(index: int, node: KfdNode, directory: str) -> AmdGpu:
         power_limit_w=power_limit_uw / 1_000_000 if power_limit_uw else None,
         architecture=node.architecture or architecture,
         energy_of="module" if product in _WITH_CPU else "device",
+        driver=driver,
+        platform=rocm,
+        compute_mode=_NO_COMPUTE_MODE,
     )
     return AmdGpu(device, node, directory, hwmon, two_dies=product in _TWO_DIES)
 

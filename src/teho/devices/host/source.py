@@ -19,7 +19,7 @@ from teho.devices.host.proctree import METRICS as JOB_METRICS
 from teho.devices.host.proctree import ProcessTree
 from teho.devices.host.space import TemporarySpace
 from teho.devices.procfile import read_text, words_of
-from teho.model.device import Device, ProcessMemory, Reading, Readings
+from teho.model.device import Device, GpuDetails, Reading, Readings
 from teho.model.missing import Missing, Reason
 
 __all__ = ["HostFacts", "HostSource", "describe_host"]
@@ -125,7 +125,7 @@ class HostSource:
                 readings.update(dict.fromkeys(part.metrics, missing))
         return {"node": readings}
 
-    def processes(self) -> ProcessMemory:
+    def details(self) -> dict[str, GpuDetails]:
         """Return an empty dictionary, because a host is no GPU."""
         return {}
 

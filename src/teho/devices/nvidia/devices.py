@@ -10,10 +10,20 @@ from typing import Any, NamedTuple
 import pynvml
 
 from teho.devices.procfile import optional_number
-from teho.model.device import Device
+from teho.model.device import Device, DeviceFact
 from teho.model.missing import Missing, Reason
 
-__all__ = ["Found", "Handle", "Instance", "ask", "find_gpus", "missing_for", "number", "nvml"]
+__all__ = [
+    "Found",
+    "Handle",
+    "Instance",
+    "ask",
+    "cuda_version",
+    "find_gpus",
+    "missing_for",
+    "number",
+    "nvml",
+]
 
 Handle = Any
 """NVML's handle of a GPU or MIG instance."""
@@ -21,6 +31,13 @@ Handle = Any
 _NOT_AVAILABLE = frozenset({2**32 - 1, 2**64 - 1})
 """NVML_VALUE_NOT_AVAILABLE of both widths: a successful call without a value."""
 
+_NO_ANSWER = Missing(Reason.FAILED, "the driver gives an empty answer")
+_COMPUTE_MODES = {
+    pynvml.NVML_COMPUTEMODE_DEFAULT: "default",
+    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_THREAD: "exclusive thread",
+    pynvml.NVML_COMPUTEMODE_PROHIBITED: "prohibited",
+    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive process",
+}
 _TOO_OLD = Missing(Reason.UNSUPPORTED, "the driver is too old to report this metric")
 _ERRORS = {
     pynvml.NVML_ERROR_NOT_SUPPORTED: Missing(
@@ -85,6 +102,38 @@ def ask(function: Callable[..., Any], *arguments: Any, otherwise: Any = None) ->
         return otherwise
 
 
+def _fact(function: Callable[..., str], *arguments: Any) -> DeviceFact:
+    """Return a fact as text, or why it is missing."""
+    try:
+        return function(*arguments) or _NO_ANSWER
+    except pynvml.NVMLError as error:
+        return missing_for(error.value)
+
+
+def _driver_version() -> str:
+    return str(pynvml.nvmlSystemGetDriverVersion())
+
+
+def cuda_version() -> str:
+    """Return the newest CUDA version that the driver supports, such as `12.4`; empty if none.
+
+    Raises:
+        pynvml.NVMLError: the driver does not report it.
+    """
+    number: int = pynvml.nvmlSystemGetCudaDriverVersion()
+    return f"{number // 1000}.{number % 1000 // 10}" if number else ""
+
+
+def _platform() -> str:
+    version = cuda_version()
+    return f"CUDA {version}" if version else ""
+
+
+def _compute_mode(handle: Handle) -> str:
+    number: int = pynvml.nvmlDeviceGetComputeMode(handle)
+    return _COMPUTE_MODES.get(number, f"mode {number}")
+
+
 class Instance(NamedTuple):
     """The GPU of a MIG instance, and its number there."""
 
@@ -116,6 +165,7 @@ def find_gpus(root: Path) -> Found:
         pynvml.NVMLError: the driver does not report the number of its GPUs.
     """
     found = Found({}, {}, {}, ())
+    driver, platform = _fact(_driver_version), _fact(_platform)
     notes: list[str] = []
     closed: list[int] = []
     for index in range(pynvml.nvmlDeviceGetCount()):
@@ -127,7 +177,7 @@ def find_gpus(root: Path) -> Found:
             else:
                 notes.append(f"GPU {index} could not be opened: {error}")
             continue
-        gpu = _describe(handle, index, root)
+        gpu = _describe(handle, index, root, driver, platform)
         found.handles[gpu] = handle
         if ask(pynvml.nvmlDeviceGetMigMode, handle, otherwise=(0, 0))[0]:
             _add_instances(found, gpu, handle)
@@ -153,6 +203,9 @@ def _add_instances(found: Found, gpu: Device, handle: Handle) -> None:
             numa_node=gpu.numa_node,
             parent_id=gpu.id,
             architecture=gpu.architecture,
+            driver=gpu.driver,
+            platform=gpu.platform,
+            compute_mode=gpu.compute_mode,
         )
         found.handles[device] = part
         gpu_instance = ask(pynvml.nvmlDeviceGetGpuInstanceId, part)
@@ -161,7 +214,9 @@ def _add_instances(found: Found, gpu: Device, handle: Handle) -> None:
         found.legacy_names[f"MIG-{gpu.id}/{gpu_instance}/{compute_instance}"] = device.id
 
 
-def _describe(handle: Handle, index: int, root: Path) -> Device:
+def _describe(
+    handle: Handle, index: int, root: Path, driver: DeviceFact, platform: DeviceFact
+) -> Device:
     pci = ask(pynvml.nvmlDeviceGetPciInfo, handle)
     # sysfs writes the domain with four digits, NVML with eight.
     bus_id = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0" if pci else None
@@ -181,6 +236,9 @@ def _describe(handle: Handle, index: int, root: Path) -> Device:
         architecture=".".join(map(str, capability)),
         # The counter of a GH200 includes its CPU: ml-energy/zeus, pull request 172.
         energy_of="module" if "GH200" in name else "device",
+        driver=driver,
+        platform=platform,
+        compute_mode=_fact(_compute_mode, handle),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pynvml
 
-from teho.devices.nvidia.devices import ask, find_gpus, nvml
+from teho.devices.nvidia.devices import ask, cuda_version, find_gpus, nvml
 from teho.devices.procfile import read_text
 from teho.model.device import Device
 
@@ -33,5 +33,4 @@ def versions(root: Path) -> Iterable[tuple[str, str]]:
     with contextlib.suppress(pynvml.NVMLError), nvml():
         yield "driver by NVML", ask(pynvml.nvmlSystemGetDriverVersion, otherwise="")
         yield "NVML", ask(pynvml.nvmlSystemGetNVMLVersion, otherwise="")
-        number = ask(pynvml.nvmlSystemGetCudaDriverVersion)
-        yield "CUDA of the driver", f"{number // 1000}.{number % 1000 // 10}" if number else ""
+        yield "CUDA of the driver", ask(cuda_version, otherwise="")

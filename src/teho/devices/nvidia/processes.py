@@ -13,7 +13,7 @@ import pynvml
 from teho.devices.nvidia.devices import Handle, ask, number
 from teho.devices.nvidia.signals import Out, Signal, pace
 from teho.devices.procfile import has_host_pids
-from teho.model.device import Device, ProcessMemory
+from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 
 __all__ = ["JOB_BUSY", "JobBusy", "Pids", "accounting_note"]
@@ -45,8 +45,9 @@ class Pids:
         self.comparable = has_host_pids(str(root)) is True
         self.own: frozenset[int] = frozenset()
         """The program's live processes."""
-        self.memory: ProcessMemory = {}
-        """The program's processes on each GPU at the last reading."""
+        self.memory: dict[str, dict[int, int | None]] = {}
+        """GPU -> process of the program that computes on it -> its memory there, at the last
+        reading; None: the driver does not report it."""
 
     def signal(self, device: str) -> Signal:
         """Return the signal for the program's processes on a GPU, and their memory.

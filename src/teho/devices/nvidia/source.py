@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pynvml
 
+from teho.devices.nvidia.details import Details
 from teho.devices.nvidia.devices import Handle, Instance, missing_for
 from teho.devices.nvidia.driver import NvidiaDriver
 from teho.devices.nvidia.errors import XID_ERRORS, Xids, error_signals, link_count
@@ -28,7 +29,7 @@ from teho.devices.nvidia.signals import (
     power_signals,
 )
 from teho.errors import DeviceError
-from teho.model.device import Device, ProcessMemory, Readings
+from teho.model.device import Device, GpuDetails, GpuState, Readings
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing, Reason
 
@@ -72,6 +73,7 @@ class _Gpu:
         self._gpm: Gpm | None = None
         self._signals = [*plain_signals(), pids.signal(device.id)]
         whole = instance.gpu if instance else handle
+        self._details = Details(device.id, handle, whole, pids, position)
         links = link_count(whole)
         self.no_gpm = self._open_gpm(whole, instance, has_nvlink=links != 0)
         if instance:
@@ -143,6 +145,13 @@ class _Gpu:
         self._turn += 1
         out.update({name: from_dcgm[name] for name in self._from_dcgm if name in from_dcgm})
         return out
+
+    def details(self) -> GpuDetails:
+        """Return what only viewers need; a lost GPU is not asked again."""
+        why = self._lost.get("gpu_busy_percent")
+        if isinstance(why, Missing):
+            return GpuDetails(GpuState(p_state=why), {})
+        return self._details.read()
 
     def close(self) -> None:
         """Free the driver's buffers."""
@@ -218,9 +227,9 @@ class NvidiaSource:
             readings[id_][XID_ERRORS] = count
         return readings
 
-    def processes(self) -> ProcessMemory:
-        """Return the program's processes on each GPU; see `DeviceSource.processes`."""
-        return self._pids.memory
+    def details(self) -> dict[str, GpuDetails]:
+        """Return P-states and the program's processes; see `DeviceSource.details`."""
+        return {gpu.device.id: gpu.details() for gpu in self._gpus}
 
     def alerts(self) -> list[str]:
         """Return the errors that the driver has reported since the last call."""

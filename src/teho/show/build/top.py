@@ -6,27 +6,43 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from teho.explain.wording import short_numbers
 from teho.model.document import Cell, Report, Table
-from teho.model.live import GpuNow, NodeNow
+from teho.model.live import GpuNow, NodeNow, ProcessNow
 from teho.model.missing import Missing, Reason
 from teho.show.build.layout import column, table
 from teho.show.cells import BUSY_MEANS
+from teho.show.live_text import fact_or_why, p_state_text, slice_of, type_letters, user_of
 
 __all__ = ["now_tables", "top_document"]
 
 _WITH_REASON = frozenset({"left_s"})
 """Facts that the JSON has also if they are missing: it then says why."""
 
+_MOST_PROCESSES = 1000
+"""Processes of a job in one document, at most."""
+_FROM_ROWS = (
+    "Some values are from the rows of the recording, because no newer sample has come yet. These "
+    "rows have no P-states and no processes."
+)
+_SHOWN_PROCESSES = 20
+"""Processes in the output as text, at most."""
 
-def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] = ()) -> Report:
+
+def top_document(
+    report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] = (), owner: str = ""
+) -> Report:
     """Return the document of one frame; without values if the run has ended some time ago.
 
     Args:
         report: on the run until now.
         nodes: the newest values.
         notes: remarks on how the values came.
+        owner: name of the user who owns the recording.
     """
-    tables = now_tables(nodes)
+    tables = [*now_tables(nodes), *_processes(nodes, owner)]
+    if any(node.way == "recording" and not node.is_silent for node in nodes):
+        notes = [*notes, _FROM_ROWS]
     if report.state != "running" and all(node.is_silent for node in nodes):
         tables, notes = [], [f"The run has ended: `teho report {report.run_id}` prints the report."]
     return msgspec.structs.replace(
@@ -78,9 +94,55 @@ def _gpus(gpus: Sequence[tuple[NodeNow, GpuNow]]) -> Table:
         column("memory", "Memory", _of_gpu("gpu_memory_used_bytes"), unit="bytes"),
         column("power", "Power", _of_gpu("gpu_power_w"), unit="W", decimals=0),
         column("temperature", "Temperature", _of_gpu("gpu_temperature_c"), unit="°C", decimals=0),
+        column("p_state", "P-state", lambda pair: _fresh(pair[0], p_state_text(pair[1].p_state))),
+        column("driver", "Driver", lambda pair: fact_or_why(pair[1].device.driver)),
+        column("platform", "Platform", lambda pair: fact_or_why(pair[1].device.platform)),
+        column("compute_mode", "Compute mode",
+               lambda pair: fact_or_why(pair[1].device.compute_mode)),
+        column("slice_of", "MIG slice of", lambda pair: slice_of(pair[1].device) or None),
         note=BUSY_MEANS,
         only_known=True,
+    )  # fmt: skip
+
+
+def _processes(nodes: Sequence[NodeNow], owner: str) -> Iterable[Table]:
+    """Yield the table of the processes. Names of users are only in what this user asked for."""
+    found = [(node, one) for node in nodes if not node.is_silent for one in node.processes]
+    found.sort(key=lambda pair: (not pair[1].gpu_memory_bytes, -(pair[1].cpu_percent or 0.0)))
+    if not found:
+        return
+    made = table(
+        "processes_now",
+        "Processes now",
+        found[:_MOST_PROCESSES],
+        column("node", "Node", lambda pair: pair[0].node.name),
+        column("pid", "PID", lambda pair: str(pair[1].pid)),
+        column("user", "User", lambda pair: user_of(pair[1], owner)),
+        column("rank", "Rank", lambda pair: pair[1].rank),
+        column("type", "Type", lambda pair: _types(pair[1])),
+        column("gpus", "GPU", lambda pair: _numbers(*pair)),
+        column("gpu_memory", "GPU memory", lambda pair: pair[1].gpu_total_bytes, unit="bytes"),
+        column("cpu", "CPU", lambda pair: pair[1].cpu_percent, unit="%", decimals=0),
+        column("memory", "Memory", lambda pair: pair[1].resident_bytes, unit="bytes"),
+        column("command", "Command", lambda pair: pair[1].command),
+        note="The processes that use a GPU come first, and then those with the most CPU time. The "
+        "column Type has the letters of nvidia-smi: C computes, G draws graphics, M uses MPS.",
+        only_known=True,
     )
+    more = len(found) - _SHOWN_PROCESSES
+    if more > 0:
+        rest = f"and {more} more process{'es' if more > 1 else ''}"
+        made = msgspec.structs.replace(made, shown=tuple(range(_SHOWN_PROCESSES)), rest=rest)
+    yield made
+
+
+def _types(process: ProcessNow) -> str | None:
+    return type_letters({kind for kinds in process.gpu_types.values() for kind in kinds}) or None
+
+
+def _numbers(node: NodeNow, process: ProcessNow) -> str | None:
+    used = [gpu.position for gpu in node.gpus if gpu.device.id in process.gpu_memory_bytes]
+    return short_numbers(used) or None
 
 
 def _nodes(nodes: Sequence[NodeNow]) -> Table:

@@ -62,6 +62,8 @@ class Frame(NamedTuple):
     """Moment of a replay, in seconds after the start of the program; None: it is no replay."""
     answer: Answer | None = None
     """None: the nodes have samples."""
+    owner: str = ""
+    """Name of the user who owns the recording; empty if it is not known."""
 
     @property
     def elapsed_s(self) -> float:

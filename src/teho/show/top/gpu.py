@@ -10,11 +10,12 @@ from teho.model.live import GpuNow
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing
 from teho.show.cells import plain, quantity
+from teho.show.live_text import device_facts, p_state_text
 from teho.show.text.flow import flow, words
 from teho.show.top.braille import braille
 from teho.show.top.frame import CURVES, Curve, Frame
 from teho.show.top.orders import PROCESS_ORDERS
-from teho.show.top.processes import process_rows
+from teho.show.top.processes import gpu_process_rows
 from teho.show.top.rows import DIM, Row, View, age
 from teho.units import format_bytes
 
@@ -52,9 +53,22 @@ def gpu_view(
             rows += _curve_rows(curve, gpu, top, width, 3 if height >= 24 else 2)
     using = [one for one in node.processes if gpu.device.id in one.gpu_memory_bytes]
     if using:
-        rows += [Row(Text()), *process_rows(node, PROCESS_ORDERS["gpu_memory"].sorted(using))]
-    rows.append(Row(Text()))
+        using = PROCESS_ORDERS["gpu_memory"].sorted(using)
+        rows += [Row(Text()), *gpu_process_rows(gpu, using, frame.owner)]
+    rows += [Row(Text()), *_value_rows(gpu, width)]
+    return View(title, rows).cut(width)
+
+
+def _value_rows(gpu: GpuNow, width: int) -> Iterable[Row]:
+    """Yield the state and the facts of a GPU, its metrics, and why others are missing."""
     missing: dict[Missing, list[str]] = {}
+    for label, fact in {"P-state": p_state_text(gpu.p_state), **device_facts(gpu.device)}.items():
+        if isinstance(fact, Missing):
+            missing.setdefault(fact, []).append(label)
+        else:
+            yield Row(Text(f"{label:<32}{plain(fact)}"))
+    for kind, why in gpu.unlisted.items():
+        missing.setdefault(why, []).append(f"processes of the type {kind}")
     for metric, value in gpu.values.items():
         about = METRICS_BY_NAME[metric]
         label = f"{about.label[:1].upper()}{about.label[1:]}"
@@ -69,12 +83,11 @@ def gpu_view(
             text.append(f" of {gpu.device.power_limit_w:.0f} W")
         if metric == "gpu_memory_used_bytes" and gpu.device.memory_bytes:
             text.append(f" of {format_bytes(gpu.device.memory_bytes)}")
-        rows.append(Row(text))
+        yield Row(text)
     for why, labels in missing.items():
         lead = Text(f"{why}{': ' if why.detail else ''}{plain(why.detail)}: ", DIM)
         sentence = flow(words(", ".join(labels)), width, lead, hang=2)
-        rows += [Row(Text()), *map(Row, sentence)]
-    return View(title, rows).cut(width)
+        yield from (Row(Text()), *map(Row, sentence))
 
 
 def _curve_rows(

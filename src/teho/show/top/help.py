@@ -42,6 +42,41 @@ _CELLS = (
     ),
     ("CORES", "Share of the job's cores that are busy. Other programs are included."),
     ("MEMORY, MEM %", "Memory that the job uses on this node, and its share of the memory limit."),
+    (
+        "P",
+        (
+            "P-state of the GPU: the driver's performance state. P0 is the fastest state, P8 and "
+            "higher numbers are states of idle GPUs."
+        ),
+    ),
+    (
+        "TYPE",
+        (
+            "How a process uses a GPU: C computes, G draws graphics, M computes through NVIDIA's "
+            "Multi-Process Service (MPS)."
+        ),
+    ),
+    (
+        "USER",
+        (
+            "User who owns the process. The screen looks up the name; recordings have no names of "
+            "users."
+        ),
+    ),
+    (
+        "Compute mode",
+        (
+            "Which processes may compute on the GPU: all (default), one at a time (exclusive "
+            "process), or none (prohibited)."
+        ),
+    ),
+    (
+        "CUDA version, ROCm version",
+        (
+            "The newest CUDA version that the driver of an NVIDIA GPU supports, or the version of "
+            "ROCm on a node with AMD GPUs."
+        ),
+    ),
     ("AGE", "Time since the node's newest sample; “now” means less than 2.5 s."),
 )
 _LABEL = 29

@@ -20,6 +20,7 @@ from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
 from teho.show.loaded import LoadedRun
 from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
+from teho.store.owner import owner_of
 from teho.store.read import read_run, rows_of_node
 
 __all__ = ["LiveSource"]
@@ -50,6 +51,7 @@ class LiveSource:
     def __init__(self, directory: Path, settings: Settings, *, waits: bool = True) -> None:
         self._directory = directory
         self._settings = settings
+        self._owner = owner_of(directory)
         loaded = LoadedRun(directory, settings)
         self._report: Report = unjudged(loaded, "Teho is making the report of the run so far.")
         self._watched: tuple[WatchedProcess, ...] = ()
@@ -95,7 +97,7 @@ class LiveSource:
         nodes = self._values.nodes(self._run, self._viewer.newest, time.monotonic())
         nodes += tuple(NodeNow(node=node) for node in _absent(self._run))
         notes = filter(None, (self._problem, self._viewer.problem))
-        return Frame(self._report, nodes, self._run.limit_s, tuple(notes))
+        return Frame(self._report, nodes, self._run.limit_s, tuple(notes), owner=self._owner)
 
     def curves(self, node: str, position: int) -> Sequence[Curve]:
         """Return the metrics of a GPU over the last minutes."""

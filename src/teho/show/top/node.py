@@ -11,6 +11,7 @@ from teho.model.live import GpuNow, NodeNow
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing
 from teho.show.cells import plain, quantity
+from teho.show.live_text import PCI_ADDRESS, device_facts, gpus_with, p_state_text
 from teho.show.top.frame import Frame
 from teho.show.top.orders import PROCESS_ORDERS
 from teho.show.top.processes import process_rows
@@ -62,15 +63,24 @@ def node_view(frame: Frame, name: str, width: int, order: str = "cpu", pattern: 
         return View(title, rows).cut(width)
     if node.gpus:
         heading = Text(
-            "GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP", "bold"
+            "GPU  BUSY                    SM  TENSOR     MEMORY    POWER    TEMP  P", "bold"
         )
         rows.append(Row(heading))
-        rows += [Row(_gpu_line(node, gpu), f"gpu {gpu.position}") for gpu in node.gpus]
-        rows.append(Row(Text()))
+        lines = [_gpu_line(node, gpu) for gpu in node.gpus]
+        names = [f"  {plain(gpu.device.name)}" for gpu in node.gpus]
+        longest = max(line.cell_len + len(name) for line, name in zip(lines, names, strict=True))
+        # Names that do not fit are below the lines.
+        is_wide = longest <= width
+        rows += [
+            Row(line.append(name if is_wide else "", DIM), f"gpu {gpu.position}")
+            for gpu, line, name in zip(node.gpus, lines, names, strict=True)
+        ]
+        rows += [Row(Text()), *_fact_rows(node, with_names=not is_wide), Row(Text())]
     rows += _host_rows(node, width)
     if node.processes:
         shown = [one for one in node.processes if pattern.lower() in one.command.lower()]
-        rows += [Row(Text()), *process_rows(node, PROCESS_ORDERS[order].sorted(shown))]
+        processes = PROCESS_ORDERS[order].sorted(shown)
+        rows += [Row(Text()), *process_rows(node, processes, frame.owner, width)]
         if not shown:
             rows.append(Row(Text(f"No process has “{plain(pattern)}” in its command.")))
     return View(title, rows).cut(width)
@@ -88,8 +98,28 @@ def _gpu_line(node: NodeNow, gpu: GpuNow) -> Text:
     power = _short(gpu, "gpu_power_w")
     line.append(f"  {power if other is None else f'with {other.position}':>7}")
     line.append(f"  {_short(gpu, 'gpu_temperature_c'):>6}")
-    line.append(f"  {plain(gpu.device.name)}", DIM)
-    return line
+    p_state = p_state_text(gpu.p_state)
+    return line.append(f"  {'–' if isinstance(p_state, Missing) else p_state:<3}")
+
+
+def _fact_rows(node: NodeNow, *, with_names: bool) -> Iterable[Row]:
+    """Yield the facts of the node's GPUs. Facts that are missing for one reason share a line."""
+    facts = {gpu.device.id: device_facts(gpu.device) for gpu in node.gpus}
+    if with_names:
+        facts = {
+            gpu.device.id: {"Model": gpu.device.name, **facts[gpu.device.id]} for gpu in node.gpus
+        }
+    labels: dict[str, list[str]] = {}
+    for label in dict.fromkeys(label for own in facts.values() for label in own):
+        if label == PCI_ADDRESS:
+            continue
+        having = [gpu for gpu in node.gpus if label in facts[gpu.device.id]]
+        texts = {gpu.device.id: facts[gpu.device.id][label] for gpu in having}
+        text = gpus_with(having, texts, is_part=len(having) < len(node.gpus))
+        same = labels.setdefault(plain(text), [])
+        same.append(label.lower() if same else label)
+    for text, names in labels.items():
+        yield Row(Text(f"{', '.join(names):<32}{text}"))
 
 
 def _short(gpu: GpuNow, metric: str) -> str:

@@ -7,12 +7,14 @@ from rich.text import Text
 
 from teho.explain.lines import own_lines
 from teho.explain.where import spent_by
+from teho.model.live import NodeNow, ProcessNow
 from teho.model.stack import Frame as CodeFrame
 from teho.model.watched import WatchedProcess
 from teho.show.build.report.time import NOT_SAMPLED, is_partly_sampled
 from teho.show.cells import plain
+from teho.show.live_text import gpus_with
 from teho.show.top.frame import Frame
-from teho.show.top.processes import gpus_of
+from teho.show.top.processes import gpus_of, user_text
 from teho.show.top.rows import DIM, Row, View, bar, percent
 from teho.units import format_bytes
 
@@ -46,6 +48,7 @@ def process_view(
         for label, value in (
             ("Command", plain(process.command)),
             ("Parent", str(process.parent)),
+            ("User", user_text(process, frame.owner)),
             *([] if process.rank is None else [("Rank", str(process.rank))]),
             ("CPU", f"{percent(process.cpu_percent)} of one core"),
             ("Memory", format_bytes(process.resident_bytes)),
@@ -55,6 +58,8 @@ def process_view(
     if node is not None and process.gpu_memory_bytes:
         numbers, memory = gpus_of(node, process)
         rows.append(Row(Text(f"{'GPUs':<12}{numbers}, memory {memory}")))
+        if types := _types(node, process):
+            rows.append(Row(Text(f"{'Type':<12}{types}")))
     rows.append(Row(Text()))
     if watched is None:
         rows.append(Row(Text("The probe did not record this process.", DIM)))
@@ -79,6 +84,14 @@ def process_view(
             rows.append(Row(line))
         rows.append(Row(Text()))
     return View(title, rows).cut(width)
+
+
+def _types(node: NodeNow, process: ProcessNow) -> str:
+    """Return how the process uses its GPUs, such as `MPS and compute`; empty if not known."""
+    texts = {
+        device: " and ".join(sorted(types)) for device, types in process.gpu_types.items() if types
+    }
+    return gpus_with([gpu for gpu in node.gpus if gpu.device.id in texts], texts) if texts else ""
 
 
 def _place(frame: CodeFrame) -> str:

@@ -28,6 +28,7 @@ from teho.model.watched import WatchedProcess
 from teho.observe.uninstrumented import is_about_probe
 from teho.show.build.report.activity import activity_facts
 from teho.show.build.report.bill import bill_facts, bill_if_job
+from teho.show.build.report.drivers import driver_table
 from teho.show.build.report.energy import energy_facts
 from teho.show.build.report.native import native_tables
 from teho.show.build.report.plots import heat_map_of, plots_of
@@ -91,6 +92,7 @@ def build_report(
             *time_tables(summary.program, len(processes), summary.elapsed_s),
             *native_tables(run),
             *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
+            *driver_table(run),
         ),
         findings=without_expected(run, findings),
         lists=_hints(hints),
