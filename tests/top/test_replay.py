@@ -55,7 +55,7 @@ def test_the_verdict_follows_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None
     frame = source.frame()
     assert frame.elapsed_s == 12.5
     assert frame.nodes[0].age_s == 0.0
-    assert "follows at the end" in frame.report.verdict
+    assert "verdict and the energy follow at the end" in " ".join(frame.report.verdict.split())
     gpu = frame.nodes[0].gpus[0]
     assert gpu.values["gpu_busy_percent"] == _busy(gpu.device.id, 12.5)
     moment_s = 1e9

@@ -44,7 +44,9 @@ def test_a_silent_node_says_so_and_has_no_values() -> None:
 def test_the_head_has_the_verdict_and_what_is_left() -> None:
     verdict, facts = (line.plain for line in head(SHOWN, 100))
     assert verdict == "✓ The GPUs were busy 90 % of the time."
-    assert facts == "running · 1 min 40 s · 58 min 20 s until the time limit"
+    assert facts == (
+        "running · 1 min 40 s · 58 min 20 s until the time limit · values by connection"
+    )
 
 
 def test_a_long_verdict_ends_with_an_ellipsis() -> None:

@@ -11,14 +11,14 @@ import selectors
 import socket
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.model.live import SILENT_S, Hello, Lease, LiveSample
+from teho.model.live import SILENT_S, Hello, Lease, LiveSample, ProcessNow, Way
 from teho.model.run import Node
+from teho.observe.file_ages import FileAges, rows_written_s
 from teho.observe.run_changes import announce
 from teho.process.json_lines import LineReader, LineTooLongError
 from teho.store.layout import lease_folder, now_file, replace_file, safe_name
@@ -37,7 +37,6 @@ _HOSTS_TRIED = 3
 _LONGEST_S = 0.2
 """Longest time for reading what has come."""
 _FILE_S = 1.0
-Way = Literal["connection", "file", "recording"]
 
 
 class Received(NamedTuple):
@@ -45,10 +44,12 @@ class Received(NamedTuple):
 
     sample: LiveSample
     at_s: float
-    """Monotonic time at which it was received; from the recording: at which it was taken."""
+    """Monotonic time at which it was received; from a file or rows: at which it was written."""
     before: LiveSample | None
     """The sample before it: the increase of a counter needs two."""
     way: Way
+    processes: Sequence[ProcessNow] = ()
+    """The newest known processes: rows have none."""
 
 
 class Viewer:
@@ -76,6 +77,7 @@ class Viewer:
         self._connected: dict[str, _Connection] = {}
         self._open: set[_Connection] = set()
         self._read_s: dict[str, float] = {}
+        self._ages = FileAges()
         host = safe_name(os.uname().nodename) or "viewer"
         self._lease = lease_folder(directory) / f"{host}-{os.getpid()}-{self._token[:8]}.json"
         self._remove_dead(host)
@@ -140,6 +142,7 @@ class Viewer:
         lease = Lease(number=self._number, addresses=self._addresses, token=self._token)
         try:
             replace_file(self._lease, msgspec.json.encode(lease))
+            self._ages.compare(self._lease)
             if self._number == 1:
                 announce(self._directory)
             self.problem = ""
@@ -209,15 +212,21 @@ class Viewer:
         known = self.newest.get(sample.node)
         if known is not None and sample.elapsed_s <= known.sample.elapsed_s:
             return
-        before = known.sample if known else None
-        self.newest[sample.node] = Received(sample, time.monotonic() - age_s, before, way)
+        before, processes = (known.sample, known.processes) if known else (None, ())
+        self.newest[sample.node] = Received(
+            sample, time.monotonic() - age_s, before, way, sample.processes or processes
+        )
 
     def _read_recording(self, node: Node) -> None:
-        for sample in samples_of_node(self._directory, node.name, 2):
-            # This machine's clock may differ from the node's: an age is never negative.
-            since_start = datetime.now(timezone.utc) - node.started_at
-            age_s = since_start.total_seconds() - sample.elapsed_s
-            self._keep(sample, "recording", max(0.0, age_s))
+        place = f"rows {node.name}"
+        found = samples_of_node(self._directory, node.name, 2)
+        if found:
+            written_s = rows_written_s(self._directory, node.name)
+            newest_s = found[-1].elapsed_s
+            age_s = self._ages.age_s(place, written_s)
+            for sample in found:
+                self._keep(sample, "recording", age_s + newest_s - sample.elapsed_s)
+        self._ages.looked(place)
 
     def _drop(self, connection: _Connection) -> None:
         self._open.discard(connection)
@@ -254,9 +263,12 @@ class Viewer:
         names = _files_in(now_file(self._directory, "").parent) if away else frozenset()
         for path in (now_file(self._directory, node.name) for node in away):
             if path.name in names:
-                with contextlib.suppress(OSError, msgspec.MsgspecError):
-                    content = path.read_bytes()
-                    self._keep(msgspec.json.decode(content, type=LiveSample), "file")
+                with contextlib.suppress(OSError, msgspec.MsgspecError), path.open("rb") as file:
+                    # NFS asks its server for the time of a file only when the file is opened.
+                    written_s = os.fstat(file.fileno()).st_mtime
+                    sample = msgspec.json.decode(file.read(), type=LiveSample)
+                    self._keep(sample, "file", self._ages.age_s(str(path), written_s))
+            self._ages.looked(str(path))
 
 
 def _files_in(folder: Path) -> frozenset[str]:

@@ -49,13 +49,23 @@ class Frame(NamedTuple):
     """How the values came, if they are old or incomplete."""
     replayed_s: float | None = None
     """Moment of a replay, in seconds after the start of the program; None: it is no replay."""
+    ended_s: float | None = None
+    """End of the run, in seconds after the start of the program; None: the run goes on."""
+    alert: str = ""
+    """A sentence about the present moment that is more important than the verdict; may be empty."""
 
     @property
     def elapsed_s(self) -> float:
         """Time since the start of the program, by the newest sample."""
-        if self.replayed_s is not None:
-            return self.replayed_s
+        for moment_s in (self.replayed_s, self.ended_s):
+            if moment_s is not None:
+                return moment_s
         return max((node.elapsed_s for node in self.nodes if node.elapsed_s), default=0.0)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a document of the frame says beside the verdict and the values."""
+        return (*([self.alert] if self.alert else []), *self.notes)
 
     def node(self, name: str) -> NodeNow | None:
         """Return a node; None if the run has no node of this name."""

@@ -69,7 +69,7 @@ def gpu_view(
             text.append(f" of {gpu.device.power_limit_w:.0f} W")
         if metric == "gpu_memory_used_bytes" and gpu.device.memory_bytes:
             text.append(f" of {format_bytes(gpu.device.memory_bytes)}")
-        rows.append(Row(text))
+        rows.append(Row(text, f"metric {metric}"))
     for why, labels in missing.items():
         lead = Text(f"{why}{': ' if why.detail else ''}{plain(why.detail)}: ", DIM)
         sentence = flow(words(", ".join(labels)), width, lead, hang=2)

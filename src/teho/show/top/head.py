@@ -12,7 +12,7 @@ from teho.show.cells import MARKS, cell_text, plain
 from teho.show.text.document import VERDICT_STYLES
 from teho.show.text.flow import flow, words
 from teho.show.top.frame import Frame
-from teho.show.top.rows import cut
+from teho.show.top.rows import WARNING, cut, ways
 from teho.units import format_duration
 
 __all__ = ["head"]
@@ -26,6 +26,8 @@ _HEAD_FACTS = (
 def head(frame: Frame, width: int, height: int = 3) -> list[Text]:
     """Return the most important sentence, and the facts of the run in one line.
 
+    If something is wrong at this moment, it is the first line, and the verdict follows.
+
     Args:
         frame: what is shown.
         width: columns of the terminal.
@@ -35,9 +37,12 @@ def head(frame: Frame, width: int, height: int = 3) -> list[Text]:
     mark = MARKS[report.verdict_severity]
     style = VERDICT_STYLES[report.verdict_severity]
     sentence = flow(words(plain(report.verdict)), width, Text(f"{mark} ", style), hang=2)
-    shown = sentence[: max(1, height - 1)]
-    if len(shown) < len(sentence):
+    room = max(1, height - 1)
+    alert = [Text(f"{MARKS['warning']} {plain(frame.alert)}", WARNING)] if frame.alert else []
+    shown = sentence[: max(0, room - len(alert))]
+    if shown and len(shown) < len(sentence):
         shown[-1].append(f" {sentence[len(shown)].plain.strip()}")
+    shown = [*alert, *shown]
     facts = [Text(" · ".join(_facts(frame)))] if height > 1 else []
     return [cut(line, width) for line in (*shown, *facts)]
 
@@ -48,6 +53,8 @@ def _facts(frame: Frame) -> Iterable[str]:
     if frame.report.state == "running" and frame.limit_s:
         left_s = max(0.0, frame.limit_s - frame.elapsed_s)
         yield f"{format_duration(left_s)} until the time limit"
+    if came := ways(frame.nodes):
+        yield came
     yield from frame.notes
     by_key = {fact.key: fact for fact in frame.report.facts}
     for key in _HEAD_FACTS:

@@ -19,6 +19,7 @@ from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.loaded import LoadedRun
 from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
+from teho.show.top.past import facts_at
 from teho.store.moments import NodeMoments
 
 __all__ = ["ReplaySource"]
@@ -48,8 +49,10 @@ class ReplaySource:
         self._speed = speed
         self._so_far = unjudged(
             self._loaded,
-            "The replay shows the values of the recording. The verdict follows at the end.",
+            "Replay of the values, the pace and the cost. The verdict and the energy follow at the "
+            "end. A recording has no list of processes.",
         )
+        self._is_summed = False
         self._whole: Report | None = None
         self._reporting = threading.Thread(target=self._report, name="report", daemon=True)
         self._unread = deque(self._run.nodes)
@@ -100,7 +103,7 @@ class ReplaySource:
             run = msgspec.structs.replace(run, nodes=nodes)
         # The verdict is about the whole run, so it is not shown before the end.
         is_over = at_s >= self._last_s and not self._unread
-        report = (self._whole if is_over else None) or self._so_far
+        report = (self._whole if is_over else None) or self._report_at(at_s)
         nodes_now = self._values.nodes(run, newest, at_s)
         return Frame(report, nodes_now, None, tuple(notes), at_s)
 
@@ -120,5 +123,12 @@ class ReplaySource:
     def close(self) -> None:
         """Do nothing."""
 
+    def _report_at(self, at_s: float) -> Report:
+        if not self._is_summed:
+            return self._so_far
+        facts = facts_at(self._loaded.run, self._loaded.summary, at_s)
+        return msgspec.structs.replace(self._so_far, facts=(*self._so_far.facts, *facts))
+
     def _report(self) -> None:
+        self._is_summed = self._loaded.summary is not None
         self._whole = report_of(self._loaded)
