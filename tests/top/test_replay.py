@@ -60,7 +60,13 @@ def test_the_verdict_follows_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None
     assert gpu.values["gpu_busy_percent"] == _busy(gpu.device.id, 12.5)
     moment_s = 1e9
     wait_for(lambda: source.frame().report.verdict.startswith("GPU 3 on g1 was never used."))
-    assert source.frame().elapsed_s == source.at_s < 1e9
+    last = source.frame()
+    assert last.elapsed_s == source.at_s < 1e9
+    # Not the sample from after the end of the program, which lacks the memory.
+    (node,) = last.nodes
+    assert isinstance(node.values["job_memory_bytes"], (int, float))
+    assert isinstance(node.values["job_cpu_s"], float)
+    assert not node.is_silent
 
 
 def _busy(device: str, moment_s: float) -> float:

@@ -33,6 +33,8 @@ SILENT_S = 12.0
 LATE_S = 24.0
 """The same for files and rows: rows are written at least every 10 s, a viewer reads them every
 12 s, and a shared file system may need some time."""
+_GRID_S = 0.05
+"""Times of rows are rounded."""
 NOT_RECORDED = "has no recorder yet, or no access to this recording"
 """Why a node of the job is not in the recording. A viewer can see no difference."""
 FILES_PER_S = 20.0
@@ -96,6 +98,16 @@ class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
     `kind`, `device` and the metrics. A metric without a value is not there."""
     processes: list[ProcessNow] = []
     """The processes with the most CPU time first; empty if the sample is from the recording."""
+
+    def is_after(self, end_s: float, period_s: float) -> bool:
+        """Return whether it was taken after the end of the program, which it does not describe.
+
+        Args:
+            end_s: end of the program, in seconds after its start by the clock of the node.
+            period_s: time between two samples. A row of several samples is mostly from before.
+        """
+        spans_s = [row.get("span_s") or 0.0 for row in self.rows]
+        return self.elapsed_s >= end_s - _GRID_S and max(spans_s, default=0.0) <= 1.5 * period_s
 
 
 class GpuNow(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import secrets
 import selectors
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +77,7 @@ class Viewer:
         self._connected: dict[str, _Connection] = {}
         self._open: set[_Connection] = set()
         self._read_s: dict[str, float] = {}
+        self._ends_s: Mapping[str, float] = {}
         self._ages = FileAges()
         host = safe_name(os.uname().nodename) or "viewer"
         self._lease = lease_folder(directory) / f"{host}-{os.getpid()}-{self._token[:8]}.json"
@@ -98,6 +99,25 @@ class Viewer:
         _allow_files(2 * len(self._nodes) + _OTHER_FILES)
         if new and self._listener and len(self._addresses) < _HOSTS_TRIED:
             self._addresses = tuple(self._own_addresses())
+
+    def end(self, ends_s: Mapping[str, float]) -> None:
+        """Note the end of the run: from now on, only samples from before it count.
+
+        The recorder takes its last sample after the program has ended, so this sample lacks the
+        values of the program's processes.
+
+        Args:
+            ends_s: node -> end of the run, in seconds after its start by the clock of the node.
+        """
+        self._ends_s = ends_s
+        for name, received in list(self.newest.items()):
+            if self._is_after_end(received.sample):
+                del self.newest[name]
+                self._read_s[name] = self._filed_s = float("-inf")
+
+    def _is_after_end(self, sample: LiveSample) -> bool:
+        end_s, node = self._ends_s.get(sample.node), self._nodes.get(sample.node)
+        return end_s is not None and node is not None and sample.is_after(end_s, node.period_s)
 
     def poll(self, wait_s: float, *, reads_all: bool = True) -> None:
         """Receive what has come, and wait for at most this time if there is nothing.
@@ -212,6 +232,8 @@ class Viewer:
         known = self.newest.get(sample.node)
         if known is not None and sample.elapsed_s <= known.sample.elapsed_s:
             return
+        if known is not None and self._is_after_end(sample):
+            return
         before, processes = (known.sample, known.processes) if known else (None, ())
         self.newest[sample.node] = Received(
             sample, time.monotonic() - age_s, before, way, sample.processes or processes
@@ -219,7 +241,7 @@ class Viewer:
 
     def _read_recording(self, node: Node) -> None:
         place = f"rows {node.name}"
-        found = samples_of_node(self._directory, node.name, 2)
+        found = samples_of_node(self._directory, node.name, 3 if node.name in self._ends_s else 2)
         if found:
             written_s = rows_written_s(self._directory, node.name)
             newest_s = found[-1].elapsed_s

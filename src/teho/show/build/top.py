@@ -24,11 +24,8 @@ def top_document(report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] 
         notes: remarks on the present moment, and on how the values came.
     """
     tables = now_tables(nodes)
-    if report.state != "running":
-        if all(node.is_silent for node in nodes):
-            tables = []
-        ended = f"The run has ended: `teho report {report.run_id}` prints the report."
-        notes = (*notes, ended)
+    if report.state != "running" and all(node.is_silent for node in nodes):
+        tables, notes = [], [f"The run has ended: `teho report {report.run_id}` prints the report."]
     return msgspec.structs.replace(
         report,
         facts=tuple(fact for fact in report.facts if not fact.aside),

@@ -14,7 +14,7 @@ from teho.errors import RecordingError
 from teho.explain.now import NewestValues
 from teho.explain.policy import policy_of
 from teho.explain.present import IdleGpus, input_wait_percent, input_wait_sentence
-from teho.explain.step import absent_hosts, offset_s
+from teho.explain.step import absent_hosts, node_ends_s, offset_s
 from teho.model.document import Report
 from teho.model.live import NodeNow
 from teho.model.run import Node, Run, RunState
@@ -79,6 +79,8 @@ class LiveSource:
             # While a thread makes a report, each sample that is received waits for Python's lock.
             sys.setswitchinterval(_SWITCH_S)
         self._viewer = Viewer(directory, loaded.run.nodes)
+        self._is_told = False
+        """Whether the viewer knows the end of the run."""
         self._values = NewestValues()
         self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
             lambda: deque(maxlen=KEPT)
@@ -89,6 +91,9 @@ class LiveSource:
         """Take the samples that have come; begin a new report if it is time."""
         self._reported_s = min(self._reported_s, time.monotonic())
         self._viewer.add(self._run.nodes)
+        if self._run.end is not None and not self._is_told:
+            self._is_told = True
+            self._viewer.end(node_ends_s(self._run))
         self._viewer.poll(0.0, reads_all=reads_all)
         if self._curves_of is not None:
             self._keep(*self._curves_of)

@@ -12,7 +12,7 @@ import msgspec
 
 from teho.config.settings import Settings
 from teho.explain.now import NewestValues
-from teho.explain.step import offset_s
+from teho.explain.step import node_ends_s, offset_s
 from teho.model.document import Report
 from teho.model.run import Node, Run
 from teho.model.watched import WatchedProcess
@@ -24,6 +24,7 @@ from teho.store.moments import NodeMoments
 
 __all__ = ["ReplaySource"]
 
+_ROUNDED_S = 0.01
 _LONGEST_S = 0.2
 """Longest time of a tick for reading more nodes."""
 _COLUMNS = {
@@ -58,6 +59,8 @@ class ReplaySource:
         self._unread = deque(self._run.nodes)
         self._nodes: dict[str, NodeMoments] = {}
         self._offsets_s = {node.name: offset_s(self._run, node) for node in self._run.nodes}
+        self._ends_s = node_ends_s(self._run)
+        self._shown_until_s: dict[str, float] = {}
         self._last_s = self._run.end.elapsed_s if self._run.end else 0.0
         self._values = NewestValues()
         self._began_s = time.monotonic()
@@ -84,6 +87,15 @@ class ReplaySource:
         kinds = {kind: _COLUMNS[kind] for kind in ("node", *(["gpu"] if node.devices else []))}
         read = self._nodes[node.name] = NodeMoments(self._directory, node.name, kinds)
         self._last_s = max(self._last_s, read.last_s + self._offsets_s[node.name])
+        self._shown_until_s[node.name] = self._until_s(node, read)
+
+    def _until_s(self, node: Node, read: NodeMoments) -> float:
+        """Return the end of the rows of a node, without a row from after the end of the program."""
+        last, end_s = read.at(read.last_s), self._ends_s.get(node.name)
+        if last is None or end_s is None or not last.sample.is_after(end_s, node.period_s):
+            return read.last_s
+        before_s = read.last_s - max(row["span_s"] for row in last.sample.rows) - _ROUNDED_S
+        return read.last_s if read.at(before_s) is None else before_s
 
     def frame(self) -> Frame:
         """Return the state at the present moment of the replay."""
@@ -91,7 +103,7 @@ class ReplaySource:
         newest: dict[str, Received] = {}
         for name, node in self._nodes.items():
             offset = self._offsets_s[name]
-            if found := node.at(at_s - offset):
+            if found := node.at(min(at_s - offset, self._shown_until_s[name])):
                 newest[name] = Received(
                     found.sample, found.at_s + offset, found.before, "recording"
                 )
