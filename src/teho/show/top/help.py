@@ -61,7 +61,20 @@ _CELLS = (
     ),
     ("CORES", "Share of the job's cores that are busy. Other programs are included."),
     ("MEMORY, MEM %", "Memory that the job uses on this node, and its share of the memory limit."),
-    ("AGE", "Time since the node's newest sample; “now” means less than 2.5 s."),
+    (
+        "AGE",
+        (
+            "Time since the node's newest sample; “now” means less than 2.5 s. After the end of "
+            "the run, “at end” means that the values are from the end."
+        ),
+    ),
+    (
+        "by connection, from files",
+        (
+            "The second line says how the values come: over a connection of the recorder, from "
+            "files that the recorder replaces, or from the rows of the recording."
+        ),
+    ),
 )
 _LABEL = 29
 """Width of the column with the keys and the names."""
@@ -91,7 +104,10 @@ def _entries(texts: Iterable[tuple[str, str]], width: int) -> Iterable[Row]:
     is_wide = width >= 2 * _LABEL
     for key, text in texts:
         sentence = f"{text[:1].upper()}{text[1:].rstrip('.')}."
-        lead = Text(f"{key:<{_LABEL - 1}} " if is_wide else f"{key}: ")
+        lead = Text(f"{key:<{_LABEL}}" if is_wide else f"{key}: ")
+        if is_wide and len(key) >= _LABEL:  # a long name is on a line of its own
+            yield Row(lead)
+            lead = Text(" " * _LABEL)
         yield from map(Row, flow(words(sentence), width, lead, hang=_LABEL if is_wide else 2))
 
 
@@ -105,4 +121,5 @@ def _name(metric: str) -> str:
     term, label = TERMS.get(metric, ""), _label(metric)
     if not term or term == label:
         return label
-    return term if term.lower().startswith(label.lower()) else f"{term}: {label}"
+    short, long = term.lower(), label.lower()
+    return term if long in short or short in long else f"{term}: {label}"
