@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from teho.explain.now import NewestValues
-from teho.model.live import LiveSample, NodeNow
+from teho.model.live import LiveSample, NodeNow, ProcessNow
 from teho.model.run import FORMAT_VERSION, Node, Run
 from teho.observe import viewer as viewer_module
 from teho.observe.file_ages import FileAges
@@ -205,4 +205,17 @@ def test_only_its_owner_can_read_a_lease(directory: Path) -> None:
     (lease,) = lease_folder(directory).iterdir()
     assert lease.stat().st_mode & 0o777 == 0o600
     assert lease_folder(directory).stat().st_mode & 0o777 == 0o700
+    viewer.close()
+
+
+def test_a_row_does_not_replace_the_sample_of_the_same_moment(directory: Path) -> None:
+    """It has a rounded time, and no processes."""
+    viewer = Viewer(directory, [node()])
+    process = ProcessNow(pid=1, parent=0, command="x", resident_bytes=1, threads=1)
+    viewer._keep(LiveSample(node=NAME, elapsed_s=9.996, rows=[], processes=[process]), "connection")
+    viewer._keep(LiveSample(node=NAME, elapsed_s=10.0, rows=[]), "recording")
+    assert viewer.newest[NAME].way == "connection"
+    viewer._keep(LiveSample(node=NAME, elapsed_s=10.1, rows=[]), "recording")
+    assert viewer.newest[NAME].way == "recording"
+    assert viewer.newest[NAME].processes == [process]
     viewer.close()

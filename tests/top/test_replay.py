@@ -12,8 +12,10 @@ import pytest
 
 from support import wait_for
 from teho.config.settings import Settings
+from teho.model.document import Fact
 from teho.model.run import Node
 from teho.show.top import replay as replay_module
+from teho.show.top.head import head
 from teho.show.top.replay import ReplaySource
 
 EXAMPLE = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
@@ -79,3 +81,21 @@ def _busy(device: str, moment_s: float) -> float:
     ]  # fmt: skip
     value: float = row["gpu_busy_percent"]
     return value
+
+
+def test_the_pace_and_the_cost_are_those_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    moment_s = 0.0
+    monkeypatch.setattr(replay_module, "time", SimpleNamespace(monotonic=lambda: moment_s))
+    monkeypatch.setattr(
+        replay_module, "facts_at", lambda _, summary, at_s: [Fact("cost", "Cost", at_s, "units")]
+    )
+    source = ReplaySource(EXAMPLE, Settings(), 1.0)
+    wait_for(lambda: source._is_summed)
+    for moment_s in (12.5, 40.0):
+        facts = {fact.key: fact.value for fact in source.frame().report.facts}
+        assert facts["cost"] == moment_s
+        assert head(source.frame(), 200)[-1].plain.endswith(f"Cost {moment_s:g} units")
+    # At the end, they are those of the report.
+    moment_s = 1e9
+    wait_for(lambda: source._whole)
+    assert "cost" not in {fact.key for fact in source.frame().report.facts}

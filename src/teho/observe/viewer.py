@@ -37,6 +37,7 @@ _HOSTS_TRIED = 3
 _LONGEST_S = 0.2
 """Longest time for reading what has come."""
 _FILE_S = 1.0
+_ROUNDED_S = 0.05
 
 
 class Received(NamedTuple):
@@ -230,7 +231,9 @@ class Viewer:
 
     def _keep(self, sample: LiveSample, way: Way, age_s: float = 0.0) -> None:
         known = self.newest.get(sample.node)
-        if known is not None and sample.elapsed_s <= known.sample.elapsed_s:
+        # A row has a rounded time, and less than the sample that came over a connection.
+        newer_by_s = _ROUNDED_S if way == "recording" else 0.0
+        if known is not None and sample.elapsed_s <= known.sample.elapsed_s + newer_by_s:
             return
         if known is not None and self._is_after_end(sample):
             return

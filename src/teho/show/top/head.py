@@ -53,7 +53,7 @@ def _facts(frame: Frame) -> Iterable[str]:
     if frame.report.state == "running" and frame.limit_s:
         left_s = max(0.0, frame.limit_s - frame.elapsed_s)
         yield f"{format_duration(left_s)} until the time limit"
-    if came := ways(frame.nodes):
+    if frame.replayed_s is None and (came := ways(frame.nodes)):
         yield came
     yield from frame.notes
     by_key = {fact.key: fact for fact in frame.report.facts}

@@ -50,8 +50,8 @@ class ReplaySource:
         self._speed = speed
         self._so_far = unjudged(
             self._loaded,
-            "Replay of the values, the pace and the cost. The verdict and the energy follow at the "
-            "end. A recording has no list of processes.",
+            "The replay shows the values, the pace and the cost of each moment. The verdict and "
+            "the energy follow at the end. A recording has no list of processes.",
         )
         self._is_summed = False
         self._whole: Report | None = None
