@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from teho.explain.policy import load_policy
-from teho.explain.present import IdleGpus, input_wait_percent, input_wait_sentence
+from teho.explain.present import IdleGpus, InputWait, input_wait
 from teho.model.device import Device
 from teho.model.live import GpuNow, NodeNow
 from teho.model.program import Feed, MainProcess, Program
@@ -220,8 +220,15 @@ def waiting(loading_s: float, other: Frame = OWN, **others: object) -> Program:
 
 
 def test_waiting_for_input_in_the_last_minute() -> None:
-    share = input_wait_percent(waiting(46.2))
-    assert input_wait_sentence(share, POLICY) == "Waiting for input 77 % of the last minute."
+    wait = input_wait(waiting(46.2))
+    assert wait is not None
+    assert wait.sentence(POLICY) == "Waiting for input 77 % of the last minute."
+    # Each rank has the same weight.
+    both = Program(mains=(*waiting(46.2).mains, *waiting(22.2).mains))
+    wait = input_wait(both)
+    assert wait is not None
+    assert wait.share_percent == pytest.approx(57.0)
+    assert InputWait(80.0, 45.0).sentence(POLICY) == "Waiting for input 80 % of the last 45 s."
 
 
 @pytest.mark.parametrize(
@@ -237,4 +244,5 @@ def test_waiting_for_input_in_the_last_minute() -> None:
     ],
 )
 def test_waiting_for_input_that_says_nothing_yet(program: Program | None) -> None:
-    assert input_wait_sentence(input_wait_percent(program), POLICY) == ""
+    wait = input_wait(program)
+    assert wait is None or wait.sentence(POLICY) == ""

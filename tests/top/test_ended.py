@@ -81,7 +81,7 @@ def test_the_tables_of_a_run_that_has_ended(run: Path, monkeypatch: pytest.Monke
     with watched(run, monkeypatch) as source:
         a_day_later(monkeypatch)
         frame = source.frame()
-    document = top_document(frame.report, frame.nodes, frame.remarks)
+    document = top_document(frame.report, frame.nodes, frame.notes)
     assert [table.title for table in document.tables] == ["GPUs at the end", "Nodes at the end"]
     gpus, nodes = document.tables
     for row in gpus.rows:

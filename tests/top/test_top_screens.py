@@ -32,6 +32,8 @@ def test_what_is_wrong_now_is_the_first_line_and_the_verdict_follows() -> None:
     assert facts.startswith("running")
     (line,) = head(shown, 100, 1)
     assert line.plain == now
+    assert shown.headed.verdict == f"{now[2:]} {verdict[2:]}"  # as text and as JSON
+    assert SHOWN.headed is SHOWN.report
     long = msgspec.structs.replace(REPORT, verdict="GPU 3 on g1 was never used. " * 5)
     lines = [line.plain for line in head(shown._replace(report=long), 40)]
     assert len(lines) == 3

@@ -219,7 +219,7 @@ def _documents(source: Source, *, once: bool) -> Iterator[Report]:
             source.poll(reads_all=True)
             time.sleep(min(0.05, left_s))
         frame = source.frame()
-        yield top_document(frame.report, frame.nodes, frame.remarks)
+        yield top_document(frame.headed, frame.nodes, frame.notes)
         if once or frame.report.state != "running":
             return
         end_s = time.monotonic() + _PERIOD_S

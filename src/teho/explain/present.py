@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
@@ -23,13 +24,14 @@ from teho.model.summary import GpuSummary, Summary
 from teho.model.watched import WatchedProcess
 from teho.units import format_duration
 
-__all__ = ["IdleGpus", "input_wait_percent", "input_wait_sentence"]
+__all__ = ["IdleGpus", "InputWait", "input_wait"]
 
 _IDLE_RULE = "gpu_one_idle"
 """The report's rule about a GPU that is idle while another one works; its limits count here too."""
 _USED_BY = ("gpu_job_processes", "gpu_job_memory_bytes")
 _GAP_S = 60.0
 """After a longer time without a sample, it is not known whether a GPU was idle all the time."""
+_NEARLY_MINUTE_S = 55.0
 _Key = tuple[str, int]
 """Node, and position of the GPU on it."""
 
@@ -210,21 +212,39 @@ def _used_bins(gpu: GpuSummary) -> Mapping[int, bool]:
     return found
 
 
-def input_wait_percent(program: Program | None) -> float | None:
-    """Return the share of the last minute in which the main threads waited for input.
+class InputWait(NamedTuple):
+    """Waiting for input at the end of what is known of a program."""
+
+    share_percent: float
+    """Of the main threads' time."""
+    of_s: float
+    """The time, about a minute."""
+
+    def sentence(self, policy: Policy) -> str:
+        """Return a sentence about it; empty if it is shorter than the threshold."""
+        if self.share_percent < policy.thresholds[PRESENT]["input_wait_percent"].value:
+            return ""
+        length = "minute" if self.of_s >= _NEARLY_MINUTE_S else f"{self.of_s:.0f} s"
+        return f"Waiting for input {self.share_percent:.0f} % of the last {length}."
+
+
+def input_wait(program: Program | None) -> InputWait | None:
+    """Return how long the main threads waited for input in the last minute.
 
     None: not known, or it says nothing yet. At the start of a program, its first batches take
     longer than others; in an evaluation, the program reads other data.
     """
-    shares = [
-        share
+    waits = [
+        wait
         for main in (program.mains if program else ())
-        if (share := _waited_percent(main.process)) is not None
+        if (wait := _input_wait(main.process)) is not None
     ]
-    return sum(shares) / len(shares) if shares else None
+    if not waits:
+        return None
+    return InputWait(fmean(one.share_percent for one in waits), fmean(one.of_s for one in waits))
 
 
-def _waited_percent(process: WatchedProcess) -> float | None:
+def _input_wait(process: WatchedProcess) -> InputWait | None:
     if not process.progress or not recent_pace(process):
         return None
     whole_s = sum(seen.wall_s for seen in process.at_end)
@@ -232,7 +252,7 @@ def _waited_percent(process: WatchedProcess) -> float | None:
         return None
     recent = msgspec.structs.replace(process, stacks=process.at_end, set_up=(), parts=())
     waited_s = sum(one.wall_s for one in spent_by(recent) if one.doing is Doing.LOADING)
-    return 100 * waited_s / whole_s
+    return InputWait(100 * waited_s / whole_s, whole_s)
 
 
 def _evaluated_s(process: WatchedProcess) -> float:
@@ -246,11 +266,3 @@ def _evaluated_s(process: WatchedProcess) -> float:
     )
     recent = msgspec.structs.replace(process, stacks=stacks, set_up=(), parts=())
     return sections_s(recent).get(Section.EVALUATION, 0.0)
-
-
-def input_wait_sentence(share_percent: float | None, policy: Policy) -> str:
-    """Return a sentence about waiting for input in the last minute; empty if it was short."""
-    least = policy.thresholds[PRESENT]["input_wait_percent"].value
-    if share_percent is None or share_percent < least:
-        return ""
-    return f"Waiting for input {share_percent:.0f} % of the last minute."

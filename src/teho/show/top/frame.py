@@ -63,9 +63,12 @@ class Frame(NamedTuple):
         return max((node.elapsed_s for node in self.nodes if node.elapsed_s), default=0.0)
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a document of the frame says beside the verdict and the values."""
-        return (*([self.alert] if self.alert else []), *self.notes)
+    def headed(self) -> Report:
+        """The report, with the sentence about the present moment in front of its verdict."""
+        if not self.alert:
+            return self.report
+        verdict = f"{self.alert} {self.report.verdict}"
+        return msgspec.structs.replace(self.report, verdict=verdict)
 
     def node(self, name: str) -> NodeNow | None:
         """Return a node; None if the run has no node of this name."""

@@ -13,7 +13,7 @@ from teho.config.settings import Settings
 from teho.errors import RecordingError
 from teho.explain.now import NewestValues
 from teho.explain.policy import policy_of
-from teho.explain.present import IdleGpus, input_wait_percent, input_wait_sentence
+from teho.explain.present import IdleGpus, InputWait, input_wait
 from teho.explain.step import absent_hosts, node_ends_s, offset_s
 from teho.model.document import Report
 from teho.model.live import NodeNow
@@ -66,8 +66,8 @@ class LiveSource:
         self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
         self._policy = policy_of(settings)
         self._idle = IdleGpus(self._policy)
-        self._input_wait: tuple[float, float | None] = 0.0, None
-        """Monotonic time of the newest report, and the input wait in the minute before it in %."""
+        self._input_wait: tuple[float, InputWait | None] = 0.0, None
+        """Monotonic time of the newest report, and the input wait in the minute before it."""
         self._is_judged = False
         self._has_ended = self._is_final = False
         """Whether a report was made after the end of the run; whether it has all rows."""
@@ -132,10 +132,11 @@ class LiveSource:
         self._idle.add(nodes)
         if any(finding.kind == _STUCK for finding in self._report.findings):
             return ""
-        judged_s, share_percent = self._input_wait
-        if time.monotonic() - judged_s > _OLD_S:
-            share_percent = None
-        return self._idle.sentence(run) or input_wait_sentence(share_percent, self._policy)
+        if sentence := self._idle.sentence(run):
+            return sentence
+        judged_s, wait = self._input_wait
+        is_old = time.monotonic() - judged_s > _OLD_S
+        return "" if wait is None or is_old else wait.sentence(self._policy)
 
     def _ended_s(self, run: Run) -> float | None:
         """Return the end of the run; None: it goes on. Without a known end, it is the last sample.
@@ -204,7 +205,7 @@ class LiveSource:
         if not self._is_judged:
             self._idle.before(loaded.summary)
         self._is_judged = True
-        self._input_wait = time.monotonic(), input_wait_percent(loaded.summary.program)
+        self._input_wait = time.monotonic(), input_wait(loaded.summary.program)
         if loaded.state is not RunState.RUNNING:
             # The recorder of a node may write its last rows a moment after the end of the program.
             self._is_final = self._has_ended or all(node.sealed for node in loaded.run.nodes)
