@@ -8,15 +8,17 @@ from datetime import datetime, timezone
 import msgspec
 import pytest
 
+from teho.explain.now import NewestValues
 from teho.explain.policy import load_policy
 from teho.explain.present import IdleGpus, InputWait, input_wait
 from teho.model.device import Device
-from teho.model.live import GpuNow, NodeNow
+from teho.model.live import LiveSample, NodeNow
 from teho.model.program import Feed, MainProcess, Program
 from teho.model.run import FORMAT_VERSION, End, Node, Run, Step, Task
 from teho.model.stack import Frame, Seen, State
-from teho.model.summary import Figure, GpuSummary, NodeSummary, Summary
+from teho.model.summary import GpuSummary, NodeSummary, Summary
 from teho.model.watched import Progress, WatchedProcess
+from teho.observe.viewer import Received
 
 AT = datetime(2026, 11, 27, tzinfo=timezone.utc)
 POLICY = load_policy()
@@ -29,7 +31,7 @@ def device(name: str, position: int) -> Device:
 
 
 def moment(at_s: float, shares: Shares, *, age_s: float = 1.0, **others: Mapping[str, list[float]]
-           ) -> list[NodeNow]:  # fmt: skip
+           ) -> Sequence[NodeNow]:  # fmt: skip
     """Return the nodes at a moment.
 
     Args:
@@ -38,20 +40,23 @@ def moment(at_s: float, shares: Shares, *, age_s: float = 1.0, **others: Mapping
         age_s: of the samples.
         others: metric -> node -> value of each GPU.
     """
-    nodes = []
+    described, newest = [], {}
     for name, busy in shares.items():
-        gpus = []
-        for position, share in enumerate(busy):
-            values: dict[str, Figure] = {} if share is None else {"gpu_busy_percent": share}
-            for metric, of_nodes in others.items():
-                values[metric] = of_nodes[name][position]
-            gpus.append(GpuNow(node=name, device=device(name, position), position=position,
-                               values=values))  # fmt: skip
-        described = Node(name=name, started_at=AT, period_s=1.0,
-                         devices=tuple(gpu.device for gpu in gpus))  # fmt: skip
-        nodes.append(NodeNow(node=described, elapsed_s=at_s, age_s=age_s, way="connection",
-                             gpus=tuple(gpus)))  # fmt: skip
-    return nodes
+        devices = tuple(device(name, position) for position in range(len(busy)))
+        rows = [
+            {
+                "kind": "gpu", "device": one.id,
+                **({} if share is None else {"gpu_busy_percent": share}),
+                **{metric: of_nodes[name][one.index] for metric, of_nodes in others.items()},
+            }
+            for one, share in zip(devices, busy, strict=True)
+        ]  # fmt: skip
+        described.append(Node(name=name, started_at=AT, period_s=1.0, devices=devices))
+        sample = LiveSample(node=name, elapsed_s=at_s, rows=rows)
+        newest[name] = Received(sample, 1000.0 - age_s, None, "connection")
+    run = Run(format=FORMAT_VERSION, id="r", command=("x",), started_at=AT, host="g1",
+              nodes=tuple(described))  # fmt: skip
+    return NewestValues().nodes(run, newest, 1000.0)
 
 
 def run_of(nodes: Sequence[NodeNow], **others: object) -> Run:
@@ -62,7 +67,7 @@ def run_of(nodes: Sequence[NodeNow], **others: object) -> Run:
 def said(*spans: tuple[int, Shares], idle: IdleGpus | None = None, begin_s: float = 0.0) -> str:
     """Return the sentence after spans of seconds with the same shares."""
     idle, at_s = idle or IdleGpus(POLICY), begin_s
-    nodes: list[NodeNow] = []
+    nodes: Sequence[NodeNow] = []
     for seconds, shares in spans:
         for _ in range(seconds):
             at_s += 1.0

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from teho.model.document import Fact
 from teho.model.missing import Missing
 from teho.show.build.top import top_document
 from teho.show.top.head import head
@@ -38,6 +39,21 @@ def test_what_is_wrong_now_is_the_first_line_and_the_verdict_follows() -> None:
     lines = [line.plain for line in head(shown._replace(report=long), 40)]
     assert len(lines) == 3
     assert lines[1].endswith("…")
+
+
+def test_the_facts_fill_the_lines_that_the_verdict_leaves() -> None:
+    cost = Fact("cost", "Cost of the job so far", 12.0, "units")
+    report = msgspec.structs.replace(REPORT, facts=(cost,))
+    lines = [line.plain for line in head(SHOWN._replace(report=report), 80)]
+    assert lines == [
+        "✓ The GPUs were busy 90 % of the time.",
+        "running · 1 min 40 s · 58 min 20 s until the time limit ·",
+        "  values by connection · Cost of the job so far 12 units",
+    ]
+    alarmed = SHOWN._replace(report=report, alert="GPU 3 on g2 has been idle for 4 min.")
+    *_, last = (line.plain for line in head(alarmed, 80))
+    assert last.endswith("values by connection …")
+    assert len(head(alarmed, 80)) == 3
 
 
 def test_the_way_of_the_values_is_named() -> None:

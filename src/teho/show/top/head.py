@@ -10,7 +10,7 @@ from teho.model.document import Fact
 from teho.model.missing import Missing
 from teho.show.cells import MARKS, cell_text, plain
 from teho.show.text.document import VERDICT_STYLES
-from teho.show.text.flow import flow, words
+from teho.show.text.flow import dotted, flow, words
 from teho.show.top.frame import Frame
 from teho.show.top.rows import WARNING, cut, ways
 from teho.units import format_duration
@@ -24,7 +24,7 @@ _HEAD_FACTS = (
 
 
 def head(frame: Frame, width: int, height: int = 3) -> list[Text]:
-    """Return the most important sentence, and the facts of the run in one line.
+    """Return the most important sentence, and the facts of the run in the lines that are left.
 
     If something is wrong at this moment, it is the first line, and the verdict follows.
 
@@ -39,12 +39,19 @@ def head(frame: Frame, width: int, height: int = 3) -> list[Text]:
     sentence = flow(words(plain(report.verdict)), width, Text(f"{mark} ", style), hang=2)
     room = max(1, height - 1)
     alert = [Text(f"{MARKS['warning']} {plain(frame.alert)}", WARNING)] if frame.alert else []
-    shown = sentence[: max(0, room - len(alert))]
-    if shown and len(shown) < len(sentence):
-        shown[-1].append(f" {sentence[len(shown)].plain.strip()}")
-    shown = [*alert, *shown]
-    facts = [Text(" · ".join(_facts(frame)))] if height > 1 else []
-    return [cut(line, width) for line in (*shown, *facts)]
+    shown = [*alert, *_first(sentence, room - len(alert))]
+    if height > 1:
+        facts = flow(dotted([Text(plain(one)) for one in _facts(frame)]), width, Text(), hang=2)
+        shown += _first(facts, height - len(shown))
+    return [cut(line, width) for line in shown]
+
+
+def _first(lines: list[Text], count: int) -> list[Text]:
+    """Return the first lines; the last one goes on, so that it ends with an ellipsis."""
+    shown = lines[: max(0, count)]
+    if shown and len(shown) < len(lines):
+        shown[-1].append(f" {lines[len(shown)].plain.strip()}")
+    return shown
 
 
 def _facts(frame: Frame) -> Iterable[str]:

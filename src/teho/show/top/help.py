@@ -71,8 +71,8 @@ _CELLS = (
     (
         "by connection, from files",
         (
-            "The second line says how the values come: over a connection of the recorder, from "
-            "files that the recorder replaces, or from the rows of the recording."
+            "How the values come: over a connection of the recorder, from files that the "
+            "recorder replaces, or from the rows of the recording."
         ),
     ),
 )
