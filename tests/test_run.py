@@ -307,7 +307,7 @@ def test_what_is_loaded_before_the_program_starts() -> None:
     # Import cost is a contract: nothing heavy before the program runs, nothing for --help.
     code = (
         "import sys, teho.cli.run; from teho.observe.supervisor import Supervisor;"
-        "print(sorted(m for m in ('pyarrow', 'rich', 'jinja2', 'numpy', 'pynvml',"
+        "print(sorted(m for m in ('pyarrow', 'rich', 'textual', 'jinja2', 'numpy', 'pynvml',"
         " 'asyncio', 'sqlite3', 'importlib.metadata') if m in sys.modules))"
     )
     result = subprocess.run(

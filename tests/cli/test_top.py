@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pwd
+import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,6 +127,66 @@ def test_a_run_is_watched_in_a_terminal(home: Path) -> None:
         wait_for(lambda: "of one core" not in screen(tmux))
         (run,) = home.glob("runs/[!.]*")
         wait_for(lambda: not list((run / "leases").iterdir()))
+
+
+def test_one_of_several_runs_is_chosen_in_a_terminal(home: Path) -> None:
+    with (
+        recorded(home, "--name", "one"),
+        recorded(home, "--name", "two"),
+        terminal(" ".join([*TEHO, "top"]), 100, 30) as tmux,
+    ):
+        wait_for(lambda: "Which run" in screen(tmux))
+        asked = screen(tmux)
+        assert "(one)" in asked
+        number = next(line.split()[0] for line in asked.splitlines() if line.endswith("(two)"))
+        keys(tmux, number, "Enter")
+        wait_for(lambda: "NODE" in screen(tmux))
+        (two,) = [
+            run for run in home.glob("runs/[!.]*")
+            if json.loads((run / "run.json").read_bytes())["name"] == "two"
+        ]  # fmt: skip
+        wait_for(lambda: list((two / "leases").iterdir()))
+        keys(tmux, "q")
+
+
+@pytest.mark.parametrize("has_colour", [True, False])
+def test_without_colour_the_screen_has_no_colour(home: Path, has_colour: bool) -> None:
+    setting = ["env", "-u", "NO_COLOR"] if has_colour else ["env", "NO_COLOR=1"]
+    command = " ".join([*setting, *TEHO, "top"])
+    with recorded(home), terminal(command, 100, 30) as tmux:
+        wait_for(lambda: "CORES, ×10 %" in screen(tmux))
+        coded = subprocess.run(
+            [*tmux, "capture-pane", "-p", "-e"], capture_output=True, text=True, check=True
+        ).stdout
+        colours = re.findall(r"\x1b\[(?:[\d;]*;)?(?:[349][0-8]|10[0-7])[\d;]*m", coded)
+        assert bool(colours) is has_colour, colours[:5]
+
+
+def test_when_the_run_ends_its_last_frame_stays_with_the_verdict(home: Path) -> None:
+    with contextlib.ExitStack() as run:
+        run.enter_context(recorded(home))
+        with terminal(" ".join([*TEHO, "top"]), 100, 30) as tmux:
+            wait_for(lambda: "values by connection" in screen(tmux))
+            run.close()
+            wait_for(lambda: "finished" in screen(tmux))
+            wait_for(lambda: "at end" in screen(tmux))
+            assert "values by connection" not in screen(tmux)
+            keys(tmux, "Enter")
+            wait_for(lambda: "at the end of the run" in screen(tmux))
+            assert "sleep 120" in screen(tmux)  # the processes of the last sample
+
+
+def test_textual_is_loaded_only_for_the_screen() -> None:
+    example = Path(__file__).parents[2] / "examples/runs/one-idle-gpu"
+    code = (
+        "import sys; sys.modules['textual'] = None\n"
+        "from teho.cli import main\n"
+        f"try: main(['top', {str(example)!r}, '--once'])\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "GPUs at the end" in shown.stdout
+    assert "Samples by" in shown.stdout
 
 
 def test_a_terminal_that_cannot_move_its_cursor_gets_text(home: Path) -> None:

@@ -288,7 +288,7 @@ def test_the_tables_without_a_terminal(shown: Frame, figures: Figures) -> None:
         for key, metric in GPU_COLUMNS.items():
             assert row[key] == pytest.approx(figures.value(metric, node, gpu), rel=1e-4)
     for row in tables["nodes_now"].rows:
-        assert row.keys() == {"node", "age", *NODE_COLUMNS}
+        assert row.keys() == {"node", "age", "way", *NODE_COLUMNS}
         for key, metric in NODE_COLUMNS.items():
             expected = figures.value(metric, str(row["node"]), None)
             assert row[key] == pytest.approx(expected, rel=1e-4)

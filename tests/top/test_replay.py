@@ -15,8 +15,10 @@ import pytest
 
 from support import wait_for
 from teho.config.settings import Settings
+from teho.model.document import Fact
 from teho.model.run import Node
 from teho.show.top import replay as replay_module
+from teho.show.top.head import head
 from teho.show.top.live import LiveSource
 from teho.show.top.replay import ReplaySource
 
@@ -59,12 +61,18 @@ def test_the_verdict_follows_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None
     frame = source.frame()
     assert frame.elapsed_s == 12.5
     assert frame.nodes[0].age_s == 0.0
-    assert "follows at the end" in frame.report.verdict
+    assert "verdict and the energy follow at the end" in " ".join(frame.report.verdict.split())
     gpu = frame.nodes[0].gpus[0]
     assert gpu.values["gpu_busy_percent"] == _busy(gpu.device.id, 12.5)
     moment_s = 1e9
     wait_for(lambda: source.frame().report.verdict.startswith("GPU 3 on g1 was never used."))
-    assert source.frame().elapsed_s == source.at_s < 1e9
+    last = source.frame()
+    assert last.elapsed_s == source.at_s < 1e9
+    # Not the sample from after the end of the program, which lacks the memory.
+    (node,) = last.nodes
+    assert isinstance(node.values["job_memory_bytes"], (int, float))
+    assert isinstance(node.values["job_cpu_s"], float)
+    assert not node.is_silent
 
 
 def _busy(device: str, moment_s: float) -> float:
@@ -122,3 +130,21 @@ def test_a_recording_of_512_gpus_is_opened_before_its_report_is_made(
         assert frame.report.verdict == "Teho is making the report of the run so far."
         assert sum(len(node.gpus) for node in frame.nodes) == 512
         wait_for(lambda: (source.poll(), "never used" in source.frame().report.verdict)[1])
+
+
+def test_the_pace_and_the_cost_are_those_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    moment_s = 0.0
+    monkeypatch.setattr(replay_module, "time", SimpleNamespace(monotonic=lambda: moment_s))
+    monkeypatch.setattr(
+        replay_module, "facts_at", lambda _, summary, at_s: [Fact("cost", "Cost", at_s, "units")]
+    )
+    source = ReplaySource(EXAMPLE, Settings(), 1.0)
+    wait_for(lambda: source._is_summed)
+    for moment_s in (12.5, 40.0):
+        facts = {fact.key: fact.value for fact in source.frame().report.facts}
+        assert facts["cost"] == moment_s
+        assert head(source.frame(), 200)[-1].plain.endswith(f"Cost {moment_s:g} units")
+    # At the end, they are those of the report.
+    moment_s = 1e9
+    wait_for(lambda: source._whole)
+    assert "cost" not in {fact.key for fact in source.frame().report.facts}

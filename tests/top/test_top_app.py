@@ -9,10 +9,12 @@ import pytest
 
 pytest.importorskip("textual", reason="textual is not installed")
 
+from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
-from teho.show.top.app import TopApp, _Lines, _List
+from teho.show.top.app import TopApp
 from teho.show.top.frame import Frame
+from teho.show.top.widgets import Lines, RowList
 from top.frames import StillSource, frame, with_processes
 
 SHOWN = frame({"n1": [97.0, 96.0, 95.0, 94.0], "n2": [90.0, 3.0, 90.0, 90.0]})
@@ -20,8 +22,8 @@ SHOWN = frame({"n1": [97.0, 96.0, 95.0, 94.0], "n2": [90.0, 3.0, 90.0, 90.0]})
 
 def screen(app: TopApp) -> str:
     """Return the text on the screen."""
-    head, title, keys = (app.query_one(f"#{name}", _Lines) for name in ("head", "title", "keys"))
-    rows = app.query_one("#list", _List)._rows
+    head, title, keys = (app.query_one(f"#{name}", Lines) for name in ("head", "title", "keys"))
+    rows = app.query_one("#list", RowList)._rows
     parts = [*head._texts, *title._texts, *(row.line for row in rows), *keys._texts]
     return "\n".join(part.plain for part in parts)
 
@@ -71,7 +73,7 @@ def test_what_is_below_the_last_row_that_can_be_chosen_can_be_read() -> None:
         app = TopApp(StillSource(with_processes(SHOWN)))
         async with app.run_test(size=(100, 16)) as pilot:
             await pilot.press(*keys)
-            shown = app.query_one("#list", _List)
+            shown = app.query_one("#list", RowList)
             await pilot.press(*["down"] * 60)
             await pilot.pause()
             return shown.scroll_offset.y + shown.size.height, len(shown._rows)
@@ -141,6 +143,70 @@ def test_the_help_explains_keys_and_values() -> None:
 @pytest.mark.parametrize("keys", [[], ["enter"], ["enter", "enter"], ["question_mark"]])
 def test_every_size(size: tuple[int, int], keys: list[str]) -> None:
     assert "quit" in after(keys, size=size) or size[0] < 40
+
+
+def test_the_help_begins_with_what_is_selected() -> None:
+    def first_of(*keys: str) -> str:
+        return after([*keys, "question_mark"]).partition("Selected\n")[2].splitlines()[0]
+
+    assert first_of().startswith("GPU busy (utilisation)")
+    assert first_of("s", "s").startswith("GPU memory used")  # by name, by GPU memory
+    assert first_of("enter").startswith("GPU busy (utilisation)")
+    assert first_of("enter", "enter").startswith("GPU busy (utilisation)")
+    assert first_of("enter", "enter", "down").startswith("GPU memory used")
+    assert "Selected" not in after(["s", "question_mark"])  # a name needs no help
+    cores = after(["question_mark"], frame({"n1": []}))
+    assert "Selected\nCores busy" in cores
+    # Enter on a value does the same, and Escape goes back to the GPU.
+    assert "Selected" in after(["enter", "enter", "enter"])
+    assert "GPU 0 of n2" in after(["enter", "enter", "enter", "escape"])
+
+
+def test_a_resize_while_it_runs() -> None:
+    async def drive() -> list[tuple[int, int, str]]:
+        app = TopApp(StillSource(SHOWN))
+        found = []
+        async with app.run_test(size=(100, 30)) as pilot:
+            for width, height in ((100, 30), (30, 8), (20, 5), (200, 60)):
+                await pilot.resize_terminal(width, height)
+                await pilot.pause(0.1)
+                app._tick()
+                await pilot.pause(0.1)
+                head = app.query_one("#head", Lines)
+                lines = [*head._texts, *(row.line for row in app.query_one(RowList)._rows)]
+                widest = max(line.cell_len for line in lines)
+                found.append((widest, head.size.height, screen(app)))
+                assert widest <= width
+        return found
+
+    wide, small, tiny, large = asyncio.run(drive())
+    assert [one[1] for one in (wide, small, tiny, large)] == [3, 1, 1, 3]
+    assert "until the time limit" in wide[2]
+    assert "until the time limit" not in small[2]
+    assert "n2" in tiny[2]
+    assert large[2].splitlines()[-1] == wide[2].splitlines()[-1]
+
+
+def test_the_mouse_wheel_scrolls() -> None:
+    many = frame({f"n{number:03}": [50.0] for number in range(100)})
+
+    async def drive() -> tuple[int, int]:
+        app = TopApp(StillSource(many))
+        async with app.run_test(size=(100, 30)) as pilot:
+            shown = app.query_one("#list", RowList)
+            where = {"x": 5, "y": 5, "delta_x": 0, "button": 0, "shift": False, "meta": False,
+                     "ctrl": False}  # fmt: skip
+            for _ in range(5):
+                shown.post_message(MouseScrollDown(shown, delta_y=1, **where))
+            await pilot.pause(0.5)
+            down = shown.scroll_offset.y
+            for _ in range(2):
+                shown.post_message(MouseScrollUp(shown, delta_y=-1, **where))
+            await pilot.pause(0.5)
+            return down, shown.scroll_offset.y
+
+    down, up = asyncio.run(drive())
+    assert down > up > 0
 
 
 def test_frozen_values_stay() -> None:

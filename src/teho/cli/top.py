@@ -216,7 +216,7 @@ def _documents(source: Source, *, once: bool) -> Iterator[Report]:
             time.sleep(min(0.05, left_s))
         frame = source.frame()
         if frame.answer is None:
-            yield top_document(frame.report, frame.nodes, frame.notes, frame.owner)
+            yield top_document(frame.headed, frame.nodes, frame.notes, frame.owner)
         elif frame.report is not shown:  # the scheduler is asked less often
             from teho.show.top.accounted import accounted_document
 

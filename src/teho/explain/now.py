@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from teho.explain.step import offset_s
-from teho.model.live import GpuNow, LiveSample, NodeNow
+from teho.model.live import FILES_PER_S, LATE_S, SILENT_S, GpuNow, LiveSample, NodeNow
 from teho.model.metric import METRICS_BY_NAME, Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.run import Node, Run
@@ -44,13 +44,21 @@ class NewestValues:
     def __init__(self) -> None:
         self._known: dict[str, tuple[LiveSample | None, Node, NodeNow]] = {}
 
-    def nodes(self, run: Run, newest: Mapping[str, Received], now_s: float) -> tuple[NodeNow, ...]:
+    def nodes(
+        self,
+        run: Run,
+        newest: Mapping[str, Received],
+        now_s: float,
+        ended_s: float | None = None,
+    ) -> tuple[NodeNow, ...]:
         """Return each node of a run with its newest values.
 
         Args:
             run: the description of the recording.
             newest: node -> its newest sample.
             now_s: monotonic time.
+            ended_s: end of the run, in seconds after its start; None: the run goes on. The values
+                of a run that has ended do not grow older.
         """
         found = []
         for node in run.nodes:
@@ -58,16 +66,33 @@ class NewestValues:
             sample = received.sample if received else None
             known = self._known.get(node.name)
             if known is not None and known[0] is sample and known[1] is node:
-                age_s = now_s - received.at_s if received else None
-                now = msgspec.structs.replace(known[2], age_s=age_s)
+                now = known[2]
             else:
-                now = _node(run, node, received, now_s)
+                now = _node(run, node, received)
                 self._known[node.name] = sample, node, now
+            age_s = now_s - received.at_s if received else None
+            if ended_s is not None and now.elapsed_s is not None:
+                age_s = max(0.0, ended_s - now.elapsed_s)
+            now = msgspec.structs.replace(now, age_s=age_s, has_ended=ended_s is not None)
+            if ended_s is not None and received and not now.processes:
+                now = msgspec.structs.replace(now, processes=tuple(received.processes))
             found.append(now)
         return tuple(found)
 
 
-def _node(run: Run, node: Node, received: Received | None, now_s: float) -> NodeNow:
+def _silent_after_s(run: Run, node: Node, received: Received) -> float:
+    """Return the age from which the values of a node are not shown."""
+    limit_s = SILENT_S
+    if received.way == "file":
+        limit_s = max(LATE_S, 2 * len(run.nodes) / FILES_PER_S)
+    elif received.way == "recording":
+        # In a long run, a row covers more time, and is written when it is complete.
+        spans_s = [row.get("span_s") or 0.0 for row in received.sample.rows]
+        limit_s = LATE_S + 2 * max(spans_s, default=0.0)
+    return max(limit_s, 2 * node.period_s)
+
+
+def _node(run: Run, node: Node, received: Received | None) -> NodeNow:
     sample = received.sample if received else None
     before = _rows(received.before) if received and received.before else {}
     rows = _rows(sample) if sample else {}
@@ -88,8 +113,8 @@ def _node(run: Run, node: Node, received: Received | None, now_s: float) -> Node
     return NodeNow(
         node=node,
         elapsed_s=sample.elapsed_s + offset_s(run, node) if sample else None,
-        age_s=now_s - received.at_s if received else None,
-        way=received.way if received else "",
+        way=received.way if received else None,
+        silent_after_s=_silent_after_s(run, node, received) if received else SILENT_S,
         values=values("node", "node"),
         cores_percent=tuple(rows.get("node", {}).get("core_busy_percent", ())),
         processes=tuple(sample.processes) if sample else (),

@@ -10,6 +10,7 @@ __all__ = [
     "GOOD_USE",
     "MOST_OF_THE_TIME",
     "OUTLIERS",
+    "PRESENT",
     "ROOFLINE",
     "SHARED",
     "SMALL_FILES",
@@ -44,6 +45,8 @@ ROOFLINE = "roofline"
 """Section of the roofline plot; rules do not read it."""
 GOOD_USE = "good_use"
 """Section for the verdict that a run used its cores and GPUs well; rules do not read it."""
+PRESENT = "present"
+"""Section of the first line of `teho top` about the present moment; rules do not read it."""
 SMALL_FILES = "small_files"
 """Section for data on network file systems: `teho doctor --data` and `teho stage` read it."""
 DIGEST = "digest"
@@ -206,11 +209,21 @@ _DIGEST = {
         1000.0, "core-hours", "a mail about less than a day of one node costs more than it saves"
     ),
 }
+_PRESENT = {
+    "gpu_idle_min_s": chosen(
+        180.0,
+        "s",
+        "most evaluations and checkpoints take less time; `teho top` counts only the time in which "
+        "most of the other GPUs worked",
+    ),
+    "input_wait_percent": MOST_OF_THE_TIME,
+}
 SHARED = {
     DIGEST: _DIGEST,
     EVERY_RULE: _EVERY_RULE,
     ROOFLINE: _ROOFLINE,
     OUTLIERS: _OUTLIERS,
+    PRESENT: _PRESENT,
     GOOD_USE: _GOOD_USE,
     SMALL_FILES: _SMALL_FILES,
 }

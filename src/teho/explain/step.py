@@ -15,6 +15,7 @@ __all__ = [
     "ending",
     "failed",
     "first_failure",
+    "node_ends_s",
     "offset_s",
     "rank_at",
     "silent_ranks",
@@ -46,6 +47,12 @@ _JOB_STATES = {
 def offset_s(run: Run, node: Node) -> float:
     """Return the difference between a node's `elapsed_s` and the seconds after the run's start."""
     return run.moment_s(node.name, node.started_at)
+
+
+def node_ends_s(run: Run) -> dict[str, float]:
+    """Return the end of a run in each node's `elapsed_s`; empty if the end is not known."""
+    end = run.end
+    return {} if end is None else {n.name: end.elapsed_s - offset_s(run, n) for n in run.nodes}
 
 
 _FAILED_STATES = frozenset(

@@ -12,11 +12,35 @@ from teho.model.missing import Missing
 from teho.model.run import Node
 from teho.model.summary import Figure
 
-__all__ = ["SILENT_S", "GpuNow", "Hello", "Lease", "LiveSample", "NodeNow", "ProcessNow"]
+__all__ = [
+    "FILES_PER_S",
+    "LATE_S",
+    "NOT_RECORDED",
+    "SILENT_S",
+    "GpuNow",
+    "Hello",
+    "Lease",
+    "LiveSample",
+    "NodeNow",
+    "ProcessNow",
+    "Way",
+]
 
+Way = Literal["connection", "file", "recording"]
+"""How a sample came: over a connection, in the file `now/NODE.json`, or as rows of the recording.
+"""
 SILENT_S = 12.0
-"""If a node sends nothing for longer, its values are not shown: recorders write at least every
-10 s, and a shared file system may need some time."""
+"""If a node with a connection sends nothing for longer, its values are not shown."""
+LATE_S = 24.0
+"""The same for files and rows: rows are written at least every 10 s, a viewer reads them every
+12 s, and a shared file system may need some time."""
+_GRID_S = 0.05
+"""Times of rows are rounded."""
+NOT_RECORDED = "has no recorder yet, or no access to this recording"
+"""Why a node of the job is not in the recording. A viewer can see no difference."""
+FILES_PER_S = 20.0
+"""Most files with samples that all nodes together replace in a second: each replacement needs some
+operations of the file system's metadata server."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +107,16 @@ class LiveSample(msgspec.Struct, frozen=True, kw_only=True):
     gpus: dict[str, GpuState] = {}
     """State of each GPU by its id; empty if the sample is from the recording."""
 
+    def is_after(self, end_s: float, period_s: float) -> bool:
+        """Return whether it was taken after the end of the program, which it does not describe.
+
+        Args:
+            end_s: end of the program, in seconds after its start by the clock of the node.
+            period_s: time between two samples. A row of several samples is mostly from before.
+        """
+        spans_s = [row.get("span_s") or 0.0 for row in self.rows]
+        return self.elapsed_s >= end_s - _GRID_S and max(spans_s, default=0.0) <= 1.5 * period_s
+
 
 class GpuNow(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU at its newest sample."""
@@ -106,9 +140,15 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: Union[float, None] = None
     """Time of the sample after the start of the run; None: there is no sample."""
     age_s: Union[float, None] = None
-    """Time since the sample."""
-    way: str = ""
-    """How it came: `connection`, `file`, or `recording`."""
+    """Time since the sample; if the run has ended, the time from the sample to this end."""
+    way: Union[Way, None] = None
+    """How it came."""
+    silent_after_s: float = SILENT_S
+    """If the sample is older, its values are not shown."""
+    is_recorded: bool = True
+    """Whether the recording has this node; if not, only the scheduler names it."""
+    has_ended: bool = False
+    """Whether the run has ended: its last values stay, and do not grow older."""
     values: Mapping[str, Figure] = {}
     """As for a GPU."""
     cores_percent: tuple[float, ...] = ()
@@ -120,4 +160,4 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_silent(self) -> bool:
         """Whether its values are too old to be shown."""
-        return self.age_s is None or self.age_s > SILENT_S
+        return self.age_s is None or self.age_s > self.silent_after_s

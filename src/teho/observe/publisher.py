@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from teho.model.live import Hello, Lease, LiveSample
+from teho.model.live import FILES_PER_S, Hello, Lease, LiveSample
 from teho.observe.run_changes import RunChanges, share_of
 from teho.store.layout import lease_folder, now_file, replace_file
 
@@ -31,9 +31,6 @@ is longer, because the recorder reads the leases less often."""
 _CONNECT_S = 2.0
 _SAMPLES_PER_S = 400.0
 """Most samples that all nodes together send in a second, because the viewer has to read them."""
-_FILES_PER_S = 20.0
-"""Most files that all nodes together replace in a second: each replacement needs some operations of
-the file system's metadata server."""
 _LARGEST_LEASE_BYTES = 1 << 16
 
 
@@ -59,7 +56,7 @@ class Publisher:
         self._period_s = node_count / _SAMPLES_PER_S
         self._phase_s = share_of(node) * self._period_s
         self._turn = -1
-        self._file_period_s = node_count / _FILES_PER_S
+        self._file_period_s = node_count / FILES_PER_S
         self._viewers: dict[str, _Viewer] = {}
         self._looked_s = self._filed_s = float("-inf")
 

@@ -10,16 +10,16 @@ import secrets
 import selectors
 import socket
 import time
-from collections.abc import Sequence
-from datetime import datetime, timezone
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.model.live import SILENT_S, Hello, Lease, LiveSample
+from teho.model.live import SILENT_S, Hello, Lease, LiveSample, ProcessNow, Way
 from teho.model.run import Node
+from teho.observe.file_ages import FileAges, rows_written_s
 from teho.observe.run_changes import announce
 from teho.process.json_lines import LineReader, LineTooLongError
 from teho.store.layout import lease_folder, now_file, replace_file, safe_name
@@ -39,7 +39,7 @@ _LONGEST_S = 0.2
 """Longest time for reading what has come."""
 _FILE_S, _FIRST_FILE_S = 1.0, 0.2
 """Time between two looks for files, and the same until the first sample has come."""
-Way = Literal["connection", "file", "recording"]
+_ROUNDED_S = 0.05
 
 
 class Received(NamedTuple):
@@ -47,10 +47,12 @@ class Received(NamedTuple):
 
     sample: LiveSample
     at_s: float
-    """Monotonic time at which it was received; from the recording: at which it was taken."""
+    """Monotonic time at which it was received; from a file or rows: at which it was written."""
     before: LiveSample | None
     """The sample before it: the increase of a counter needs two."""
     way: Way
+    processes: Sequence[ProcessNow] = ()
+    """The newest known processes: rows have none."""
 
 
 class Viewer:
@@ -83,6 +85,8 @@ class Viewer:
         self._connected: dict[str, _Connection] = {}
         self._open: set[_Connection] = set()
         self._read_s: dict[str, float] = {}
+        self._ends_s: Mapping[str, float] = {}
+        self._ages = FileAges()
         host = safe_name(os.uname().nodename) or "viewer"
         self._lease = lease_folder(directory) / f"{host}-{os.getpid()}-{self._token[:8]}.json"
         self._remove_dead(host)
@@ -110,6 +114,25 @@ class Viewer:
     @property
     def _most_nodes(self) -> int:
         return len(self._nodes) + len(self._expected)
+
+    def end(self, ends_s: Mapping[str, float]) -> None:
+        """Note the end of the run: from now on, only samples from before it count.
+
+        The recorder takes its last sample after the program has ended, so this sample lacks the
+        values of the program's processes.
+
+        Args:
+            ends_s: node -> end of the run, in seconds after its start by the clock of the node.
+        """
+        self._ends_s = ends_s
+        for name, received in list(self.newest.items()):
+            if self._is_after_end(received.sample):
+                del self.newest[name]
+                self._read_s[name] = self._filed_s = float("-inf")
+
+    def _is_after_end(self, sample: LiveSample) -> bool:
+        end_s, node = self._ends_s.get(sample.node), self._nodes.get(sample.node)
+        return end_s is not None and node is not None and sample.is_after(end_s, node.period_s)
 
     def poll(self, wait_s: float, *, reads_all: bool = True) -> None:
         """Receive what has come, and wait for at most this time if there is nothing.
@@ -154,6 +177,7 @@ class Viewer:
         lease = Lease(number=self._number, addresses=self._addresses, token=self._token)
         try:
             replace_file(self._lease, msgspec.json.encode(lease))
+            self._ages.compare(self._lease)
             if self._number == 1:
                 announce(self._directory)
             self.problem = ""
@@ -222,17 +246,27 @@ class Viewer:
 
     def _keep(self, sample: LiveSample, way: Way, age_s: float = 0.0) -> None:
         known = self.newest.get(sample.node)
-        if known is not None and sample.elapsed_s <= known.sample.elapsed_s:
+        # A row has a rounded time, and less than the sample that came over a connection.
+        newer_by_s = _ROUNDED_S if way == "recording" else 0.0
+        if known is not None and sample.elapsed_s <= known.sample.elapsed_s + newer_by_s:
             return
-        before = known.sample if known else None
-        self.newest[sample.node] = Received(sample, time.monotonic() - age_s, before, way)
+        if known is not None and self._is_after_end(sample):
+            return
+        before, processes = (known.sample, known.processes) if known else (None, ())
+        self.newest[sample.node] = Received(
+            sample, time.monotonic() - age_s, before, way, sample.processes or processes
+        )
 
     def _read_recording(self, node: Node) -> None:
-        for sample in samples_of_node(self._directory, node.name, 2):
-            # This machine's clock may differ from the node's: an age is never negative.
-            since_start = datetime.now(timezone.utc) - node.started_at
-            age_s = since_start.total_seconds() - sample.elapsed_s
-            self._keep(sample, "recording", max(0.0, age_s))
+        place = f"rows {node.name}"
+        found = samples_of_node(self._directory, node.name, 3 if node.name in self._ends_s else 2)
+        if found:
+            written_s = rows_written_s(self._directory, node.name)
+            newest_s = found[-1].elapsed_s
+            age_s = self._ages.age_s(place, written_s)
+            for sample in found:
+                self._keep(sample, "recording", age_s + newest_s - sample.elapsed_s)
+        self._ages.looked(place)
 
     def _drop(self, connection: _Connection) -> None:
         self._open.discard(connection)
@@ -269,9 +303,12 @@ class Viewer:
         names = _files_in(now_file(self._directory, "").parent) if away else frozenset()
         for path in (now_file(self._directory, node.name) for node in away):
             if path.name in names:
-                with contextlib.suppress(OSError, msgspec.MsgspecError):
-                    content = path.read_bytes()
-                    self._keep(msgspec.json.decode(content, type=LiveSample), "file")
+                with contextlib.suppress(OSError, msgspec.MsgspecError), path.open("rb") as file:
+                    # NFS asks its server for the time of a file only when the file is opened.
+                    written_s = os.fstat(file.fileno()).st_mtime
+                    sample = msgspec.json.decode(file.read(), type=LiveSample)
+                    self._keep(sample, "file", self._ages.age_s(str(path), written_s))
+            self._ages.looked(str(path))
 
 
 def _short(host: str) -> str:

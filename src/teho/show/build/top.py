@@ -8,7 +8,7 @@ import msgspec
 
 from teho.explain.wording import short_numbers
 from teho.model.document import Cell, Report, Table
-from teho.model.live import GpuNow, NodeNow, ProcessNow
+from teho.model.live import NOT_RECORDED, GpuNow, NodeNow, ProcessNow
 from teho.model.missing import Missing, Reason
 from teho.show.build.layout import column, table
 from teho.show.cells import BUSY_MEANS
@@ -32,16 +32,16 @@ _SHOWN_PROCESSES = 20
 def top_document(
     report: Report, nodes: Sequence[NodeNow], notes: Iterable[str] = (), owner: str = ""
 ) -> Report:
-    """Return the document of one frame; without values if the run has ended some time ago.
+    """Return the document of one frame; without tables if a run that has ended has no values.
 
     Args:
         report: on the run until now.
-        nodes: the newest values.
+        nodes: the newest values, or the last values of a run that has ended.
         notes: remarks on how the values came.
         owner: name of the user who owns the recording.
     """
     tables = [*now_tables(nodes), *_processes(nodes, owner)]
-    if any(node.way == "recording" and not node.is_silent for node in nodes):
+    if any(node.way == "recording" and not (node.is_silent or node.has_ended) for node in nodes):
         notes = [*notes, _FROM_ROWS]
     if report.state != "running" and all(node.is_silent for node in nodes):
         tables, notes = [], [f"The run has ended: `teho report {report.run_id}` prints the report."]
@@ -61,7 +61,12 @@ def top_document(
 def now_tables(nodes: Sequence[NodeNow]) -> list[Table]:
     """Return the newest values of all GPUs and nodes as tables."""
     gpus = [(node, gpu) for node in nodes for gpu in node.gpus]
-    return [*([_gpus(gpus)] if gpus else []), _nodes(nodes)]
+    when = _when(nodes)
+    return [*([_gpus(gpus, when)] if gpus else []), _nodes(nodes, when)]
+
+
+def _when(nodes: Sequence[NodeNow]) -> str:
+    return "at the end" if any(node.has_ended for node in nodes) else "now"
 
 
 def _of(metric: str) -> Callable[[NodeNow], Cell]:
@@ -75,16 +80,20 @@ def _of_gpu(metric: str) -> Callable[[tuple[NodeNow, GpuNow]], Cell]:
 def _fresh(node: NodeNow, value: Cell) -> Cell:
     """Return a value, or why it is not shown: the value of a silent node may have changed."""
     if node.age_s is None:
-        return Missing(Reason.UNRECORDED, "this node has sent no sample")
+        why = "has sent no sample" if node.is_recorded else NOT_RECORDED
+        return Missing(Reason.UNRECORDED, f"this node {why}")
+    if node.is_silent and node.has_ended:
+        last = f"this node sent its last sample {node.age_s:.0f} s before the end of the run"
+        return Missing(Reason.UNRECORDED, last)
     if node.is_silent:
         return Missing(Reason.UNRECORDED, f"this node has sent nothing for {node.age_s:.0f} s")
     return value
 
 
-def _gpus(gpus: Sequence[tuple[NodeNow, GpuNow]]) -> Table:
+def _gpus(gpus: Sequence[tuple[NodeNow, GpuNow]], when: str) -> Table:
     return table(
         "gpus_now",
-        "GPUs now",
+        f"GPUs {when}",
         gpus,
         column("node", "Node", lambda pair: pair[0].node.name),
         column("gpu", "GPU", lambda pair: pair[1].position),
@@ -113,7 +122,7 @@ def _processes(nodes: Sequence[NodeNow], owner: str) -> Iterable[Table]:
         return
     made = table(
         "processes_now",
-        "Processes now",
+        f"Processes {_when(nodes)}",
         found[:_MOST_PROCESSES],
         column("node", "Node", lambda pair: pair[0].node.name),
         column("pid", "PID", lambda pair: str(pair[1].pid)),
@@ -145,18 +154,22 @@ def _numbers(node: NodeNow, process: ProcessNow) -> str | None:
     return short_numbers(used) or None
 
 
-def _nodes(nodes: Sequence[NodeNow]) -> Table:
+def _nodes(nodes: Sequence[NodeNow], when: str) -> Table:
+    until = "the end of the run" if when != "now" else "now"
     return table(
         "nodes_now",
-        "Nodes now",
+        f"Nodes {when}",
         nodes,
         column("node", "Node", lambda node: node.node.name),
         column("age", "Age", lambda node: node.age_s, unit="s"),
+        column("way", "Samples by", lambda node: node.way),
         column("cpu", "Cores busy", _of("cpu_busy_percent"), unit="%", decimals=0),
         column("used", "Used by program", _of("job_cpu_s"), decimals=2),
         column("memory", "Memory", _of("job_memory_bytes"), unit="bytes"),
         column("read", "Read", _of("job_read_bytes"), unit="bytes/s"),
         column("written", "Written", _of("job_write_bytes"), unit="bytes/s"),
         column("received", "In", _of("net_receive_bytes"), unit="bytes/s"),
-        note="The column Age shows the time since the newest sample of the node.",
+        note=f"The column Age shows the time from the newest sample of the node to {until}. The "
+        "column Samples by says how this sample came: over a connection, in a file, or as rows of "
+        "the recording.",
     )

@@ -6,17 +6,11 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.console import Console
 from rich.text import Text
 from textual.actions import SkipAction
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Click, Resize
-from textual.geometry import Region, Size
-from textual.message import Message
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
-from textual.widget import Widget
+from textual.events import Resize
 from textual.widgets import Input
 
 from teho.model.live import NodeNow
@@ -25,10 +19,11 @@ from teho.show.top.gpu import gpu_view
 from teho.show.top.head import head
 from teho.show.top.help import help_view
 from teho.show.top.job import JobLines
-from teho.show.top.node import node_view
+from teho.show.top.node import GPU_COLUMNS, node_view
 from teho.show.top.orders import NODE_ORDERS, PROCESS_ORDERS, Order
 from teho.show.top.process import process_view
-from teho.show.top.rows import WARNING, Row, View
+from teho.show.top.rows import WARNING, View
+from teho.show.top.widgets import Lines, RowList
 
 __all__ = ["TopApp"]
 
@@ -40,130 +35,8 @@ _SMALL_LINES = 12
 _ALL = 1_000_000
 """More rows than any list has."""
 _ORDERS = (NODE_ORDERS, PROCESS_ORDERS)
-
-
-class _Lines(Widget):
-    """Some lines of text. Only lines that changed are written to the terminal."""
-
-    def __init__(self, id_: str) -> None:
-        super().__init__(id=id_)
-        self._texts: list[Text] = []
-
-    def show(self, lines: Sequence[Text]) -> None:
-        """Show other lines."""
-        before, self._texts = self._texts, list(lines)
-        for place in range(max(len(before), len(self._texts))):
-            old, new = before[place : place + 1], self._texts[place : place + 1]
-            if old != new:
-                self.refresh(Region(0, place, self.size.width, 1))
-
-    def render_line(self, y: int) -> Strip:
-        """Return a line for the terminal."""
-        text = self._texts[y] if y < len(self._texts) else Text()
-        return _strip(text, self.size.width, self.app.console)
-
-
-class _List(ScrollView, can_focus=True, inherit_bindings=False):
-    """Rows of which one can be chosen. The keys that scroll would not move the cursor."""
-
-    class Opened(Message):
-        """The user has opened a row."""
-
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
-
-    def __init__(self) -> None:
-        super().__init__(id="list")
-        self._rows: list[Row] = []
-        self._key = ""
-
-    @property
-    def _keys(self) -> list[str]:
-        return [row.key for row in self._rows if row.key]
-
-    def show(self, rows: Sequence[Row], *, first: bool = False) -> None:
-        """Show rows; the cursor stays on its row.
-
-        Args:
-            rows: all rows.
-            first: whether the cursor moves to the first row.
-        """
-        before, self._rows = self._rows, list(rows)
-        old_key = self._key
-        if first or self._key not in self._keys:
-            self._key = next(iter(self._keys), "")
-        if len(before) != len(self._rows):
-            self.virtual_size = Size(self.size.width, len(self._rows))
-        for place in range(max(len(before), len(self._rows))):
-            old, new = before[place : place + 1], self._rows[place : place + 1]
-            moved = old_key != self._key and any(
-                row.key and row.key in {old_key, self._key} for row in (*old, *new)
-            )
-            if old != new or moved:
-                self._refresh_row(place)
-        if first:
-            self.scroll_to(0, 0, animate=False)
-
-    def _refresh_row(self, place: int) -> None:
-        line = place - self.scroll_offset.y
-        if 0 <= line < self.size.height:
-            # Textual writes a line from its beginning, so to refresh a part of it saves nothing.
-            self.refresh(Region(0, line, self.size.width, 1))
-
-    def render_line(self, y: int) -> Strip:
-        """Return a line for the terminal."""
-        place = y + self.scroll_offset.y
-        row = self._rows[place] if place < len(self._rows) else Row(Text())
-        line = row.line
-        if row.key and row.key == self._key:
-            line = Text("▶ ") + line
-            line.stylize("bold")
-        else:
-            line = Text("  ") + line
-        return _strip(line, self.size.width, self.app.console)
-
-    def move(self, by: int) -> None:
-        """Move the cursor; scroll if the next row that can be chosen is not near."""
-        keys = self._keys
-        place = keys.index(self._key) if self._key in keys else 0
-        target = max(0, min(len(keys) - 1, place + by))
-        if target == place or (abs(by) == 1 and not self._is_near(keys[target])):
-            self.scroll_relative(y=by, animate=False)
-            return
-        old, self._key = self._key, keys[target]
-        for number, row in enumerate(self._rows):
-            if row.key in {old, self._key}:
-                self._refresh_row(number)
-                if row.key == self._key:
-                    self.scroll_to_region(Region(0, number, 1, 1), animate=False)
-
-    def _is_near(self, key: str) -> bool:
-        """Return whether a row is on the screen, or on the line before or after it."""
-        place = [row.key for row in self._rows].index(key)
-        return -1 <= place - self.scroll_offset.y <= self.size.height
-
-    def page(self, by: int) -> None:
-        """Move by whole screens."""
-        self.move(by * max(1, self.size.height - 1))
-
-    def open(self) -> None:
-        """Open the row of the cursor."""
-        if self._key:
-            self.post_message(self.Opened(self._key))
-
-    def on_click(self, event: Click) -> None:
-        """Open the row under the mouse."""
-        place = event.y + self.scroll_offset.y
-        if place < len(self._rows) and self._rows[place].key:
-            self._key = self._rows[place].key
-            self.open()
-
-
-def _strip(text: Text, width: int, console: Console) -> Strip:
-    shown = text.copy()
-    shown.truncate(width, pad=True)
-    return Strip(list(shown.render(console)), width)
+_METRIC = "metric "
+"""Begin of the key of a row with a metric."""
 
 
 class TopApp(App[None]):
@@ -207,6 +80,8 @@ class TopApp(App[None]):
         """Text in the names of the nodes, and in the commands of the processes, that are shown."""
         self._is_frozen = False
         self._is_help = False
+        self._topics: Sequence[str] = ()
+        """Metrics of the row or column that was selected when the help was opened."""
         self._lines = JobLines()
         self._places: dict[str, int] = {}
         """Place of each node in the order."""
@@ -215,10 +90,10 @@ class TopApp(App[None]):
 
     def compose(self) -> ComposeResult:
         """Yield the parts of the screen."""
-        yield _Lines("head")
-        yield _Lines("title")
-        yield _List()
-        yield _Lines("keys")
+        yield Lines("head")
+        yield Lines("title")
+        yield RowList()
+        yield Lines("keys")
         yield Input(id="filter", placeholder="only rows with this text")
 
     def on_mount(self) -> None:
@@ -228,8 +103,8 @@ class TopApp(App[None]):
         self.set_interval(_TICK_S, self._tick)
 
     @property
-    def _list(self) -> _List:
-        return self.query_one("#list", _List)
+    def _list(self) -> RowList:
+        return self.query_one("#list", RowList)
 
     def _tick(self) -> None:
         self._source.poll()
@@ -242,16 +117,16 @@ class TopApp(App[None]):
         if frame is None or not self.query("#list"):
             return  # the screen is being taken down
         width, height = self.size.width, self._list.size.height
-        top = self.query_one("#head", _Lines)
+        top = self.query_one("#head", Lines)
         top.show(head(frame, width, top.size.height))
         view = self._view(frame, width - 2, height)
-        self.query_one("#title", _Lines).show([Text("  ") + view.title])
+        self.query_one("#title", Lines).show([Text("  ") + view.title])
         self._list.show(view.rows, first=first)
-        self.query_one("#keys", _Lines).show([self._key_line()])
+        self.query_one("#keys", Lines).show([self._key_line()])
 
     def _view(self, frame: Frame, width: int, height: int) -> View:
         if self._is_help:
-            return help_view(width)
+            return help_view(width, self._topics)
         if frame.answer is not None:
             # Seldom needed, and large.
             from teho.show.top.accounted import accounted_view
@@ -323,10 +198,12 @@ class TopApp(App[None]):
         if not self._is_help:
             self._list.open()
 
-    def on__list_opened(self, message: _List.Opened) -> None:
+    def on_row_list_opened(self, message: RowList.Opened) -> None:
         """Show what the user has opened."""
         self._show_entry(shown=False)
-        if not self._is_help:
+        if message.key.startswith(_METRIC):
+            self.action_help()
+        elif not self._is_help:
             self._path.append(message.key)
             self._draw(first=True)
 
@@ -367,7 +244,7 @@ class TopApp(App[None]):
         entry = self.query_one("#filter", Input)
         if entry.display != shown:
             entry.display = shown
-            self.query_one("#keys", _Lines).display = not shown
+            self.query_one("#keys", Lines).display = not shown
             self.screen.set_focus(entry if shown else self._list)
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -387,12 +264,27 @@ class TopApp(App[None]):
         self._draw()
 
     def action_help(self) -> None:
-        """Show the help, or leave it."""
+        """Show the help, first of what is selected; or leave it."""
         self._is_help = not self._is_help
+        if self._is_help:
+            self._topics = self._selected()
         self._draw(first=True)
+
+    def _selected(self) -> Sequence[str]:
+        """Return the metrics of the selected row; of nodes, of the column that sorts them."""
+        key = self._list.selected
+        if key.startswith(_METRIC):
+            return (key.removeprefix(_METRIC),)
+        if self._level == 0:
+            metric = NODE_ORDERS[self._orders[0]].metric
+            has_gpus = self._frame is not None and any(node.gpus for node in self._frame.nodes)
+            if metric.startswith("gpu_") and not has_gpus:
+                metric = "cpu_busy_percent"
+            return (metric,) if metric else ()
+        return GPU_COLUMNS if self._level == 1 and key.startswith("gpu ") else ()
 
     def on_resize(self, event: Resize) -> None:
         """Draw for the new size. On a very small screen, the rows need the lines of the head."""
         is_small = event.size.height < _SMALL_LINES
-        self.query_one("#head", _Lines).styles.height = 1 if is_small else _HEAD_LINES
+        self.query_one("#head", Lines).styles.height = 1 if is_small else _HEAD_LINES
         self.call_after_refresh(self._draw)

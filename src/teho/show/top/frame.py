@@ -64,15 +64,28 @@ class Frame(NamedTuple):
     """None: the nodes have samples."""
     owner: str = ""
     """Name of the user who owns the recording; empty if it is not known."""
+    ended_s: float | None = None
+    """End of the run, in seconds after the start of the program; None: the run goes on."""
+    alert: str = ""
+    """A sentence about the present moment that is more important than the verdict; may be empty."""
 
     @property
     def elapsed_s(self) -> float:
         """Time since the start of the program, by the newest sample."""
-        if self.replayed_s is not None:
-            return self.replayed_s
+        for moment_s in (self.replayed_s, self.ended_s):
+            if moment_s is not None:
+                return moment_s
         if self.answer is not None:
             return self.answer.elapsed_s
         return max((node.elapsed_s for node in self.nodes if node.elapsed_s), default=0.0)
+
+    @property
+    def headed(self) -> Report:
+        """The report, with the sentence about the present moment in front of its verdict."""
+        if not self.alert:
+            return self.report
+        verdict = f"{self.alert} {self.report.verdict}"
+        return msgspec.structs.replace(self.report, verdict=verdict)
 
     def node(self, name: str) -> NodeNow | None:
         """Return a node; None if the run has no node of this name."""

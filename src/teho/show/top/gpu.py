@@ -83,7 +83,7 @@ def _value_rows(gpu: GpuNow, width: int) -> Iterable[Row]:
             text.append(f" of {gpu.device.power_limit_w:.0f} W")
         if metric == "gpu_memory_used_bytes" and gpu.device.memory_bytes:
             text.append(f" of {format_bytes(gpu.device.memory_bytes)}")
-        yield Row(text)
+        yield Row(text, f"metric {metric}")
     for why, labels in missing.items():
         lead = Text(f"{why}{': ' if why.detail else ''}{plain(why.detail)}: ", DIM)
         sentence = flow(words(", ".join(labels)), width, lead, hang=2)

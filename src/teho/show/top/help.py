@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from rich.text import Text
 
-from teho.model.metric import METRICS
+from teho.model.metric import METRICS, METRICS_BY_NAME
 from teho.show.text.flow import flow, words
 from teho.show.top.rows import Row, View
 
-__all__ = ["help_view"]
+__all__ = ["TERMS", "help_view"]
+
+TERMS = {
+    "cpu_busy_percent": "Cores busy",
+    "cpu_iowait_percent": "I/O wait",
+    "job_memory_bytes": "Memory",
+    "gpu_busy_percent": "GPU busy (utilisation)",
+    "gpu_sm_active_percent": "SM activity",
+    "gpu_sm_occupancy_percent": "Occupancy (SM occupancy)",
+    "gpu_tensor_percent": "Tensor activity",
+    "gpu_memory_used_bytes": "GPU memory used",
+    "gpu_thermal_throttle_percent": "Throttling",
+    "gpu_power_throttle_percent": "Throttling",
+    "gpu_ecc_corrected": "ECC",
+    "gpu_ecc_uncorrected": "ECC",
+    "gpu_xid_errors": "Xid error",
+}
+"""Metric -> its name in the glossary, if this is not its label."""
 
 _KEYS = (
     ("↑ ↓, j k", "Move."),
@@ -77,26 +96,65 @@ _CELLS = (
             "ROCm on a node with AMD GPUs."
         ),
     ),
-    ("AGE", "Time since the node's newest sample; “now” means less than 2.5 s."),
+    (
+        "AGE",
+        (
+            "Time since the node's newest sample; “now” means less than 2.5 s. After the end of "
+            "the run, “at end” means that the values are from the end."
+        ),
+    ),
+    (
+        "by connection, from files",
+        (
+            "How the values come: over a connection of the recorder, from files that the "
+            "recorder replaces, or from the rows of the recording."
+        ),
+    ),
 )
 _LABEL = 29
 """Width of the column with the keys and the names."""
 
 
-def help_view(width: int) -> View:
-    """Return the lines of the help."""
+def help_view(width: int, topics: Sequence[str] = ()) -> View:
+    """Return the lines of the help.
+
+    Args:
+        width: columns of the terminal.
+        topics: metrics whose help is first: those of the selected row or column.
+    """
     rows: list[Row] = []
-    for name, texts in (
+    selected = [(_name(topic), METRICS_BY_NAME[topic].meaning) for topic in topics]
+    for title, texts in (
+        ("Selected", selected),
         ("Keys", _KEYS),
         ("Cells", _CELLS),
-        ("Values", [(metric.label, f"{metric.meaning}.") for metric in METRICS]),
+        ("Values", [(_label(metric.name), metric.meaning) for metric in METRICS]),
     ):
-        rows.append(Row(Text(name, "bold")))
-        for key, text in texts:
-            sentence = text[:1].upper() + text[1:]
-            label = key[:1].upper() + key[1:] if name == "Values" else key
-            lead = Text(f"{label:<{_LABEL}}" if width >= 2 * _LABEL else f"{label}: ")
-            hang = _LABEL if width >= 2 * _LABEL else 2
-            rows += [Row(line) for line in flow(words(sentence), width, lead, hang=hang)]
-        rows.append(Row(Text()))
+        if texts:
+            rows += [Row(Text(title, "bold")), *_entries(texts, width), Row(Text())]
     return View(Text("Help", "bold"), rows).cut(width)
+
+
+def _entries(texts: Iterable[tuple[str, str]], width: int) -> Iterable[Row]:
+    is_wide = width >= 2 * _LABEL
+    for key, text in texts:
+        sentence = f"{text[:1].upper()}{text[1:].rstrip('.')}."
+        lead = Text(f"{key:<{_LABEL}}" if is_wide else f"{key}: ")
+        if is_wide and len(key) >= _LABEL:  # a long name is on a line of its own
+            yield Row(lead)
+            lead = Text(" " * _LABEL)
+        yield from map(Row, flow(words(sentence), width, lead, hang=_LABEL if is_wide else 2))
+
+
+def _label(metric: str) -> str:
+    label = METRICS_BY_NAME[metric].label
+    return label[:1].upper() + label[1:]
+
+
+def _name(metric: str) -> str:
+    """Return the name in the glossary, with the label if this says more."""
+    term, label = TERMS.get(metric, ""), _label(metric)
+    if not term or term == label:
+        return label
+    short, long = term.lower(), label.lower()
+    return term if long in short or short in long else f"{term}: {label}"

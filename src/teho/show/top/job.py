@@ -8,9 +8,9 @@ from typing import Any
 from rich.text import Text
 
 from teho.explain.now import busy_percent, fullest_percent, known, total_power_w
-from teho.model.live import GpuNow, NodeNow
+from teho.model.live import NOT_RECORDED, GpuNow, NodeNow
 from teho.show.cells import plain, quantity
-from teho.show.top.rows import DIM, WARNING, Row, View, cell, cut, percent
+from teho.show.top.rows import DIM, NEW_S, WARNING, Row, View, cell, cut, percent
 from teho.units import format_bytes, format_duration
 
 __all__ = ["JobLines"]
@@ -19,9 +19,6 @@ _MOST_CORES = 64
 """Largest number of cores that the line of a node shows."""
 _SHARE, _AGE = "  MEM %", "     AGE"
 """Headings of the last columns."""
-_NEW_S = 2.5
-"""Samples come each second; the age of a sample that is not older is not shown, because it would
-change the line at each tick."""
 
 
 class JobLines:
@@ -69,10 +66,14 @@ class JobLines:
 
 def _age_in_line(node: NodeNow) -> str:
     if node.age_s is None:
-        return "has sent no sample"
+        return "has sent no sample" if node.is_recorded else NOT_RECORDED
+    if node.is_silent and node.has_ended:
+        return f"sent its last sample {format_duration(node.age_s)} before the end of the run"
     if node.is_silent:
         return f"has sent nothing for {format_duration(node.age_s)}"
-    return "now" if node.age_s < _NEW_S else f"{node.age_s:.0f} s"
+    if node.age_s < NEW_S:
+        return "at end" if node.has_ended else "now"
+    return f"{node.age_s:.0f} s"
 
 
 def _cells(nodes: Sequence[NodeNow]) -> int:

@@ -12,7 +12,9 @@ from pathlib import Path
 from teho.config.settings import Settings
 from teho.errors import RecordingError
 from teho.explain.now import NewestValues
-from teho.explain.step import absent_hosts
+from teho.explain.policy import policy_of
+from teho.explain.present import IdleGpus, InputWait, input_wait
+from teho.explain.step import absent_hosts, node_ends_s, offset_s
 from teho.model.document import Report
 from teho.model.live import NodeNow
 from teho.model.run import Node, Run, RunState
@@ -37,6 +39,11 @@ _ROWS_S = 2.0
 _SWITCH_S = 2e-4
 _REPORT_SHARE = 0.02
 """Largest share of a core for reports: the report of many nodes takes seconds."""
+_OLD_S = 60.0
+"""What the report says about the last minute is not shown for longer."""
+_STUCK = "run_stuck"
+_LOOK_S = 3.0
+"""If no node has sent a sample for this time, the run may have ended."""
 
 
 class LiveSource:
@@ -60,9 +67,16 @@ class LiveSource:
         self._pause_s = _REPORT_S
         self._problem = ""
         """Why the report is not renewed."""
-        self._reported_s = time.monotonic()
+        self._reported_s = self._looked_s = time.monotonic()
+        self._look_pause_s = _LOOK_S
         self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
+        self._policy = policy_of(settings)
+        self._idle = IdleGpus(self._policy)
+        self._input_wait: tuple[float, InputWait | None] = 0.0, None
+        """Monotonic time of the newest report, and the input wait in the minute before it."""
         self._is_judged = False
+        self._has_ended = self._is_final = False
+        """Whether a report was made after the end of the run; whether it has all rows."""
         self._began_s = self._read_s = time.monotonic()
         is_early = not loaded.run.nodes and bool(absent_hosts(loaded.run))
         if not is_early and (waits or len(loaded.run.nodes) <= _FEW_NODES):
@@ -73,6 +87,8 @@ class LiveSource:
             # While a thread makes a report, each sample that is received waits for Python's lock.
             sys.setswitchinterval(_SWITCH_S)
         self._viewer = Viewer(directory, loaded.run.nodes, absent_hosts(loaded.run))
+        self._is_told = False
+        """Whether the viewer knows the end of the run."""
         self._values = NewestValues()
         self._seen: dict[tuple[str, str], deque[tuple[float, dict[str, float]]]] = defaultdict(
             lambda: deque(maxlen=KEPT)
@@ -85,19 +101,63 @@ class LiveSource:
         self.receive(reads_all=reads_all)
         if self._curves_of is not None:
             self._keep(*self._curves_of)
-        is_over = self._state is not RunState.RUNNING
-        is_due = time.monotonic() - self._reported_s >= self._pause_s
-        if is_due and not (is_over and self._is_judged) and not self._reporting.is_alive():
-            self._reported_s = time.monotonic()
-            self._reporting = threading.Thread(target=self._renew, name="report", daemon=True)
+        if self._is_final or self._reporting.is_alive():
+            return
+        now_s = time.monotonic()
+        is_due = now_s - self._reported_s >= self._pause_s
+        if is_due or (now_s - self._looked_s >= self._look_pause_s and self._has_stopped(now_s)):
+            self._reporting = threading.Thread(
+                target=self._renew, kwargs={"is_due": is_due}, name="report", daemon=True
+            )
             self._reporting.start()
+
+    def _has_stopped(self, now_s: float) -> bool:
+        """Return whether no node has sent a sample for some seconds."""
+        return all(now_s - one.at_s > _LOOK_S for one in self._viewer.newest.values())
 
     def frame(self) -> Frame:
         """Return the present state."""
-        nodes = self._values.nodes(self._run, self._viewer.newest, time.monotonic())
-        nodes += tuple(NodeNow(node=node) for node in _absent(self._run))
+        run, newest = self._run, self._viewer.newest
+        ended_s = self._ended_s(run)
+        nodes = self._values.nodes(run, newest, time.monotonic(), ended_s)
+        nodes += tuple(NodeNow(node=node, is_recorded=False) for node in _absent(run))
         notes = filter(None, (self._problem, self._viewer.problem))
-        return Frame(self._report, nodes, self._run.limit_s, tuple(notes), owner=self._owner)
+        return Frame(
+            self._report,
+            nodes,
+            run.limit_s,
+            tuple(notes),
+            owner=self._owner,
+            ended_s=ended_s,
+            alert=self._alert(run, nodes) if ended_s is None else "",
+        )
+
+    def _alert(self, run: Run, nodes: Sequence[NodeNow]) -> str:
+        """Return what is wrong at this moment. A run that is stuck has this in its verdict."""
+        self._idle.add(nodes)
+        if any(finding.kind == _STUCK for finding in self._report.findings):
+            return ""
+        if sentence := self._idle.sentence(run):
+            return sentence
+        judged_s, wait = self._input_wait
+        is_old = time.monotonic() - judged_s > _OLD_S
+        return "" if wait is None or is_old else wait.sentence(self._policy)
+
+    def _ended_s(self, run: Run) -> float | None:
+        """Return the end of the run; None: it goes on. Without a known end, it is the last sample.
+
+        The values of a run that has ended stay on the screen, however long one looks at them.
+        """
+        if self._state is RunState.RUNNING:
+            return None
+        if run.end is not None:
+            return run.end.elapsed_s
+        moments = (
+            received.sample.elapsed_s + offset_s(run, node)
+            for node in run.nodes
+            if (received := self._viewer.newest.get(node.name))
+        )
+        return max(moments, default=0.0)
 
     def curves(self, node: str, position: int) -> Sequence[Curve]:
         """Return the metrics of a GPU over the last minutes."""
@@ -138,6 +198,9 @@ class LiveSource:
         """Take the samples that have come, and see which nodes have begun."""
         self._look_for_nodes()
         self._viewer.add(self._run.nodes)
+        if self._run.end is not None and not self._is_told:
+            self._is_told = True
+            self._viewer.end(node_ends_s(self._run))
         self._viewer.poll(0.0, reads_all=reads_all)
 
     def make_report(self) -> None:
@@ -161,18 +224,37 @@ class LiveSource:
             self._run = run
             self._reported_s, self._pause_s = now_s, min(self._pause_s, _ROWS_S)
 
-    def _renew(self) -> None:
+    def _renew(self, *, is_due: bool = True) -> None:
+        """Read the description again; if it is time or the run has ended, make a new report.
+
+        Args:
+            is_due: whether it is time for a new report, also if the run goes on.
+        """
         began_s = time.thread_time()
+        self._looked_s = time.monotonic()
+        if is_due:
+            self._reported_s = self._looked_s
         try:
             loaded = LoadedRun(self._directory, self._settings)
+            self._run, self._state = loaded.run, loaded.state
+            self._look_pause_s = max(_LOOK_S, (time.thread_time() - began_s) / _REPORT_SHARE)
+            if not is_due and loaded.state is RunState.RUNNING:
+                return
             report = report_of(loaded)
         except RecordingError as error:  # somebody has deleted or moved the recording
             self._problem, self._pause_s = error.found, _REPORT_S
             return
         self._problem = ""
-        self._run, self._state, self._report = loaded.run, loaded.state, report
+        self._report = report
         self._watched = loaded.processes
+        if not self._is_judged:
+            self._idle.before(loaded.summary)
         self._is_judged = True
+        self._input_wait = time.monotonic(), input_wait(loaded.summary.program)
+        if loaded.state is not RunState.RUNNING:
+            # The recorder of a node may write its last rows a moment after the end of the program.
+            self._is_final = self._has_ended or all(node.sealed for node in loaded.run.nodes)
+            self._has_ended = True
         self._pause_s = max(_REPORT_S, (time.thread_time() - began_s) / _REPORT_SHARE)
 
     def _load(self, node: str, device: str) -> None:

@@ -18,7 +18,17 @@ from teho.show.top.processes import process_rows
 from teho.show.top.rows import DIM, WARNING, Row, View, age, bar, cell, percent
 from teho.units import format_bytes
 
-__all__ = ["node_view"]
+__all__ = ["GPU_COLUMNS", "node_view"]
+
+GPU_COLUMNS = (
+    "gpu_busy_percent",
+    "gpu_sm_active_percent",
+    "gpu_tensor_percent",
+    "gpu_memory_used_bytes",
+    "gpu_power_w",
+    "gpu_temperature_c",
+)
+"""Metrics in the row of a GPU."""
 
 _HOST = (
     ("cpu_busy_percent", "Cores busy"),

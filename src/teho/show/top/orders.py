@@ -19,6 +19,8 @@ class Order(NamedTuple):
     title: str
     """As the line with the keys names it."""
     key: Callable[[Any], Any]
+    metric: str = ""
+    """Metric of the column by which the rows are sorted."""
 
     def sorted(self, rows: Iterable[T]) -> list[T]:
         """Return the rows in this order."""
@@ -35,13 +37,17 @@ def _of_node(value: Callable[[NodeNow], float | None]) -> Callable[[NodeNow], An
     return lambda node: (_down(None if node.is_silent else value(node)), node.node.name)
 
 
+def _of_metric(metric: str) -> Callable[[NodeNow], Any]:
+    return _of_node(lambda node: known(node.values, metric))
+
+
 NODE_ORDERS = {
-    "worst": Order("worst first", worst_first_key),
+    "worst": Order("worst first", worst_first_key, "gpu_busy_percent"),
     "name": Order("name", lambda node: node.node.name),
-    "gpu_memory": Order("GPU memory", _of_node(fullest_percent)),
-    "power": Order("power", _of_node(total_power_w)),
-    "cores": Order("cores", _of_node(lambda node: known(node.values, "cpu_busy_percent"))),
-    "memory": Order("memory", _of_node(lambda node: known(node.values, "job_memory_bytes"))),
+    "gpu_memory": Order("GPU memory", _of_node(fullest_percent), "gpu_memory_used_bytes"),
+    "power": Order("power", _of_node(total_power_w), "gpu_power_w"),
+    "cores": Order("cores", _of_metric("cpu_busy_percent"), "cpu_busy_percent"),
+    "memory": Order("memory", _of_metric("job_memory_bytes"), "job_memory_bytes"),
 }
 """Orders of the nodes. The key `s` selects the next one."""
 PROCESS_ORDERS = {

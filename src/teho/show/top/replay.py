@@ -12,17 +12,19 @@ import msgspec
 
 from teho.config.settings import Settings
 from teho.explain.now import NewestValues
-from teho.explain.step import offset_s
+from teho.explain.step import node_ends_s, offset_s
 from teho.model.document import Report
 from teho.model.run import Node, Run
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Received
 from teho.show.loaded import LoadedRun
 from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
+from teho.show.top.past import facts_at
 from teho.store.moments import NodeMoments
 
 __all__ = ["ReplaySource"]
 
+_ROUNDED_S = 0.01
 _LONGEST_S = 0.2
 """Longest time of a tick for reading more nodes."""
 _COLUMNS = {
@@ -48,13 +50,17 @@ class ReplaySource:
         self._speed = speed
         self._so_far = unjudged(
             self._loaded,
-            "The replay shows the values of the recording. The verdict follows at the end.",
+            "The replay shows the values, the pace and the cost of each moment. The verdict and "
+            "the energy follow at the end. A recording has no list of processes.",
         )
+        self._is_summed = False
         self._whole: Report | None = None
         self._reporting = threading.Thread(target=self._report, name="report", daemon=True)
         self._unread = deque(self._run.nodes)
         self._nodes: dict[str, NodeMoments] = {}
         self._offsets_s = {node.name: offset_s(self._run, node) for node in self._run.nodes}
+        self._ends_s = node_ends_s(self._run)
+        self._shown_until_s: dict[str, float] = {}
         self._last_s = self._run.end.elapsed_s if self._run.end else 0.0
         self._values = NewestValues()
         self._began_s = time.monotonic()
@@ -81,6 +87,15 @@ class ReplaySource:
         kinds = {kind: _COLUMNS[kind] for kind in ("node", *(["gpu"] if node.devices else []))}
         read = self._nodes[node.name] = NodeMoments(self._directory, node.name, kinds)
         self._last_s = max(self._last_s, read.last_s + self._offsets_s[node.name])
+        self._shown_until_s[node.name] = self._until_s(node, read)
+
+    def _until_s(self, node: Node, read: NodeMoments) -> float:
+        """Return the end of the rows of a node, without a row from after the end of the program."""
+        last, end_s = read.at(read.last_s), self._ends_s.get(node.name)
+        if last is None or end_s is None or not last.sample.is_after(end_s, node.period_s):
+            return read.last_s
+        before_s = read.last_s - max(row["span_s"] for row in last.sample.rows) - _ROUNDED_S
+        return read.last_s if read.at(before_s) is None else before_s
 
     def frame(self) -> Frame:
         """Return the state at the present moment of the replay."""
@@ -88,7 +103,7 @@ class ReplaySource:
         newest: dict[str, Received] = {}
         for name, node in self._nodes.items():
             offset = self._offsets_s[name]
-            if found := node.at(at_s - offset):
+            if found := node.at(min(at_s - offset, self._shown_until_s[name])):
                 newest[name] = Received(
                     found.sample, found.at_s + offset, found.before, "recording"
                 )
@@ -100,7 +115,7 @@ class ReplaySource:
             run = msgspec.structs.replace(run, nodes=nodes)
         # The verdict is about the whole run, so it is not shown before the end.
         is_over = at_s >= self._last_s and not self._unread
-        report = (self._whole if is_over else None) or self._so_far
+        report = (self._whole if is_over else None) or self._report_at(at_s)
         nodes_now = self._values.nodes(run, newest, at_s)
         return Frame(report, nodes_now, None, tuple(notes), at_s)
 
@@ -120,5 +135,12 @@ class ReplaySource:
     def close(self) -> None:
         """Do nothing."""
 
+    def _report_at(self, at_s: float) -> Report:
+        if not self._is_summed:
+            return self._so_far
+        facts = facts_at(self._loaded.run, self._loaded.summary, at_s)
+        return msgspec.structs.replace(self._so_far, facts=(*self._so_far.facts, *facts))
+
     def _report(self) -> None:
+        self._is_summed = self._loaded.summary is not None
         self._whole = report_of(self._loaded)

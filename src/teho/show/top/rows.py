@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rich.text import Text
 
-from teho.model.live import NodeNow
+from teho.model.live import NOT_RECORDED, NodeNow, Way
 from teho.show.cells import quantity
 
-__all__ = ["DIM", "WARNING", "Row", "View", "age", "bar", "cell", "cut", "percent"]
+__all__ = [
+    "DIM",
+    "NEW_S",
+    "WARNING",
+    "WAYS",
+    "Row",
+    "View",
+    "age",
+    "bar",
+    "cell",
+    "cut",
+    "percent",
+    "ways",
+]
 
 _COLORS = tuple(f"color({number})" for number in (88, 124, 130, 94, 100, 64, 28, 29, 30, 24))
 """From an idle GPU to a busy GPU. The digit in the cell says the same without colour. Colours of
@@ -19,6 +34,15 @@ _CELLS = tuple((str(place), f"bold {_ON_COLOR} on {color}") for place, color in 
 DIM = "dim"
 WARNING = "bold color(130)"
 """Can be read on white and on black."""
+NEW_S = 2.5
+"""Samples come each second; the age of a sample that is not older is not shown, because it would
+change the line at each tick."""
+WAYS: Mapping[Way, str] = {
+    "connection": "by connection",
+    "file": "from files",
+    "recording": "from the recording",
+}
+"""How samples come, in few words."""
 
 
 class Row(NamedTuple):
@@ -74,8 +98,18 @@ def bar(share: float | None, width: int) -> Text:
 def age(node: NodeNow) -> str:
     """Return how old the values of a node are, and how they came if not by a connection."""
     if node.age_s is None:
-        return "no sample"
-    source = {"recording": ", from the recording", "file": ", received through a file"}.get(
-        node.way, ""
-    )
+        return "no sample" if node.is_recorded else NOT_RECORDED
+    if node.has_ended:
+        near = node.age_s < NEW_S
+        return "at the end of the run" if near else f"{node.age_s:.0f} s before the end of the run"
+    source = f", {WAYS[node.way]}" if node.way and node.way != "connection" else ""
     return f"{node.age_s:.0f} s old{source}"
+
+
+def ways(nodes: Iterable[NodeNow]) -> str:
+    """Return how the values of some nodes came; empty without values, and after the end."""
+    counts = Counter(node.way for node in nodes if node.way and not node.has_ended)
+    if len(counts) == 1:
+        return f"values {WAYS[next(iter(counts))]}"
+    found = [f"{count} {WAYS[way]}" for way in WAYS if (count := counts[way])]
+    return f"values: {', '.join(found)}" if found else ""

@@ -252,7 +252,7 @@ def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity
     peak, limit = _memory(summary)
     note = "" if isinstance(limit, Missing) else f"of {format_bytes(limit)}"
     yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
-    yield from _pace_facts(state, summary)
+    yield from pace_facts(state, summary)
     if summary.gpus:
         yield Fact("gpu_count", "GPUs", len(summary.gpus))
         yield from _gpu_facts(run, state, summary, electricity)
@@ -273,7 +273,7 @@ def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure
     yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
 
 
-def _pace_facts(state: RunState, summary: Summary) -> Iterable[Fact]:
+def pace_facts(state: RunState, summary: Summary) -> Iterable[Fact]:
     """Yield the step rate of the process that ran longest, if it made steps."""
     if not summary.program:
         return
