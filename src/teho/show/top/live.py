@@ -41,7 +41,8 @@ _REPORT_SHARE = 0.02
 """Largest share of a core for reports: the report of many nodes takes seconds."""
 _OLD_S = 60.0
 """What the report says about the last minute is not shown for longer."""
-_STUCK = "run_stuck"
+_STUCK = frozenset({"run_stuck", "run_idle"})
+"""Kinds of findings that are more important than what is wrong at this moment."""
 _LOOK_S = 3.0
 """If no node has sent a sample for this time, the run may have ended."""
 
@@ -135,7 +136,7 @@ class LiveSource:
     def _alert(self, run: Run, nodes: Sequence[NodeNow]) -> str:
         """Return what is wrong at this moment. A run that is stuck has this in its verdict."""
         self._idle.add(nodes)
-        if any(finding.kind == _STUCK for finding in self._report.findings):
+        if any(finding.kind in _STUCK for finding in self._report.findings):
             return ""
         if sentence := self._idle.sentence(run):
             return sentence
