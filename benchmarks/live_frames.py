@@ -166,7 +166,6 @@ def of_views(env: Mapping[str, str], nodes: int, warm_s: float) -> list[Row]:
             unit="s",
             ours=Figures.of(count / _LINK_BYTES_PER_S),
             ours_text=f"{count / _LINK_BYTES_PER_S:.2f} ({count / 1000:.1f} kB)",
-            budget=1,
         )
         for name, count in found.items()
     ]
