@@ -51,10 +51,20 @@ class Inputs:
         at: the level that has the loop.
         loop: the loop.
         purity: the program.
+        knows_items: whether the items of the loop count as the same, because all of them are known
+            before the loop.
     """
 
-    def __init__(self, levels: Sequence[Level], at: int, loop: Loop, purity: Purity) -> None:
-        self._levels, self._at, self._loop = levels, at, loop
+    def __init__(
+        self,
+        levels: Sequence[Level],
+        at: int,
+        loop: Loop,
+        purity: Purity,
+        *,
+        knows_items: bool = False,
+    ) -> None:
+        self._levels, self._at, self._loop, self._knows_items = levels, at, loop, knows_items
         self._purity, self._program, self._changes = purity, purity.program, purity.changes
         self._open: set[tuple[int, str]] = set()
         """Names that are being looked at: one that depends on itself varies."""
@@ -88,6 +98,10 @@ class Inputs:
         ):
             return Value.VARIES
         return value
+
+    def is_of_known_items(self, number: int, iterable: ast.expr) -> bool:
+        """Return whether a loop goes through a collection whose items are all known before it."""
+        return self._is_collection(number, iterable)
 
     def _of_arguments(self, number: int, call: ast.Call) -> Value:
         values = [self._of(number, one) for one in (*call.args, *call.keywords)]
@@ -236,7 +250,9 @@ class Inputs:
         """Return it for a name of the function that has the loop."""
         place = self._levels[number].place
         if any(one.loop is self._loop for one in given):
-            return Value.VARIES
+            others = (one for one in given if one.loop is not self._loop)
+            is_known = self._knows_items and not any(map(self._is_in_loop, others))
+            return self._if_changed(name, self._body, place) if is_known else Value.VARIES
         changed = self._if_changed(name, self._body, place)
         inside = [one for one in given if self._is_in_loop(one)]
         if not inside:
@@ -313,7 +329,8 @@ class Inputs:
     def _of_parameter(self, number: int, name: str) -> Value:
         level = self._levels[number]
         if level.caller or not number:
-            if name == "self":
+            is_item = self._knows_items and self._is_function and number == self._at
+            if name == "self" or is_item:
                 return Value.SAME
             before = self._levels[number - 1] if number else None
             if before and name in fixed_parameters(level, before, self._program):

@@ -15,6 +15,7 @@ from teho.source.slow_calls.boosting import find_single_rounds
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.paging import find_paging
+from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.stack import levels_of
 
 __all__ = ["find_slow_calls"]
@@ -35,5 +36,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_integral(levels, purity),
         find_single_rounds(levels, purity),
         find_large_image(levels, purity.program),
+        find_single_predictions(levels, frames, purity),
     )
     yield from filter(None, found)
