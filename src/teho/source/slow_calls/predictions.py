@@ -23,7 +23,7 @@ from teho.source.stack import Level
 
 __all__ = ["find_single_predictions"]
 
-_LIBRARIES = re.compile(r"/(sklearn|lightgbm|xgboost|catboost|imblearn)/")
+_LIBRARIES = re.compile(r"/(sklearn|lightgbm|xgboost|catboost|imblearn|keras)/")
 _PANDAS = re.compile(r"/pandas/core/")
 _METHODS = frozenset(
     (

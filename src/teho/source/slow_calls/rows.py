@@ -75,8 +75,8 @@ def _row_of(node: ast.expr, function: Function, depth: int) -> Row | None:
             return _item(row) if _is(axis, 0) else None
         case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if name in _ARRAYS:
             return row_of(first, function, depth + 1)
-    given = _transformed(node)
-    inner = row_of(given, function, depth + 1) if given is not None else None
+    scaled = _transformed(node)
+    inner = row_of(scaled, function, depth + 1) if scaled is not None else None
     return Row(node, inner.source) if inner is not None else None
 
 
