@@ -12,6 +12,7 @@ from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.purity import Purity
 from teho.source.slow_calls.boosting import find_single_rounds
+from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
@@ -39,5 +40,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_large_image(levels, purity.program),
         find_single_predictions(levels, frames, purity),
         find_forest_of_sizes(levels, purity),
+        find_unrolled_cell(levels, purity),
     )
     yield from filter(None, found)
