@@ -16,6 +16,7 @@ from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
+from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.stack import levels_of
@@ -41,5 +42,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_single_predictions(levels, frames, purity),
         find_forest_of_sizes(levels, purity),
         find_unrolled_cell(levels, purity),
+        find_model_made_again(levels, purity),
     )
     yield from filter(None, found)
