@@ -19,6 +19,7 @@ from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.predictions import find_single_predictions
+from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.stack import levels_of
 
 __all__ = ["find_slow_calls"]
@@ -43,5 +44,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_forest_of_sizes(levels, purity),
         find_unrolled_cell(levels, purity),
         find_model_made_again(levels, purity),
+        find_prepared_by_all(levels, purity),
     )
     yield from filter(None, found)
