@@ -19,6 +19,7 @@ from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.predictions import find_single_predictions
+from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.stack import levels_of
 
@@ -45,5 +46,6 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_unrolled_cell(levels, purity),
         find_model_made_again(levels, purity),
         find_prepared_by_all(levels, purity),
+        find_block_of_rank(levels),
     )
     yield from filter(None, found)

@@ -7,7 +7,6 @@ not depend on the others, `clean(images[rank::world])` gives the same result.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,20 +14,14 @@ from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.changes import named_values
 from teho.source.inputs import Inputs, Value
-from teho.source.options.uses import assigned_value
 from teho.source.parsed import Function, Loop, root_name
 from teho.source.program import Place
 from teho.source.purity import Purity
+from teho.source.slow_calls.ranks import is_rank, is_world
 from teho.source.stack import Level
 
 __all__ = ["find_prepared_by_all"]
 
-_RANK = re.compile(r"(\w+\.)*(get_rank|Get_rank|process_index)\(.*\)|.*\bRANK\b.*|.*\bPROCID\b.*")
-_WORLD = re.compile(
-    r"(\w+\.)*(get_world_size|Get_size|process_count)\(.*\)|.*\b(WORLD_SIZE|NTASKS)\b.*"
-)
-_RANKS = frozenset(("rank", "process_index", "global_rank", "world_rank"))
-_WORLDS = frozenset(("world", "world_size", "num_processes", "n_ranks", "num_ranks", "nprocs"))
 _SHAPES = frozenset(("len", "empty_like", "zeros_like", "ones_like", "full_like", "range"))
 """Functions that need only the number of items."""
 _JOINED = frozenset(
@@ -117,22 +110,9 @@ def _part(cut: ast.Subscript, function: Function) -> str:
     """Return `[rank::world]`; empty if the part is not the share of a rank."""
     match cut.slice:
         case ast.Slice(lower=ast.expr() as rank, upper=None, step=ast.expr() as world):
-            if _is(rank, function, _RANK, _RANKS) and _is(world, function, _WORLD, _WORLDS):
+            if is_rank(rank, function) and is_world(world, function):
                 return f"[{ast.unparse(cut.slice)}]"
     return ""
-
-
-def _is(
-    node: ast.expr, function: Function, pattern: re.Pattern[str], names: frozenset[str]
-) -> bool:
-    if isinstance(node, ast.Name):
-        found = assigned_value(node.id, function)
-        if found is not None:
-            return pattern.fullmatch(ast.unparse(found[0])) is not None
-        return node.id in names and node.id in function.params
-    if isinstance(node, ast.Attribute):
-        return node.attr in names
-    return pattern.fullmatch(ast.unparse(node)) is not None
 
 
 def _is_item_by_item(levels: Sequence[Level], number: int, purity: Purity) -> bool:
