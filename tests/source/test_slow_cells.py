@@ -71,10 +71,10 @@ def test_cells(changes, is_found):
 
 def test_the_code_for_cells():
     words = found(SOURCE.format(**PARTS), "self.cell(x[:, t], (h, c))")["cell_for_each_step"]
-    assert words["new_cell"] == "nn.LSTM(4, 9, batch_first=True)"
+    assert words["new_cell"] == "self.cell = nn.LSTM(4, 9, batch_first=True)"
     assert words["before"] == "steps = self.cell(x, (h[None], c[None]))[0].unbind(1)"
     assert words["new"] == "h = steps[t]"
     parts = PARTS | {"cell": "nn.GRUCell(4, 9, False)", "step": "h = self.cell(x[t], h)"}
     words = found(SOURCE.format(**parts), "self.cell(x[t], h)")["cell_for_each_step"]
-    assert words["new_cell"] == "nn.GRU(4, 9, bias=False)"
+    assert words["new_cell"] == "self.cell = nn.GRU(4, 9, bias=False)"
     assert words["before"] == "steps = self.cell(x, h[None])[0].unbind(0)"

@@ -60,11 +60,12 @@ def test_models(changes, name):
 def test_the_code_for_models():
     words = found(SOURCE.format(**PARTS), "model.fit(x, y)")["keras_loaded_again_for_rates"]
     assert words == {
-        "loop": "train.py:15",
+        "file": "train.py",
+        "loop": "15",
         "before": (
             "model = keras.models.load_model(path); "
             "model.compile(optimizer=keras.optimizers.Adam(), loss='mse')"
         ),
         "inside": "model.optimizer.learning_rate = rate",
-        "removed": "train.py:16–17",
+        "removed": "16–17",
     }

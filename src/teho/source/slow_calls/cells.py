@@ -210,8 +210,7 @@ def _is_whole(step: _Step, loop: Loop, function: Function, purity: Purity) -> bo
 
 
 def _found(cell: _Cell, step: _Step, first: str, loop: Loop, level: Level) -> CostlyOption:
-    frame, file = level.frame, level.file
-    short = frame.file.rpartition("/")[2]
+    frame = level.frame
     used = level.function.assigned.keys() | set(level.function.params)
     steps = next((name for name in _NAMES if name not in used), _NAMES[-1])
     given = [ast.unparse(one) for one in cell.made.args[:2]]
@@ -223,12 +222,12 @@ def _found(cell: _Cell, step: _Step, first: str, loop: Loop, level: Level) -> Co
     old = ast.unparse(cell.made.func)
     sequence = ast.unparse(step.sequence)
     words = {
-        "made": f"{short}:{cell.made.lineno}",
-        "old_cell": ast.unparse(cell.made),
-        "new_cell": f"{old.removesuffix('Cell')}({', '.join(given)})",
-        "loop": f"{short}:{loop.line}",
+        "file": frame.file.rpartition("/")[2],
+        "made": str(cell.made.lineno),
+        "new_cell": f"{cell.name} = {old.removesuffix('Cell')}({', '.join(given)})",
+        "loop": str(loop.line),
+        "line": str(step.statement.lineno),
         "before": f"{steps} = {cell.name}({sequence}{first})[0].unbind({step.axis})",
-        "old": file.text_of(step.statement),
         "new": f"{step.state} = {steps}[{step.number}]",
     }
     text = ast.unparse(step.call)

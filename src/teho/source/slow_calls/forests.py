@@ -173,18 +173,18 @@ def _keeps(use: tuple[ast.AST | None, ast.AST]) -> bool:
 
 
 def _found(made: _Made, level: Level, loop: Loop) -> CostlyOption:
-    frame, file = level.frame, level.file
+    frame = level.frame
     kept = [word for word in made.call.keywords if word.value is not made.size]
     kept.append(ast.keyword("warm_start", ast.Constant(True)))
     new = ast.Call(func=made.call.func, args=[], keywords=kept)
-    name = frame.file.rpartition("/")[2]
     size = ast.unparse(made.size)
     has_jobs = any(word.arg == "n_jobs" for word in kept)
     uses_one_core = made.kind in _FORESTS and not has_jobs
     words = {
         "before": f"{made.name} = {ast.unparse(new)}",
-        "loop": f"{name}:{loop.line}",
-        "old": file.text_of(made.statement),
+        "file": frame.file.rpartition("/")[2],
+        "loop": str(loop.line),
+        "line": str(made.statement.lineno),
         "new": f"{made.name}.set_params({_SIZE}={size}){made.fit}",
     }
     return CostlyOption(

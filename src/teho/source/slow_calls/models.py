@@ -209,7 +209,6 @@ def _compiled_before(
 
 def _found(again: _Again, loop: Loop, level: Level) -> CostlyOption:
     frame = level.frame
-    short = frame.file.rpartition("/")[2]
     statements = [one for one in (again.loads, again.compiles) if one is not None]
     first = statements[0]
     lines = sorted(
@@ -226,9 +225,10 @@ def _found(again: _Again, loop: Loop, level: Level) -> CostlyOption:
         at=Frame(frame.file, frame.function, first.lineno, ast.unparse(call)),
         lines=(),
         words={
-            "loop": f"{short}:{loop.line}",
+            "file": frame.file.rpartition("/")[2],
+            "loop": str(loop.line),
             "before": again.begin,
             "inside": again.inside,
-            "removed": f"{short}:{removed}",
+            "removed": removed,
         },
     )
