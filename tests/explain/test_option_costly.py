@@ -11,7 +11,7 @@ from explain.program_scenarios import node as quiet_node
 from explain.scenario_parts import figures, found, gpu, judged
 from teho.explain.options import option_times
 from teho.explain.rules.cpu import double_precision, known_activity, option_costly
-from teho.explain.rules.job import saving_often
+from teho.explain.rules.job import ranks_wait_for_each_other, saving_often
 from teho.explain.rules.memory import memory_saved_with_time
 from teho.model.finding import Certainty, Severity
 from teho.model.in_source import CostlyOption
@@ -196,6 +196,28 @@ class TestOtherRules:
             'If 32 bits are enough, use `precision="32-true"` instead of `precision="64-true"` at '
             "train.py:85, which converts the model and the batches to 64 bits."
         )
+
+    def test_the_line_that_gives_each_rank_a_block(self):
+        ranks = [
+            process(
+                seen((own("dist.all_reduce(grad)"),), share),
+                pid=10 + rank,
+                torch={"rank": rank, "world_size": 2},
+            )
+            for rank, share in enumerate((60.0, 20.0))
+        ]
+        split = CostlyOption(
+            name="block_of_rank",
+            at=own("x[rank * n:(rank + 1) * n]", 54),
+            words={"new": "x[rank:n * world:world]", "old": "x[rank * n:(rank + 1) * n]"},
+        )
+        for one, is_said in ((ranks[1], True), (ranks[0], False)):  # only the slowest rank counts
+            with_split = msgspec.structs.replace(one, costly_options=(split,))
+            both = [with_split if each is one else each for each in ranks]
+            finding = found(ranks_wait_for_each_other, watched(*both))
+            said = "`x[rank * n:(rank + 1) * n]` at train.py:54 gives each rank one block"
+            assert finding.action.startswith(said) is is_said
+            assert ("write `x[rank:n * world:world]` instead." in finding.action) is is_said
 
     def test_how_often_a_trainer_saves(self):
         save = (of_library("torch/serialization.py", "save"), own("trainer.train()", 60))

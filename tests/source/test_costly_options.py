@@ -96,6 +96,39 @@ class TestSupportVectorMachines:
         helpers = "def report(model, x):\n    return model.predict_proba(x)\n"
         assert search(f"{SVM}\n{further}\n", helpers=helpers) == {}
 
+    @pytest.mark.parametrize(
+        ("fold", "line"),
+        [
+            ("model = svm.SVC(C=1, probability=True)\n        model.fit(x, y)", "model.fit(x, y)"),
+            ("svm.SVC(probability=True).fit(x, y)", "svm.SVC(probability=True).fit(x, y)"),
+            (("model = make_pipeline(Scaler(), svm.SVC(probability=True))\n"
+              "        print(cross_val_score(model, x, y))"),
+             "print(cross_val_score(model, x, y))"),
+            # ---- the time of another model, or of several models ----
+            ("model = svm.SVC(probability=True)\n        model.score(x, y)", None),
+            (("model = svm.SVC(probability=True)\n        model = svm.SVC()\n"
+              "        model.fit(x, y)"), None),
+            (("models = {}\n        models[1] = svm.SVC(probability=True)\n"
+              "        models[1].fit(x, y)"), None),
+            ("model = svm.SVC(probability=True)\n        print(model.fit(x, y).predict_proba(x))",
+             None),
+        ],
+    )  # fmt: skip
+    def test_only_one_of_several_models_has_the_option(self, fold, line):
+        source = f"""
+from sklearn import svm
+def main(x, y):
+    for _ in range(8):
+        {fold}
+    final = svm.SVC(C=3)
+    final.fit(x, y + 1)
+"""
+        last = fold.split("\n")[-1].strip()
+        found = search(source, last, "final.fit(x, y + 1)")
+        lines = [one for _, _, one in found.get("svm_probability", [])]
+        numbers = [n for n, text in enumerate(source.split("\n"), 1) if text.strip() == line]
+        assert lines == ([numbers] if line else [])
+
     def test_words_of_comments_and_documentation_do_not_need_them(self):
         said = '"""Without predict_proba."""\n# no predict_proba\n'
         assert "svm_probability" in search(

@@ -6,6 +6,7 @@ import ast
 import enum
 import re
 from collections.abc import Iterable, Sequence
+from typing import Union
 
 from teho.source.known import known, may_be_trained
 from teho.source.library_calls import fixed_parameters
@@ -13,6 +14,7 @@ from teho.source.outside import changes_outside, is_loader, reads_files
 from teho.source.parsed import Assigned, Function, Loop, root_name
 from teho.source.program import Place, is_imported
 from teho.source.purity import SET_UP, Purity
+from teho.source.reaching import reaching
 from teho.source.stack import Level
 
 __all__ = ["Inputs", "Value"]
@@ -51,12 +53,22 @@ class Inputs:
         at: the level that has the loop.
         loop: the loop.
         purity: the program.
+        knows_items: whether the items of the loop count as the same, because all of them are known
+            before the loop.
     """
 
-    def __init__(self, levels: Sequence[Level], at: int, loop: Loop, purity: Purity) -> None:
-        self._levels, self._at, self._loop = levels, at, loop
+    def __init__(
+        self,
+        levels: Sequence[Level],
+        at: int,
+        loop: Loop,
+        purity: Purity,
+        *,
+        knows_items: bool = False,
+    ) -> None:
+        self._levels, self._at, self._loop, self._knows_items = levels, at, loop, knows_items
         self._purity, self._program, self._changes = purity, purity.program, purity.changes
-        self._open: set[tuple[int, str]] = set()
+        self._open: set[tuple[Union[int, str], ...]] = set()
         """Names that are being looked at: one that depends on itself varies."""
         self._identities = 0
         """Above 0, only which object an expression is counts, and not whether it is changed."""
@@ -88,6 +100,10 @@ class Inputs:
         ):
             return Value.VARIES
         return value
+
+    def is_of_known_items(self, number: int, iterable: ast.expr) -> bool:
+        """Return whether a loop goes through a collection whose items are all known before it."""
+        return self._is_collection(number, iterable)
 
     def _of_arguments(self, number: int, call: ast.Call) -> Value:
         values = [self._of(number, one) for one in (*call.args, *call.keywords)]
@@ -135,7 +151,7 @@ class Inputs:
             case ast.Constant():
                 return Value.SAME
             case ast.Name():
-                return self._of_name(number, node.id)
+                return self._of_name(number, node.id, node)
             case ast.Attribute():
                 return self._of_attribute(number, node)
             case ast.Call() if self._is_permutation(number, node):
@@ -201,19 +217,22 @@ class Inputs:
             return self._which(number, node.value)
         return Value.VARIES
 
-    def _of_name(self, number: int, name: str) -> Value:
+    def _of_name(self, number: int, name: str, node: ast.Name | None = None) -> Value:
         if name in self._bound:
             return Value.SAME
-        key = (number, name)
+        reached, is_given = reaching(self._levels[number].function, name, node)
+        key: tuple[Union[int, str], ...] = (number, name, *(one.line for one in reached))
         if key in self._open:
             return Value.VARIES
         self._open.add(key)
         try:
-            return self._of_new_name(number, name)
+            return self._of_new_name(number, name, reached, is_given=is_given)
         finally:
             self._open.discard(key)
 
-    def _of_new_name(self, number: int, name: str) -> Value:
+    def _of_new_name(
+        self, number: int, name: str, reached: Sequence[Assigned], *, is_given: bool
+    ) -> Value:
         level = self._levels[number]
         function = level.function
         given = function.assigned.get(name, [])
@@ -227,15 +246,17 @@ class Inputs:
             return self._of_name_beside(number, name, given)
         nodes = function.nodes
         changed = self._if_changed(number, name, nodes)
-        values = [self._of_assigned(number, one) for one in given]
-        if name in function.params:
+        values = [self._of_assigned(number, one) for one in reached]
+        if is_given:
             values.append(self._of_parameter(number, name))
         return max(*values, changed)
 
     def _of_name_beside(self, number: int, name: str, given: Sequence[Assigned]) -> Value:
         """Return it for a name of the function that has the loop."""
         if any(one.loop is self._loop for one in given):
-            return Value.VARIES
+            others = (one for one in given if one.loop is not self._loop)
+            is_known = self._knows_items and not any(map(self._is_in_loop, others))
+            return self._if_changed(number, name, self._body) if is_known else Value.VARIES
         changed = self._if_changed(number, name, self._body)
         inside = [one for one in given if self._is_in_loop(one)]
         if not inside:
@@ -300,7 +321,9 @@ class Inputs:
         """Return it for a name that got its value before the loop: an optimizer may change it."""
         function = self._levels[number].function
         values = [one.value for one in function.assigned.get(name, []) if one.value is not None]
-        if any(map(may_be_trained, values)):
+        if any(map(may_be_trained, values)) or any(
+            self._makes_trained(number, one) for one in values
+        ):
             return Value.VARIES
         argument = self._argument(number, name) if name in function.params else None
         if argument is not None and may_be_trained(argument):
@@ -323,6 +346,15 @@ class Inputs:
             return self._before(number - 1, argument.id)
         return Value.SAME
 
+    def _makes_trained(self, number: int, value: ast.expr) -> bool:
+        """Return whether a function of the program that gives a value makes parameters."""
+        place = self._levels[number].place
+        called = self._program.called(value, place) if isinstance(value, ast.Call) else None
+        return isinstance(called, Place) and any(
+            isinstance(one, (ast.Name, ast.Attribute, ast.keyword)) and _is_trained(one)
+            for one in called.function.nodes
+        )
+
     def _of_outer_name(self, number: int, name: str) -> Value:
         """Return it for a name of a function around, of the file, or of Python."""
         function = self._levels[number].function
@@ -337,8 +369,13 @@ class Inputs:
 
     def _of_parameter(self, number: int, name: str) -> Value:
         level = self._levels[number]
+        if level.is_forward and number > self._at and name != "self":
+            argument = self._argument(number, name)
+            is_same = argument is not None and self._of(number - 1, argument) is Value.SAME
+            return Value.SAME if is_same else Value.VARIES
         if level.caller or not number:
-            if name == "self":
+            is_item = self._knows_items and self._is_function and number == self._at
+            if name == "self" or is_item:
                 return Value.SAME
             before = self._levels[number - 1] if number else None
             if before and name in fixed_parameters(level, before, self._program):
@@ -387,7 +424,8 @@ class Inputs:
 
     def _argument(self, number: int, name: str) -> ast.expr | None:
         """Return the expression that a caller gives for a parameter; None if it is not clear."""
-        if not number or self._levels[number].caller:
+        level = self._levels[number]
+        if not number or (level.caller and not level.is_forward):
             return None
         function, call = self._levels[number].function, self._levels[number - 1].node
         if not isinstance(call, ast.Call) or not self._calls(number):
@@ -478,6 +516,12 @@ def _returns_list(function: Function) -> bool:
     ]
     kinds = (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.Set, ast.SetComp)
     return bool(values) and all(isinstance(value, kinds) for value in values)
+
+
+def _is_trained(node: ast.Name | ast.Attribute | ast.keyword) -> bool:
+    name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", None)
+    name = node.arg if isinstance(node, ast.keyword) else name
+    return name in ("Parameter", "requires_grad", "requires_grad_")
 
 
 def _names_in(value: ast.expr) -> set[str]:

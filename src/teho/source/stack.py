@@ -26,6 +26,8 @@ _CALLS_AGAIN = re.compile(
     r"|/concurrent/futures/process\.py|/joblib/|/loky/|/lightning|/transformers/|/keras/"
 )
 """Libraries that call a function of the program again and again, such as for each sample."""
+_FORWARDS = re.compile(r"/torch/nn/(modules/module|parallel/distributed)\.py$")
+"""Files whose functions give their arguments to `forward` as they are."""
 _INNER = re.compile(r"<(list|set|dict)comp>$|<genexpr>$|<lambda>$")
 
 
@@ -41,6 +43,9 @@ class Level(NamedTuple):
     """File of the library that called the function; empty if the level before called it."""
     gets_next: bool
     """Whether it waits for the next item of the loop whose first line it executes."""
+    is_forward: bool = False
+    """Whether it is the `forward` of a module of PyTorch that the level before calls: `model(x)`
+    gives its arguments to `forward`."""
 
     @property
     def function(self) -> Function:
@@ -91,11 +96,11 @@ class Level(NamedTuple):
 def levels_of(frames: Sequence[Frame], program: Program) -> list[Level]:
     """Return the program's functions on a stack, the outermost first."""
     levels: list[Level] = []
-    caller = ""
+    between: list[str] = []
     for place in range(len(frames) - 1, -1, -1):
         frame = frames[place]
         if is_library(frame.file) or frame.file.startswith("<"):
-            caller = frame.file
+            between.append(frame.file)
             continue
         file = program.file(frame.file)
         if file is None or not 0 < frame.line <= len(file.lines):
@@ -111,13 +116,14 @@ def levels_of(frames: Sequence[Frame], program: Program) -> list[Level]:
             Place(frame.file, function),
             file,
             node,
-            caller,
+            between[-1] if between else "",
             inner is not None and _gets_next(inner, program),
+            function.name == "forward" and bool(between) and all(map(_FORWARDS.search, between)),
         )
         if levels and _INNER.search(frame.function) and levels[-1].function is function:
             levels.pop()
         levels.append(level)
-        caller = ""
+        between = []
     return levels
 
 

@@ -42,6 +42,36 @@ class Lines:
         is_block = isinstance(item, ast.withitem) and item.context_expr is use.node
         return self._at(parents[item] if item and is_block else use.node, use.place.path)
 
+    def of_model(self, use: Use, parents: Parents) -> list[Frame]:
+        """Return the lines that train the model of a call: of `model = SVC()`, `model.fit(x)`.
+
+        The call may be an argument of others, such as `make_pipeline(StandardScaler(), SVC())`, and
+        the model one of `cross_val_score`. None if the name may have another model.
+        """
+        node: ast.AST = use.node
+        while isinstance(parents.get(node), (ast.Call, ast.List, ast.Tuple, ast.keyword)):
+            node = parents[node]
+        assigned = parents.get(node)
+        if not isinstance(assigned, ast.Assign) or len(assigned.targets) != 1:
+            return self._of_method(node, use, parents)
+        target, function = assigned.targets[0], use.place.function
+        if not isinstance(target, ast.Name) or len(function.assigned.get(target.id, ())) != 1:
+            return []
+        trained = (
+            one
+            for one in function.nodes
+            if isinstance(one, ast.Call)
+            and (_trains(one, target.id) or target.id in map(root_name, one.args))
+        )
+        return _in_order(frame for one in trained for frame in self._at(one, use.place.path))
+
+    def _of_method(self, node: ast.AST, use: Use, parents: Parents) -> list[Frame]:
+        """Return the lines of `SVC(probability=True).fit(x)`."""
+        method = parents.get(node)
+        call = parents.get(method) if isinstance(method, ast.Attribute) else None
+        is_fit = isinstance(method, ast.Attribute) and method.attr.startswith("fit")
+        return self._at(call, use.place.path) if is_fit and isinstance(call, ast.Call) else []
+
     def _at(self, node: ast.AST, path: str) -> list[Frame]:
         first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
         return [one for one in self._own if one.file == path and first <= one.line <= last]
@@ -111,6 +141,12 @@ def _is_parameter(use: Use) -> bool:
     given = [one for name in names for one in function.assigned.get(name, [])]
     roots = {root_name(one.value) for one in given if one.value is not None and one.loop}
     return bool(names) and (roots or names) <= set(function.params)
+
+
+def _trains(call: ast.Call, model: str) -> bool:
+    method = call.func
+    is_fit = isinstance(method, ast.Attribute) and method.attr.startswith("fit")
+    return is_fit and root_name(method) == model
 
 
 def _active(file: SourceFile, frame: Frame) -> ast.AST | None:

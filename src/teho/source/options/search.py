@@ -73,11 +73,14 @@ class OptionSearch:
     ) -> Iterator[CostlyOption]:
         uses = list(self._matching(option.calls, self._may_have(option, lines, paths)))
         given = [one for use in uses if (one := self._given(option, use)) is not None]
-        if not given or not self._is_needless(option, uses, given):
+        if not given or not self._is_needless(option):
             return
+        is_in_all = self._is_in_all(option, uses, given)
         for use, value in given:
             using = lines.of_use(option, use, self._parents_of(use))
-            if using or not option.is_on_stacks:
+            if not is_in_all:  # the time of other models is not due to the option
+                using = lines.of_model(use, self._parents_of(use))
+            if using or (is_in_all and not option.is_on_stacks):
                 place = use.place.path, use.file, value.line, value.text
                 yield CostlyOption(name=option.name, at=_frame(*place), lines=tuple(using))
 
@@ -147,18 +150,22 @@ class OptionSearch:
         is_needless = uses_only(option, use, parents, self._program)
         return _Given(use, value) if is_needless else None
 
-    def _is_needless(self, option: Option, uses: Sequence[Use], given: Sequence[_Given]) -> bool:
-        """Return whether all calls have an option, and nothing in the program needs it."""
+    def _is_needless(self, option: Option) -> bool:
+        """Return whether nothing in the program needs an option, as far as its files show it."""
+        if not option.needs_all_files:
+            return True
+        return self._own.all_parsed is not None and not any(
+            fits(option.unless, word) for word in self._own.words
+        )
+
+    def _is_in_all(self, option: Option, uses: Sequence[Use], given: Sequence[_Given]) -> bool:
+        """Return whether all calls of a program have an option, so that no other call is slow."""
         with_option = {id(one.use.node) for one in given}
-        others = [use for use in uses if id(use.node) not in with_option]
+        others = (use for use in uses if id(use.node) not in with_option)
         has_other = any(value_of(option, use) is not None for use in others)
         if has_other and not option.is_known_to_run:
             return False
-        if not option.needs_all_files:
-            return True
-        if self._own.all_parsed is None or any(fits(option.unless, w) for w in self._own.words):
-            return False
-        all_calls = self._matching(option.others, self._own.texts)
+        all_calls = self._matching(option.others, self._own.texts) if option.others else ()
         return all(id(use.node) in with_option for use in all_calls)
 
     def _parents_of(self, use: Use) -> Parents:

@@ -12,11 +12,17 @@ from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.purity import Purity
 from teho.source.slow_calls.boosting import find_single_rounds
+from teho.source.slow_calls.cells import find_unrolled_cell
+from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
 from teho.source.slow_calls.masks import find_masks
+from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.paging import find_paging
 from teho.source.slow_calls.points import find_single_points
+from teho.source.slow_calls.predictions import find_single_predictions
+from teho.source.slow_calls.ranks import find_block_of_rank
+from teho.source.slow_calls.shares import find_prepared_by_all
 from teho.source.stack import levels_of
 
 __all__ = ["find_slow_calls"]
@@ -39,5 +45,11 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_large_image(levels, purity.program),
         find_single_points(levels, frames),
         find_masks(levels, frames, purity.program),
+        find_single_predictions(levels, frames, purity),
+        find_forest_of_sizes(levels, purity),
+        find_unrolled_cell(levels, purity),
+        find_model_made_again(levels, purity),
+        find_prepared_by_all(levels, purity),
+        find_block_of_rank(levels),
     )
     yield from filter(None, found)

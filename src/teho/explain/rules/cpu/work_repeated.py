@@ -10,6 +10,7 @@ epoch. Teho reports only calls whose inputs it knows for sure, so some repeated 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -18,6 +19,7 @@ from teho.explain.repeated import RepeatedTime, repeated_times
 from teho.explain.rule import Certainty, Evidence, Findings, Located, ProgramContext, chosen
 from teho.explain.shared_thresholds import TEN_SAMPLES
 from teho.explain.unneeded import unneeded_times
+from teho.explain.wording import listed
 from teho.model.in_source import Repeated
 from teho.model.program import MainProcess
 from teho.model.stack import Frame
@@ -82,7 +84,7 @@ def _found(context: ProgramContext, main: MainProcess, time: RepeatedTime) -> Lo
             Evidence(f"time spent in {calls}", time.wall_s, "s"),
             loop_evidence(loop),
         ),
-        action=_action(repeated, is_one=not others) + (_COPY if repeated.is_changed else ""),
+        action=_action(time, is_one=not others) + (_COPY if repeated.is_changed else ""),
         judged_by=["repeated_percent"],
         regain_percent=(least * share, most * share),
         lines=time.lines,
@@ -118,7 +120,21 @@ def _why(repeated: Repeated, *, is_one: bool) -> str:
     )
 
 
-def _action(repeated: Repeated, *, is_one: bool) -> str:
+def _is_in_forward(repeated: Repeated) -> bool:
+    """Return whether the call is in the `forward` of a module, and the loop in another function."""
+    call, loop = repeated.call, repeated.loop
+    is_forward = call.function.rpartition(".")[2] == "forward"
+    return is_forward and not is_function(loop) and call.function != loop.function
+
+
+def _first_of(time: RepeatedTime, lines: Sequence[int]) -> list[Frame]:
+    """Return a call of each line, in the order of the lines."""
+    by_line = {one.line: one for one, _ in reversed(time.lines)}
+    return [by_line[line] for line in lines]
+
+
+def _action(time: RepeatedTime, *, is_one: bool) -> str:
+    repeated = time.repeated
     name = function_name(repeated.loop)
     if repeated.has_cache:
         return (
@@ -133,6 +149,14 @@ def _action(repeated: Repeated, *, is_one: bool) -> str:
         )
     result, it = ("result", "it") if is_one else ("results", "them")
     these = f"this {result}" if is_one else f"these {result}"
+    if _is_in_forward(repeated):
+        lines = sorted({one.line for one, s in time.lines if s >= _NAMED * time.wall_s})
+        at = listed([one.short_place for one in _first_of(time, lines)])
+        return (
+            f"Move this work out of `{repeated.call.function}`: compute the {result} of {at} once, "
+            f"before the loop at {repeated.loop.short_place}, and give the {result} to the model "
+            "instead of the inputs of these lines."
+        )
     if not is_function(repeated.loop):
         return f"Compute the {result} once, before the loop, and use {these} in each iteration."
     if _METHOD.search(repeated.loop.text):

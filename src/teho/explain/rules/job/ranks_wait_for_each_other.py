@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from teho.explain.activities import activity_of
+from teho.explain.options import option_of_rule
 from teho.explain.rank_excess import RankExcess, excess_of
 from teho.explain.rule import Evidence, Findings, Located, ProgramContext, Threshold, chosen
 from teho.explain.wording import MOST_NAMED, capital, the_ranks
@@ -151,13 +152,16 @@ def _uneven(
             lines=((excess.frame, excess.share_percent * busiest.process.wall_s / 100),),
         )
     has_steps = bool(busiest.process.progress)
+    split = option_of_rule(busiest, "ranks_wait_for_each_other")
     computing = [spent for spent in busiest.spent if spent.doing is not Doing.COMMUNICATING]
     return context.lost(
         f"{capital(name)} made the other ranks wait for up to {lost:.0f} % of the time: {name} "
         f"has more work{' in each step' if has_steps else ''}.",
         share_percent=lost,
         evidence=_evidence(shares),
-        action=_UNEQUAL_PARTS
+        action=split
+        if split is not None
+        else _UNEQUAL_PARTS
         if not has_steps
         else (
             "Give all ranks the same amount of work. If the samples are sorted, for example by "
