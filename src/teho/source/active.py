@@ -22,7 +22,8 @@ def find_active(node: ast.AST, lines: Sequence[bytes], line: int, text: str) -> 
         line: the frame's line.
         text: the expression's text, or the text of the whole line.
     """
-    begun = [(one, begin) for one in ast.walk(node) if (begin := _begin(one)) and begin[0] == line]
+    expressions = (one for one in ast.walk(node) if isinstance(one, ast.expr))
+    begun = [(one, begin) for one in expressions if (begin := _begin(one))[0] == line]
     is_cut = len(text) >= LONGEST_TEXT
     for one, begin in begun:
         found = text_between(lines, begin, _end(one))
@@ -44,13 +45,11 @@ def text_between(lines: Sequence[bytes], begin: _Position, end: _Position) -> st
     return one_line(part)
 
 
-def _begin(node: ast.AST) -> _Position | None:
-    """Return where an expression begins for Python; None if it is no expression.
+def _begin(node: ast.expr) -> _Position:
+    """Return where an expression begins for Python.
 
     In a chain over several lines, an attribute and the call of a method begin at their name.
     """
-    if not isinstance(node, ast.expr):
-        return None
     method = node.func if isinstance(node, ast.Call) else node
     if isinstance(method, ast.Attribute) and method.end_lineno not in (None, method.lineno):
         line, column = _end(method)
