@@ -1,7 +1,8 @@
 """More threads wanted to run than the job has cores, and waited for a core for much of the time.
 
-A few threads more than cores cost almost no time: they take turns. So Teho reports only threads that
-waited for a core for a large part of the time in which they had work.
+A few threads more than cores cost almost no time: they take turns. So Teho reports only twice as
+many threads as cores, or threads that waited for a core for much of the time in which they had
+work.
 """
 
 from __future__ import annotations
@@ -35,13 +36,11 @@ THRESHOLDS = {
         "in blind rounds 1 to 8, this finding was right or half right if the threads waited for a "
         "core for 39 to 81 % of the time in which they had work, and wrong at 7 to 21 %",
     ),
-    "unseen_threads_per_core": chosen(
-        2.0, "threads", "if the waits for a core are not known, only twice as many threads count"
+    "many_per_core": chosen(
+        2.0, "threads", "each of these threads has no core for half of the time or more"
     ),
-    "seen_percent": chosen(
-        10.0,
-        "%",
-        "if Python code worked for less than this share of its time, other programs may do the work",
+    "worked_percent": chosen(
+        10.0, "%", "waits for a core count only if the program's main threads have work"
     ),
     "taken_percent": chosen(
         25.0, "%", "as in the rule cores_taken_by_others: the threads compete with other programs"
@@ -127,6 +126,8 @@ def _costs_time(context: RuleContext, one: _Crowded) -> bool:
     others = cores_of_others(context.run, one.node)
     if others is not None and others >= context.limit("taken_percent") / 100 * one.cores:
         return False
+    if one.threads / one.cores >= context.limit("many_per_core"):
+        return True
     mains = [main for main in context.mains if main.process.node == one.node.name]
     stacks = [
         seen
@@ -138,9 +139,10 @@ def _costs_time(context: RuleContext, one: _Crowded) -> bool:
     worked_s = sum(seen.wall_s for seen in stacks if seen.state in _RUNNING)
     had_work_s = waited_s + worked_s
     longest_s = max((main.process.wall_s for main in mains), default=0.0)
-    if not mains or had_work_s < context.limit("seen_percent") / 100 * longest_s:
-        return one.threads / one.cores >= context.limit("unseen_threads_per_core")
-    return 100 * waited_s >= context.limit("without_core_percent") * had_work_s
+    return (
+        had_work_s > context.limit("worked_percent") / 100 * longest_s
+        and 100 * waited_s >= context.limit("without_core_percent") * had_work_s
+    )
 
 
 def _crowded_bins(context: RuleContext, one: _Crowded) -> Shows:
