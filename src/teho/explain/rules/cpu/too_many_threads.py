@@ -34,7 +34,7 @@ THRESHOLDS = {
         33.0,
         "%",
         "in blind rounds 1 to 8, this finding was right or half right if the threads waited for a "
-        "core for 39 to 81 % of the time in which they had work, and wrong at 7 to 21 %",
+        "core for 39 to 81 % of the time in which they had work. At 7 to 21 %, it was wrong",
     ),
     "many_per_core": chosen(
         2.0, "threads", "each of these threads has no core for half of the time or more"
