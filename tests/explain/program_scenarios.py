@@ -343,6 +343,29 @@ def reads_a_lazy_table_again() -> Made:
     return watched(one, parts=node())
 
 
+def makes_a_pool_for_each_step() -> Made:
+    """Ten pools of two spawned workers, each of which imports for 2 s and works for 5 s."""
+    boot = of_python("multiprocessing/spawn.py", "_main")
+    loop = of_python("multiprocessing/pool.py", "worker")
+    work = seen((own("relax(field)", 30, "solve"), loop, boot), 5.0, State.NATIVE)
+    imports = seen((Frame("<frozen importlib._bootstrap>", "_find_and_load", 0, ""), boot), 2.0)
+    crew = [
+        process(
+            imports, work, wall_s=8.0, pid=50 + n, parent_pid=10, began_s=101.0 + 9 * (n // 2),
+            progress=(),
+        )
+        for n in range(20)
+    ]  # fmt: skip
+    wait = of_python("multiprocessing/pool.py", "ApplyResult.wait")
+    begin = of_python("multiprocessing/pool.py", "Pool._repopulate_pool")
+    main = process(
+        seen((wait, own("pool.map(solve, jobs)", 47, "load_step")), 99.0, State.LOCK),
+        seen((begin, own('mp.get_context("spawn").Pool(2)', 46, "load_step")), 1.0, State.NATIVE),
+        progress=(),
+    )  # fmt: skip
+    return watched(main, *crew, parts=node())
+
+
 def queries_without_index() -> Made:
     """A loop looks for the rows of each barcode in a table without an index."""
     query = own('db.execute("SELECT name FROM determinations WHERE barcode = ?", (barcode,))', 60)
@@ -547,6 +570,7 @@ WATCHED: dict[str, Callable[[], Made]] = {
         diagnoses_each_step,
         converts_whole_scenes,
         reads_a_lazy_table_again,
+        makes_a_pool_for_each_step,
         queries_without_index,
         logs_in_for_each_measurement,
         fetches_in_turn,

@@ -176,18 +176,20 @@ def unpacking(state: State = State.NATIVE, function: str = "batches") -> Watched
     return msgspec.structs.replace(process(inside, progress=()), libraries={"jax": facts})
 
 
-def keras(looks, stages=None, calls=(), **facts):
+def keras(looks, stages=None, calls=(), **settings):
     """Return a run of Keras: its batches are not seen, only whether one was ready."""
     steps = Progress(steps=1000, first_s=105.0, last_s=195.0)
-    given = pipeline(stages or {"Prefetch": 0.1, "MapAndBatch": 9.0}, calls, looks=looks)
-    given = msgspec.structs.replace(given, batches=0)
-    return watched(process(loaders=[given], progress=[steps]), **facts)
+    given = pipeline(
+        stages or {"Prefetch": 0.1, "MapAndBatch": 9.0}, calls, looks=looks, **settings
+    )
+    given = msgspec.structs.replace(given, batches=0, batch={"bytes": 3_200_000})
+    return watched(process(loaders=[given], progress=[steps]))
 
 
 class TestKeras:
     @pytest.mark.parametrize(
         ("looks", "count"),
-        [([100, 80], 1), ([100, 79], 0), ([20, 20], 1), ([19, 19], 0), ([100, 0], 0)],
+        [([100, 50], 1), ([100, 49], 0), ([20, 20], 1), ([19, 19], 0), ([100, 0], 0)],
     )
     def test_an_empty_prefetch_is_no_chance(self, looks, count):
         assert len(judged(input_not_ready, keras(looks))) == count
@@ -209,7 +211,7 @@ class TestKeras:
                 [call("interleave", 7), BATCH],
                 "`.interleave(…, num_parallel_calls=tf.data.AUTOTUNE)` in train.py:7.",
             ),
-            (None, [PARALLEL, BATCH], "add `.cache()` in train.py:8, after `map`."),
+            (None, [PARALLEL, BATCH], "add `.cache()` in train.py:8, directly after `map`"),
             (None, [PARALLEL | {"is_random": True}, BATCH], "Do less work for each element"),
             ({"FlatMap": 0.1, "Generator": 9.0}, [BATCH], "`tf.data.Dataset.from_tensor_slices("),
             ({"FlatMap": 5.1, "Generator": 5.0}, [BATCH], "Do less work for each element"),
@@ -220,9 +222,18 @@ class TestKeras:
         assert finding.sentence.startswith(
             "At 96 % of the steps, no batch was ready when Keras asked for one."
         )
+        assert ("again in each epoch" in finding.sentence) is (".cache()" in finding.action)
         assert ("from_generator" in finding.sentence) is ("from_tensor_slices" in finding.action)
         assert words in finding.action
         assert finding.regain_percent is None
+
+    @pytest.mark.parametrize(
+        ("samples", "is_cached"), [(16_000, True), (16_001, False), (3200, True), (None, False)]
+    )
+    def test_a_cache_needs_two_epochs_and_a_known_size(self, samples, is_cached):
+        # 1000 steps of 32 samples
+        made = keras([100, 96], calls=[PARALLEL, BATCH], samples=samples)
+        assert (".cache()" in found(input_not_ready, made).action) is is_cached
 
 
 class TestOwnIterator:

@@ -140,6 +140,29 @@ def test_a_lock_that_is_held_during_a_request(mark, lock_s, count):
         assert judged(known_activity, given) == []
 
 
+def test_all_requests_inside_the_lock_are_one_finding():
+    lock = own("async with gate", 76, "work")
+    turns, stacks = [], []
+    for line, text, wall_s in ((78, "ask(pair, page)", 43.0), (77, "connect(port)", 30.0)):
+        call = own(f"await {text}", line, "work")
+        turns.append(InTurn(calls=(call,), loop=lock, last=79, call_text=text, lock=lock))
+        frames = in_task(READ, own("await reader.read()", 9, "inner"), call)
+        mark = Frame("<task>", "only, others wait for a lock", 0, "")
+        marked = tuple(mark if one.file == "<task>" else one for one in frames)
+        stacks.append(seen(marked, wall_s, State.PROCESS))
+    run, summary = program(*stacks, seen((own("f(x)", 20),), 27.0))
+    main = msgspec.structs.replace(summary.program.mains[0].process, in_turn=tuple(turns))
+    finding = found(
+        requests_in_turn, (run, msgspec.structs.replace(summary, program=program_of([main])))
+    )
+    assert finding.sentence.startswith(
+        "For 73 % of the run time, one task waited for `connect(port)` at train.py:77 or "
+        "`ask(pair, page)` at train.py:78, and other tasks waited for the lock"
+    )
+    assert "await `connect(port)` and `ask(pair, page)` before `async with gate`" in finding.action
+    assert "If no other line is left inside the lock, remove the lock." in finding.action
+
+
 @pytest.mark.parametrize(
     ("alone_s", "several_s", "periods", "count"),
     [(40.0, 30.0, 5, 1), (5.0, 60.0, 5, 0), (40.0, 30.0, 2, 0), (12.0, 0.0, 5, 1)],

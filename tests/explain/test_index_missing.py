@@ -69,3 +69,11 @@ def test_the_activity_is_not_named_again():
     plain = watched(msgspec.structs.replace(main.process, missing_indexes=()))
     assert judged(known_activity, plain) != []
     assert judged(known_activity, (run, summary)) == []
+
+
+def test_an_index_of_an_expression():
+    finding = found(index_missing, made(columns=("strftime('%Y-%m', at)", "plot"), table="t"))
+    assert "no index on `strftime('%Y-%m', at)` and `plot`" in finding.sentence
+    assert "An index on the column itself would not help" in finding.sentence
+    index = "CREATE INDEX t_strftime_y_m_at_plot ON t (strftime('%Y-%m', at), plot)"
+    assert f"execute once: `{index}`." in finding.action

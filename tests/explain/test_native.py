@@ -74,7 +74,11 @@ IN_LOOP = use(REGION, 100, file="canopy", main=50, threads=2)
         ("text_output", program(OWN, use("std::ostream::_M_insert", 40,
                                          file="libstdc++.so.6.0.30", caller="save"))),
         ("text_input", program(OWN, use("__isoc99_fscanf", 40, caller="load"))),
-        ("text_input", program(OWN, use("strtod", 40, caller="load"))),
+        ("text_of_string", program(OWN, use("__isoc99_sscanf", 40, caller="load"))),
+        ("text_of_string", program(OWN, use("sscanf", 40, file="libc-2.31.so", caller="load"))),
+        ("text_converted", program(OWN, use("strtod", 40, caller="load"))),
+        ("text_converted", program(OWN, use("std::istream::operator>>", 40,
+                                            file="libstdc++.so.6.0.30", caller="load"))),
         ("allocation", program(OWN, use("malloc", 30, caller="step"), use("free", 30))),
         ("string_length", program(OWN, use("strlen", 40, caller="fold"))),
         ("reference_blas", program(OWN, use("dgemm_", 90, file="libblas.so.3.11.0"))),
@@ -103,6 +107,10 @@ def test_known_activities(name, one):
         program(OWN, use("fprintf", 13)),
         program(OWN, use("malloc", 25)),
         program(OWN, use("strlen", 20)),
+        program(OWN, use("__isoc99_sscanf", 19)),
+        program(OWN, use("__isoc99_sscanf", 90, main=0, threads=1), threads=2),
+        program(OWN, use("sscanf", 90, file="canopy", caller="load")),
+        program(OWN, use("sscanf", 90, caller="main"), name="ps", is_installed=True),
         # Other threads write the text, while the main thread computes.
         program(OWN, use("fprintf", 90, main=0, threads=1), threads=2),
         # The beginning and the end of parallel regions, and loops with large pieces.

@@ -123,6 +123,7 @@ EXPECTED = {
     "diagnoses_each_step": ["result_unused"],
     "converts_whole_scenes": ["array_cut_late"],
     "reads_a_lazy_table_again": ["plan_repeated"],
+    "makes_a_pool_for_each_step": ["pool_restarted"],
     "queries_without_index": ["index_missing"],
     "logs_in_for_each_measurement": ["connection_reopened"],
     "fetches_in_turn": ["requests_in_turn"],

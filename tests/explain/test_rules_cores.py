@@ -223,9 +223,42 @@ class TestTooManyThreads:
         assert "slowest line" not in figures(finding)  # no program was looked into
         assert "`export OMP_NUM_THREADS=1`" in finding.action
 
-    @pytest.mark.parametrize(("threads", "count"), [(49.99, 0), (50.0, 0), (50.01, 1)])
+    @pytest.mark.parametrize(("threads", "count"), [(10.0, 0), (10.01, 1)])
     def test_threshold(self, threads, count):
+        assert len(judged(too_many_threads, self.waiting(50.0, 50.0, threads=threads))) == count
+
+    @pytest.mark.parametrize(("threads", "count"), [(79.99, 0), (80.0, 1)])
+    def test_threshold_if_no_process_is_known(self, threads, count):
         made = scenario(NodePart(signals={"job_runnable_threads": threads}))
+        assert len(judged(too_many_threads, made)) == count
+
+    @staticmethod
+    def waiting(core_s, ran_s, threads=12.0, **part):
+        """A process on 8 cores that waited for a core for some of its time."""
+        loop = (own("decode(rows)"),)
+        states = (State.CORE, core_s), (State.NATIVE, ran_s), (State.LOCK, 100 - core_s - ran_s)
+        main = process(*(seen(loop, wall_s, state) for state, wall_s in states))
+        signals = {"job_runnable_threads": threads, "cpu_busy_percent": 98.0}
+        place = NodePart(NODE, cores=8, signals=signals, **({"cores_used": 7.8} | part))
+        return watched(main, parts=[place])
+
+    @pytest.mark.parametrize(
+        ("core_s", "ran_s", "count"),
+        [
+            (33.0, 67.0, 1),
+            (32.9, 67.1, 0),  # the threads take turns, which costs almost no time
+            (5.1, 5.0, 1),  # a program that mostly waits for something else
+            (4.9, 5.0, 0),
+            (1.0, 90.0, 0),
+            (0.0, 90.0, 0),
+        ],
+    )
+    def test_only_threads_that_wait_for_a_core_count(self, core_s, ran_s, count):
+        assert len(judged(too_many_threads, self.waiting(core_s, ran_s))) == count
+
+    @pytest.mark.parametrize(("used", "count"), [(5.85, 1), (5.83, 0)])
+    def test_threads_that_compete_with_other_programs_do_not_count(self, used, count):
+        made = self.waiting(50.0, 50.0, threads=40.0, cores_used=used)
         assert len(judged(too_many_threads, made)) == count
 
     @pytest.mark.parametrize(
@@ -241,13 +274,13 @@ class TestTooManyThreads:
         [("40", 0), ("41", 1), ("", 1), ("2,2", 1)],
     )
     def test_processes_that_are_limited_already_are_not_told_to_limit(self, given, count):
-        part = NodePart(signals={"job_runnable_threads": 60.0})
+        part = NodePart(signals={"job_runnable_threads": 80.0})
         run, summary = scenario(part)
         main = process(node=summary.nodes[0].name, variables={"OMP_NUM_THREADS": given})
         made = run, msgspec.structs.replace(summary, program=program_of([main]))
         assert len(judged(too_many_threads, made)) == count
 
-    @pytest.mark.parametrize(("threads", "count"), [(50.0, 0), (50.01, 1)])
+    @pytest.mark.parametrize(("threads", "count"), [(79.99, 0), (80.0, 1)])
     def test_threads_that_fit_the_job_s_cores_are_not_too_many(self, threads, count):
         given = Allocation(scheduler="slurm", cores_asked=40)
         part = NodePart(cores=1, signals={"job_runnable_threads": threads}, allocation=given)

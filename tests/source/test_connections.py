@@ -348,6 +348,44 @@ def test_a_lock_is_held_during_a_request(made, call, inner, is_held):
         assert (found.call_text, found.lock.text) == (call, "async with book.lock")
 
 
+OPENED = """
+async def connect(port):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    await reader.readline()
+    return reader, writer
+async def same(port):
+    return SHARED
+async def ask(pair, page):
+    return await pair[0].read()
+async def work(port, pages, other):
+    gate = asyncio.Lock()
+    {before}
+    for page in pages:
+        async with gate:
+            pair = await {opens}
+            body = await ask({pair}, page)
+        table.add(body)
+"""
+
+
+@pytest.mark.parametrize(
+    ("opens", "pair", "before", "is_held"),
+    [
+        ("connect(port)", "pair", "", True),
+        # One connection for all pages: the requests cannot wait at the same time.
+        ("same(port)", "pair", "", False),
+        ("connect(port)", "other", "", False),
+        ("same(port)", "other", "other = await connect(port)", False),
+    ],
+)
+def test_a_request_on_a_connection_that_the_lock_holder_opened(opens, pair, before, is_held):
+    source = OPENED.format(opens=opens, pair=pair, before=before or "pass")
+    found = find_in_turn(
+        *stack_of(source, "<task>", f"await ask({pair}, page)", "await pair[0].read()")
+    )
+    assert (found is not None and found.lock is not None) is is_held
+
+
 def test_tasks_that_were_begun_before_are_not_in_turn():
     source = """
     async def fetch(port, scan):

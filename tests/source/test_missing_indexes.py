@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import textwrap
 
 import pytest
@@ -65,7 +67,23 @@ def columns_of(query, schema=TABLE, packages="sqlite3"):
         ("SELECT b FROM t WHERE c > ?", None),  # perhaps most of the rows
         ("SELECT b FROM t WHERE a LIKE ?", None),
         ("SELECT b FROM t WHERE a != ?", None),
-        ("SELECT b FROM t WHERE lower(a) = ?", None),
+        ("SELECT b FROM t WHERE lower(a) = ?", "t (lower(a))"),
+        ("SELECT b FROM t WHERE date(x.a) = ? ORDER BY a", None),  # there is no x
+        ("SELECT b FROM t AS x WHERE date(x.a) = ? ORDER BY a", "t (date(a))"),
+        ("SELECT b FROM t WHERE ? = substr(a, 1, 7) AND c = ?", "t (substr(a, 1, 7), c)"),
+        ("SELECT b FROM t WHERE strftime('%Y-%m', a) IN (?, ?)", "t (strftime('%Y-%m', a))"),
+        ("SELECT b FROM t WHERE CAST(b AS INTEGER) BETWEEN ? AND ?", "t (CAST(b AS INTEGER))"),
+        ("SELECT b FROM t WHERE lower(trim(a)) = lower(?)", "t (lower(trim(a)))"),
+        ("SELECT b FROM t WHERE strftime('%m', a) = ?", None),  # only twelve results
+        ("SELECT b FROM t WHERE date(a, 'localtime') = ?", None),  # not possible in an index
+        ("SELECT b FROM t WHERE date(a, ?) = ?", None),
+        ("SELECT b FROM t WHERE distance(a) = ?", None),  # perhaps a function of the program
+        ("SELECT b FROM t WHERE lower(a) LIKE ?", None),
+        ("SELECT b FROM t WHERE date(a) > ?", None),  # perhaps most of the rows
+        ("SELECT b FROM t WHERE date(a) = '1391-01-01'", None),  # the same rows each time
+        ("SELECT b FROM t WHERE coalesce(a, b) = ?", None),  # two columns
+        ("SELECT b FROM t WHERE id = ? AND date(a) = ?", None),  # few rows
+        ("SELECT b FROM t WHERE date(unknown) = ?", None),
         ("SELECT b FROM t WHERE NOT a = ?", None),
         ("SELECT b FROM t WHERE a = ? OR id = ?", None),
         ("SELECT b FROM t WHERE a = ? AND id IN (SELECT id FROM u)", None),
@@ -233,3 +251,35 @@ def test_long_texts_are_read():
     source = f"for name in names:\n    {QUERY}\nSCHEMA = {long}\n"
     file = parsed(f"import sqlite3\n{source}".encode())
     assert file is None or Tables({f"{FOLDER}a.py": file}, {}.get).find("bird") is not None
+
+
+def test_an_index_of_the_column_does_not_help_a_function():
+    schema = f"{TABLE}; CREATE INDEX i ON t (a)"
+    assert columns_of("SELECT b FROM t WHERE date(a) = ?", schema) == "t (date(a))"
+    assert columns_of("SELECT b FROM t WHERE a = ? AND date(a) = ?", schema) is None
+
+
+@pytest.mark.parametrize("index", ["date(a)", "date(a), b", "date (a) DESC", "upper(a)"])
+def test_an_index_of_an_expression_is_known(index):
+    query = f"SELECT b FROM t WHERE {'upper' if 'upper' in index else 'date'}(a) = ?"
+    assert columns_of(query, f"{TABLE}; CREATE INDEX i ON t ({index})") is None
+
+
+@pytest.mark.parametrize("packages", ["psycopg", "sqlite3, psycopg", "pymysql", "sqlalchemy"])
+def test_only_of_sqlite_it_is_known_that_the_index_is_possible(packages):
+    assert columns_of("SELECT b FROM t WHERE date(a) = ?", packages=packages) is None
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["date(a)", "lower(a)", "substr(a, 1, 7)", "strftime('%Y-%m', a)", "CAST(b AS INTEGER)",
+     "julianday(a)", "coalesce(a, '')", "round(b, 2)", "abs(b)"],
+)  # fmt: skip
+def test_sqlite_uses_the_index(expression):
+    found = columns_of(f"SELECT b FROM t WHERE {expression} = ?")
+    assert found == f"t ({expression})"
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.execute(TABLE)
+        database.execute(f"CREATE INDEX i ON {found}")
+        query = f"EXPLAIN QUERY PLAN SELECT b FROM t WHERE {expression} = ?"
+        assert "USING INDEX i" in database.execute(query, ("x",)).fetchone()[3]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from teho.explain.places import stats_of
 from teho.model.run import Node, Run
-from teho.model.summary import NodeSummary
+from teho.model.summary import NodeSummary, Stat
 from teho.schedulers.registry import scheduler_or_none
 
-__all__ = ["allocated_cores", "cores_given", "cores_of_job", "may_be_threads"]
+__all__ = ["allocated_cores", "cores_given", "cores_of_job", "cores_of_others", "may_be_threads"]
 
 
 def allocated_cores(run: Run, node: Node) -> int:
@@ -38,6 +39,20 @@ def cores_of_job(run: Run, node: NodeSummary) -> int:
     """Return the number of cores that the job has on a node, by the recording or the scheduler."""
     given = [cores_given(run, one) for one in run.nodes if one.name == node.name]
     return max(node.cores, *(cores or 0 for cores in given), 0)
+
+
+def cores_of_others(run: Run, node: NodeSummary) -> float | None:
+    """Return how many of a job's cores other programs kept busy; None if it is not known.
+
+    If the program may run on more cores than the job has, other programs may use the cores that do
+    not belong to the job.
+    """
+    busy, used = stats_of(node).get("cpu_busy_percent"), node.cpu_cores_used
+    if not isinstance(busy, Stat) or not isinstance(used, float) or node.cores < 1:
+        return None
+    recorded = run.node(node.name)
+    may_use = (len(recorded.cores) if recorded else 0) or node.cores
+    return busy.mean / 100 * may_use - used - max(0, may_use - node.cores)
 
 
 def may_be_threads(cores: int, asked: int) -> bool:

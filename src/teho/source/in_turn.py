@@ -49,11 +49,12 @@ def find_in_turn(frames: Sequence[Frame], purity: Purity) -> InTurn | None:
         blocks = find_blocks(levels, number, purity)
         if blocks is not None:
             return blocks
-        if not is_client and not any(_opens(one, purity) for one in levels[number + 1 :]):
+        held = _held_lock(level)
+        has_own = is_client or any(_opens(one.place, purity) for one in levels[number + 1 :])
+        if not has_own and not (held and _uses_opened(level, held, purity)):
             continue
         calls = tuple(one.frame for one in levels[: number + 1])
         text = level.file.text_of(level.node)
-        held = _held_lock(level)
         if held is not None:
             line = Frame(level.frame.file, level.frame.function, *held[:2])
             return InTurn(calls=calls, loop=line, last=held[2], call_text=text, lock=line)
@@ -91,12 +92,27 @@ def _is_lock(value: ast.expr, level: Level) -> bool:
     return bool(made) and all(_LOCKS.fullmatch(ast.unparse(one)) for one in made)
 
 
-def _opens(level: Level, purity: Purity) -> bool:
-    """Return whether a function opens a connection and keeps it for itself."""
+def _opens(place: Place, purity: Purity) -> bool:
+    """Return whether a function opens a connection and keeps it for itself, or returns it."""
     return any(
-        isinstance(node, ast.Call) and opens_connection(node, level.place, purity.program)
-        for node in level.function.nodes
+        isinstance(node, ast.Call) and opens_connection(node, place, purity.program)
+        for node in place.function.nodes
     )
+
+
+def _uses_opened(level: Level, held: tuple[int, str, int], purity: Purity) -> bool:
+    """Return whether a call gets a connection that the task opened while it held the same lock."""
+    opened: set[str] = set()
+    for node in level.function.nodes:
+        if not (isinstance(node, ast.Assign) and held[0] < node.lineno < level.frame.line):
+            continue
+        value = node.value.value if isinstance(node.value, ast.Await) else node.value
+        called = purity.program.called(value, level.place) if isinstance(value, ast.Call) else None
+        if isinstance(called, Place) and _opens(called, purity):
+            names = (one for target in node.targets for one in ast.walk(target))
+            opened.update(one.id for one in names if isinstance(one, ast.Name))
+    used = ast.walk(level.node) if level.node is not None else ()
+    return any(isinstance(one, ast.Name) and one.id in opened for one in used)
 
 
 def _may_begin_earlier(levels: Sequence[Level], number: int, loop: Loop, purity: Purity) -> bool:

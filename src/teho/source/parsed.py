@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Union
 
-from teho.source.text import LONGEST_TEXT, one_line
+from teho.source.active import find_active, text_between
 
 __all__ = [
     "COMPREHENSIONS",
@@ -209,36 +209,14 @@ class SourceFile:
             text: the expression's text, or the text of the whole line.
         """
         if (line, text) not in self._active:
-            self._active[line, text] = self._find_active(line, text)
+            node = self.function_at(line).node
+            self._active[line, text] = find_active(node, self.lines, line, text)
         return self._active[line, text]
-
-    def _find_active(self, line: int, text: str) -> ast.expr | None:
-        on_line = [
-            node
-            for node in ast.walk(self.function_at(line).node)
-            if isinstance(node, ast.expr) and node.lineno == line
-        ]
-        is_cut = len(text) >= LONGEST_TEXT
-        exact = [
-            node
-            for node in on_line
-            if (found := self.text_of(node)) == text or (is_cut and found.startswith(text))
-        ]
-        if exact:
-            return exact[0]
-        if text != self.lines[line - 1].decode("utf-8", "replace").strip():
-            return None
-        calls = [node for node in on_line if isinstance(node, ast.Call)]
-        within = {id(inner) for call in calls for inner in ast.walk(call) if inner is not call}
-        outermost = [call for call in calls if id(call) not in within]
-        return outermost[0] if len(outermost) == 1 else None
 
     def text_of(self, node: ast.expr | ast.stmt) -> str:
         """Return the text of an expression or a statement, as one line."""
-        lines = self.lines[node.lineno - 1 : node.end_lineno]
-        lines[-1] = lines[-1][: node.end_col_offset]
-        lines[0] = lines[0][node.col_offset :]
-        return one_line(lines)
+        end = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return text_between(self.lines, (node.lineno, node.col_offset), end)
 
     def line_text(self, line: int) -> str:
         """Return the text of a line."""

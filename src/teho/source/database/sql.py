@@ -6,49 +6,30 @@ others, this module says that it does not understand them.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from teho.source.database.computed import Computed, computed
+from teho.source.database.tokens import (
+    CLAUSES,
+    JOINS,
+    NOT_READ,
+    Token,
+    closing,
+    deeper,
+    parts_of,
+    tokens,
+)
 from teho.source.texts import UNKNOWN
 
 __all__ = [
     "Column",
     "Condition",
     "Query",
-    "Token",
-    "closing",
-    "parts_of",
     "read_query",
     "read_subqueries",
-    "tokens",
 ]
 
-_TOKEN = re.compile(
-    r"""(?isx) (?P<skip> \s+ | --[^\n]* | /\*.*?\*/ )
-    | (?P<value> '(?:[^']|'')*' | \d[\w.]* | \?\d* | [:@$]\w+ | %s | %\(\w+\)s | \0 )
-    | (?P<name> "[^"]*" | `[^`]*` | \[\w+\] )
-    | (?P<word> [^\W\d]\w* )
-    | (?P<sign> <=>? | >= | <> | != | == | \|\| | :: | . )"""
-)
-_CLAUSES = frozenset(
-    (
-        *("FROM", "SET", "WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "WINDOW", "OFFSET", "FETCH"),
-        *("FOR", "RETURNING"),
-    )
-)
-"""Words that begin a clause of a query."""
-_NOT_READ = frozenset(
-    ("SELECT", "UNION", "INTERSECT", "EXCEPT", "WITH", "EXISTS", "OR", "CASE", "USING", "NATURAL")
-)
-_JOINS = frozenset(("INNER", "LEFT", "OUTER", "CROSS"))
-_KEYWORDS = frozenset(
-    (
-        *("AND", "NOT", "IN", "IS", "NULL", "BETWEEN", "LIKE", "GLOB", "ON", "AS", "JOIN"),
-        *("COLLATE", "ESCAPE", "RIGHT", "FULL", "INDEXED", "TABLESAMPLE", "LATERAL", "ONLY"),
-    )
-)
-_NO_NAMES = _KEYWORDS | _CLAUSES | _NOT_READ | _JOINS
 _EQUAL = frozenset(("=", "==", "<=>"))
 _RANGE = frozenset(("<", "<=", ">", ">="))
 _OF_VALUES = frozenset((*"+-*/%(),", "||"))
@@ -58,28 +39,6 @@ _GIVEN = frozenset(("?", ":", "@", "$", "%", UNKNOWN))
 
 Column = tuple[str, str]
 """Name of a table in the query, or empty if the query does not give it; and name of the column."""
-
-
-class Token(NamedTuple):
-    """A word, a name in quotes, a value, or a sign."""
-
-    kind: str
-    text: str
-
-    def is_word(self, *words: str) -> bool:
-        """Return whether it is one of some keywords, which are given in capital letters."""
-        return self.kind == "word" and self.text.upper() in words
-
-    @property
-    def is_name(self) -> bool:
-        """Whether it may be the name of a table, a column or a function."""
-        return self.kind == "name" or (self.kind == "word" and self.text.upper() not in _NO_NAMES)
-
-    @property
-    def name(self) -> str:
-        """The name in small letters, without quotes."""
-        text = self.text[1:-1] if self.kind == "name" else self.text
-        return text.lower()
 
 
 class Condition(NamedTuple):
@@ -95,6 +54,8 @@ class Condition(NamedTuple):
     """Whether the program gives the value."""
     mentions: tuple[Column, ...]
     """All of its columns."""
+    computed: Computed | None = None
+    """The expression of `column` that it compares: an index of the column does not help."""
 
 
 class Query(NamedTuple):
@@ -109,36 +70,6 @@ class Query(NamedTuple):
 
 class _NotReadError(Exception):
     """A statement is not understood."""
-
-
-def tokens(text: str) -> list[Token]:
-    """Return the tokens of some SQL, without comments."""
-    found = _TOKEN.finditer(text)
-    return [Token(one.lastgroup, one[0]) for one in found if one.lastgroup not in (None, "skip")]
-
-
-def closing(given: Sequence[Token], begin: int) -> int | None:
-    """Return where the bracket is closed that a token opens; None: it is not closed."""
-    depth = 0
-    for place in range(begin, len(given)):
-        depth += _deeper(given[place])
-        if not depth:
-            return place
-    return None
-
-
-def parts_of(given: Sequence[Token], *between: str) -> Iterator[list[Token]]:
-    """Yield the parts of some tokens between signs or words that are outside of brackets."""
-    part: list[Token] = []
-    depth = 0
-    for one in given:
-        depth += _deeper(one)
-        if not depth and (one.text in between or one.is_word(*between)):
-            yield part
-            part = []
-        else:
-            part.append(one)
-    yield part
 
 
 def read_query(text: str) -> Query | None:
@@ -193,7 +124,7 @@ def _with_outer(condition: Condition, outer: set[str]) -> Condition:
 
 
 def _read(given: list[Token]) -> Query | None:
-    if not given or any(one.text == ";" or one.is_word(*_NOT_READ) for one in given[1:]):
+    if not given or any(one.text == ";" or one.is_word(*NOT_READ) for one in given[1:]):
         return None
     try:
         clauses = _clauses(given)
@@ -206,17 +137,13 @@ def _read(given: list[Token]) -> Query | None:
     return Query(names, tuple(conditions), first_by)
 
 
-def _deeper(one: Token) -> int:
-    return {"(": 1, ")": -1}.get(one.text, 0)
-
-
 def _clauses(given: list[Token]) -> dict[str, list[Token]]:
     """Return the clauses of `SELECT`, `UPDATE` or `DELETE`; `FROM` has the tables."""
     parts: dict[str, list[Token]] = {"": []}
     clause, depth = "", 0
     for one in given[1:]:
-        depth += _deeper(one)
-        if not depth and one.is_word(*_CLAUSES) and one.text.upper() not in parts:
+        depth += deeper(one)
+        if not depth and one.is_word(*CLAUSES) and one.text.upper() not in parts:
             clause = one.text.upper()
             parts[clause] = []
         else:
@@ -233,7 +160,7 @@ def _tables(given: list[Token]) -> tuple[dict[str, str], list[list[Token]]]:
     tables: dict[str, str] = {}
     joined: list[list[Token]] = []
     for part in parts_of(given, ",", "JOIN"):
-        while part and part[-1].is_word(*_JOINS):  # those of the next `JOIN`
+        while part and part[-1].is_word(*JOINS):  # those of the next `JOIN`
             part.pop()
         reference, *conditions = parts_of(part, "ON")
         while len(reference) > 2 and reference[1].text == ".":  # the schema
@@ -273,6 +200,8 @@ def _condition(given: list[Token]) -> Condition:
             found = _compared(given[:place], one.text, given[place + 1 :], is_given=is_given)
             if found is not None:
                 return found
+    if found := _of_expression(given, is_given=is_given):
+        return found
     if any(one.text == UNKNOWN for one in given):
         raise _NotReadError  # it may be a column
     columns = [
@@ -297,6 +226,27 @@ def _compared(
     if other and _is_value(left):
         turned = {"<": ">", ">": "<"}.get(sign[0], "=")
         return Condition(other, None, turned, is_given, (other,))
+    return None
+
+
+def _of_expression(given: list[Token], *, is_given: bool) -> Condition | None:
+    """Return a condition such as `date(column) = ?`; None: an index would not help."""
+    depth = 0
+    for place, one in enumerate(given):
+        depth += deeper(one)
+        if depth:
+            continue
+        left, right = given[:place], given[place + 1 :]
+        is_equal = one.text in _EQUAL
+        if is_equal and not _is_value(right):
+            left, right = right, left
+        if (is_equal or one.is_word("BETWEEN", "IN")) and _is_value(right):
+            found = computed(left)
+            if found is None:
+                return None
+            column = found.table, found.column
+            sign = "BETWEEN" if one.is_word("BETWEEN") else "="
+            return Condition(column, None, sign, is_given, (column,), found)
     return None
 
 

@@ -11,19 +11,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.model.stack import Frame
-from teho.source.database.sql import Token, closing, parts_of, tokens
+from teho.source.database.tokens import Token, closing, parts_of, tokens
 from teho.source.parsed import SourceFile
 from teho.source.texts import UNKNOWN, made_text
 
 __all__ = ["Table", "Tables"]
 
 _STATEMENT = re.compile(r"(?i)\b(create|alter)\b")
-_ROW_STORES = frozenset(
-    (
-        *("sqlite3", "pysqlite3", "apsw", "aiosqlite", "psycopg", "psycopg2", "asyncpg", "pg8000"),
-        *("pyodbc", "oracledb", "sqlalchemy"),
-    )
+_SQLITE = frozenset(("sqlite3", "pysqlite3", "apsw", "aiosqlite"))
+_OTHER_ROW_STORES = frozenset(
+    ("psycopg", "psycopg2", "asyncpg", "pg8000", "pyodbc", "oracledb", "sqlalchemy")
 )
+_ROW_STORES = _SQLITE | _OTHER_ROW_STORES
 """Packages for databases that read a whole table if a condition has no index."""
 _MYSQL = frozenset(("pymysql", "MySQLdb", "mysql", "mariadb", "aiomysql"))
 """The same. These databases make an index for each foreign key."""
@@ -53,7 +52,8 @@ class Table(NamedTuple):
     columns: frozenset[str]
     """Empty: not known."""
     indexed: frozenset[str]
-    """Columns with which an index may begin."""
+    """Columns with which an index may begin, and functions in its first part."""
+    is_in_sqlite: bool = False
 
 
 class Tables:
@@ -104,7 +104,9 @@ class Tables:
         indexed = self._indexed[name] | self._everywhere
         if self._packages & _MYSQL:
             indexed |= self._foreign[name]
-        return Table(self._made[name], frozenset(self._columns[name]), frozenset(indexed))
+        is_in_sqlite = not self._packages & (_OTHER_ROW_STORES | _MYSQL)
+        columns = frozenset(self._columns[name])
+        return Table(self._made[name], columns, frozenset(indexed), is_in_sqlite)
 
     def _add_file(self, path: str, file: SourceFile) -> None:
         for node in ast.walk(file.module.node):

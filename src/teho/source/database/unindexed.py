@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from teho.model.stack import Frame
-from teho.source.database.sql import Column, Query
+from teho.source.database.sql import Column, Condition, Query
 from teho.source.database.tables import Table, Tables
 
 __all__ = ["Unindexed", "find_unindexed"]
@@ -40,6 +40,14 @@ class _Conditions:
         self.table = table
         self.terms: list[_Term] = []
         self.mentions: set[str] = set()
+
+    def add_computed(self, condition: Condition) -> None:
+        """Add a condition for an expression of a column, for which there is no index."""
+        found = condition.computed
+        if found is None or not self.table.is_in_sqlite or found.functions & self.table.indexed:
+            self.mentions.update(name for _, name in condition.mentions)
+        else:
+            self.terms.append(_Term(found.text, "", condition.sign, condition.is_given))
 
     @property
     def has_index(self) -> bool:
@@ -113,6 +121,9 @@ def _add_terms(query: Query, of: Mapping[str, _Conditions]) -> bool:
         owners = {column: _owner(column, of) for column in condition.mentions}
         if None in owners.values():
             return False
+        if condition.computed is not None:
+            of[str(owners[condition.mentions[0]])].add_computed(condition)
+            continue
         for (_, name), owner in owners.items():
             of[str(owner)].mentions.add(name)
         column, other = condition.column, condition.other

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
 from teho.source.counts import iterations
-from teho.source.database.sql import Token, tokens
+from teho.source.database.tokens import Token, tokens
 from teho.source.parsed import Loop, dotted_name
 from teho.source.queries import Sent, sent_queries
 from teho.source.stack import Level, argument

@@ -6,9 +6,14 @@ query, the statement that creates the table, and all statements that create inde
 only tables that the program creates, and only queries that are repeated: in a loop, or inside
 another query, which runs them for each of its rows. If Teho does not understand a query, a table or
 an index, Teho reports nothing.
+
+If a condition calls a function on a column (`WHERE date(taken_at) = ?`), the database cannot use an
+index of this column. SQLite can have an index for the result of the function.
 """
 
 from __future__ import annotations
+
+import re
 
 from teho.explain.loops import each_pass, loop_evidence
 from teho.explain.queries import IndexTime, index_times
@@ -29,6 +34,11 @@ SAME_LOSS_AS = ("work_repeated", "known_activity")
 _REGAIN = (0.3, 0.98)
 """Part of the time that an index saves: almost all of it if a query selects a few rows. If a query
 selects many rows, the time for these rows remains."""
+_WORDS = re.compile(r"\w+")
+_COMPUTED = (
+    " An index on the column itself would not help, because the query calls a function on the "
+    "column."
+)
 _MANY_ROWS = (
     " If each query selects many of the rows, read the whole table with one query before the "
     "loop instead, and group its rows in a dictionary."
@@ -53,14 +63,14 @@ def _found(context: ProgramContext, main: MainProcess, time: IndexTime) -> Locat
         each = "for each row of `executemany`"
     else:
         each = f"in each {each_pass(missing.loop)}"
-    index = (
-        f"CREATE INDEX {missing.table}_{'_'.join(missing.columns)} ON {missing.table} ({columns})"
-    )
+    name = "_".join((missing.table, *_WORDS.findall(columns))).lower()
+    index = f"CREATE INDEX {name} ON {missing.table} ({columns})"
+    is_computed = any("(" in one for one in missing.columns)
     return context.lost(
         f"Queries on the table `{missing.table}` took {share:.0f} % of the run time, at "
         f"{missing.frame.short_place}. The table has no index on "
         f"{listed([f'`{one}`' for one in missing.columns])}, so the database reads the whole table "
-        f"{each}.",
+        f"{each}.{_COMPUTED if is_computed else ''}",
         share_percent=share,
         evidence=(
             Evidence("share of the run time spent in these queries", share, "%"),

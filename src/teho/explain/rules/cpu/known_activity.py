@@ -33,6 +33,7 @@ from teho.explain.kinds import INPUT_CAUSES
 from teho.explain.messages import OBJECTS_PASSED, objects_made_before, small_messages
 from teho.explain.options import is_worth_naming, option_of_rule, option_times
 from teho.explain.plans import plan_times
+from teho.explain.pools import POOL_STARTS, lost_restarts
 from teho.explain.program_context import in_lines
 from teho.explain.queries import column_filter, index_times
 from teho.explain.repeated import repeated_times
@@ -156,6 +157,7 @@ def judge(context: ProgramContext) -> Findings:
         # In a short run, the set-up takes a larger share than it will in a longer one.
         is_long = main.process.wall_s >= context.limit("work_min_s")
         times = activity_times(main, with_set_up=is_long)
+        restarts = lost_restarts(context, main)
         objects = next((one for one in times if one.activity.name == _OBJECTS_OF_RANKS), None)
         if objects is not None and _counts(context, main, objects):
             made = objects_made_before(main, objects)
@@ -170,6 +172,7 @@ def judge(context: ProgramContext) -> Findings:
                 time.activity.name == OBJECTS_PASSED
                 and small_messages(context, main, time) is not None
             )
+            is_said |= time.activity.name in POOL_STARTS and restarts is not None
             is_once = time.activity.name in _OF_JAX and not compiles_again(
                 main, most, partial(context.is_loss, main=main)
             )

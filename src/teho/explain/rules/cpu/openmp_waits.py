@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from teho.explain.cores import cores_of_others
 from teho.explain.native import caller_words, label_of, native_uses, top_line
-from teho.explain.places import stats_of
 from teho.explain.rule import Certainty, Evidence, Findings, RuleContext, Severity, chosen
 from teho.model.native import FunctionUse, NativeProgram
-from teho.model.summary import NodeSummary, Stat
+from teho.model.summary import NodeSummary
 
 RANK = 453
 SEVERITY = "warning"
@@ -88,12 +88,9 @@ def judge(context: RuleContext) -> Findings:
 
 def _has_its_cores(context: RuleContext, node: NodeSummary) -> bool:
     """Return whether other processes left the cores to the program, as far as is known."""
-    busy, used = stats_of(node).get("cpu_busy_percent"), node.cpu_cores_used
-    if not isinstance(busy, Stat) or not isinstance(used, float) or node.cores < 1:
+    others = cores_of_others(context.run, node)
+    if others is None:
         return False
-    recorded = context.run.node(node.name)
-    may_use = (len(recorded.cores) if recorded else 0) or node.cores
-    others = busy.mean / 100 * may_use - used - max(0, may_use - node.cores)
     return others <= context.limit("taken_percent") / 100 * node.cores
 
 

@@ -58,9 +58,11 @@ def judge(context: ProgramContext) -> Findings:
                     yield _in_blocks(context, main, time, turn, turn.block)
                     return
                 continue
-            if turn.lock is not None and context.is_loss(time.locked_s, main):
-                yield _with_lock(context, main, time, turn, turn.lock)
-                return
+            if turn.lock is not None:
+                locked = _of_lock(main, turn.lock)
+                if context.is_loss(sum(one.locked_s for one in locked), main):
+                    yield _with_lock(context, main, locked, turn.lock)
+                    return
             computes = 100 * time.beside_s / main.process.wall_s
             together = 100 * time.together_s / time.wall_s
             is_alone = together < context.limit("together_percent")
@@ -69,25 +71,40 @@ def judge(context: ProgramContext) -> Findings:
                 return
 
 
+def _of_lock(main: MainProcess, lock: Frame) -> list[CallTime]:
+    """Return the times of the requests that wait while a task holds this lock, by their lines."""
+    found = [
+        time
+        for time in in_turn_times(main)
+        if isinstance(time.of, InTurn) and time.of.lock == lock and time.locked_s > 0
+    ]
+    return sorted(found, key=lambda time: time.of.call.line)
+
+
 def _with_lock(
-    context: ProgramContext, main: MainProcess, time: CallTime, turn: InTurn, lock: Frame
+    context: ProgramContext, main: MainProcess, times: list[CallTime], lock: Frame
 ) -> Located:
-    share = min(100.0, 100 * time.locked_s / main.process.wall_s)
+    locked_s = sum(time.locked_s for time in times)
+    share = min(100.0, 100 * locked_s / main.process.wall_s)
+    turns = [time.of for time in times if isinstance(time.of, InTurn)]
+    calls = [f"`{turn.call_text}`" for turn in turns]
+    places = [f"{call} at {turn.call.short_place}" for call, turn in zip(calls, turns, strict=True)]
+    rest = "" if len(turns) == 1 else " If no other line is left inside the lock, remove the lock."
     return context.lost(
-        f"For {share:.0f} % of the run time, one task waited for `{turn.call_text}` at "
-        f"{turn.call.short_place}, and other tasks waited for the lock that this task held: "
+        f"For {share:.0f} % of the run time, one task waited for {' or '.join(places)}, and other "
+        "tasks waited for the lock that this task held: "
         f"`{lock.short_text}` at {lock.short_place}.",
         share_percent=share,
         evidence=(Evidence("time in which one task waited and held the lock", share, "%"),),
         action=(
-            f"If the lock protects only data of the program, await `{turn.call_text}` before "
+            f"If the lock protects only data of the program, await {' and '.join(calls)} before "
             f"`{lock.short_text}`, and change the data inside. The requests of all tasks then wait "
-            "at the same time. If the server permits only a few requests at a time, use "
+            f"at the same time.{rest} If the server permits only a few requests at a time, use "
             "`asyncio.Semaphore(4)` around the request. If it permits only one, the lock is right."
         ),
         judged_by=[],
         regain_percent=(_LEAST_LOCKED * share, _MOST * share),
-        lines=[(turn.call, time.locked_s)],
+        lines=[(time.of.call, time.locked_s) for time in times],
         mutes=False,
         certainty=Certainty.POSSIBLE,
     )

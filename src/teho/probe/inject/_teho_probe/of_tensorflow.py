@@ -178,7 +178,11 @@ def look_ahead() -> None:
     if last.name.startswith("Prefetch"):
         looks, empty = loader.settings.get("looks", [0, 0])
         counts = [looks + 1, empty + (last.buffered_elements == 0)]
-        loader.settings = {**loader.settings, "looks": counts, "stages": _stages(model)}
+        # At the end of an epoch, stages that have read all elements are no longer in the model.
+        stages, before = _stages(model), loader.settings.get("stages", {})
+        if sum(stages.values()) < sum(before.values()):
+            stages = before
+        loader.settings = {**loader.settings, "looks": counts, "stages": stages}
 
 
 def _model(iterator: Any) -> Any:

@@ -13,7 +13,7 @@ from teho.explain.pace import recent_pace
 from teho.explain.places import known_part
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
-from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
+from teho.explain.shared_thresholds import EVERY_RULE, GOOD_USE, OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.time_left import time_left
 from teho.explain.totals import cores_used, mean_of
@@ -169,9 +169,13 @@ def _verdict(
         if run.end and run.nodes:
             reason = "the run was too short to be sampled"
         return f"Not judged: {reason}.", "unknown"
-    too_short = any(finding.kind == "job_too_short" for finding in findings)
-    if too_short:
-        return f"{used}, but the run was too short to judge.", "unknown"
+    # A remark on lost time is no problem for sure, but "no problems found" would not be true.
+    remark = next((finding for finding in findings if _may_be_loss(finding)), None)
+    if any(finding.kind == "job_too_short" for finding in findings):
+        loss = remark.sentence.rstrip(".") if remark else _where_time_went(run, summary, hints)
+        if not loss or summary.elapsed_s < policy.thresholds[EVERY_RULE]["lost_min_s"].value:
+            return f"{used}, but the run was too short to judge.", "unknown"
+        return f"{used}. {loss}. {_SHORT}", "unknown"
     absent = absent_hosts(run)
     if state is not RunState.RUNNING and absent:
         return f"{used}. {listed(absent)} left no recording.", "unknown"
@@ -180,13 +184,11 @@ def _verdict(
     is_good = good_use(summary, policy.thresholds[GOOD_USE])
     if state is not RunState.FINISHED:
         return f"{used}. {_STATE_WORDS[state]}.", "good" if is_good else "unknown"
-    # A remark on lost time is no problem for sure, but "no problems found" would not be true.
-    remark = next((finding for finding in findings if _may_be_loss(finding)), None)
     if is_good and not remark:
         return f"{used}. No problems found.", "good"
     if remark:
         return f"{used}. {remark.sentence}", "unknown"
-    loss = hints[0].sentence.rstrip(".") if hints else main_loss(run, summary)
+    loss = _where_time_went(run, summary, hints)
     rest = (
         f"{counted([len(findings)], 'remark')} below"
         if findings
@@ -195,10 +197,15 @@ def _verdict(
     return f"{used}.{f' {loss}.' if loss else ''} {rest}.", "unknown"
 
 
+def _where_time_went(run: Run, summary: Summary, hints: Sequence[Finding]) -> str:
+    return hints[0].sentence.rstrip(".") if hints else main_loss(run, summary)
+
+
 def _may_be_loss(finding: Finding) -> bool:
     return bool(finding.regain_percent) or finding.certainty is Certainty.POSSIBLE
 
 
+_SHORT = "The run was too short to judge its use of cores and memory."
 _CERTAINTY_WORDS = {Certainty.POSSIBLE: " This finding is possible, but not certain."}
 _STATE_WORDS = {
     RunState.RUNNING: "The program is still running",
