@@ -17,19 +17,16 @@ from teho.model.run import Run, RunState
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
 from teho.show.loaded import LoadedRun
+from teho.show.report_pause import REPORT_S, report_pause_s
 from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
 from teho.store.read import rows_of_node
 
 __all__ = ["LiveSource"]
 
-_REPORT_S = 10.0
-"""The recording has new rows after this time."""
 _FIRST_S = 0.3
 _FEW_NODES = 8
 """The report of at most this number of nodes is made before the first frame."""
 _SWITCH_S = 2e-4
-_REPORT_SHARE = 0.02
-"""Largest share of a core for reports: the report of many nodes takes seconds."""
 
 
 class LiveSource:
@@ -49,7 +46,7 @@ class LiveSource:
         self._watched: tuple[WatchedProcess, ...] = ()
         self._run: Run = loaded.run
         self._state = loaded.state
-        self._pause_s = _REPORT_S
+        self._pause_s = REPORT_S
         self._problem = ""
         """Why the report is not renewed."""
         self._reported_s = time.monotonic()
@@ -120,13 +117,13 @@ class LiveSource:
             loaded = LoadedRun(self._directory, self._settings)
             report = report_of(loaded)
         except RecordingError as error:  # somebody has deleted or moved the recording
-            self._problem, self._pause_s = error.found, _REPORT_S
+            self._problem, self._pause_s = error.found, REPORT_S
             return
         self._problem = ""
         self._run, self._state, self._report = loaded.run, loaded.state, report
         self._watched = loaded.processes
         self._is_judged = True
-        self._pause_s = max(_REPORT_S, (time.thread_time() - began_s) / _REPORT_SHARE)
+        self._pause_s = report_pause_s(time.thread_time() - began_s)
 
     def _load(self, node: str, device: str) -> None:
         """Read what the recording has of a GPU."""
