@@ -17,7 +17,7 @@ from support import wait_for
 from teho.model.live import Lease, LiveSample
 from teho.model.run import Node
 from teho.observe import publisher as publisher_module
-from teho.observe.publisher import Publisher
+from teho.observe.publisher import Publisher, file_period_s
 from teho.observe.run_changes import RunChanges, announce
 from teho.observe.viewer import Viewer
 from teho.store.layout import lease_folder, now_file, replace_file
@@ -135,7 +135,7 @@ def test_the_lease_of_a_connected_viewer_is_not_read_again(
     assert publisher.watching(0.0) or publisher.watching(5.0)
     publish_until_received(publisher, viewer, "connection")
     read = []
-    monkeypatch.setattr(publisher_module, "_leases", lambda folder: iter(read.append(folder) or ()))
+    monkeypatch.setattr(publisher_module, "_leases", lambda *_: iter(read.append(1) or ()))
     # A lease that is not renewed expires after 40 s.
     assert [publisher.watching(at_s) for at_s in (20.0, 40.0, 60.0, 80.0)] == [True] * 4
     assert read == []
@@ -173,6 +173,77 @@ def test_if_the_viewer_cannot_be_reached_the_sample_is_a_file(
     viewer.close()
 
 
+def test_a_lease_whose_viewer_cannot_be_reached_is_read_as_seldom_as_files_are_written(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed, opened = [], []
+    list_names, open_file = os.listdir, Path.open
+
+    def count_opened(path: Path, *arguments: object) -> object:
+        opened.append(path)
+        return open_file(path, *arguments)
+
+    # All 1,250 nodes together replace 12 files per second: each its own every 104 s.
+    monkeypatch.setattr(
+        publisher_module.os, "listdir", lambda path: (listed.append(path), list_names(path))[1]
+    )
+    monkeypatch.setattr(Path, "open", count_opened)
+    path = lease(run, addresses=("127.0.0.1:9",))
+    os.utime(run, (1, 1))
+    publisher = Publisher(run, HERE, 1250)
+    assert file_period_s(1250) == pytest.approx(104.2, abs=0.1)
+    written = []
+    for second in range(300):
+        if second % 5 == 0:
+            lease(run, number=second, addresses=("127.0.0.1:9",))
+        if publisher.watching(float(second)):
+            publisher.publish(sample(float(second)), float(second))
+        # The attempt to connect is in a thread.
+        wait_for(lambda: not any(one.is_connecting for one in publisher._viewers.values()))
+        written.append(now_file(run, HERE).stat().st_mtime_ns if second > 10 else 0)
+    assert len(set(written)) - 1 == 3
+    # The folder is listed at the beginning, when the folder of the files is created, and at each
+    # sixth of the looks at the run's folder.
+    assert len(listed) == 4
+    assert opened.count(path) <= 6
+    publisher.close()
+
+
+def test_a_viewer_reads_only_the_files_that_were_replaced(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"n{number}" for number in range(200)]
+    viewer = Viewer(run, list(map(node, names)))
+    monkeypatch.setattr("teho.observe.viewer._FILE_S", 0.0)
+    monkeypatch.setattr("teho.observe.viewer._NODES_PER_S", 1e9)
+    monkeypatch.setattr(Viewer, "_read_recording", lambda *_: None)
+    read: list[str] = []
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(
+        Path, "read_bytes", lambda path: (read.append(path.stem), read_bytes(path))[1]
+    )
+    now_file(run, "").parent.mkdir()
+    for name in names:
+        replace_file(now_file(run, name), msgspec.json.encode(sample(1.0, name)))
+    viewer.poll(0.0)
+    assert sorted(read) == sorted(names)
+    assert all(viewer.newest[name].way == "file" for name in names)
+    read.clear()
+    viewer.poll(0.0)
+    assert read == []
+    replace_file(now_file(run, "n7"), msgspec.json.encode(sample(2.0, "n7")))
+    (now_file(run, "").parent / ".n8.json.1.1").write_text("{")  # a recorder writes it just now
+    viewer.poll(0.0)
+    assert read == ["n7"]
+    assert viewer.newest["n7"].sample.elapsed_s == 2.0
+    # A file system may give the number of a replaced file to the next one.
+    read.clear()
+    viewer._files = {name: (inode, read_s - 100) for name, (inode, read_s) in viewer._files.items()}
+    viewer.poll(0.0)
+    assert sorted(read) == sorted(names)
+    viewer.close()
+
+
 def test_many_nodes_write_their_files_less_often(run: Path) -> None:
     lease(run)
     publisher = Publisher(run, HERE, 1000)
@@ -184,7 +255,7 @@ def test_many_nodes_write_their_files_less_often(run: Path) -> None:
         # The lease is renewed: it would expire after 20 s.
         lease(run, number=second)
         publisher.look(100.0 + second)
-    assert len(set(written)) == 2  # 1,000 nodes replace 20 files per second: one each in 50 s
+    assert len(set(written)) == 2  # 1,000 nodes replace 12 files per second: one each in 83 s
 
 
 @pytest.mark.parametrize(("node_count", "sent"), [(400, 20), (1250, 6)])
@@ -226,9 +297,7 @@ def test_a_folder_that_does_not_change_is_listed_now_and_then(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = []
-    monkeypatch.setattr(
-        publisher_module, "_leases", lambda folder: iter(listed.append(folder) or ())
-    )
+    monkeypatch.setattr(publisher_module, "_leases", lambda *_: iter(listed.append(1) or ()))
     publisher = Publisher(run, HERE, 1)
     for second in range(18):
         publisher.watching(float(second))
