@@ -12,7 +12,14 @@ import os
 from pathlib import Path
 from zlib import crc32
 
-__all__ = ["RunChanges", "announce", "share_of"]
+__all__ = ["MANY_NODES", "RunChanges", "announce", "seal_spread_s", "share_of"]
+
+MANY_NODES = 100
+"""From this number of nodes on, the recorders do not write their first rows, and do not seal, all
+at once."""
+_SEALS_PER_S, _LONGEST_SPREAD_S = 250.0, 5.0
+"""Recorders that seal in a second: each needs about 25 operations of the metadata server. The user
+waits for the last one, and Slurm kills a step 30 s after its time limit."""
 
 _LONGEST_S = 20.0
 """Each node asks at least once in this time. Few nodes ask more often: all together ask about twice
@@ -26,6 +33,13 @@ again after this number of questions."""
 def share_of(node: str) -> float:
     """Return a number from 0 to 1 that differs between nodes, so that they do not act at once."""
     return crc32(node.encode()) / 2**32
+
+
+def seal_spread_s(node_count: int) -> float:
+    """Return the time over which the recorders of a job begin to seal."""
+    if node_count < MANY_NODES:
+        return 0.0
+    return min(node_count / _SEALS_PER_S, _LONGEST_SPREAD_S)
 
 
 def announce(run: Path) -> None:
