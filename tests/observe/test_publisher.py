@@ -202,9 +202,8 @@ def test_a_lease_whose_viewer_cannot_be_reached_is_read_as_seldom_as_files_are_w
         wait_for(lambda: not any(one.is_connecting for one in publisher._viewers.values()))
         written.append(now_file(run, HERE).stat().st_mtime_ns if second > 10 else 0)
     assert len(set(written)) - 1 == 3
-    # The folder is listed at the beginning, when the folder of the files is created, and at each
-    # sixth of the looks at the run's folder.
-    assert len(listed) == 4
+    # The folder is listed at the beginning, and when the folder of the files is created.
+    assert len(listed) == 2
     assert opened.count(path) <= 6
     publisher.close()
 
@@ -282,6 +281,16 @@ def test_a_lease_that_is_not_renewed_expires(run: Path) -> None:
     announce(run)
     assert publisher.watching(505.0)
     publisher.close()
+
+
+@pytest.mark.parametrize(("node_count", "looks"), [(99, 6), (100, 15), (1250, 15)])
+def test_many_nodes_list_an_unchanged_folder_less_often(
+    run: Path, node_count: int, looks: int
+) -> None:
+    changes = RunChanges(run, node_count)
+    counts = [changes.count(20.0 * look) for look in range(31)]
+    assert counts.index(2) == looks
+    assert counts.count(1) == looks
 
 
 @pytest.mark.parametrize(("node_count", "looks"), [(1, 100), (5, 13), (11, 5), (1000, 5)])
