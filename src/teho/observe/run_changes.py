@@ -18,7 +18,7 @@ MANY_NODES = 100
 """From this number of nodes on, the recorders do not write their first rows, and do not seal, all
 at once."""
 _SEALS_PER_S, _LONGEST_SPREAD_S = 250.0, 5.0
-"""Recorders that seal in a second: each needs about 25 operations of the metadata server. The user
+"""Recorders that seal in a second: each needs about 30 operations of the metadata server. The user
 waits for the last one, and Slurm kills a step 30 s after its time limit."""
 
 _LONGEST_S = 20.0
