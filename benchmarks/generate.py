@@ -7,12 +7,17 @@ take an hour. So the rows of the other nodes are changed copies of the first nod
 device, gauges are moved in time and counters are scaled, by random amounts. The rows of each node
 are sealed in the same way as by a recorder. With `--distinct M`, only M nodes have rows of their
 own, and the files of the other nodes are links to these.
+
+With `--bad B`, the last 3 B nodes are not healthy. B of them are slow: their GPUs are half as busy.
+B of them died in the middle of the run: their rows end there, and are not sealed. The last B nodes
+have no recording.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from math import sin
 from pathlib import Path
@@ -26,7 +31,7 @@ import pyarrow.compute as pc
 from teho.model.allocation import Allocation
 from teho.model.device import Device, Readings
 from teho.model.metric import METRICS_BY_NAME
-from teho.model.run import FORMAT_VERSION, End, Node, Run
+from teho.model.run import FORMAT_VERSION, Clock, End, Node, Run, Step
 from teho.observe.sampler import SignalSampler, samples_per_row
 from teho.store.journal import Journal
 from teho.store.layout import (
@@ -43,6 +48,12 @@ _GIB = 1024**3
 _FLUSH_ROWS = 10 * (_GPUS + 1)
 _SUBSAMPLES = 32
 _STARTED_AT = datetime(2026, 11, 16, 8, 0, tzinfo=timezone.utc)
+_FIRST = "r01g00"
+_SLOWER = frozenset(
+    f"gpu_{name}"
+    for name in ("busy_percent", "sm_active_percent", "tensor_percent", "power_w", "dram_percent")
+)
+"""The metrics of a GPU that are lower on a slow node."""
 
 
 class _Node:
@@ -149,23 +160,30 @@ class _Node:
         }
 
 
-def generate(home: Path, days: float, nodes: int, distinct: int = 0) -> Path:
+def generate(home: Path, days: float, nodes: int, distinct: int = 0, bad: int = 0) -> Path:
     """Write one sealed run into a home and return its directory.
 
     Args:
         home: where.
         days: length of the run.
         nodes: number of nodes.
-        distinct: number of nodes with rows of their own; 0: all.
+        distinct: number of healthy nodes with rows of their own; 0: all.
+        bad: number of slow nodes, of nodes that died, and of nodes without a recording.
     """
     seconds = round(days * 86400)
+    names = [_name(number) for number in range(nodes)]
+    step = Step(
+        key="slurm-generated-123456.0", started_by="Slurm", began_on=_FIRST, task_count=1,
+        node_count=nodes, hosts=tuple(names),
+    )  # fmt: skip
     run = Run(
         format=FORMAT_VERSION,
         id="20261116-080000-generated-aaaa",
         name="generated",
         command=("python", "train.py"),
         started_at=_STARTED_AT,
-        host="r01g00",
+        host=_FIRST,
+        step=step if bad else None,
         end=End(
             at=_STARTED_AT + timedelta(seconds=seconds),
             elapsed_s=seconds,
@@ -175,17 +193,19 @@ def generate(home: Path, days: float, nodes: int, distinct: int = 0) -> Path:
         ),
     )
     directory = create_run_directory(home, run.id, msgspec.json.encode(run))
-    first = "r01g00"
-    _write_node(directory, first)
-    journal = Journal(directory, first)
+    _write_node(directory, _FIRST)
+    journal = Journal(directory, _FIRST)
     with patch("teho.observe.sampler.samples_per_row", thinning := _Thinning()):
-        _sample(first, seconds, journal, thinning)
+        _sample(_FIRST, seconds, journal, thinning)
     journal.close()
-    seal(directory, first)
+    seal(directory, _FIRST)
+    healthy = nodes - 3 * bad
+    own = min(healthy, distinct or healthy)
     if nodes > 1:
-        _write_copies(directory, first, min(nodes, distinct or nodes))
-    for number in range(distinct or nodes, nodes):
-        _write_link(directory, number, number % distinct)
+        _write_copies(directory, names[1:own], names[healthy : healthy + bad], seconds,
+                      names[healthy + bad : healthy + 2 * bad])  # fmt: skip
+    for number in range(own, healthy):
+        _write_link(directory, names[number], names[number % own])
     return directory
 
 
@@ -220,9 +240,8 @@ def _sample(name: str, seconds: int, journal: Journal, thinning: _Thinning) -> N
     journal.append(sampler.finish(seconds + 1e-3))
 
 
-def _write_link(directory: Path, number: int, of: int) -> None:
+def _write_link(directory: Path, name: str, other: str) -> None:
     """Write a node whose rows are those of another node."""
-    name, other = _name(number), _name(of)
     for path in (sealed_file(directory, name), overview_file(directory, name)):
         path.hardlink_to(path.with_name(path.name.replace(name, other)))
     _write_node(directory, name, other)
@@ -232,7 +251,7 @@ def _name(number: int) -> str:
     return f"r01g{number:02d}"
 
 
-def _write_node(directory: Path, name: str, rows_of: str = "") -> None:
+def _write_node(directory: Path, name: str, rows_of: str = "", *, sealed: bool = True) -> None:
     node = Node(
         name=name,
         started_at=_STARTED_AT,
@@ -258,35 +277,53 @@ def _write_node(directory: Path, name: str, rows_of: str = "") -> None:
             )
             for gpu in range(_GPUS)
         ),
-        sealed=True,
+        clock=Clock(ahead_s=0.0, uncertainty_s=0.001),
+        sealed=sealed,
     )
     replace_file(node_file(directory, name), msgspec.json.encode(node))
 
 
 def _device(node: str, gpu: int) -> str:
-    return f"GPU-{gpu}" if node == "r01g00" else f"GPU-{node}-{gpu}"
+    return f"GPU-{gpu}" if node == _FIRST else f"GPU-{node}-{gpu}"
 
 
-def _write_copies(directory: Path, first: str, nodes: int) -> None:
+def _write_copies(
+    directory: Path,
+    healthy: Sequence[str],
+    slow: Sequence[str],
+    seconds: float,
+    dead: Sequence[str],
+) -> None:
+    """Write nodes with changed copies of the first node's rows."""
     import pyarrow.parquet as pq
 
-    table = pq.ParquetFile(directory / "samples" / f"{first}.parquet").read()
+    table = pq.ParquetFile(directory / "samples" / f"{_FIRST}.parquet").read()
     devices = pc.unique(table["device"]).to_pylist()
     parts = [table.filter(pc.equal(table["device"], device)) for device in devices]
-    for number in range(1, nodes):
-        name = _name(number)
+    for number, name in enumerate((*healthy, *slow, *dead), 1):
         varied = random.Random(number)
-        rows = pa.concat_tables([_variant(part, name, varied) for part in parts])
+        factor = 0.5 if name in slow else 1.0
+        rows = pa.concat_tables([_variant(part, name, varied, factor) for part in parts])
+        if name in dead:
+            rows = rows.filter(pc.less(rows["elapsed_s"], seconds / 2))
         # A stream with one batch for each device, sealed in the same way as a recorder's stream.
         path = str(directory / "live" / f"{name}.0000.arrows")
         with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, rows.schema) as writer:
             writer.write_table(rows.combine_chunks())
-        seal(directory, name)
-        _write_node(directory, name)
+        if name not in dead:
+            seal(directory, name)
+        _write_node(directory, name, sealed=name not in dead)
 
 
-def _variant(part: pa.Table, node: str, varied: random.Random) -> pa.Table:
-    """Return rows of a device on another node: gauges moved in time, counters scaled."""
+def _variant(part: pa.Table, node: str, varied: random.Random, factor: float) -> pa.Table:
+    """Return rows of a device on another node: gauges moved in time, counters scaled.
+
+    Args:
+        part: the rows of the device.
+        node: name of the other node.
+        varied: source of chance.
+        factor: by which the activity of GPUs is multiplied.
+    """
     shift = varied.randrange(1, part.num_rows)
     columns: dict[str, Any] = {}
     for field in part.schema:
@@ -299,9 +336,10 @@ def _variant(part: pa.Table, node: str, varied: random.Random) -> pa.Table:
             column = pa.repeat(_device(node, gpu), len(column)).cast(field.type)
         elif metric is not None and metric.kind == "gauge":
             column = pa.concat_arrays([column[shift:], column[:shift]])
+            if factor != 1 and metric.name in _SLOWER:
+                column = pc.cast(pc.multiply(column, factor), field.type, safe=False)
         elif metric is not None and metric.kind == "counter":
-            factor = varied.uniform(0.9, 1.1)
-            scaled = pc.multiply(pc.cast(column, pa.float64()), factor)
+            scaled = pc.multiply(pc.cast(column, pa.float64()), varied.uniform(0.9, 1.1))
             column = pc.cast(pc.round(scaled, 3), field.type, safe=False)
         columns[field.name] = column
     return pa.table(columns, schema=part.schema)
@@ -313,8 +351,9 @@ def main() -> None:
     parser.add_argument("--days", type=float, required=True)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--distinct", type=int, default=0)
+    parser.add_argument("--bad", type=int, default=0)
     options = parser.parse_args()
-    generate(options.home, options.days, options.nodes, options.distinct)
+    generate(options.home, options.days, options.nodes, options.distinct, options.bad)
 
 
 if __name__ == "__main__":

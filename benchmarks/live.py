@@ -3,11 +3,20 @@
 One process behaves like the recorders of 64 nodes with 8 GPUs each. When `teho top` starts, each
 node has already recorded rows for one minute. Then the process behaves like the recorders of 1,250
 nodes. Each of these recorders sends a sample every 3.1 s, and has already recorded rows for 3 s.
-`teho top` runs in a terminal of 120 columns and 40 lines. To measure the age of a value on the
-screen, the process writes the time of each sample into the sample, as the host memory. The age is
-the time of the screenshot minus this time. The screen has only room for some of the nodes. *Bytes
-to the terminal* is the number of bytes that `teho top` writes to the terminal. nvitop shows one
-node with eight GPUs in a terminal of the same size.
+Six of the 1,250 nodes are dead: they send nothing. Six other nodes are slow: they send a sample
+every 8 s. `teho top` runs in a terminal of 120 columns and 40 lines. nvitop shows one node with
+eight GPUs in a terminal of the same size.
+
+The benchmark starts `teho top` and nvitop several times, to measure the time until the first
+values. *Verdict and values* is the time until `teho top` has written a verdict about the run and
+the values of a node. CPU time, memory, bytes and ages are measured in several periods of the same
+process, one after the other. *Bytes to the terminal* is the number of bytes that the program
+writes to the terminal. *PSS* (proportional set size) counts memory that several processes share
+only in part, *RSS* (resident set size) counts it whole.
+
+To measure the age of a value on the screen, the process writes the time of each sample into the
+sample, as the host memory. The age is the time of the screenshot minus this time. The screen has
+only room for some of the nodes. In the rows about ages, the dead and the slow nodes are left out.
 
 The finished run of 64 nodes takes one hour. The Slurm job runs on a real Slurm, whose daemons all
 run on this machine. Its first value is the first amount of memory of a node on the screen.
@@ -31,20 +40,57 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import live_frames
 from big_report import generated
 from common import SCRIPTS, Figures, Row, installed, say, stub_environment
+from live_recorders import name_of
 from recorder import cpu_s, memory_bytes, recorder_pid, running
 
 _HERE = Path(__file__).parent
 _COLUMNS, _LINES = 120, 40
-_JOBS = ((64, 60, 2), (1250, 3, 5))
-"""Nodes, seconds of rows, and largest age [s] of a value on the screen."""
 _GPUS = 8
-_MEMORY = re.compile(r"^[▶ ] (127\.0\.\S+).*?([\d,.]+) (MiB|GiB|TiB)\s+[\d.]+ %")
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-9;?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()].|[=>78])"
+)
+_VALUE = re.compile(r"127\.0\.\d+\.\d+ +\d( \d)+ ")
+_VERDICT = re.compile(r"(?<!\w)[✗!i✓?] (?!Teho is making)[A-Z][a-z]+ ")
+_NVITOP_VALUE = re.compile(r"\d+W / \d+W")
+_NODE = re.compile(r"^[▶ ] (127\.0\.\S+) ")
+_MEMORY = re.compile(r" ([\d,.]+) (MiB|GiB|TiB)\s+[\d.]+ %")
+_SILENT = re.compile(r"has sent (?:nothing for|no sample)")
+_SHOWN_AGE = re.compile(r" (\d+) s\s*$")
 _TO_S = {"MiB": 1 / 1024, "GiB": 1.0, "TiB": 1024.0}
 _MB = 1e6
+_LONGEST_START_S = 20.0
+_LARGEST_ERROR_S = 2.0
+"""Of an age on the screen, which counts from the arrival of the sample."""
+
+
+class _Job(NamedTuple):
+    nodes: int
+    recorded_s: int
+    """Seconds of rows."""
+    bad: int
+    """Number of dead nodes, and of slow nodes."""
+    age_s: float
+    """Budget for the age of a value on the screen."""
+    is_small: bool
+    """Whether the other budgets of the screen hold for it."""
+
+
+_JOBS = (_Job(64, 60, 0, 2, is_small=True), _Job(1250, 3, 6, 5, is_small=False))
+_QUICK = (_Job(2, 3, 0, 2, is_small=True),)
+
+
+class _Times(NamedTuple):
+    """How long is measured."""
+
+    warm_s: float
+    period_s: float
+    periods: int
+    starts: int
 
 
 class Terminal:
@@ -53,25 +99,38 @@ class Terminal:
     Args:
         argv: the program.
         env: its environment.
+        wanted: name -> pattern; the time of the first frame that has it is measured.
     """
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        wanted: Mapping[str, re.Pattern[str]] | None = None,
+    ) -> None:
         self.written = 0
-        self.first_s: float | None = None
-        """Time from the start to the first frame: to the first write of more than a line."""
+        self.seen_s: dict[str, float] = {}
+        """Time from the start until a pattern was written."""
         began_s = time.monotonic()
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
             os.execvpe(argv[0], list(argv), {**env, "TERM": "xterm-256color"})
         size = struct.pack("HHHH", _LINES, _COLUMNS, 0, 0)
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, size)
+        left = dict(wanted or {})
 
         def read() -> None:
+            text = ""
             with contextlib.suppress(OSError):
                 while data := os.read(self._descriptor, 1 << 16):
                     self.written += len(data)
-                    if self.first_s is None and self.written > 10 * _COLUMNS:
-                        self.first_s = time.monotonic() - began_s
+                    if not left:
+                        continue
+                    text += data.decode(errors="replace")
+                    plain = _ESCAPES.sub("", text)
+                    for name in [name for name, one in left.items() if one.search(plain)]:
+                        self.seen_s[name] = time.monotonic() - began_s
+                        del left[name]
 
         threading.Thread(target=read, daemon=True).start()
 
@@ -82,163 +141,230 @@ class Terminal:
         os.waitpid(self.pid, 0)
 
 
+class _Screens(NamedTuple):
+    """What the screens of `teho top` showed."""
+
+    ages: list[list[float]]
+    """Ages [s] of the values of healthy nodes, in each period."""
+    named: set[str]
+    """Nodes that were named as silent on the last screen."""
+    errors: list[float]
+    """Differences [s] between the age of a slow node on the screen and its true age."""
+
+
+def measure(*, quick: bool) -> list[Row]:
+    # The recorders of many nodes find the lease within 20 s.
+    times = _Times(1.0, 0.5, 2, 1) if quick else _Times(25.0, 40.0, 3, 5)
+    rows: list[Row] = []
+    for job in _QUICK if quick else _JOBS:
+        say(f"{job.nodes} nodes with {_GPUS} GPUs each")
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, "TEHO_HOME": folder}
+            with _recorders(Path(folder), job) as began_s:
+                rows += _viewer(env, job, times)
+                if job.is_small:
+                    rows += live_frames.of_views(env, job.nodes, min(times.warm_s, 3.0))
+                if shutil.which("tmux"):
+                    rows += _screen_rows(job, _screens(env, job, began_s, times))
+    if not quick:
+        home = generated(64, 1 / 24, os.environ)
+        env = {**os.environ, "TEHO_HOME": str(home)}
+        rows += live_frames.of_recording(home, env, 64)
+        rows += live_frames.of_scheduler()
+    return [*rows, _watched_recorder(times)]
+
+
 @contextlib.contextmanager
-def recorders(
-    home: Path, nodes: int, gpus: int, seconds: float, recorded_s: int
-) -> Iterator[float]:
+def _recorders(home: Path, job: _Job) -> Iterator[float]:
     """Play the recorders of many nodes; yield the monotonic time of their start."""
     run = home / "runs" / "20261126-080000-live-aaaa"
-    argv = [
-        sys.executable, str(_HERE / "live_recorders.py"), str(run), str(nodes), str(gpus),
-        str(seconds), str(recorded_s),
-    ]  # fmt: skip
+    counts = (job.nodes, _GPUS, 86400, job.recorded_s, job.bad)
+    argv = [sys.executable, str(_HERE / "live_recorders.py"), str(run), *map(str, counts)]
     with running(argv, os.environ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         yield float((run / "began").read_text())
 
 
-def ages_on_screen(
-    env: Mapping[str, str], began_s: float, warm_s: float, seconds: float
-) -> list[float]:
-    """Return the ages [s] of the values on a screen of `teho top`, four times per second."""
+# The program in its terminal
+
+
+def _viewer(env: Mapping[str, str], job: _Job, times: _Times) -> list[Row]:
+    wanted = {"values": _VALUE, "verdict": _VERDICT}
+    ours = _in_terminal([str(SCRIPTS / "teho"), "top"], env, wanted, times, waits=job.is_small)
+    theirs: dict[str, Figures] = {}
+    if installed("nvitop") and job.is_small:
+        say("nvitop")
+        with stub_environment() as stub:
+            values = {"values": _NVITOP_VALUE}
+            theirs = _in_terminal([str(SCRIPTS / "nvitop")], stub, values, times, waits=True)
+    rows = []
+    for key, what, unit, budget in (
+        ("values", "time until the first frame with values", "s", 1),
+        ("verdict", "time until the first frame with verdict and values", "s", 1),
+        ("percent", "CPU time of the viewer, share of one core", "%", 5),
+        ("pss", "memory of the viewer (PSS)", "MB", 120),
+        ("rss", "memory of the viewer (RSS)", "MB", None),
+        ("traffic", "bytes to the terminal per second", "kB/s", 20),
+    ):
+        if key in ours:
+            is_for_all = key == "traffic"
+            rows.append(
+                Row(
+                    what=f"`teho top`, {job.nodes} nodes: {what}",
+                    unit=unit,
+                    ours=ours[key],
+                    peer="nvitop, one node" if key in theirs else "",
+                    theirs=theirs.get(key),
+                    budget=budget if job.is_small or is_for_all else None,
+                )
+            )
+    return rows
+
+
+def _in_terminal(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    wanted: Mapping[str, re.Pattern[str]],
+    times: _Times,
+    *,
+    waits: bool,
+) -> dict[str, Figures]:
+    """Measure a program; with `waits`, each start is waited for until all patterns are seen."""
+    seen: dict[str, list[float]] = {name: [] for name in wanted}
+    for _ in range(times.starts):
+        terminal = Terminal(argv, env, wanted)
+        end_s = time.monotonic() + _LONGEST_START_S
+        while not _is_enough(terminal, wanted, waits=waits) and time.monotonic() < end_s:
+            time.sleep(0.01)
+        terminal.end()
+        for name, seconds in terminal.seen_s.items():
+            # The frame with a verdict counts only if it has values too.
+            seen[name].append(max(seconds, terminal.seen_s.get("values", seconds)))
+    measured: dict[str, list[float]] = {key: [] for key in ("percent", "traffic", "pss", "rss")}
+    terminal = Terminal(argv, env)
+    try:
+        time.sleep(times.warm_s)
+        for _ in range(times.periods):
+            used_s, written, began_s = cpu_s(terminal.pid), terminal.written, time.monotonic()
+            time.sleep(times.period_s)
+            span_s = time.monotonic() - began_s
+            measured["percent"].append(100 * (cpu_s(terminal.pid) - used_s) / span_s)
+            measured["traffic"].append((terminal.written - written) / span_s / 1000)
+            sizes = memory_bytes(terminal.pid)
+            measured["pss"].append(sizes["Pss"] / _MB)
+            measured["rss"].append(sizes["Rss"] / _MB)
+    finally:
+        terminal.end()
+    return {key: Figures.of(*values) for key, values in {**seen, **measured}.items() if values}
+
+
+def _is_enough(terminal: Terminal, wanted: Mapping[str, re.Pattern[str]], *, waits: bool) -> bool:
+    return set(wanted) <= set(terminal.seen_s) if waits else "values" in terminal.seen_s
+
+
+# The screen
+
+
+def _screens(env: Mapping[str, str], job: _Job, began_s: float, times: _Times) -> _Screens:
+    """Look at the screen of `teho top` four times per second."""
     tmux = ["tmux", "-L", f"teho-bench-{os.getpid()}"]
     size = ["-x", str(_COLUMNS), "-y", str(_LINES)]
     subprocess.run(
         [*tmux, "new-session", "-d", *size, f"{SCRIPTS / 'teho'} top"], env=dict(env), check=True
     )
-    ages: list[float] = []
+    bad = {name_of(number) for number in range(2 * job.bad)}
+    seen = _Screens([], set(), [])
     try:
-        time.sleep(warm_s)
-        end_s = time.monotonic() + seconds
-        while time.monotonic() < end_s:
-            screen = subprocess.run(
-                [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
-            ).stdout
-            now_s = time.monotonic() - began_s
-            for line in screen.splitlines():
-                if found := _MEMORY.match(line):
-                    at_s = float(found[2].replace(",", "")) * _TO_S[found[3]]
-                    ages.append(now_s - at_s)
-            time.sleep(0.25)
+        time.sleep(times.warm_s)
+        for _ in range(times.periods):
+            ages: list[float] = []
+            seen.ages.append(ages)
+            end_s = time.monotonic() + times.period_s
+            while time.monotonic() < end_s:
+                screen = subprocess.run(
+                    [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
+                ).stdout
+                _look(screen, time.monotonic() - began_s, bad, ages, seen)
+                time.sleep(0.25)
     finally:
         subprocess.run([*tmux, "kill-server"], check=False)
-    return ages
+    return seen
 
 
-def measure(*, quick: bool) -> list[Row]:
-    # The recorders of many nodes find the lease within 20 s.
-    warm_s, seconds = (1.0, 0.5) if quick else (25.0, 60.0)
-    rows: list[Row] = []
-    for nodes, recorded_s, age_s in [(2, 3, 2)] if quick else _JOBS:
-        say(f"{nodes} nodes with {_GPUS} GPUs each")
-        with tempfile.TemporaryDirectory() as folder:
-            env = {**os.environ, "TEHO_HOME": folder}
-            long_s = 3 * seconds + 6 * warm_s
-            with recorders(Path(folder), nodes, _GPUS, long_s, recorded_s) as began_s:
-                rows += _viewer(env, nodes, warm_s, seconds)
-                if nodes != _JOBS[-1][0]:
-                    rows += live_frames.of_views(env, nodes, min(warm_s, 3.0))
-                if shutil.which("tmux"):
-                    ages = sorted(ages_on_screen(env, began_s, warm_s, seconds))
-                    rows += _age_row(nodes, ages, age_s)
-    if not quick:
-        home = generated(64, 1 / 24, os.environ)
-        env = {**os.environ, "TEHO_HOME": str(home)}
-        rows += live_frames.of_recording(home, env, 64)
-        rows += live_frames.of_scheduler()
-    rows += _watched_recorder(warm_s, seconds)
-    return rows
+def _look(screen: str, now_s: float, bad: set[str], ages: list[float], seen: _Screens) -> None:
+    """Note the ages on one screen, and which nodes it names as silent."""
+    seen.named.clear()
+    for line in screen.splitlines():
+        node = _NODE.match(line)
+        if node and _SILENT.search(line):
+            seen.named.add(node[1])
+        memory = _MEMORY.search(line)
+        if not node or not memory:
+            continue
+        age_s = now_s - float(memory[1].replace(",", "")) * _TO_S[memory[2]]
+        shown = _SHOWN_AGE.search(line)
+        if node[1] not in bad:
+            ages.append(age_s)
+        elif shown:
+            seen.errors.append(abs(float(shown[1]) - age_s))
 
 
-def _age_row(nodes: int, ages: Sequence[float], budget_s: float) -> list[Row]:
-    if not ages:
-        return []
-    what = f"`teho top`, {nodes} nodes: age of a value on the screen, 95 % are younger"
-    age = Figures.of(ages[int(0.95 * len(ages))])
-    return [Row(what=what, unit="s", ours=age, budget=budget_s)]
-
-
-def _viewer(env: Mapping[str, str], nodes: int, warm_s: float, seconds: float) -> list[Row]:
-    ours = _in_terminal([str(SCRIPTS / "teho"), "top"], env, warm_s, seconds)
-    theirs = None
-    is_small = nodes != _JOBS[-1][0]
-    if installed("nvitop") and is_small:
-        say("nvitop")
-        with stub_environment() as stub:
-            theirs = _in_terminal([str(SCRIPTS / "nvitop")], stub, warm_s, seconds)
+def _screen_rows(job: _Job, seen: _Screens) -> list[Row]:
+    begin = f"`teho top`, {job.nodes} nodes"
     rows = []
-    for key, what, unit, budget in (
-        ("first_s", "time until the first frame", "s", 1 if is_small else None),
-        ("percent", "CPU time of the viewer, share of one core", "%", 5 if is_small else None),
-        (
-            "bytes",
-            "memory of the viewer, proportional set size (PSS)",
-            "MB",
-            120 if is_small else None,
-        ),
-        ("traffic", "bytes to the terminal per second", "kB/s", 20),
-    ):
-        rows.append(
+    if periods := [sorted(ages) for ages in seen.ages if ages]:
+        age = Figures.of(*(ages[int(0.95 * len(ages))] for ages in periods))
+        what = f"{begin}: age of a value on the screen, 95 % are younger"
+        rows.append(Row(what=what, unit="s", ours=age, budget=job.age_s))
+    if job.bad:
+        dead = {name_of(number) for number in range(job.bad)}
+        rows += [
             Row(
-                what=f"`teho top`, {nodes} nodes: {what}",
-                unit=unit,
-                ours=ours[key],
-                peer="nvitop, one node" if theirs else "",
-                theirs=theirs[key] if theirs else None,
-                budget=budget,
-            )
-        )
+                what=f"{begin}: nodes that are dead, and that the screen names, of {job.bad}",
+                unit="nodes",
+                ours=Figures.of(len(seen.named & dead)),
+                verdict="yes" if dead <= seen.named else "**no**",
+            ),
+            Row(
+                what=f"{begin}: nodes that are not dead, but named as silent",
+                unit="nodes",
+                ours=Figures.of(len(seen.named - dead)),
+                budget=0,
+            ),
+        ]
+    if seen.errors:
+        what = f"{begin}: error of the age of a slow node on the screen, 95 % are smaller"
+        error = Figures.of(sorted(seen.errors)[int(0.95 * len(seen.errors))])
+        rows.append(Row(what=what, unit="s", ours=error, budget=_LARGEST_ERROR_S))
     return rows
 
 
-def _in_terminal(
-    argv: Sequence[str], env: Mapping[str, str], warm_s: float, seconds: float
-) -> dict[str, Figures]:
-    terminal = Terminal(argv, env)
-    try:
-        time.sleep(warm_s)
-        used_s, written, began_s = cpu_s(terminal.pid), terminal.written, time.monotonic()
-        time.sleep(seconds)
-        span_s = time.monotonic() - began_s
-        percent = 100 * (cpu_s(terminal.pid) - used_s) / span_s
-        traffic = (terminal.written - written) / span_s / 1000
-        size = memory_bytes(terminal.pid)["Pss"]
-        first_s = terminal.first_s or float("nan")
-    finally:
-        terminal.end()
-    return {
-        "first_s": Figures.of(first_s),
-        "percent": Figures.of(percent),
-        "bytes": Figures.of(size / _MB),
-        "traffic": Figures.of(traffic),
-    }
+# A recorder
 
 
-def _watched_recorder(warm_s: float, seconds: float) -> list[Row]:
+def _watched_recorder(times: _Times) -> Row:
     """Measure the recorder of one node with eight stub GPUs, without and with a viewer."""
     say("a recorder without and with a viewer")
+    warm_s = min(times.warm_s, 12.0)
     teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--", "sleep", "86400"]
-    percent: dict[str, float] = {}
+    percent: dict[str, list[float]] = {"alone": [], "watched": []}
     with stub_environment() as env, running(teho, env):
         pid = recorder_pid(Path(env["TEHO_HOME"]))
-        time.sleep(min(warm_s, 12))
-        for name in ("alone", "watched"):
+        for name in ("alone", "watched") * times.periods:
             with contextlib.ExitStack() as stack:
                 if name == "watched":
                     viewer = Terminal([str(SCRIPTS / "teho"), "top"], env)
                     stack.callback(viewer.end)
-                    time.sleep(min(warm_s, 12))
+                time.sleep(warm_s)
                 used_s, began_s = cpu_s(pid), time.monotonic()
-                time.sleep(seconds)
-                percent[name] = 100 * (cpu_s(pid) - used_s) / (time.monotonic() - began_s)
-    return [
-        Row(
-            what="recorder with eight GPUs while it is watched: CPU time, share of one core",
-            unit="%",
-            ours=Figures.of(percent["watched"]),
-            peer="without a viewer",
-            theirs=Figures.of(percent["alone"]),
-            budget=0.3,
-        )
-    ]
+                time.sleep(times.period_s)
+                percent[name].append(100 * (cpu_s(pid) - used_s) / (time.monotonic() - began_s))
+    return Row(
+        what="recorder with eight GPUs while it is watched: CPU time, share of one core",
+        unit="%",
+        ours=Figures.of(*percent["watched"]),
+        peer="without a viewer",
+        theirs=Figures.of(*percent["alone"]),
+        budget=0.3,
+    )

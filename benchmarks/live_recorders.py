@@ -1,8 +1,12 @@
-"""Plays the recorders of many nodes: `live_recorders.py RUN NODES GPUS SECONDS RECORDED`.
+"""Plays the recorders of many nodes: `live_recorders.py RUN NODES GPUS SECONDS RECORDED BAD`.
 
 It writes a run with these nodes into the folder RUN, with RECORDED seconds of rows, and prints
 `ready`. Then it publishes a sample of each node per second, as a recorder does. The host memory of
 each sample is the time of the sample: 1 GiB for each second of the monotonic clock since the start.
+
+The first BAD nodes are dead: they send nothing after their recorded rows. The next BAD nodes are
+slow: they send a sample only every 8 s. Their GPUs are less busy, so that they are on the first
+page of the screen.
 """
 
 from __future__ import annotations
@@ -27,6 +31,14 @@ from teho.store.journal import Journal
 from teho.store.layout import NODES, lease_folder, node_file, replace_file, run_file
 
 GIB = 1 << 30
+SLOW_S = 8
+"""Time between two samples of a slow node."""
+_BUSY_PERCENT, _SLOW_BUSY_PERCENT = 85.0, 25.0
+
+
+def name_of(number: int) -> str:
+    """Return the name of a node: an address of this machine."""
+    return f"127.0.{number // 250}.{number % 250 + 1}"
 
 
 def describe(run: Path, nodes: int, gpus: int, recorded_s: int) -> list[Node]:
@@ -36,7 +48,7 @@ def describe(run: Path, nodes: int, gpus: int, recorded_s: int) -> list[Node]:
     started_at = datetime.now(timezone.utc) - timedelta(seconds=recorded_s)
     made = [
         Node(
-            name=f"127.0.{number // 250}.{number % 250 + 1}",
+            name=name_of(number),
             started_at=started_at,
             period_s=1.0,
             cores=tuple(range(64)),
@@ -84,7 +96,9 @@ def describe(run: Path, nodes: int, gpus: int, recorded_s: int) -> list[Node]:
     return made
 
 
-def sample(node: Node, elapsed_s: float, memory_gib: float) -> LiveSample:
+def sample(
+    node: Node, elapsed_s: float, memory_gib: float, busy_percent: float = _BUSY_PERCENT
+) -> LiveSample:
     """Return a sample with a value for every metric."""
     host: dict[str, Any] = {metric.name: round(3 * elapsed_s) for metric in metrics_of("node")}
     host |= {"cpu_busy_percent": 75.0, "job_memory_bytes": round(memory_gib * GIB)}
@@ -92,7 +106,8 @@ def sample(node: Node, elapsed_s: float, memory_gib: float) -> LiveSample:
     rows = [{"kind": "node", "device": "node", **host, "core_busy_percent": [75] * len(node.cores)}]
     for device in node.devices:
         row: dict[str, Any] = {metric.name: 50 for metric in metrics_of("gpu")}
-        row |= {"gpu_busy_percent": random.gauss(85, 5), "gpu_power_w": random.gauss(600, 20)}
+        row |= {"gpu_busy_percent": random.gauss(busy_percent, 5)}
+        row |= {"gpu_power_w": random.gauss(600, 20)}
         row |= {"gpu_memory_used_bytes": 40 * GIB}
         rows.append({"kind": "gpu", "device": device.id, **row})
     processes = [
@@ -107,7 +122,7 @@ def sample(node: Node, elapsed_s: float, memory_gib: float) -> LiveSample:
     )
 
 
-def main(run: Path, nodes: int, gpus: int, seconds: float, recorded_s: int) -> None:
+def main(run: Path, nodes: int, gpus: int, seconds: float, recorded_s: int, bad: int) -> None:
     made = describe(run, nodes, gpus, recorded_s)
     publishers = [Publisher(run, node.name, nodes) for node in made]
     began_s = time.monotonic()
@@ -117,12 +132,17 @@ def main(run: Path, nodes: int, gpus: int, seconds: float, recorded_s: int) -> N
     while (now_s := time.monotonic()) < began_s + seconds:
         # Recorders of different nodes do not sample at the same moment.
         for number, (node, publisher) in enumerate(zip(made, publishers, strict=True)):
+            is_slow = bad <= number < 2 * bad
+            if number < bad or (is_slow and (second + number) % SLOW_S):
+                continue
             due_s = began_s + second + number / nodes
             time.sleep(max(0.0, due_s - time.monotonic()))
             now_s = time.monotonic()
             if publisher.watching(now_s):
                 since_s = now_s - began_s
-                publisher.publish(sample(node, recorded_s + since_s, since_s), now_s)
+                busy_percent = _SLOW_BUSY_PERCENT if is_slow else _BUSY_PERCENT
+                new = sample(node, recorded_s + since_s, since_s, busy_percent)
+                publisher.publish(new, now_s)
         second += 1
     for publisher in publishers:
         publisher.close()
@@ -130,4 +150,4 @@ def main(run: Path, nodes: int, gpus: int, seconds: float, recorded_s: int) -> N
 
 if __name__ == "__main__":
     counts = [int(word) for word in sys.argv[2:4]]
-    main(Path(sys.argv[1]), *counts, float(sys.argv[4]), int(sys.argv[5]))
+    main(Path(sys.argv[1]), *counts, float(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6]))

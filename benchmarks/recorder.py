@@ -45,9 +45,9 @@ def cpu_s(pid: int) -> float:
 
 
 def memory_bytes(pid: int) -> dict[str, int]:
-    """Return proportional set size (`Pss`) and peak resident set size (`VmHWM`) in bytes."""
+    """Return sizes in bytes: proportional (`Pss`), resident (`Rss`), peak resident (`VmHWM`)."""
     found = {}
-    for file, key in (("smaps_rollup", "Pss"), ("status", "VmHWM")):
+    for file, key in (("smaps_rollup", "Pss"), ("smaps_rollup", "Rss"), ("status", "VmHWM")):
         lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
         line = next(line for line in lines if line.startswith(f"{key}:"))
         found[key] = int(line.split()[1]) * 1024

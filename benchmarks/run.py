@@ -25,6 +25,7 @@ NAMES = (
     "recorder",
     "devices",
     "live",
+    "metadata",
     "doctor",
     "slowdown",
     "probe",
@@ -72,6 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         described = machine()
         module = import_module(name)
         rows = module.measure(quick=options.quick)
+        if not rows:
+            say(f"{name} was not measured; a section of an earlier measurement stays")
+            continue
         sections[_heading(name)] = _section(name, module.__doc__ or "", rows, described)
         print(sections[_heading(name)], flush=True)
     if options.write:

@@ -23,7 +23,8 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("jobs", "`teho digest` with 1,000 jobs, peak memory"),
         ("doctor", "`teho doctor` without a GPU"),
         ("recorder", "CPU time of a whole"),
-        ("live", "`teho top`, 2 nodes: time until the first frame"),
+        ("live", "`teho top`, 2 nodes: time until the first frame with values"),
+        ("metadata", "ten nodes, without a viewer: operations per second"),
         ("slowdown", "program *loader*: slower by"),
         ("probe", "program *numpy*: slower by"),
         ("lines", "Python quick machine: largest error"),
@@ -45,6 +46,8 @@ def test_quick_form_prints_its_rows(name: str, row: str, tmp_path: Path) -> None
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    if "was not measured" in done.stderr:
+        pytest.skip(done.stderr)
     table = [line for line in done.stdout.splitlines() if line.startswith("|")]
     assert table[0].startswith("| What | Unit | Teho | Other tool |")
     (line, *_) = [line for line in table if row in line]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from step_tasks import step_environment
+from teho.cli import run_watch as run_watch_module
 from teho.cli.run_watch import RunWatch, StuckAction, WatchPlan, _Watcher, read_action
 from teho.config.settings import Settings
 from teho.errors import InputError, UnitError
@@ -69,6 +74,81 @@ def test_a_failure_to_tell_changes_neither_the_exit_code_nor_the_output(teho: Te
     ended = teho("run", "--quiet", "--notify", "false", "--", "echo", "done")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
     assert ended.stderr == "teho: --notify false did not work: exit code 1\n"
+    assert "--notify false did not work: exit code 1." in teho("report").stdout
+
+
+def test_a_failure_to_tell_the_end_is_in_the_report_of_a_step_too(
+    teho: Teho, home: Path, tmp_path: Path
+) -> None:
+    first, other = (step_environment(home, rank, nodes=1, per_node=2) for rank in (0, 1))
+    argv = ["run", "--quiet", "--notify", "false", "--", "sleep", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "teho", *argv], env=other, stderr=subprocess.PIPE, text=True
+    ) as peer:
+        ended = teho(*argv, env=first)
+        said = peer.communicate(timeout=60)[1] + ended.stderr
+    # Only the task that began the recording tells.
+    assert (ended.returncode, peer.returncode) == (0, 0)
+    assert said == "teho: --notify false did not work: exit code 1\n"
+    shown = teho("report").stdout
+    assert "all 2 tasks with exit code 0" in shown
+    assert "--notify false did not work: exit code 1." in shown
+
+
+_SHORTENED = """\
+from teho.cli import main, run_watch
+from teho.show import report_pause
+run_watch._LOOK_S = 1.5
+report_pause.report_pause_s = lambda *_: 0.0
+main()
+"""
+"""`teho` that looks at the run every 1.5 s instead of every 20 s, whatever this costs."""
+
+
+def job_that_ends_in(left_s: int) -> dict[str, str]:
+    """Return what the scheduler gives to a step of a job that began an hour ago."""
+    now_s = int(time.time())
+    return {
+        "SLURM_JOB_ID": str(os.getpid()),
+        "SLURM_STEP_ID": "0",
+        "SLURM_JOB_START_TIME": str(now_s - 3600),
+        "SLURM_JOB_END_TIME": str(now_s + left_s),
+    }
+
+
+def test_the_limit_of_the_job_is_told_ten_minutes_before_it(home: Path, tmp_path: Path) -> None:
+    command, out = teller(tmp_path)
+    # The process that watches has the lowest priority, so the program waits for its message.
+    wait = f"for i in $(seq 450); do grep -q time_limit {out} && exit; sleep 0.1; done"
+    argv = ["run", "--name", "train", "--quiet", "--notify", command, "--", "sh", "-c", wait]
+    began_s = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-c", _SHORTENED, *argv],
+        env={**os.environ, **job_that_ends_in(605)},
+        stderr=subprocess.DEVNULL,
+        timeout=60,
+        check=True,
+    )
+    told = [line for line in out.read_text().splitlines() if ": train: " in line]
+    assert re.fullmatch(
+        r"time_limit: train: The job reaches its time limit in (10 min|9 min \d+ s)\.", told[0]
+    )
+    assert [line.partition(":")[0] for line in told] == ["time_limit", "ended"]
+    # The scheduler's times are whole seconds.
+    assert time.monotonic() - began_s > 3
+
+
+@pytest.mark.parametrize(("left_s", "due_s"), [(7200, 6600.0), (500, float("inf"))])
+def test_a_limit_that_is_far_or_was_always_near_is_not_told(
+    teho: Teho, tmp_path: Path, left_s: int, due_s: float
+) -> None:
+    teho("run", "--quiet", "--", "true", env=job_that_ends_in(left_s))
+    command, out = teller(tmp_path)
+    directory = LoadedRun.open("last").directory
+    watcher = _Watcher(WatchPlan((command,), None), Settings(), directory, os.getpid())
+    watcher.look()
+    assert not out.exists()
+    assert watcher._limit_due_s == pytest.approx(time.monotonic() + due_s, abs=60)
 
 
 def test_a_target_that_cannot_work_is_refused_before_the_program_starts(teho: Teho) -> None:
@@ -139,3 +219,19 @@ def test_a_run_that_goes_on_again_is_forgotten(teho: Teho, monkeypatch: pytest.M
     found.clear()
     watcher.look()
     assert watcher._stuck_s is None
+
+
+def test_a_costly_report_is_made_less_often(teho: Teho, monkeypatch: pytest.MonkeyPatch) -> None:
+    teho("run", "--quiet", "--", "true")
+    watcher = _Watcher(WatchPlan((), None), Settings(), LoadedRun.open("last").directory, 1)
+    assert watcher.is_due
+    clock, used = [1000.0], iter([5.0, 6.2])
+    monkeypatch.setattr("teho.cli.run_watch.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(run_watch_module, "_cpu_s", lambda: next(used))
+    watcher.look()
+    for later_s, is_due in ((21.0, False), (59.0, False), (61.0, True)):
+        clock[0] = 1000.0 + later_s
+        assert watcher.is_due is is_due  # 1.2 s of CPU time in 60 s are 2 %
+    # The notification about the time limit does not wait for the next report.
+    watcher._limit_due_s, clock[0] = 1030.0, 1031.0
+    assert watcher.is_due

@@ -72,6 +72,15 @@ def test_a_mail_goes_through_sendmail(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "arguments").read_text() == "-t -oi\n"
 
 
+def test_a_mail_that_cannot_be_sent_is_a_sentence_without_the_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path / "sendmail", "echo no queue >&2; exit 75")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (problem,) = notify(["mailto:ann@example.org"], NOTICE)
+    assert problem == "--notify mailto did not work: exit code 75: no queue"
+
+
 class _Server(HTTPServer):
     seen: list[tuple[str, dict[str, str], bytes]]
     status = 200

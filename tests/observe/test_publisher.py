@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from support import wait_for
-from teho.model.live import Lease, LiveSample, ProcessNow
+from teho.model.live import Lease, LiveSample, ProcessNow, file_period_s
 from teho.model.run import Node
 from teho.observe import publisher as publisher_module
 from teho.observe.publisher import Publisher
@@ -162,7 +162,7 @@ def test_the_lease_of_a_connected_viewer_is_not_read_again(
     assert publisher.watching(0.0) or publisher.watching(5.0)
     publish_until_received(publisher, viewer, "connection")
     read = []
-    monkeypatch.setattr(publisher_module, "_leases", lambda folder: iter(read.append(folder) or ()))
+    monkeypatch.setattr(publisher_module, "_leases", lambda *_: iter(read.append(1) or ()))
     # A lease that is not renewed expires after 40 s.
     assert [publisher.watching(at_s) for at_s in (20.0, 40.0, 60.0, 80.0)] == [True] * 4
     assert read == []
@@ -228,6 +228,80 @@ def test_the_id_of_another_user_is_sent_but_not_stored(
     viewer.close()
 
 
+def test_a_lease_whose_viewer_cannot_be_reached_is_read_as_seldom_as_files_are_written(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed, opened = [], []
+    list_names, open_file = os.listdir, Path.open
+
+    def count_opened(path: Path, *arguments: object) -> object:
+        opened.append(path)
+        return open_file(path, *arguments)
+
+    # All 1,250 nodes together replace 12 files per second: each its own every 104 s.
+    monkeypatch.setattr(
+        publisher_module.os, "listdir", lambda path: (listed.append(path), list_names(path))[1]
+    )
+    monkeypatch.setattr(Path, "open", count_opened)
+    path = lease(run, addresses=("127.0.0.1:9",))
+    os.utime(run, (1, 1))
+    publisher = Publisher(run, HERE, 1250)
+    assert file_period_s(1250) == pytest.approx(104.2, abs=0.1)
+    written = []
+    for second in range(300):
+        if second % 5 == 0:
+            lease(run, number=second, addresses=("127.0.0.1:9",))
+        if publisher.watching(float(second)):
+            publisher.publish(sample(float(second)), float(second))
+        # The attempt to connect is in a thread.
+        wait_for(lambda: not any(one.is_connecting for one in publisher._viewers.values()))
+        written.append(now_file(run, HERE).stat().st_mtime_ns if second > 10 else 0)
+    assert len(set(written)) - 1 == 3
+    # The folder is listed at the beginning, and when the folder of the files is created.
+    assert len(listed) == 2
+    assert opened.count(path) <= 6
+    publisher.close()
+
+
+def test_a_viewer_reads_only_the_files_that_were_replaced(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"n{number}" for number in range(200)]
+    viewer = Viewer(run, list(map(node, names)))
+    monkeypatch.setattr("teho.observe.viewer._FILE_S", 0.0)
+    monkeypatch.setattr("teho.observe.viewer._NODES_PER_S", 1e9)
+    monkeypatch.setattr(Viewer, "_read_recording", lambda *_: None)
+    read: list[str] = []
+    open_file = Path.open
+
+    def note_opened(path: Path, *arguments: object) -> object:
+        if path.parent == now_file(run, "").parent and not path.name.startswith("."):
+            read.append(path.stem)
+        return open_file(path, *arguments)
+
+    monkeypatch.setattr(Path, "open", note_opened)
+    now_file(run, "").parent.mkdir()
+    for name in names:
+        replace_file(now_file(run, name), msgspec.json.encode(sample(1.0, name)))
+    viewer.poll(0.0)
+    assert sorted(read) == sorted(names)
+    assert all(viewer.newest[name].way == "file" for name in names)
+    read.clear()
+    viewer.poll(0.0)
+    assert read == []
+    replace_file(now_file(run, "n7"), msgspec.json.encode(sample(2.0, "n7")))
+    (now_file(run, "").parent / ".n8.json.1.1").write_text("{")  # a recorder writes it just now
+    viewer.poll(0.0)
+    assert read == ["n7"]
+    assert viewer.newest["n7"].sample.elapsed_s == 2.0
+    # A file system may give the number of a replaced file to the next one.
+    read.clear()
+    viewer._files = {name: (inode, read_s - 100) for name, (inode, read_s) in viewer._files.items()}
+    viewer.poll(0.0)
+    assert sorted(read) == sorted(names)
+    viewer.close()
+
+
 def test_many_nodes_write_their_files_less_often(run: Path) -> None:
     lease(run)
     publisher = Publisher(run, HERE, 1000)
@@ -239,7 +313,7 @@ def test_many_nodes_write_their_files_less_often(run: Path) -> None:
         # The lease is renewed: it would expire after 20 s.
         lease(run, number=second)
         publisher.look(100.0 + second)
-    assert len(set(written)) == 2  # 1,000 nodes replace 20 files per second: one each in 50 s
+    assert len(set(written)) == 2  # 1,000 nodes replace 12 files per second: one each in 83 s
 
 
 @pytest.mark.parametrize(("node_count", "sent"), [(400, 20), (1250, 6)])
@@ -268,6 +342,16 @@ def test_a_lease_that_is_not_renewed_expires(run: Path) -> None:
     publisher.close()
 
 
+@pytest.mark.parametrize(("node_count", "looks"), [(99, 6), (100, 15), (1250, 15)])
+def test_many_nodes_list_an_unchanged_folder_less_often(
+    run: Path, node_count: int, looks: int
+) -> None:
+    changes = RunChanges(run, node_count)
+    counts = [changes.count(20.0 * look) for look in range(31)]
+    assert counts.index(2) == looks
+    assert counts.count(1) == looks
+
+
 @pytest.mark.parametrize(("node_count", "looks"), [(1, 100), (5, 13), (11, 5), (1000, 5)])
 def test_many_nodes_look_for_leases_less_often(run: Path, node_count: int, looks: int) -> None:
     changes = RunChanges(run, node_count)
@@ -281,9 +365,7 @@ def test_a_folder_that_does_not_change_is_listed_now_and_then(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = []
-    monkeypatch.setattr(
-        publisher_module, "_leases", lambda folder: iter(listed.append(folder) or ())
-    )
+    monkeypatch.setattr(publisher_module, "_leases", lambda *_: iter(listed.append(1) or ()))
     publisher = Publisher(run, HERE, 1)
     for second in range(18):
         publisher.watching(float(second))

@@ -238,7 +238,7 @@ def run_program(wanted: Wanted, shown: str, manner: Manner, *, quiet: bool) -> N
         lambda: _end(supervisor, wanted, recording, task, outcome, kept),
     )
     if not reports:
-        _tell(supervisor, recording, wanted, outcome, manner)
+        _tell(supervisor, recording, wanted, task, outcome, manner)
         die_like(outcome)
     shown_whole = _protected(
         supervisor,
@@ -251,7 +251,7 @@ def run_program(wanted: Wanted, shown: str, manner: Manner, *, quiet: bool) -> N
         for _, trouble in outcome.troubles:
             with contextlib.suppress(OSError):
                 say(trouble)
-    _tell(supervisor, recording, wanted, outcome, manner)
+    _tell(supervisor, recording, wanted, task, outcome, manner)
     die_like(outcome)
 
 
@@ -400,10 +400,11 @@ def _tell(
     supervisor: Supervisor,
     recording: Recording | None,
     wanted: Wanted,
+    task: Task,
     outcome: Outcome,
     manner: Manner,
 ) -> None:
-    """Tell the user that the run has ended; a failure is a line on stderr."""
+    """Tell the user that the run has ended; a failure is a line on stderr and in the recording."""
     targets = manner.watch.targets if manner.watch else ()
     if not targets or recording is None or not recording.began:
         return
@@ -418,8 +419,16 @@ def _tell(
         loaded = LoadedRun(recording.directory, wanted.settings, run)
         return notify(targets, ended_notice(loaded))
 
-    for problem in _protected(supervisor, "the notification was not sent", tell) or ():
-        say(problem)
+    known = len(outcome.troubles)
+    problems = _protected(supervisor, "the notification was not sent", tell) or ()
+    outcome.troubles.extend((outcome.elapsed_s, problem) for problem in problems)
+    new = outcome.troubles[known:]
+    for _, problem in new:
+        with contextlib.suppress(OSError):
+            say(problem)
+    if new:
+        again = partial(_end, supervisor, wanted, recording, task, outcome, None)
+        _protected(supervisor, "the end of the run could not be recorded", again)
 
 
 def _end(

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
 
 _LOOK_S = 20.0
+"""Time between two looks. The report of many nodes is made less often."""
 _NICE = 19
 """It must not slow the program down, which may use all cores."""
 _BEFORE_LIMIT_S = 600.0
@@ -131,6 +133,8 @@ def _watch(plan: WatchPlan, settings: Settings, program_pid: int, orders: int, s
     directory = Path(str(messages[0]["directory"]))
     watcher = _Watcher(plan, settings, directory, program_pid)
     while not wait_for([orders], _LOOK_S):
+        if not watcher.is_due:
+            continue
         try:
             watcher.look()
         except Exception as error:  # noqa: BLE001 - the program and its report come first
@@ -154,15 +158,33 @@ class _Watcher:
         self._stuck_s: float | None = None
         """Monotonic time since which the run is stuck."""
         self._told_stuck_s = float("-inf")
-        self._told_limit = False
         self._acted = False
+        self._report_due_s = float("-inf")
+        """Monotonic time of the next report."""
+        self._told_limit = False
+        self._limit_due_s = float("inf")
+        """Monotonic time of the notification about the time limit, if the limit is known."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a report, or whether the time limit is near."""
+        return time.monotonic() >= min(self._report_due_s, self._limit_due_s)
 
     def look(self) -> None:
         """Look at the recording once."""
         from teho.show.loaded import LoadedRun
+        from teho.show.report_pause import report_pause_s
 
-        loaded = LoadedRun(self._directory, self._settings)
-        self._look_for_limit(loaded)
+        began_s = _cpu_s()
+        try:
+            loaded = LoadedRun(self._directory, self._settings)
+            self._look_for_limit(loaded)
+            self._look_for_hang(loaded)
+        finally:
+            pause_s = report_pause_s(_cpu_s() - began_s, _LOOK_S)
+            self._report_due_s = time.monotonic() + pause_s
+
+    def _look_for_hang(self, loaded: LoadedRun) -> None:
         finding = next((one for one in loaded.findings if one.kind == _STUCK), None)
         now_s = time.monotonic()
         if finding is None:
@@ -187,11 +209,14 @@ class _Watcher:
 
     def _look_for_limit(self, loaded: LoadedRun) -> None:
         limit_s = loaded.run.limit_s
-        if limit_s is None or self._told_limit:
+        if limit_s is None or limit_s <= _BEFORE_LIMIT_S or self._told_limit:
             return
-        left_s = limit_s - loaded.summary.elapsed_s
-        if left_s <= _BEFORE_LIMIT_S < limit_s:
-            self._told_limit = True
+        # The newest rows may be minutes old. This process runs on the machine of the run's clock.
+        elapsed_s = (datetime.now(timezone.utc) - loaded.run.started_at).total_seconds()
+        left_s = limit_s - elapsed_s
+        self._limit_due_s = time.monotonic() + left_s - _BEFORE_LIMIT_S
+        if left_s <= _BEFORE_LIMIT_S:
+            self._told_limit, self._limit_due_s = True, float("inf")
             sentence = f"The job reaches its time limit in {format_duration(left_s)}."
             self._tell(loaded, "time_limit", sentence, f"{sentence}\n\n{loaded.view.verdict}")
 
@@ -199,6 +224,12 @@ class _Watcher:
         run = loaded.run
         notice = Notice(event, run.id, f"{run.name or run.id}: {title}", f"{text}\n\n{run.id}\n")
         self.troubles += notify(self._plan.targets, notice)
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _silent_s(finding: Finding) -> float:

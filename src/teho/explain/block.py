@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, Union, cast
+from typing import NamedTuple, Union
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from teho.model.metric import Metric
-from teho.model.summary import Series, Stat
+from teho.model.summary import Stat
 from teho.store.columns import column_of, floats
 from teho.store.figures import core_means, lowest_unused_w, peaks_of, stats_of
 from teho.store.overview import Figures
 from teho.store.read import NodeRows
 
-__all__ = ["Bins", "Block", "OfDevices"]
+__all__ = ["Bins", "Block", "OfDevices", "five_digits"]
 
 
-OfDevices = dict[str, tuple[Union[Stat, float], Series]]
+OfDevices = dict[str, tuple[Union[Stat, float], "array[float]"]]
 """By device: a gauge's figures or a counter's growth, and the mean or the rate per second in each
-bin, to five digits."""
+bin, to five digits; NaN: no recorded value."""
+_FLOAT_BYTES = 8
 
 
 class _Draft(NamedTuple):
@@ -123,8 +125,8 @@ class Block:
 
     def _steps(
         self, at_edges: Sequence[pa.Array], weights: Sequence[pa.Array]
-    ) -> Iterator[list[float | None]]:
-        """Yield each device's quotients of the steps between edges.
+    ) -> Iterator[array[float]]:
+        """Yield each device's quotients of the steps between edges; NaN if there is none.
 
         All metrics are divided in one call: a call for each of a hundred short arrays would take
         longer than the divisions.
@@ -140,12 +142,12 @@ class Block:
         quotients = pc.divide(tops, bottoms)
         known = pc.and_(pc.greater(bottoms, 1e-9), pc.is_finite(quotients))
         # The step from a device's last edge to the next device's first edge is left out.
-        digits = floats(_five_digits(pc.if_else(known, quotients, math.nan)))
-        values = cast("list[float | None]", digits.tolist())
-        for place in pc.indices_nonzero(pc.invert(known)).to_pylist():
-            values[place] = None
-        for first in range(0, len(values) + 1, self._bins + 1):
-            yield values[first : first + self._bins]
+        digits = floats(five_digits(pc.if_else(known, quotients, math.nan)))
+        content = digits.cast("B")
+        for first in range(0, len(digits) + 1, self._bins + 1):
+            means = array("d")
+            means.frombytes(content[first * _FLOAT_BYTES : (first + self._bins) * _FLOAT_BYTES])
+            yield means
 
     def _gauge(self, name: str) -> _Draft | None:
         """Return a gauge's figures, and its running sums at the edges."""
@@ -236,7 +238,7 @@ class Block:
         return begin_s + self._offset_s, self.ends_s[last] + self._offset_s
 
 
-def _five_digits(values: pa.Array) -> pa.Array:
+def five_digits(values: pa.Array) -> pa.Array:
     """Round to five digits: more digits would make a report of many nodes three times as large.
 
     Arrow rounds exactly only with ten powers of ten: small values keep ten decimals, large values

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from teho.explain.step import offset_s
-from teho.model.live import FILES_PER_S, LATE_S, SILENT_S, GpuNow, LiveSample, NodeNow
+from teho.model.live import LATE_S, SILENT_S, GpuNow, LiveSample, NodeNow, file_period_s
 from teho.model.metric import METRICS_BY_NAME, Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.run import Node, Run
@@ -84,7 +84,7 @@ def _silent_after_s(run: Run, node: Node, received: Received) -> float:
     """Return the age from which the values of a node are not shown."""
     limit_s = SILENT_S
     if received.way == "file":
-        limit_s = max(LATE_S, 2 * len(run.nodes) / FILES_PER_S)
+        limit_s = max(LATE_S, 2 * file_period_s(len(run.nodes)))
     elif received.way == "recording":
         # In a long run, a row covers more time, and is written when it is complete.
         spans_s = [row.get("span_s") or 0.0 for row in received.sample.rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
@@ -10,6 +11,7 @@ from typing import Any, Union
 import msgspec
 import pyarrow.compute as pc
 
+from teho.explain.bin_means import BinMeans
 from teho.explain.block import Bins, Block
 from teho.explain.cores import allocated_cores
 from teho.explain.energy import EnergyReadings, count_once, weigh
@@ -187,7 +189,8 @@ def _of_scope(scope: Scope, metrics: Sequence[Metric]) -> list[Metric]:
     return [metric for metric in metrics_of(scope) if metric in metrics and not metric.per_core]
 
 
-_Figures = tuple[dict[str, Union[Stat, Missing]], dict[str, Figure], dict[str, Series]]
+_Figures = tuple[dict[str, Union[Stat, Missing]], dict[str, Figure], Mapping[str, Series]]
+_Drafts = tuple[dict[str, Union[Stat, Missing]], dict[str, Figure], "dict[str, array[float]]"]
 
 
 def _figures(
@@ -197,7 +200,7 @@ def _figures(
     absences: Mapping[tuple[str, str], Missing],
 ) -> dict[str, _Figures]:
     """Return each device's gauges, counters, and both per bin; a missing figure has a reason."""
-    found: dict[str, _Figures] = {device: ({}, {}, {}) for device in devices}
+    found: dict[str, _Drafts] = {device: ({}, {}, {}) for device in devices}
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
     of_metrics = block.figures(metrics) if block else {}
     for metric in metrics:
@@ -212,7 +215,10 @@ def _figures(
             target[metric.name] = value
             if bins is not None:
                 series[metric.name] = bins
-    return found
+    return {
+        device: (stats, totals, BinMeans(series))
+        for device, (stats, totals, series) in found.items()
+    }
 
 
 def _cores_used(totals: Mapping[str, Figure], host: Block | None) -> Figure:

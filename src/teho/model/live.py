@@ -13,7 +13,6 @@ from teho.model.run import Node
 from teho.model.summary import Figure
 
 __all__ = [
-    "FILES_PER_S",
     "LATE_S",
     "NOT_RECORDED",
     "SILENT_S",
@@ -24,6 +23,7 @@ __all__ = [
     "NodeNow",
     "ProcessNow",
     "Way",
+    "file_period_s",
 ]
 
 Way = Literal["connection", "file", "recording"]
@@ -38,9 +38,16 @@ _GRID_S = 0.05
 """Times of rows are rounded."""
 NOT_RECORDED = "has no recorder yet, or no access to this recording"
 """Why a node of the job is not in the recording. A viewer can see no difference."""
-FILES_PER_S = 20.0
-"""Most files with samples that all nodes together replace in a second: each replacement needs some
-operations of the file system's metadata server."""
+_FILES_PER_S, _FILES_PER_S_LARGE = 20.0, 12.0
+"""Most files with samples that all nodes together replace in a second: each replacement needs two
+operations of the file system's metadata server. In a very large job, most of these samples are too
+old to be shown anyway."""
+
+
+def file_period_s(node_count: int) -> float:
+    """Return how often a node replaces its file, if it cannot reach a viewer."""
+    period_s = node_count / _FILES_PER_S
+    return period_s if period_s <= SILENT_S else node_count / _FILES_PER_S_LARGE
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):

@@ -107,7 +107,7 @@ class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
     """`counter` or `integrated power`."""
     energy: GpuEnergy = GpuEnergy()
     """Details of `energy_j`."""
-    series: dict[str, Series]
+    series: Mapping[str, Series]
     """For each metric, its means per time bin."""
 
 
@@ -135,7 +135,7 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit_bytes: Figure
     memory_limit_source: str = ""
     gpus: tuple[GpuSummary, ...] = ()
-    series: dict[str, Series]
+    series: Mapping[str, Series]
     """For each metric, its means per time bin. For a counter, these are rates per second."""
 
 

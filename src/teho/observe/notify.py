@@ -79,10 +79,15 @@ def notify(targets: Sequence[str], notice: Notice) -> list[str]:
             else:
                 _command(target, notice)
         except (OSError, ValueError, HTTPException, subprocess.SubprocessError) as error:
-            # A URL may be a secret, so only its host is named.
-            name = urlsplit(target).hostname if _is_url(target) else target.partition(" ")[0]
-            problems.append(f"--notify {name} did not work: {words_of(error)}")
+            problems.append(f"--notify {_name_of(target)} did not work: {words_of(error)}")
     return problems
+
+
+def _name_of(target: str) -> str:
+    """Return a name of a target that may be stored: a URL may be a secret, an address private."""
+    if _is_url(target):
+        return urlsplit(target).hostname or "URL"
+    return "mailto" if target.startswith(_MAIL) else target.partition(" ")[0]
 
 
 def _is_url(target: str) -> bool:

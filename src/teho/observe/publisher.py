@@ -12,12 +12,12 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from teho.model.live import FILES_PER_S, Hello, Lease, LiveSample
+from teho.model.live import Hello, Lease, LiveSample, file_period_s
 from teho.observe.run_changes import RunChanges, share_of
 from teho.store.layout import lease_folder, now_file, replace_file
 
@@ -31,6 +31,7 @@ is longer, because the recorder reads the leases less often."""
 _CONNECT_S = 2.0
 _SAMPLES_PER_S = 400.0
 """Most samples that all nodes together send in a second, because the viewer has to read them."""
+
 _LARGEST_LEASE_BYTES = 1 << 16
 
 
@@ -52,11 +53,14 @@ class Publisher:
         self._changes = changes or RunChanges(run, node_count)
         self._seen = 0
         self._look_s = max(_RENEWED_S, self._changes.period_s)
-        self._expires_s = max(_EXPIRES_S, 2 * self._look_s)
+        self._file_period_s = file_period_s(node_count)
+        # A viewer that cannot be reached gets only files, so its lease is read as seldom.
+        self._look_slowly_s = max(self._look_s, self._file_period_s)
+        self._expires_s = max(_EXPIRES_S, 2 * self._look_slowly_s)
         self._period_s = node_count / _SAMPLES_PER_S
         self._phase_s = share_of(node) * self._period_s
         self._turn = -1
-        self._file_period_s = node_count / FILES_PER_S
+
         self._viewers: dict[str, _Viewer] = {}
         self._looked_s = self._filed_s = float("-inf")
 
@@ -67,32 +71,39 @@ class Publisher:
         """
         seen, self._seen = self._seen, self._changes.count(now_s)
         # A connection shows that its viewer is alive, so its lease is not read again.
-        is_unsure = not all(viewer.is_connected for viewer in self._viewers.values())
-        if seen != self._seen or (is_unsure and now_s - self._looked_s >= self._look_s):
+        unsure = [viewer for viewer in self._viewers.values() if not viewer.is_connected]
+        is_hopeless = all(viewer.is_unreachable for viewer in unsure)
+        look_s = self._look_slowly_s if is_hopeless else self._look_s
+        if seen != self._seen:
             self.look(now_s)
+        elif unsure and now_s - self._looked_s >= look_s:
+            self.look(now_s, known=True)
         if not any(viewer.is_valid(now_s) for viewer in self._viewers.values()):
             return False
         turn, self._turn = self._turn, int((now_s + self._phase_s) / self._period_s)
         return turn != self._turn or self._period_s <= 1.0
 
-    def look(self, now_s: float) -> None:
+    def look(self, now_s: float, *, known: bool = False) -> None:
         """Read the leases, and connect to new viewers.
 
         Args:
             now_s: monotonic time. The clock of the viewer's machine may be another.
+            known: whether to read only the leases of known viewers, and not to list the folder.
         """
         self._looked_s = now_s
-        known, self._viewers = self._viewers, {}
-        for name, lease in _leases(lease_folder(self._run)):
+        before, self._viewers = self._viewers, {}
+        for name, lease in _leases(lease_folder(self._run), list(before) if known else None):
             viewer = self._viewers[name] = (
-                known.pop(name) if name in known else _Viewer(self._expires_s)
+                before.pop(name)
+                if name in before
+                else _Viewer(self._expires_s, max(_EXPIRES_S, 2 * self._look_s))
             )
             viewer.renew(lease, now_s)
             if viewer.is_valid(now_s):
                 viewer.connect(lease, self._node)
             else:
                 viewer.close()
-        for viewer in known.values():
+        for viewer in before.values():
             viewer.close()
 
     def publish(self, sample: LiveSample, now_s: float) -> None:
@@ -121,10 +132,18 @@ class Publisher:
 
 
 class _Viewer:
-    """One viewer, and the connection to it."""
+    """One viewer, and the connection to it.
 
-    def __init__(self, expires_s: float) -> None:
+    Args:
+        expires_s: time after which a lease that was not renewed has expired.
+        stalls_s: time after which a connection that takes no bytes is closed.
+    """
+
+    def __init__(self, expires_s: float, stalls_s: float) -> None:
         self._expires_s = expires_s
+        self._stalls_s = stalls_s
+        self.is_unreachable = False
+        """Whether the last attempt to connect failed."""
         self._number: int | None = None
         self._renewed_s = float("-inf")
         self._socket: socket.socket | None = None
@@ -169,7 +188,9 @@ class _Viewer:
                 connection.sendall(hello + self._first)
                 connection.setblocking(False)
                 self._rest, self._socket = b"", connection
+                self.is_unreachable = False
                 return
+        self.is_unreachable = True
 
     def send(self, line: bytes, now_s: float) -> bool:
         """Send a line, or drop it if the one before is not sent yet.
@@ -187,7 +208,7 @@ class _Viewer:
                 self._rest = line[self._socket.send(line) :]
             self._sent_s = now_s
         except BlockingIOError:
-            if now_s - self._sent_s > self._expires_s:
+            if now_s - self._sent_s > self._stalls_s:
                 self.close()  # its machine is gone
             return True
         except OSError:
@@ -217,12 +238,18 @@ def _stored(sample: LiveSample, line: bytes) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(sample, processes=processes)) + b"\n"
 
 
-def _leases(folder: Path) -> Iterator[tuple[str, Lease]]:
-    """Yield the name and the content of each lease of this user."""
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - one system call less for each name
-    except OSError:
-        return
+def _leases(folder: Path, names: Sequence[str] | None = None) -> Iterator[tuple[str, Lease]]:
+    """Yield the name and the content of each lease of this user.
+
+    Args:
+        folder: the folder of the leases.
+        names: those that are read; None: all of the folder.
+    """
+    if names is None:
+        try:
+            names = os.listdir(folder)  # noqa: PTH208 - one system call less for each name
+        except OSError:
+            return
     for name in names:
         if name.startswith(".") or not name.endswith(".json"):
             continue

@@ -30,7 +30,7 @@ from teho.observe.process_list import ProcessList
 from teho.observe.programs import Programs
 from teho.observe.publisher import Publisher
 from teho.observe.recorder_end import RecorderEnd
-from teho.observe.run_changes import RunChanges, share_of
+from teho.observe.run_changes import MANY_NODES, RunChanges, seal_spread_s, share_of
 from teho.observe.sampler import SignalSampler
 from teho.observe.spool import Spool
 from teho.observe.stack_sampling import StackSampling
@@ -50,7 +50,6 @@ _ARRIVAL_S = 2.0
 """How long to wait for the other tasks of this node before the first sample."""
 _TOUCH_S = 40.0
 """Readers take a run for interrupted if its recorders change no file for 90 s."""
-_MANY_NODES = 100
 _FLUSH_SAMPLES = 10
 """Runs with a short sampling period are often short, so they flush sooner."""
 _ORPHAN_WAIT_S = 0.5
@@ -218,7 +217,7 @@ class Recorder:
         next_s = self._elapsed() + self._plan.period_s
         flush_s = min(_FLUSH_S, _FLUSH_SAMPLES * self._plan.period_s)
         flushed_s = -flush_s
-        if self._plan.node_count >= _MANY_NODES:
+        if self._plan.node_count >= MANY_NODES:
             # The nodes of a large job do not create their files all at once.
             flushed_s += share_of(self._plan.node) * flush_s
         has_new_peers = False
@@ -323,7 +322,7 @@ class Recorder:
             if self._peers:
                 self._peers.report_sealing()
             try:
-                problem = Child(partial(seal, self._plan.run, self._plan.node)).join()
+                problem = Child(self._seal).join()
             except OSError as error:
                 problem = error.strerror or str(error)
             if problem:
@@ -336,6 +335,12 @@ class Recorder:
         self.sealed = self._write_node() and self._node.sealed
         if self._peers:
             self._peers.confirm_ends()
+
+    def _seal(self) -> None:
+        """Seal, in a child. In a large job, the nodes do not begin at the same moment."""
+        if not self._is_warned:  # the rows are on disk already, but a warned step has little time
+            time.sleep(share_of(self._plan.node) * seal_spread_s(self._plan.node_count))
+        seal(self._plan.run, self._plan.node)
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._plan.started_s

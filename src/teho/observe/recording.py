@@ -23,6 +23,7 @@ from teho.model.run import Task as TaskEnd
 from teho.observe.plan import RecordingPlan
 from teho.observe.program import Outcome
 from teho.observe.revision import SCRIPTS, code_versions
+from teho.observe.run_changes import seal_spread_s
 from teho.observe.supervisor import Supervisor
 from teho.observe.wanted import Wanted
 from teho.schedulers.task import Task, is_step
@@ -58,6 +59,8 @@ __all__ = [
 
 _OTHERS_S = 5.0
 """Tasks of one step end at about the same time. A report names the tasks that are missing."""
+_ASK_S, _PARTS_PER_S = 0.1, 500.0
+"""Time between two looks whether they have ended, and files that are read for this in a second."""
 
 
 class Recording(NamedTuple):
@@ -245,12 +248,14 @@ def await_others(recording: Recording, outcome: Outcome) -> None:
     If the program failed, this does not wait: other tasks may wait for the failed one until they
     are killed.
     """
-    deadline_s = time.monotonic() + _OTHERS_S
+    nodes = (recording.run.step.node_count if recording.run.step else None) or 1
+    deadline_s = time.monotonic() + _OTHERS_S + seal_spread_s(nodes)
     while outcome.exit_code == 0 and time.monotonic() < deadline_s:
         run = with_parts(recording.run, recording.directory)
         if run.end and all(node.sealed for node in run.nodes):
             return
-        time.sleep(0.1)
+        pause_s = max(_ASK_S, (len(run.nodes) + len(run.tasks)) / _PARTS_PER_S)
+        time.sleep(min(pause_s, max(0.0, deadline_s - time.monotonic())))
 
 
 def _end(started_at: datetime, outcome: Outcome) -> End:

@@ -12,20 +12,34 @@ import os
 from pathlib import Path
 from zlib import crc32
 
-__all__ = ["RunChanges", "announce", "share_of"]
+__all__ = ["MANY_NODES", "RunChanges", "announce", "seal_spread_s", "share_of"]
+
+MANY_NODES = 100
+"""From this number of nodes on, the recorders do not write their first rows, and do not seal, all
+at once."""
+_SEALS_PER_S, _LONGEST_SPREAD_S = 250.0, 5.0
+"""Recorders that seal in a second: each needs about 30 operations of the metadata server. The user
+waits for the last one, and Slurm kills a step 30 s after its time limit."""
 
 _LONGEST_S = 20.0
 """Each node asks at least once in this time. Few nodes ask more often: all together ask about twice
 per second."""
 _JITTER_S = 0.1
-_SURE_LOOKS = 6
-"""A file system with a coarse clock may give two changes the same time, so each change is reported
-again after this number of questions."""
+_SURE_LOOKS, _SURE_LOOKS_LARGE = 6, 15
+"""A file system with a coarse clock may give two changes the same time, so a change is reported
+after this number of questions in any case. In a large job, listing a folder is more costly."""
 
 
 def share_of(node: str) -> float:
     """Return a number from 0 to 1 that differs between nodes, so that they do not act at once."""
     return crc32(node.encode()) / 2**32
+
+
+def seal_spread_s(node_count: int) -> float:
+    """Return the time over which the recorders of a job begin to seal."""
+    if node_count < MANY_NODES:
+        return 0.0
+    return min(node_count / _SEALS_PER_S, _LONGEST_SPREAD_S)
 
 
 def announce(run: Path) -> None:
@@ -48,6 +62,7 @@ class RunChanges:
     def __init__(self, run: Path, node_count: int) -> None:
         self._run = run
         self.period_s = min(max(1.0, 2.0 * (node_count - 1)), _LONGEST_S)
+        self._sure_looks = _SURE_LOOKS if node_count < MANY_NODES else _SURE_LOOKS_LARGE
         self._asked_s = float("-inf")
         self._time_ns = 0
         self._asked = 0
@@ -64,7 +79,7 @@ class RunChanges:
             self._asked_s = now_s
             with contextlib.suppress(OSError):
                 time_ns = self._run.stat().st_mtime_ns
-                if time_ns != self._time_ns or self._asked % _SURE_LOOKS == 0:
+                if time_ns != self._time_ns or self._asked % self._sure_looks == 0:
                     self._count += 1
                 self._time_ns = time_ns
                 self._asked += 1

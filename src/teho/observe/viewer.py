@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.model.live import SILENT_S, Hello, Lease, LiveSample, ProcessNow, Way
+from teho.model.live import (
+    SILENT_S,
+    Hello,
+    Lease,
+    LiveSample,
+    ProcessNow,
+    Way,
+    file_period_s,
+)
 from teho.model.run import Node
 from teho.observe.file_ages import FileAges, rows_written_s
 from teho.observe.run_changes import announce
@@ -39,6 +47,8 @@ _LONGEST_S = 0.2
 """Longest time for reading what has come."""
 _FILE_S, _FIRST_FILE_S = 1.0, 0.2
 """Time between two looks for files, and the same until the first sample has come."""
+_NODES_PER_S = 400.0
+"""In a very large job, the files are looked at less often, as the recorders send less often."""
 _ROUNDED_S = 0.05
 
 
@@ -87,6 +97,8 @@ class Viewer:
         self._read_s: dict[str, float] = {}
         self._ends_s: Mapping[str, float] = {}
         self._ages = FileAges()
+        self._files: dict[str, tuple[int, float]] = {}
+        """Name of a node's file -> its inode, and the monotonic time at which it was read."""
         host = safe_name(os.uname().nodename) or "viewer"
         self._lease = lease_folder(directory) / f"{host}-{os.getpid()}-{self._token[:8]}.json"
         self._remove_dead(host)
@@ -158,7 +170,8 @@ class Viewer:
             if now_s >= deadline_s and (not ready or now_s >= deadline_s + _LONGEST_S):
                 break
         self._close_silent()
-        if time.monotonic() - self._filed_s >= (_FILE_S if self.newest else _FIRST_FILE_S):
+        pause_s = max(_FILE_S, len(self._nodes) / _NODES_PER_S) if self.newest else _FIRST_FILE_S
+        if time.monotonic() - self._filed_s >= pause_s:
             self._read_files(float("inf") if reads_all else time.monotonic() + _LONGEST_S)
 
     def close(self) -> None:
@@ -293,14 +306,14 @@ class Viewer:
         for node in sorted(away, key=lambda one: self._read_s[one.name]):
             known = self.newest.get(node.name)
             newest_s = max(known.at_s if known else float("-inf"), self._read_s[node.name])
-            if now_s - newest_s <= (SILENT_S if known else _RENEW_S):
+            if now_s - newest_s <= (self._pause_s(known.way) if known else _RENEW_S):
                 continue
             if time.monotonic() > until_s:
                 self._filed_s = float("-inf")  # the next call goes on
                 break
             self._read_s[node.name] = now_s
             self._read_recording(node)
-        names = _files_in(now_file(self._directory, "").parent) if away else frozenset()
+        names = self._replaced_files(now_s) if away else frozenset()
         for path in (now_file(self._directory, node.name) for node in away):
             if path.name in names:
                 with contextlib.suppress(OSError, msgspec.MsgspecError), path.open("rb") as file:
@@ -310,17 +323,33 @@ class Viewer:
                     self._keep(sample, "file", self._ages.age_s(str(path), written_s))
             self._ages.looked(str(path))
 
+    def _pause_s(self, way: Way) -> float:
+        """Return the age of a sample from which on the rows of its node are read again."""
+        return max(SILENT_S, file_period_s(len(self._nodes)) if way == "file" else 0.0)
+
+    def _replaced_files(self, now_s: float) -> frozenset[str]:
+        """Return the names of the nodes' files that were replaced since they were last read.
+
+        Only the folder is listed, which gives the number of each file (inode). A file system may
+        give the number of a replaced file to the next one, so each file is read now and then.
+        """
+        again_s = 2 * file_period_s(len(self._nodes))
+        names = set()
+        folder = now_file(self._directory, "").parent
+        with contextlib.suppress(OSError), os.scandir(folder) as found:
+            for entry in found:
+                if entry.name.startswith("."):
+                    continue  # a recorder writes it just now
+                inode, (known, read_s) = entry.inode(), self._files.get(entry.name, (-1, now_s))
+                if inode != known or now_s - read_s >= again_s:
+                    self._files[entry.name] = inode, now_s
+                    names.add(entry.name)
+        return frozenset(names)
+
 
 def _short(host: str) -> str:
     """Return a host's name without its domain, which is not always given."""
     return host.partition(".")[0]
-
-
-def _files_in(folder: Path) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(folder))  # noqa: PTH208 - only the names
-    except OSError:
-        return frozenset()
 
 
 def _allow_files(wanted: int) -> None:

@@ -1,4 +1,4 @@
-"""A parallel `map` with forked processes, because threads would wait for Python's lock."""
+"""Work in forked processes, because threads would wait for Python's lock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from teho.process.child import fork_child
 
-__all__ = ["parallel_map"]
+__all__ = ["beside", "parallel_map"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,7 +31,7 @@ def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
         things: the items.
     """
     count = min(_MOST, len(os.sched_getaffinity(0)), len(things) // _FEWEST)
-    if count < 2 or threading.active_count() > 1:
+    if count < 2 or not _may_fork():
         return [function(thing) for thing in things]
     shares = [things[first::count] for first in range(count)]
     children = [_Share(function, share) for share in shares[1:]]
@@ -42,6 +42,30 @@ def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
     for share, results in zip(shares[1:], theirs, strict=True):
         done.append([function(thing) for thing in share] if results is None else results)
     return [done[place % count][place // count] for place in range(len(things))]
+
+
+def beside(work: Callable[[], R]) -> Callable[[], R]:
+    """Start some work in a child process, and return a function that waits for its result.
+
+    If there is only one core, if this process has other threads, or if the child fails, the
+    function does the work itself.
+
+    Args:
+        work: without side effects; its result can be pickled.
+    """
+    if len(os.sched_getaffinity(0)) < 2 or not _may_fork():
+        return work
+    child = _Share(lambda _: work(), [None])
+
+    def result() -> R:
+        results = child.results()
+        return work() if results is None else results[0]
+
+    return result
+
+
+def _may_fork() -> bool:
+    return threading.active_count() == 1
 
 
 class _Share:

@@ -12,6 +12,7 @@ from teho.model.document import Report
 from teho.model.finding import Abstention, Finding
 from teho.model.run import Run, RunState
 from teho.model.summary import Summary
+from teho.process.parallel_map import beside
 from teho.store.index import find_run
 from teho.store.read import read_run, rows_of_node, run_state, with_parts
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from teho.model.watched import WatchedProcess
 
 __all__ = ["LoadedRun"]
+
+_MANY_GPUS = 400
+"""From this number of GPUs on, another process judges the run while this one lays out the tables
+and plots: each takes seconds for 10,000 GPUs."""
 
 
 class LoadedRun:
@@ -95,6 +100,9 @@ class LoadedRun:
 
     @cached_property
     def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
+        return self._judge()
+
+    def _judge(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
         from teho.explain.judge import judge_all, without_future
 
         findings, abstentions = judge_all(self.run, self.summary, self._policy)
@@ -119,8 +127,13 @@ class LoadedRun:
 
     def view_with(self, *, plots: bool) -> Report:
         """Return the report, with or without the plots of all metrics over time."""
-        from teho.show.build.report.document import build_report
+        from teho.show.build.report.document import Drawn, build_report, drawn_of
 
+        drawn: Drawn | None = None
+        if len(self.summary.gpus) >= _MANY_GPUS and "_judged" not in vars(self):
+            judged = beside(self._judge)
+            drawn = drawn_of(self.run, self.state, self.summary, self._policy, plots=plots)
+            self._judged = judged()
         return build_report(
             self.run,
             self.state,
@@ -132,6 +145,7 @@ class LoadedRun:
             policy=self._policy,
             electricity=self._electricity,
             processes=self.processes,
+            drawn=drawn,
         )
 
     def table(self, kind: str = "gpu") -> pa.Table:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["bounds_of", "column_of", "element_means", "floats"]
+__all__ = ["bounds_of", "column_of", "element_means", "floats", "of_floats"]
 
 
 def bounds_of(values: pa.Array) -> Callable[[slice], tuple[float | None, float | None]]:
@@ -46,6 +47,11 @@ _INFINITY_BITS = 0x7F800000
 def floats(values: pa.Array) -> memoryview[float]:
     """Return a view of an array of 64-bit floats, which plain Python can read and bisect."""
     return memoryview(values.buffers()[1]).cast("d")[values.offset : values.offset + len(values)]
+
+
+def of_floats(values: array[float]) -> pa.Array:
+    """Return an array of 64-bit floats, without a copy."""
+    return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
 
 
 def column_of(table: pa.Table, name: str) -> pa.Array:

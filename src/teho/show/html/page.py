@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from teho.model.document import Document, Fact, Item, Listing, Report
 from teho.model.finding import Finding
 from teho.model.missing import Missing
+from teho.process.parallel_map import beside
 from teho.show.cells import (
     SEVERITY_WORDS,
     evidence_of,
@@ -33,6 +34,8 @@ from teho.show.html.tables import html_tables
 
 __all__ = ["PageParts", "page_parts", "render_html", "shipped"]
 
+_MANY_ROWS = 3000
+"""From this number of rows on, another process renders the tables."""
 _LONG_VERDICT = 120
 """Letters of a verdict from which on it is written smaller."""
 
@@ -52,12 +55,18 @@ class PageParts(msgspec.Struct, frozen=True, kw_only=True):
 
 def page_parts(document: Document, pictures: Sequence[str] = ()) -> PageParts:
     """Render the parts of a page; see `render_html`."""
+    tables: Callable[[], str] = partial(html_tables, document.tables)
+    if sum(len(table.rows) for table in document.tables) >= _MANY_ROWS:
+        tables = beside(tables)
+    # The tables may be rendered in another process: the plots do not wait for them.
+    data = plot_data(document.plots, document.heat_map, document.findings)
+    plots, heat = plots_section(document.plots), heat_section(document.heat_map)
     return PageParts(
         title=_title(document),
         header=_header(document),
-        sections="".join(_sections(document, pictures)),
+        sections="".join(_sections(document, pictures, tables(), plots, heat)),
         footer=_footer(document),
-        data=plot_data(document.plots, document.heat_map, document.findings),
+        data=data,
         has_plots=bool(document.plots or document.heat_map),
     )
 
@@ -107,7 +116,9 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 """
 
 
-def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
+def _sections(
+    document: Document, pictures: Sequence[str], tables: str, plots: str, heat: str
+) -> Iterable[str]:
     lead = _lead(document)
     links = PlotLinks(document.plots)
     cards = "".join(
@@ -126,16 +137,16 @@ def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
             for one in pictures
         ),
     )
-    yield from _section("Every GPU over time", "heats", heat_section(document.heat_map))
+    yield from _section("Every GPU over time", "heats", heat)
     step = document.step
     title = "One step over time" if step and step.step is not None else "The trace over time"
     yield from _section(title, "step", step_section(step))
     used = "What it used" if isinstance(document, Report) else "Figures"
-    yield from _section(used, "used", html_tables(document.tables))
+    yield from _section(used, "used", tables)
     yield from _listings(one for one in lists if one.level == "default")
     yield from _section("Next", "next", _list(document.commands, advice))
     yield from _section("Roofline", "rooflines", rooflines_section(document.rooflines))
-    yield from _section("Over time", "plots", plots_section(document.plots))
+    yield from _section("Over time", "plots", plots)
     yield from _section("Trouble with the recording", "troubles", _list(document.troubles))
     folds = [
         folded("Notes", _list(document.notes)),

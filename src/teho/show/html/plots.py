@@ -90,8 +90,10 @@ def plots_section(plots: Sequence[Plot]) -> str:
 
 def _is_zero(plot: Plot) -> bool:
     """Return whether all that was recorded is 0: a sentence says it, without a drawing."""
-    known = [value for series in plot.series for value in _known(series.values)]
-    return bool(known) and not any(known)
+    known = (_known(series.values) for series in plot.series)
+    # It ends at the first line with another value: a large run has a million points.
+    amounts = (any(values) for values in known if values)
+    return next(amounts, True) is False and not any(amounts)
 
 
 def plot_data(plots: Sequence[Plot], heat_map: Plot | None, findings: Sequence[Finding]) -> str:
@@ -151,7 +153,7 @@ def _extents(plot: Plot) -> Iterator[str]:
     """Yield a row for each line; if there are many, for the lowest and the highest means."""
     lines = plot.series
     if len(lines) > _MOST_EXTENTS:
-        means = [(known[0], line) for line in lines if (known := _ends(line))]
+        means = [(mean, line) for line in lines if (mean := _mean_of(line)) is not None]
         lines = tuple(line for _, line in sorted(means, key=itemgetter(0)))
     half = _MOST_EXTENTS // 2
     between = len(lines) - 2 * half
@@ -161,6 +163,14 @@ def _extents(plot: Plot) -> Iterator[str]:
             yield row(series.label, (_point(value, plot.unit) for value in ends))
         elif place == half:
             yield f'<tr><td class="missing" colspan="4">{between} more rows in between</td></tr>'
+
+
+def _mean_of(line: PlotSeries) -> float | None:
+    """Return the mean of a line, of all samples if it is known; None without values."""
+    points = _known(line.values)
+    if not points:
+        return None
+    return fmean(points) if line.mean is None else line.mean
 
 
 def _ends(line: PlotSeries) -> tuple[float, float, float] | None:

@@ -21,14 +21,13 @@ from teho.model.run import Node, Run, RunState
 from teho.model.watched import WatchedProcess
 from teho.observe.viewer import Viewer
 from teho.show.loaded import LoadedRun
+from teho.show.report_pause import REPORT_S, report_pause_s
 from teho.show.top.frame import CURVES, KEPT, Curve, Frame, report_of, unjudged
 from teho.store.owner import owner_of
 from teho.store.read import read_run, rows_of_node
 
 __all__ = ["LiveSource"]
 
-_REPORT_S = 10.0
-"""The recording has new rows after this time."""
 _FIRST_S = 0.3
 _FEW_NODES = 8
 """The report of at most this number of nodes is made before the first frame."""
@@ -37,8 +36,6 @@ _START_S, _STARTS_S = 60.0, 0.5
 _ROWS_S = 2.0
 """After this time, a node that has begun has written its first rows."""
 _SWITCH_S = 2e-4
-_REPORT_SHARE = 0.02
-"""Largest share of a core for reports: the report of many nodes takes seconds."""
 _OLD_S = 60.0
 """What the report says about the last minute is not shown for longer."""
 _STUCK = frozenset({"run_stuck", "run_idle"})
@@ -65,7 +62,7 @@ class LiveSource:
         self._watched: tuple[WatchedProcess, ...] = ()
         self._run: Run = loaded.run
         self._state = loaded.state
-        self._pause_s = _REPORT_S
+        self._pause_s = REPORT_S
         self._problem = ""
         """Why the report is not renewed."""
         self._reported_s = self._looked_s = time.monotonic()
@@ -238,12 +235,12 @@ class LiveSource:
         try:
             loaded = LoadedRun(self._directory, self._settings)
             self._run, self._state = loaded.run, loaded.state
-            self._look_pause_s = max(_LOOK_S, (time.thread_time() - began_s) / _REPORT_SHARE)
+            self._look_pause_s = report_pause_s(time.thread_time() - began_s, _LOOK_S)
             if not is_due and loaded.state is RunState.RUNNING:
                 return
             report = report_of(loaded)
         except RecordingError as error:  # somebody has deleted or moved the recording
-            self._problem, self._pause_s = error.found, _REPORT_S
+            self._problem, self._pause_s = error.found, REPORT_S
             return
         self._problem = ""
         self._report = report
@@ -256,7 +253,7 @@ class LiveSource:
             # The recorder of a node may write its last rows a moment after the end of the program.
             self._is_final = self._has_ended or all(node.sealed for node in loaded.run.nodes)
             self._has_ended = True
-        self._pause_s = max(_REPORT_S, (time.thread_time() - began_s) / _REPORT_SHARE)
+        self._pause_s = report_pause_s(time.thread_time() - began_s)
 
     def _load(self, node: str, device: str) -> None:
         """Read what the recording has of a GPU."""

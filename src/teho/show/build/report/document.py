@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +20,7 @@ from teho.explain.time_left import time_left
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import counted, listed
-from teho.model.document import Fact, Item, Listing, Report, Table, VerdictSeverity
+from teho.model.document import Fact, Item, Listing, Plot, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Certainty, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
@@ -40,7 +41,24 @@ from teho.show.build.report.time import time_tables
 from teho.units import format_bytes, format_duration
 from teho.version import __version__
 
-__all__ = ["build_report"]
+__all__ = ["Drawn", "build_report", "drawn_of"]
+
+
+class Drawn(NamedTuple):
+    """The tables of the devices, and the plots: the large parts, which need no findings."""
+
+    tables: tuple[Table, ...]
+    plots: tuple[Plot, ...]
+    heat_map: Plot | None
+
+
+def drawn_of(run: Run, state: RunState, summary: Summary, policy: Policy, *, plots: bool) -> Drawn:
+    """Lay out the large parts of a report; the arguments as for `build_report`."""
+    return Drawn(
+        tuple(map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS]))),
+        tuple(plots_of(summary)) if plots else (),
+        heat_map_of(summary) if plots else None,
+    )
 
 
 def build_report(
@@ -55,6 +73,7 @@ def build_report(
     policy: Policy | None = None,
     electricity: Electricity | None = None,
     processes: Sequence[WatchedProcess] = (),
+    drawn: Drawn | None = None,
 ) -> Report:
     """Lay out the report on a run.
 
@@ -69,8 +88,10 @@ def build_report(
         policy: the thresholds of outliers in tables; None: the shipped ones.
         electricity: price and carbon emission of a kWh; None: not known.
         processes: what the probe recorded of Python processes.
+        drawn: the large parts, if they are laid out already.
     """
     policy = policy or load_policy()
+    drawn = drawn or drawn_of(run, state, summary, policy, plots=plots)
     hints = [finding for finding in findings if finding.severity is Severity.HINT]
     findings = [finding for finding in findings if finding.severity is not Severity.HINT]
     verdict, severity = _verdict(run, state, summary, findings, hints, policy)
@@ -91,7 +112,7 @@ def build_report(
         tables=(
             *time_tables(summary.program, len(processes), summary.elapsed_s),
             *native_tables(run),
-            *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
+            *drawn.tables,
             *driver_table(run),
         ),
         findings=without_expected(run, findings),
@@ -110,8 +131,8 @@ def build_report(
             *profiled_notes(processes),
         ),
         commands=tuple(profiled_commands(run.id, processes)),
-        plots=tuple(plots_of(summary)) if plots else (),
-        heat_map=heat_map_of(summary) if plots else None,
+        plots=drawn.plots,
+        heat_map=drawn.heat_map,
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
         teho_version=__version__,
     )

@@ -15,12 +15,12 @@ __all__ = ["NodeGpu", "figure_of", "largest", "mean", "table_of_gpus", "watt_hou
 
 T = TypeVar("T")
 NodeGpu = tuple[NodeSummary, GpuSummary]
+_UNRECORDED = Missing(Reason.UNRECORDED, "the recorded metrics do not include this")
 
 
 def figure_of(figures: Mapping[str, T], name: str) -> T | Missing:
     """Return the figure of a metric; `Missing` if the metric was not recorded."""
-    unrecorded = Missing(Reason.UNRECORDED, "the recorded metrics do not include this")
-    return figures.get(name, unrecorded)
+    return figures.get(name, _UNRECORDED)
 
 
 def mean(stat: Stat | Missing) -> Cell:

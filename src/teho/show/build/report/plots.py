@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from teho.explain.bin_means import BinMeans, mean_of_devices
 from teho.explain.moments import line_of
 from teho.explain.places import Place, gpus_of, stats_of
 from teho.model.document import Plot, PlotSeries
@@ -67,20 +68,31 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return _rounded(math.fsum(known) / len(known)) if known else None
 
 
-def _means(lines: Sequence[Sequence[float | None]]) -> list[float | None]:
-    """Return the mean of the lines in each bin (bins,), of those that have a value there."""
-    columns = zip(*lines, strict=True)
-    if any(None in line for line in lines):
-        return [_mean(values) for values in columns]
+def _means_of_gpus(node: NodeSummary) -> dict[str, tuple[int, list[float | None]]]:
+    """Return the number of a node's GPUs that recorded a metric, and their mean in each bin."""
+    devices = [gpu.series for gpu in node.gpus]
+    packed = [one for one in devices if isinstance(one, BinMeans)]
     # With 10,000 GPUs there are more than a million bins.
-    return [_rounded(total / len(lines)) for total in map(math.fsum, columns)]
+    if packed and len(packed) == len(devices) and (means := mean_of_devices(packed)) is not None:
+        return {metric: (len(devices), values) for metric, values in means.items()}
+    found = {}
+    for metric in dict.fromkeys(name for one in devices for name in one):
+        lines = [one[metric] for one in devices if metric in one]
+        found[metric] = len(lines), [_mean(values) for values in zip(*lines, strict=True)]
+    return found
 
 
 def plots_of(summary: Summary) -> Iterable[Plot]:
     """Yield a plot for every metric that was recorded, with a line for each device."""
     middles = [round((i + 0.5) * summary.bin_s, 3) for i in range(summary.bin_count)]
+    is_many = len(summary.gpus) > _MOST_LINES
+    means = [_means_of_gpus(node) for node in summary.nodes] if is_many else []
     for metric in METRICS:
-        series = () if metric.per_core else tuple(_plot_series(summary, metric))
+        series: tuple[PlotSeries, ...] = ()
+        if is_many and metric.scope == "gpu":
+            series = tuple(_node_lines(summary, metric, means))
+        elif not metric.per_core:
+            series = tuple(_plot_series(summary, metric))
         if series:
             yield Plot(
                 key=metric.name,
@@ -110,23 +122,13 @@ def plot_title(metric: Metric) -> str:
 
 
 def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> Iterable[PlotSeries]:
-    """Yield a line for each device that recorded a metric; with `every`, for all devices.
-
-    If there are very many GPUs, there is a line for each node, with the mean of its GPUs.
-    """
+    """Yield a line for each device that recorded a metric; with `every`, for all devices."""
     nothing: list[float | None] = [None] * summary.bin_count
     several = len(summary.nodes) > 1
-    is_mean = not every and len(summary.gpus) > _MOST_LINES
     for node in summary.nodes:
         if metric.scope == "node":
             if metric.name in node.series:
                 yield PlotSeries(node.name, node.series[metric.name], *_extent(node, metric))
-            continue
-        if is_mean:
-            lines = [gpu.series[metric.name] for gpu in node.gpus if metric.name in gpu.series]
-            if lines:
-                label = f"{node.name}, mean of {counted(len(lines), 'GPU')}"
-                yield PlotSeries(label, _means(lines))
             continue
         for place in gpus_of(node):
             series = place.gpu.series
@@ -134,6 +136,18 @@ def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> It
                 label = line_of(place, several=several)
                 values = series.get(metric.name, nothing)
                 yield PlotSeries(label, values, *_extent(place, metric))
+
+
+def _node_lines(
+    summary: Summary,
+    metric: Metric,
+    means: Sequence[dict[str, tuple[int, list[float | None]]]],
+) -> Iterable[PlotSeries]:
+    """Yield a line for each node, with the mean of its GPUs: there are very many GPUs."""
+    for node, of_metrics in zip(summary.nodes, means, strict=True):
+        if metric.name in of_metrics:
+            count, values = of_metrics[metric.name]
+            yield PlotSeries(f"{node.name}, mean of {counted(count, 'GPU')}", values)
 
 
 def _extent(place: Place, metric: Metric) -> tuple[float | None, float | None, float | None]:

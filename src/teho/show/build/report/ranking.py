@@ -88,7 +88,8 @@ def _shown(count: int, outliers: Sequence[int]) -> tuple[int, ...]:
     if count < _FOLDED_FROM:
         return ()
     worst = list(outliers[:_SHOWN_MOST])
-    others = [place for place in range(count) if place not in set(outliers)]
+    odd = set(outliers)
+    others = [place for place in range(count) if place not in odd]
     return (*worst, *others[: max(0, _SHOWN_LEAST - len(worst))])
 
 
