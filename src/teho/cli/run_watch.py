@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
 
-_LOOK_S = 20.0
+_LOOK_S = 10.0
+_LOOK_SHARE = 0.02
+"""Largest share of a core for the looks: the report of many nodes takes seconds."""
 _NICE = 19
 """It must not slow the program down, which may use all cores."""
 _BEFORE_LIMIT_S = 600.0
@@ -130,7 +132,10 @@ def _watch(plan: WatchPlan, settings: Settings, program_pid: int, orders: int, s
         return
     directory = Path(str(messages[0]["directory"]))
     watcher = _Watcher(plan, settings, directory, program_pid)
-    while not wait_for([orders], _LOOK_S):
+    pause_s = _LOOK_S
+    has_imported = False
+    while not wait_for([orders], pause_s):
+        began_s = _cpu_s()
         try:
             watcher.look()
         except Exception as error:  # noqa: BLE001 - the program and its report come first
@@ -140,6 +145,14 @@ def _watch(plan: WatchPlan, settings: Settings, program_pid: int, orders: int, s
         for trouble in dict.fromkeys(watcher.troubles):
             send(say, trouble=trouble)
         watcher.troubles.clear()
+        if has_imported:  # the first look costs more: it imports what all looks need
+            pause_s = max(_LOOK_S, (_cpu_s() - began_s) / _LOOK_SHARE)
+        has_imported = True
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of this process, and of the children that shared its work."""
+    return sum(os.times()[:4])
 
 
 class _Watcher:
