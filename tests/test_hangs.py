@@ -1,6 +1,6 @@
 """Programs that really hang are named, with the line in which they wait.
 
-The thresholds of `run_stuck` are a minute and more. Here they are two seconds, so that a program
+The thresholds of `run_stuck` are 45 s and more. Here they are two seconds, so that a program
 that has hung for some seconds is judged as one that has hung for minutes. benchmarks/hangs has the
 same kinds of hangs in longer programs, with the real thresholds, and 20 controls.
 """
@@ -8,6 +8,7 @@ same kinds of hangs in longer programs, with the real thresholds, and 20 control
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -30,7 +31,7 @@ silent_min_s = 1.5
 no_steps_min_s = 1.5
 """
 END_S = 1.2
-"""In place of the last minute of a program."""
+"""In place of the last 45 s of a program."""
 
 STEPS = """
 import os, teho, time
@@ -101,6 +102,11 @@ int work(int threads) {
     return sum;
 }
 """
+DETAILS = {
+    "two locks": "and another thread of it waits for a lock in `with first: pass` (two locks.py:",
+    "a dead worker": " was ended by SIGKILL.",
+}
+"""What is also found when the program has hung for some time."""
 RANKS = """
 import os, sys, time
 rank = int(sys.argv[1])
@@ -193,7 +199,11 @@ def hanging(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def _unnamed(said: dict[str, str]) -> list[str]:
-    return [name for name, text in said.items() if LINES[name] not in text or "no step" not in text]
+    return [
+        name
+        for name, text in said.items()
+        if not all(one in text for one in (LINES[name], "no step", DETAILS.get(name, "")))
+    ]
 
 
 def _free_port() -> str:
@@ -207,6 +217,21 @@ def test_a_program_that_hangs_is_named_with_its_line(hanging: dict[str, str], na
         pytest.skip("gcc with OpenMP is not installed")
     assert hanging[name].startswith("The run is stuck: no step for ")
     assert f"The program waits in {LINES[name]}" in hanging[name]
+
+
+def test_a_dead_worker_is_named_with_its_pid(hanging: dict[str, str]) -> None:
+    said = hanging["a dead worker"]
+    assert re.search(r"Of the processes that it started, process \d+ was ended by SIGKILL\.$", said)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="threads have no numbers before Python 3.11")
+def test_a_deadlock_is_named_with_both_lines(hanging: dict[str, str]) -> None:
+    said = hanging["two locks"]
+    assert re.search(
+        r"waits in `second\.acquire\(\)` \(two locks\.py:\d+\), and another thread of it waits for "
+        r"a lock in `with first: pass` \(two locks\.py:\d+\)\.$",
+        said,
+    )
 
 
 @pytest.mark.skipif(bool(lacks_framework("torch")), reason=lacks_framework("torch"))

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -20,8 +21,42 @@ from teho.config.settings import Settings
 from teho.errors import InputError, UnitError
 from teho.model.finding import Evidence, Severity
 from teho.show.loaded import LoadedRun
+from teho.store import slices
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
+
+SOON = """
+import sys
+from teho.cli import main, run_watch
+from teho.store import slices
+slices._END_S = 1.2
+run_watch._LOOK_S = 0.5
+sys.argv[0] = "teho"
+main()
+"""
+"""`teho` that looks each half second, and takes the last 1.2 s of a program for its last 45 s."""
+THRESHOLDS = """
+[run_stuck]
+silent_min_s = 1.5
+no_steps_min_s = 1.5
+"""
+HANGS = """
+    import os, signal, sys, teho, threading, time
+    told = []
+    def checkpoint(*_):
+        open(sys.argv[1], "w").write("saved")
+        os._exit(7)
+    signal.signal(signal.SIGUSR1, checkpoint)
+    for _ in range(30):
+        teho.step()
+        time.sleep(0.01)
+    lock = threading.Lock()
+    lock.acquire()
+    if sys.argv[2:]:
+        lock.acquire(timeout=float(sys.argv[2]))
+    else:
+        lock.acquire()
+"""
 
 
 @pytest.mark.parametrize(
@@ -225,9 +260,13 @@ def test_a_costly_report_is_made_less_often(teho: Teho, monkeypatch: pytest.Monk
     teho("run", "--quiet", "--", "true")
     watcher = _Watcher(WatchPlan((), None), Settings(), LoadedRun.open("last").directory, 1)
     assert watcher.is_due
-    clock, used = [1000.0], iter([5.0, 6.2])
+    clock, used = [900.0], iter([2.0, 4.9, 5.0, 6.2])
     monkeypatch.setattr("teho.cli.run_watch.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(run_watch_module, "_cpu_s", lambda: next(used))
+    watcher.look()  # imports what all reports need: this time does not count
+    clock[0] = 911.0
+    assert watcher.is_due
+    clock[0] = 1000.0
     watcher.look()
     for later_s, is_due in ((21.0, False), (59.0, False), (61.0, True)):
         clock[0] = 1000.0 + later_s
@@ -235,3 +274,51 @@ def test_a_costly_report_is_made_less_often(teho: Teho, monkeypatch: pytest.Monk
     # The notification about the time limit does not wait for the next report.
     watcher._limit_due_s, clock[0] = 1030.0, 1031.0
     assert watcher.is_due
+
+
+def hanging(tmp_path: Path, action: str, *arguments: str) -> tuple[int, list[str], list[str]]:
+    """Run a program that hangs; return the exit code, what was told, and the lines of stderr."""
+    program = tmp_path / "hangs.py"
+    program.write_text(dedent(HANGS))
+    (tmp_path / "thresholds.toml").write_text(THRESHOLDS)
+    command, out = teller(tmp_path)
+    ended = subprocess.run(
+        [
+            sys.executable, "-c", SOON, "run", "--name", "hangs", "--notify", command,
+            "--if-stuck", action, "--every", "200ms", "--",
+            sys.executable, str(program), str(tmp_path / "saved"), *arguments,
+        ],
+        env={**os.environ, "TEHO_THRESHOLDS": str(tmp_path / "thresholds.toml")},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    return ended.returncode, out.read_text().splitlines(), ended.stderr.splitlines()
+
+
+def test_a_program_that_hangs_is_told_of_and_goes_on(tmp_path: Path) -> None:
+    code, told, _ = hanging(tmp_path, "3s=notify", "25")
+    assert code == 0
+    (first,) = [line for line in told if line.startswith("stuck:")]
+    assert first.startswith("stuck: hangs: The run is stuck: no step for ")
+    assert "`lock.acquire(timeout=float(sys.argv[2]))` (hangs.py:" in first
+    assert any(line.startswith("ended: hangs: ") for line in told)
+
+
+def test_a_program_that_hangs_gets_the_signal(tmp_path: Path) -> None:
+    code, told, _ = hanging(tmp_path, "3s=USR1")
+    assert code == 7
+    assert (tmp_path / "saved").read_text() == "saved"
+    assert sum(line.startswith("stuck: hangs: The run is stuck") for line in told) == 1
+    assert "so Teho sent SIGUSR1 to the program (--if-stuck)" in " ".join(
+        one.what for one in LoadedRun.open("last").run.troubles
+    )
+
+
+def test_a_program_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, told, _ = hanging(tmp_path, "3s=end")
+    assert code == -signal.SIGTERM
+    assert not (tmp_path / "saved").exists()
+    assert any(line.startswith("stuck: hangs: The run is stuck") for line in told)
+    monkeypatch.setattr(slices, "_END_S", 1.2)
+    settings = Settings(thresholds=str(tmp_path / "thresholds.toml"))
+    loaded = LoadedRun(LoadedRun.open("last").directory, settings)
+    assert loaded.findings[0].kind == "run_stuck"

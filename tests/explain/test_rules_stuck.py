@@ -19,7 +19,7 @@ from explain.scenario_parts import NodePart, found, gpu, judged, repeated
 from teho.explain.rules.job import run_stuck
 from teho.model.finding import Severity
 from teho.model.stack import State
-from teho.model.watched import Progress, Wait
+from teho.model.watched import Death, Progress, Raised, Stayed, Wait
 
 WALL_S = 3600.0
 BEGAN_S = 100.0
@@ -172,7 +172,7 @@ def test_one_process_that_goes_on_is_progress():
 @pytest.mark.parametrize(
     "progress",
     [
-        steps(silent_s=50.0),
+        steps(silent_s=40.0),
         steps(count=5),
         steps(silent_s=900.0, longest=29),  # the longest step took 9 min
         steps(count=100),  # a step usually takes 30 s, so ten take 5 min
@@ -191,3 +191,126 @@ def test_a_run_that_ended_well_was_not_stuck():
 def test_a_process_that_moves_from_line_to_line_is_not_stuck():
     places = [seen((own(f"queue.get({line})", line), LOOP), 20.0, State.LOCK) for line in (1, 2, 3)]
     assert judged(run_stuck, run_of(stuck(*places))) == []
+
+
+def test_a_pause_of_less_than_45_s_is_not_judged():
+    def after(silent_s):
+        # A usual step of a hundredth of a second, and no longer one before.
+        progress = [Progress(steps=30_000, first_s=105.0, last_s=BEGAN_S + WALL_S - silent_s)]
+        return judged(run_stuck, run_of(stuck(LOCKED, progress=progress), cores_used=0.0))
+
+    assert after(44.0) == []
+    assert len(after(46.0)) == 1
+
+
+def test_a_dead_child_is_named_with_its_pid_and_how_it_ended():
+    waits = stuck(
+        seen((own("queue.get()", 60), LOOP), 60.0, State.PROCESS),
+        stayed=Stayed(since_s=3100.0, at_s=3600.0, dead=(Death(pid=77, at_s=3600.0, status=9),)),
+    )
+    finding = found(run_stuck, run_of(waits))
+    assert finding.sentence == (
+        "The run is stuck: no step for 10 min. The program waits in `queue.get()` (train.py:60). "
+        "Of the processes that it started, process 77 was ended by SIGKILL."
+    )
+    assert "memory was full" in finding.action
+
+
+@pytest.mark.parametrize(
+    ("status", "at_s", "how"),
+    [
+        (9, 200.0, "was ended by SIGKILL"),
+        (11, 200.0, "was ended by SIGSEGV"),
+        (1 << 8, 200.0, "ended with exit code 1"),
+        (None, 3110.0, "no longer exists"),
+        (0, 3110.0, "has ended"),
+        (None, 200.0, ""),  # it ended long before the program stopped
+        (0, 200.0, ""),
+    ],
+)
+def test_a_worker_that_has_ended(status, at_s, how):
+    child = process(
+        pid=12, parent_pid=10, wall_s=at_s - BEGAN_S, began_s=BEGAN_S, progress=(),
+        death=Death(pid=12, at_s=at_s, status=status),
+    )  # fmt: skip
+    sentence = found(run_stuck, run_of(stuck(LOCKED), child)).sentence
+    assert (f"process 12 {how}." in sentence) is bool(how)
+    assert ("Of the processes" in sentence) is bool(how)
+
+
+def test_a_worker_that_raised_an_exception_is_named_with_it():
+    child = process(
+        pid=12, parent_pid=10, wall_s=50.0, began_s=BEGAN_S, progress=(),
+        death=Death(pid=12, at_s=150.0, status=1 << 8),
+        raised=Raised(text="KeyError: 'x'", at=None, at_s=150.0),
+    )  # fmt: skip
+    sentence = found(run_stuck, run_of(stuck(LOCKED), child)).sentence
+    assert "process 12 ended with KeyError: 'x'." in sentence
+
+
+def others(*frames):
+    return Stayed(since_s=3100.0, at_s=3600.0, others=(frames,))
+
+
+def test_a_deadlock_names_the_lines_of_both_threads():
+    waits = stuck(LOCKED, stayed=others(own("self.history", 31, "snapshot"), LOOP))
+    assert found(run_stuck, run_of(waits)).sentence == (
+        "The run is stuck: no step for 10 min. The program waits in `with self.lock:` "
+        "(train.py:52), and another thread of it waits for a lock in `self.history` (train.py:31)."
+    )
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        own("queue.get()", 31),
+        own("thread.join()", 31),
+        of_library("threading.py", "Condition.wait", "waiter.acquire()"),
+    ],
+)
+def test_a_thread_that_waits_for_work_is_no_deadlock(frame):
+    waits = stuck(LOCKED, stayed=others(frame, LOOP))
+    assert "another thread" not in found(run_stuck, run_of(waits)).sentence
+
+
+@pytest.mark.parametrize(("path", "named"), [("/scratch/a.npy", " (/scratch/a.npy)"), ("", "")])
+def test_a_file_system_that_does_not_answer_is_named(path, named):
+    waits = stuck(OPEN, stayed=Stayed(since_s=3100.0, at_s=3600.0, blocked_on=path))
+    finding = found(run_stuck, run_of(waits))
+    assert finding.sentence == (
+        "The run is stuck: no step for 10 min. The program waits for a file system that does not "
+        f"answer{named}, in `open(path)` (train.py:51)."
+    )
+    assert "report the problem to the site's support" in finding.action
+
+
+def test_short_bins_at_the_end_are_used():
+    # In a run of 24 h, one time bin has 2.4 min or more: the last one has work and the hang.
+    run, summary = run_of(stuck(LOCKED), cores_used=4.0)
+    assert judged(run_stuck, (run, summary)) == []
+
+    def with_end(*cores):
+        node = msgspec.structs.replace(summary.nodes[0], end_series={"job_cpu_s": list(cores)})
+        return run, msgspec.structs.replace(summary, nodes=(node,), end_bin_s=150.0)
+
+    assert found(run_stuck, with_end(4.0, 4.0, 0.0, 0.0))
+    assert judged(run_stuck, with_end(0.0, 0.0, 0.0, 4.0)) == []
+    assert judged(run_stuck, with_end(4.0, 4.0, None, None)) == []
+
+
+def test_steps_that_the_probe_has_not_written_yet_may_have_been_made():
+    # The probe wrote its last line 600 s ago. Until 50 s ago, samples showed other lines.
+    def told(since_s):
+        at_s = BEGAN_S + WALL_S
+        stayed = Stayed(since_s=at_s - since_s, at_s=at_s)
+        return judged(run_stuck, run_of(stuck(LOCKED, stayed=stayed, noted_s=at_s - 600.0)))
+
+    assert told(40.0) == []
+    assert told(50.0)[0].sentence.startswith("The run is stuck: no step for 50.0 s.")
+
+
+def test_a_wait_after_a_long_evaluation_begins_with_the_last_step():
+    at_s = BEGAN_S + WALL_S
+    stayed = Stayed(since_s=at_s - 50.0, at_s=at_s)
+    made = run_of(stuck(LOCKED, stayed=stayed, noted_s=at_s - 5.0))
+    assert found(run_stuck, made).sentence.startswith("The run is stuck: no step for 10 min.")

@@ -222,3 +222,37 @@ def test_a_run_shorter_than_a_sample(tmp_path: Path) -> None:
     stat = summary.gpus[0].stats["gpu_busy_percent"]
     assert (stat.mean, stat.covered_s) == (7, 0)
     assert len(summary.gpus[0].series["gpu_busy_percent"]) == summary.bin_count
+
+
+def test_a_long_run_has_short_bins_for_its_end() -> None:
+    """In ten hours, a bin has a minute. The rows at the end are shorter."""
+    rows, cpu_s, now = [], 0.0, 0.0
+    while now < 36_000 - 40:
+        now, cpu_s = now + 32.0, cpu_s + 64.0
+        rows.append(row(now, 32.0, device="node", job_cpu_s=cpu_s))
+    for span_s in (15.0, 16.0):
+        now += span_s
+        rows.append(row(now, span_s, device="node", job_cpu_s=cpu_s))
+    with tempfile.TemporaryDirectory() as home:
+        summary = summary_of(rows, Path(home))
+    (node,) = summary.nodes
+    assert summary.bin_s == pytest.approx(60.0, rel=0.01)
+    assert summary.end_bin_s == 10.0
+    ends = node.end_series["job_cpu_s"]
+    assert len(ends) == 60
+    # Each row counts in the bin of its middle: 8 s and 23.5 s before the end.
+    assert ends[-1] == 0.0
+    assert ends[-3] == 0.0
+    assert 2.0 in ends[:-4]
+    assert node.series["job_cpu_s"][-1] != 0.0
+
+
+def test_a_short_run_and_one_that_ended_well_have_no_other_bins_for_the_end() -> None:
+    rows = [row(float(now), device="node", job_cpu_s=2.0 * now) for now in range(1, 101)]
+    with tempfile.TemporaryDirectory() as home:
+        summary = summary_of(rows, Path(home))
+    assert (summary.end_bin_s, summary.nodes[0].end_series) == (0.0, {})
+    rows = [row(32.0 * now, 32.0, device="node", job_cpu_s=2.0 * now) for now in range(1, 1001)]
+    with tempfile.TemporaryDirectory() as home:
+        summary = summary_of(rows, Path(home), elapsed_s=32_000.0)
+    assert (summary.end_bin_s, summary.nodes[0].end_series) == (0.0, {})

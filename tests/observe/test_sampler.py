@@ -167,3 +167,40 @@ def test_rows_grow_longer_and_the_recording_stays_bounded() -> None:
     assert samples_per_row(0, values_per_row) == 1
     assert rows * values_per_row * 1.3 < 20e6
     assert samples_per_row(10**9, values_per_row) == samples_per_row(10**8, values_per_row)
+
+
+def test_a_row_ends_early_if_the_run_may_be_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teho.observe.sampler.samples_per_row", lambda *_: 64)
+    one = sampler()
+    one.begin({"node": {"job_cpu_s": 0.0}}, 0)
+    for second in range(1, 10):
+        assert one.add({"node": {"job_cpu_s": 1.0 * second}}, second) == []
+    assert one.cut(9) == []  # a row of less than 10 s is short enough
+    one.add({"node": {"job_cpu_s": 10.0}}, 10)
+    (row,) = one.cut(10)
+    assert (row["span_s"], row["job_cpu_s"]) == (10, 10.0)
+    for second in range(11, 26):
+        assert one.add({"node": {"job_cpu_s": 10.0}}, second) == []
+    (row,) = one.cut(25)
+    assert (row["span_s"], row["job_cpu_s"]) == (15, 10.0)
+
+
+def test_few_rows_end_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teho.observe.sampler.samples_per_row", lambda *_: 16)
+    one, cut, rows = sampler(), 0, 0
+    one.begin({"node": {"job_cpu_s": 0.0}}, 0)
+    for second in range(1, 20_001):
+        rows += len(one.add({"node": {"job_cpu_s": 1.0 * second}}, second))
+        cut += len(one.cut(second))
+    assert rows > 1000
+    assert 8 < cut <= 9 + (rows + cut) / 8
+
+
+def test_a_late_sample_ends_no_row_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teho.observe.sampler.samples_per_row", lambda *_: 64)
+    one = sampler()
+    one.begin({"node": {"job_cpu_s": 0.0}}, 0)
+    for second in range(1, 12):
+        one.add({"node": {"job_cpu_s": 1.0}}, second)
+    one.add({"node": {"job_cpu_s": 1.0}}, 12, 5.0)
+    assert one.cut(12) == []

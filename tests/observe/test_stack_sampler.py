@@ -15,6 +15,7 @@ import pytest
 
 from teho.model.stack import State
 from teho.model.watched import WatchedProcess
+from teho.observe import stack_sampler, stays
 from teho.observe.spool import with_probe
 from teho.observe.stack_sampling import StackSampling
 from teho.store.probe import processes_in
@@ -334,3 +335,72 @@ def test_the_thread_for_which_the_main_thread_waits_is_in_front(
         assert names[-2:] == ["wait", "<module>"]
         assert "work" in names[: names.index("")]  # the mark has no function
         assert [frame.function for frame in seen.own_frames][-2:] == ["wait", "<module>"]
+
+
+STAYS = """
+import os, threading, time
+def work(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(50_000))
+        time.sleep(0.001)
+lock = threading.Lock()
+def hold():
+    with lock: time.sleep(4)
+work(1)
+child = os.fork()
+if child == 0: os.kill(os.getpid(), 9)
+threading.Thread(target=hold, daemon=True).start()
+time.sleep(0.1)
+lock.acquire()
+work(4)
+"""
+
+
+def test_a_process_that_stays_in_one_line_is_written_at_once(
+    spool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "stays.py"
+    script.write_text(STAYS)
+    # In a run of some hours, a slice has minutes.
+    monkeypatch.setattr(stack_sampler, "_WRITE_S", 60.0)
+    monkeypatch.setattr(stays, "_MARK_S", 1.0)
+    monkeypatch.setattr(stays, "_AFTER_S", 1.0)
+    child = StackSampling(spool, cores=os.cpu_count() or 1)
+    try:
+        assert not child.is_urgent()
+        run(spool, f"exec(compile(open({str(script)!r}).read(), {str(script)!r}, 'exec'))")
+        assert child.is_urgent()
+        assert not child.is_urgent()
+    finally:
+        child.stop()
+    assert not child.is_urgent()
+    lines = sampled(spool)
+    found = [line["stays"] for line in lines if "stays" in line]
+    assert found[-1] == {}  # it has gone on
+    of_lock = [one for one in found if one.get("dead")]
+    assert of_lock
+    assert [how for _, how in of_lock[0]["dead"]] == [9]
+    slices = [line for line in lines if "seen" in line]
+    assert any(
+        one["from_s"] == pytest.approx(of_lock[0]["since_s"], abs=0.01)
+        for one in slices
+    )  # fmt: skip
+    (process,) = read(spool)
+    assert process.stayed is None
+    by_line = {
+        frame.text: one.wall_s for one in process.stacks for frame in one.frames[:1]
+    }  # fmt: skip
+    assert 2.0 < by_line["lock.acquire()"] < 6.0
+
+
+def test_the_end_of_a_process_is_noticed(spool: str, sampling: Callable[[], None]) -> None:
+    killed = UNTIL_SAMPLED + "wait_for('\"seen\"'); os.kill(os.getpid(), 9)"
+    with pytest.raises(subprocess.CalledProcessError):
+        run(spool, killed)
+    time.sleep(2.0)  # two samples are at most 1.5 s apart
+    sampling()
+    (process,) = read(spool)
+    assert process.death is not None
+    assert process.death.pid == process.pid
+    assert process.death.status in {None, 9}  # as a zombie, it still has a status

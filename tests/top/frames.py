@@ -157,6 +157,7 @@ def process(pid: int, cpu_percent: float, memory_gib: int, **others: Any) -> Pro
 
 WATCHED = WatchedProcess(
     node="n1", pid=4711, python="3.11", began_s=0.0, until_s=100.0, stacks=(),
+    at_end_s=60.0, at_end_until_s=100.0,
     at_end=(
         Seen(
             frames=(CodeFrame("/home/ann/train.py", "step", 12, "loss.backward()"),),

@@ -294,6 +294,22 @@ def test_the_tables_without_a_terminal(shown: Frame, figures: Figures) -> None:
             assert row[key] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("length_s", "until_s", "title"),
+    [
+        (46.2, 100.0, "Main thread in the last 46.0 s, % of the time"),
+        (600.0, 95.0, "Main thread in the last 10 min, % of the time"),
+        (600.0, -140.0, "Main thread in 10 min, until about 4 min ago, % of the time"),
+    ],
+)
+def test_a_process_says_of_which_time_its_shares_are(
+    length_s: float, until_s: float, title: str
+) -> None:
+    watched = msgspec.structs.replace(WATCHED, at_end_s=length_s, at_end_until_s=until_s)
+    lines = text_of(process_view(frame({"n1": [50.0]}), "n1", 4711, watched, 200))
+    assert title in lines
+
+
 def test_the_curves_end_with_the_figures(recorded: Recorded, figures: Figures) -> None:
     for source in (
         LiveSource(recorded.directory, Settings()),

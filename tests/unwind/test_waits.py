@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import socket
 import textwrap
 import time
@@ -299,3 +301,55 @@ def test_it_tells_whether_the_thread_waits(
         running.line()
         assert wait_for(waits.sleeps, lambda sleeps: sleeps is False) is False
         assert wait_for(waits.sleeps, lambda sleeps: sleeps is True)
+
+
+class StandIn:
+    """A thread whose files in /proc are made: no file system here stops to answer."""
+
+    def __init__(self, folder: Path, state: str, call: str) -> None:
+        self.waits = Waits(os.getpid(), Memory(os.getpid()))
+        for name, text in (("_stat", f"7 (a) b) {state} 1 2"), ("_call", call)):
+            path = folder / name
+            path.write_text(text)
+            setattr(self.waits, name, os.open(path, os.O_RDONLY))
+
+    def blocked_on(self) -> str | None:
+        return self.waits.blocked_on()
+
+
+_OPENAT, _READ, _WAIT, _VFORK = (
+    ("56", "63", "260", "220") if platform.machine() == "aarch64" else ("257", "0", "61", "58")
+)
+
+
+def test_a_file_system_that_does_not_answer_is_named_with_its_path(tmp_path: Path) -> None:
+    path = ctypes.create_string_buffer(b"/scratch/shard_011.npy")
+    opens = f"{_OPENAT} 0xffffff9c {ctypes.addressof(path):#x} 0x80000 0x0 0x0 0x0 0x7f 0x7f"
+    assert StandIn(tmp_path, "D", opens).blocked_on() == "/scratch/shard_011.npy"
+    assert StandIn(tmp_path, "S", opens).blocked_on() is None  # a FIFO: a signal can interrupt it
+
+
+def test_a_read_that_does_not_end_is_named_with_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "part-00013.bin"
+    file.write_bytes(b"x")
+    with file.open("rb") as opened, Path(os.devnull).open("rb") as device:
+        reads = f"{_READ} {opened.fileno():#x} 0x7f 0x10 0x0 0x0 0x0 0x7f 0x7f"
+        assert StandIn(tmp_path, "D", reads).blocked_on() == str(file)
+        of_device = reads.replace(f"{opened.fileno():#x}", f"{device.fileno():#x}", 1)
+        assert StandIn(tmp_path, "D", of_device).blocked_on() is None
+
+
+def test_a_page_of_a_file_that_does_not_come_has_no_path(tmp_path: Path) -> None:
+    assert StandIn(tmp_path, "D", "-1 0x7f 0x7f").blocked_on() == ""
+
+
+@pytest.mark.parametrize("number", [_WAIT, _VFORK])
+def test_another_wait_that_no_signal_interrupts_is_no_file_system(
+    tmp_path: Path, number: str
+) -> None:
+    call = f"{number} 0x0 0x0 0x0 0x0 0x0 0x0 0x7f 0x7f"
+    assert StandIn(tmp_path, "D", call).blocked_on() is None
+
+
+def test_a_thread_that_runs_is_not_blocked(tmp_path: Path) -> None:
+    assert StandIn(tmp_path, "D", "running").blocked_on() is None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RunWatch", "StuckAction", "WatchPlan", "ended_notice", "read_action", "read_plan"]
 
-_LOOK_S = 20.0
+_LOOK_S = 10.0
 """Time between two looks. The report of many nodes is made less often."""
 _NICE = 19
 """It must not slow the program down, which may use all cores."""
@@ -159,6 +159,7 @@ class _Watcher:
         """Monotonic time since which the run is stuck."""
         self._told_stuck_s = float("-inf")
         self._acted = False
+        self._has_looked = False
         self._report_due_s = float("-inf")
         """Monotonic time of the next report."""
         self._told_limit = False
@@ -181,8 +182,10 @@ class _Watcher:
             self._look_for_limit(loaded)
             self._look_for_hang(loaded)
         finally:
-            pause_s = report_pause_s(_cpu_s() - began_s, _LOOK_S)
-            self._report_due_s = time.monotonic() + pause_s
+            # The first report costs more: it imports what all reports need.
+            used_s = _cpu_s() - began_s if self._has_looked else 0.0
+            self._has_looked = True
+            self._report_due_s = time.monotonic() + report_pause_s(used_s, _LOOK_S)
 
     def _look_for_hang(self, loaded: LoadedRun) -> None:
         finding = next((one for one in loaded.findings if one.kind == _STUCK), None)

@@ -38,11 +38,18 @@ class _Draft(NamedTuple):
 
 
 class Bins:
-    """Equal slices of the run's time."""
+    """Equal slices of the run's time.
 
-    def __init__(self, count: int, width_s: float) -> None:
+    Args:
+        count: their number.
+        width_s: the width of each.
+        begin_s: where the first one begins. It also has what was before.
+    """
+
+    def __init__(self, count: int, width_s: float, begin_s: float = 0.0) -> None:
         self.count = count
         self.width_s = width_s
+        self._begin_s = begin_s
 
     def edges(self, middles_s: memoryview[float], place: slice, offset_s: float) -> list[int]:
         """Return the first row of a device with its middle in or after each bin (count + 1,).
@@ -54,7 +61,7 @@ class Bins:
         """
         first, last = place.start, place.stop
         inner = [
-            bisect_left(middles_s, index * self.width_s - offset_s, first, last)
+            bisect_left(middles_s, self._begin_s + index * self.width_s - offset_s, first, last)
             for index in range(1, self.count)
         ]
         return [first, *inner, last]

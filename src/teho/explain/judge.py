@@ -24,7 +24,7 @@ _SEVERITIES = tuple(Severity)
 _OF_POSSIBLE = 0.64
 """Part of the regain of a finding that is only possible: in blind rounds 2 to 8, 34 % of such
 first findings were right, and 53 % of the likely ones."""
-_FIRST = ("run_stuck", "run_failed", "limit_too_short")
+_FIRST = ("run_stuck", "run_failed", "run_idle", "limit_too_short")
 """Kinds of findings that come before all others: a run that was stuck was ended because of this."""
 _OF_RUNNING = frozenset({"limit_too_short"})
 

@@ -247,6 +247,9 @@ def input_wait(program: Program | None) -> InputWait | None:
 def _input_wait(process: WatchedProcess) -> InputWait | None:
     if not process.progress or not recent_pace(process):
         return None
+    is_older = process.until_s - process.at_end_until_s > _GAP_S
+    if process.at_end_s > 2 * _GAP_S or is_older:
+        return None  # in a long run, the newest stacks are of a longer time
     whole_s = sum(seen.wall_s for seen in process.at_end)
     if not whole_s or 2 * _evaluated_s(process) >= whole_s:
         return None

@@ -44,6 +44,15 @@ NODE = "node"
 _SERIES_VALUES = 300_000
 """Highest number of values of all series, which limits the size of a report of many nodes."""
 _BINS_MOST, _BINS_LEAST = 600, 40
+_END_BINS, _END_BIN_S, _END_SHARE = 60, 10.0, 1 / 15_000
+"""Number of short bins at the end of a run, and their width: a share of the run's time, and at
+least `_END_BIN_S`. The rows of a recording become longer with its time too."""
+_END_METRICS = frozenset(
+    ("job_cpu_s", "job_read_calls_bytes", "job_write_calls_bytes", "net_receive_bytes",
+     "net_send_bytes", "disk_read_bytes", "disk_write_bytes", "cpu_iowait_percent",
+     "gpu_busy_percent")
+)  # fmt: skip
+"""Metrics that show whether a run makes progress."""
 _ROWS_PER_BIN = 8
 """Smallest number of rows of an overview per bin: with fewer, bins would be less exact."""
 
@@ -74,8 +83,9 @@ def summarise(
     count = _bin_count(elapsed_s, run.period_s, devices * len(metrics))
     # The last sample is taken just after the program's end: the last bin includes it.
     bins = Bins(count, max(elapsed_s, 1e-3) / count)
+    end = _end_bins(run, bins, elapsed_s)
     # Each node returns its problems, so that they are in the order of the nodes.
-    of_nodes = parallel_map(lambda node: _node(run, node, directory, bins, metrics), run.nodes)
+    of_nodes = parallel_map(lambda node: _node(run, node, directory, bins, end, metrics), run.nodes)
     nodes = tuple(node for node, _ in of_nodes)
     problems.extend(problem for _, found in of_nodes for problem in found)
     cpu_s = _cpu_seconds(run, nodes)
@@ -88,6 +98,7 @@ def summarise(
         cpu_s=cpu_s,
         bin_s=bins.width_s,
         bin_count=bins.count,
+        end_bin_s=end.width_s if end else 0.0,
         nodes=nodes,
         exceptions=last_exceptions(run, directory, processes),
         program=program,
@@ -98,6 +109,15 @@ def _bin_count(elapsed_s: float, period_s: float, series: int) -> int:
     most = max(_BINS_LEAST, min(_BINS_MOST, _SERIES_VALUES // max(1, series)))
     # Most bins shorter than a sample would be empty.
     return max(1, min(most, math.floor(elapsed_s / period_s)))
+
+
+def _end_bins(run: Run, bins: Bins, elapsed_s: float) -> Bins | None:
+    """Return the short bins at the end of a run. Their first one has what was before."""
+    width_s = max(_END_BIN_S, _END_SHARE * elapsed_s)
+    ended_well = run.end is not None and run.end.exit_code == 0
+    if ended_well or bins.width_s <= width_s:
+        return None
+    return Bins(_END_BINS + 1, width_s, elapsed_s - (_END_BINS + 1) * width_s)
 
 
 def _last_moment(run: Run, directory: Path) -> float:
@@ -126,9 +146,10 @@ def _cpu_seconds(run: Run, nodes: Sequence[NodeSummary]) -> Figure:
 
 
 def _node(
-    run: Run, node: Node, directory: Path, bins: Bins, metrics: Sequence[Metric]
+    run: Run, node: Node, directory: Path, bins: Bins, end: Bins | None, metrics: Sequence[Metric]
 ) -> tuple[NodeSummary, list[str]]:
     problems: list[str] = []
+    of_end: dict[str, dict[str, Series]] = {}
     # If a bin covers many rows, an overview is exact enough.
     few = bins.count * _ROWS_PER_BIN <= OVERVIEW_ROWS
     overview = read_overview(directory, node.name, metrics) if few else None
@@ -141,6 +162,9 @@ def _node(
             rows, figures = rows_of_node(directory, node.name, scope, columns, problems), None
         if rows:
             blocks[scope] = Block(rows, bins, offset_s(run, node), figures)
+            if end is not None:
+                at_end = Block(rows, end, offset_s(run, node), figures)
+                of_end |= _end_series(at_end, [one for one in metrics if one.scope == scope])
     host, block = blocks.get("node"), blocks.get("gpu")
     absences = {(absence.device, absence.metric): absence.missing for absence in node.absences}
     stats, totals, series = _figures(host, [NODE], _of_scope("node", metrics), absences)[NODE]
@@ -167,13 +191,28 @@ def _node(
         memory_limit_source=allocation.memory_limit_source,
         gpus=count_once(
             [
-                _gpu(device, position, of_gpus[device.id], block, bins.width_s)
+                _gpu(
+                    device, position, of_gpus[device.id], block, bins.width_s,
+                    of_end.get(device.id, {}),
+                )
                 for position, device in enumerate(node.devices)
             ]
         ),
         series=series,
-    )
+        end_series=of_end.get(NODE, {}),
+    )  # fmt: skip
     return found, problems
+
+
+def _end_series(block: Block, metrics: Sequence[Metric]) -> dict[str, dict[str, Series]]:
+    """Return the metrics that show progress, by device, in the short bins at the end."""
+    found: dict[str, dict[str, Series]] = {}
+    figures = block.figures([metric for metric in metrics if metric.name in _END_METRICS])
+    for name, of_devices in figures.items():
+        for device, (_, series) in of_devices.items():
+            means = [None if math.isnan(value) else value for value in series[1:]]
+            found.setdefault(device, {})[name] = means
+    return found
 
 
 def _columns(metrics: Sequence[Metric]) -> list[str]:
@@ -264,6 +303,7 @@ def _gpu(
     figures: _Figures,
     block: Block | None,
     bin_s: float,
+    end_series: dict[str, Series],
 ) -> GpuSummary:
     stats, totals, series = figures
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
@@ -289,4 +329,5 @@ def _gpu(
         energy_source=source,
         energy=energy,
         series=series,
+        end_series=end_series,
     )

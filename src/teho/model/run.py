@@ -20,6 +20,8 @@ __all__ = [
     "Absence",
     "Clock",
     "End",
+    "IdleProcess",
+    "IdleTime",
     "Import",
     "Node",
     "ProgramUse",
@@ -153,6 +155,33 @@ class ProgramUse(msgspec.Struct, frozen=True, kw_only=True):
     """Number of different processes that had this command line."""
 
 
+class IdleProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A process that waited while the program used no core of its node."""
+
+    pid: int
+    name: str
+    """As the kernel names it."""
+    state: str = ""
+    """What its main thread waited for: a value of `State`. Empty: the kernel did not say this."""
+    uninterruptible: bool = False
+    """Whether no signal could end the wait, as during a write to a disk."""
+    listens: bool = False
+    """Whether it listens for connections."""
+    terminal: bool = False
+    """Whether its standard input is a terminal."""
+    wakes_up: bool = True
+    """Whether its main thread woke up once per second or more often, or this is not known."""
+
+
+class IdleTime(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The time since the program used a core of its node the last time."""
+
+    since_s: float
+    """Its beginning, in seconds after the start of the recorder."""
+    processes: tuple[IdleProcess, ...] = ()
+    """The program's processes that have no child process."""
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One node's part of a recording. Only the recorder of this node writes it."""
 
@@ -188,6 +217,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Programs other than Python, those in most samples first."""
     native: tuple[NativeProgram, ...] = ()
     """Functions of programs other than Python, the program with most samples first."""
+    idle: IdleTime | None = None
+    """What the processes wait for while they use no core. None: they have used one in the last
+    minutes."""
     sealed: bool = False
     """Whether the recorder ended properly and all rows are in one file."""
 

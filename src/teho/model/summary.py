@@ -109,6 +109,8 @@ class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Details of `energy_j`."""
     series: Mapping[str, Series]
     """For each metric, its means per time bin."""
+    end_series: dict[str, Series] = {}
+    """The same for some metrics and the short bins at the end; empty if there are none."""
 
 
 class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +139,8 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuSummary, ...] = ()
     series: Mapping[str, Series]
     """For each metric, its means per time bin. For a counter, these are rates per second."""
+    end_series: dict[str, Series] = {}
+    """The same for some metrics and the short bins at the end; empty if there are none."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +153,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     bin_s: float
     """Width of a time bin of every `series`."""
     bin_count: int
+    end_bin_s: float = 0.0
+    """Width of a short time bin at the end of the run; 0: there are none, or `series` has bins that
+    are as short."""
     nodes: tuple[NodeSummary, ...]
 
     @property

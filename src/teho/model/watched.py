@@ -22,10 +22,12 @@ from teho.model.profiling import ProfilerUse
 from teho.model.stack import Frame, Seen, State
 
 __all__ = [
+    "Death",
     "GivenBatch",
     "Loader",
     "Progress",
     "Raised",
+    "Stayed",
     "Total",
     "Wait",
     "WatchedProcess",
@@ -126,6 +128,32 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """Monotonic time of the process's end."""
 
 
+class Death(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a process that the stack sampler noticed."""
+
+    pid: int
+    at_s: float
+    """Monotonic time at which it was noticed."""
+    status: Union[int, None] = None
+    """How it ended: a status as of `wait`. None: this is not known."""
+
+
+class Stayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process waited for while it stayed in one line for a long time."""
+
+    since_s: float
+    """Monotonic time of the last sample in another line."""
+    at_s: float
+    """Monotonic time at which this was read."""
+    dead: tuple[Death, ...] = ()
+    """Its children that have ended, and that it has not waited for."""
+    others: tuple[tuple[Frame, ...], ...] = ()
+    """Stacks of its other threads that waited for a lock, innermost frame first."""
+    blocked_on: Union[str, None] = None
+    """The file of a file system that did not answer: the wait could not be interrupted. Empty: the
+    path is not known. None: it did not wait for a file system, or a signal could interrupt it."""
+
+
 def is_for_cpus(tensorflow: Mapping[str, Any]) -> bool:
     """Return whether a TensorFlow is certainly built only for CPUs.
 
@@ -152,7 +180,18 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[tuple[Seen, ...], ...] = ()
     """The same stacks for consecutive equal parts of its time; empty if it was short."""
     at_end: tuple[Seen, ...] = ()
-    """Stacks of its last minute; empty if it ran for less time."""
+    """Stacks of its last 45 s; empty if it ran for less time. If the samples were
+    added up for a longer time, they are the means of this longer time."""
+    at_end_s: float = 0.0
+    """The length of the time from which `at_end` is."""
+    at_end_until_s: float = 0.0
+    """Monotonic time of the end of `at_end`."""
+    stayed: Union[Stayed, None] = None
+    """What it waits for in the line in which it stays. None: it does not stay in one line."""
+    noted_s: float = 0.0
+    """Monotonic time at which its probe wrote the last time. Later steps are not known."""
+    death: Union[Death, None] = None
+    """Its end, if the stack sampler noticed it."""
     independent_looks: float = 0.0
     """Number of samples with equal weights that would be as exact: later samples are rarer."""
     from_outside: bool = True

@@ -21,6 +21,7 @@ from teho.model.live import LiveSample
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Clock, Trouble
 from teho.observe.clock import ClockServer, compare_clocks
+from teho.observe.idle_waits import IdleWaits
 from teho.observe.job_processes import JobProcesses
 from teho.observe.native_functions import NativeFunctions
 from teho.observe.node_leader import NodeLeader, PeerTask, PeerTasks, visible_to_any
@@ -50,6 +51,9 @@ _ARRIVAL_S = 2.0
 """How long to wait for the other tasks of this node before the first sample."""
 _TOUCH_S = 40.0
 """Readers take a run for interrupted if its recorders change no file for 90 s."""
+_SOON_S = 1.0
+"""Least time between two flushes if the run may be stuck. In a job of many nodes, this changes
+nothing: all nodes would flush at the same moment."""
 _FLUSH_SAMPLES = 10
 """Runs with a short sampling period are often short, so they flush sooner."""
 _ORPHAN_WAIT_S = 0.5
@@ -140,6 +144,7 @@ class Recorder:
         self._uninstrumented = Uninstrumented()
         self._programs = Programs()
         self._functions = NativeFunctions()
+        self._idle = IdleWaits(share_of(plan.node) if plan.node_count > 1 else 0.0)
         self._touched_s = 0.0
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
@@ -220,7 +225,7 @@ class Recorder:
         if self._plan.node_count >= MANY_NODES:
             # The nodes of a large job do not create their files all at once.
             flushed_s += share_of(self._plan.node) * flush_s
-        has_new_peers = False
+        has_new_peers = is_urgent = False
         while True:
             self._wait(next_s - self._elapsed())
             has_new_peers = self._add_peers() or has_new_peers
@@ -233,15 +238,21 @@ class Recorder:
                 continue
             readings = self._read()
             self._journal.append(self._sampler.add(readings, now, self._elapsed() - now))
+            if self._stacks and self._plan.node_count < MANY_NODES and self._stacks.is_urgent():
+                is_urgent = True
+                self._journal.append(self._sampler.cut(now))
             self._publish(readings, now)
+            has_probe = self._spool is not None and not self._spool.is_empty
+            if not has_probe and self._idle.look(readings, self._sources.host.pids, now):
+                self._write_node()
             if self._traces:
                 self._traces.look(time.monotonic())
             if has_new_peers:
                 self._reopen_sources()
                 has_new_peers = False
-            if now - flushed_s >= flush_s or self._is_warned:
+            if now - flushed_s >= (_SOON_S if is_urgent else flush_s) or self._is_warned:
                 self._flush()
-                flushed_s = now
+                flushed_s, is_urgent = now, False
             # After a late sample, the next one comes a full period later.
             next_s = max(next_s + self._plan.period_s, self._elapsed())
         self._finish()
@@ -445,6 +456,7 @@ class Recorder:
             program_samples=self._programs.samples,
             programs=self._programs.most_seen(),
             native=self._functions.found(),
+            idle=self._idle.found,
         )
         path = node_file(self._plan.run, self._plan.node)
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from teho.model.stack import State
+from teho.observe.stays import Samples, Stays, add_samples, line_in
 from teho.observe.wakeup import Core
 from teho.unwind.code import THREAD
 from teho.unwind.memory import UnwindError
@@ -18,7 +19,7 @@ from teho.unwind.stack import Key, Place, Unwinder, innermost_pid
 from teho.unwind.tasks import Awaited, Tasks, is_in_loop
 from teho.unwind.waits import Waits
 
-__all__ = ["ProbeHead", "SampledProcess", "outer_pid"]
+__all__ = ["ProbeHead", "SampledProcess", "is_of_probe", "outer_pid"]
 
 _CALL_EVERY = 4
 """One of this number of samples finds out whether the thread is inside a long call."""
@@ -56,8 +57,9 @@ class SampledProcess:
         self.began_s = self.seen_s = self.written_s = now_s
         self.due_s = now_s
         self.ran_s, self.queued_s = self.waits.times() or (0.0, 0.0)
-        self.seen: dict[tuple[Key, State], list[float]] = {}
-        """Stack and state -> [samples, wall s]."""
+        self.seen: Samples = {}
+        """Samples since the last write, without those of the present stay."""
+        self.stays = Stays(now_s, self.waits.account())
         self.watched: dict[Place, list[int]] = {}
         """Place -> [how often the thread stayed there, how often it went on]."""
         self.core: int | None = None
@@ -73,6 +75,11 @@ class SampledProcess:
         self.waits.close()
         self.unwinder.close()
 
+    def join(self) -> None:
+        """Add the samples of the present stay to the others."""
+        add_samples(self.seen, self.stays.present.samples)
+        self.stays.present.samples = {}
+
     @property
     def is_replaced(self) -> bool:
         """Whether the process ends, or executed another program: its memory cannot be read."""
@@ -81,8 +88,11 @@ class SampledProcess:
         except UnwindError:
             return True
 
-    def sample(self, core: Core) -> None:
+    def sample(self, core: Core) -> bool:
         """Read the stack, and add the time since the last sample to it.
+
+        Returns:
+            Whether the thread has left a line in which it stayed for long.
 
         Raises:
             UnwindError: the process has ended.
@@ -90,7 +100,7 @@ class SampledProcess:
         self._turn += 1
         if self._turn % _CALL_EVERY == 0:
             self._sample_call(core)
-            return
+            return False
         # The stack is read first after waking up. Any delay would let a wait end, and would count
         # the time of one line for the next.
         before = self.waits.account()
@@ -102,13 +112,17 @@ class SampledProcess:
         if awaited is not None:
             key = awaited.key
             state = State.SLEEPING if awaited.sleeps else state
+        now_s = time.monotonic()
+        ended = self.stays.move_to(line_in(key), self.seen_s, now_s, before)
+        if ended is not None:
+            add_samples(self.seen, ended.samples)
         if state is State.THREADS:
             key = (*self._thread_in_front(), *key)
-        now_s = time.monotonic()
-        figures = self.seen.setdefault((key, state), [0, 0.0])
+        figures = self.stays.present.samples.setdefault((key, state), [0, 0.0])
         figures[0] += 1
         figures[1] += now_s - self.seen_s
         self.seen_s = now_s
+        return ended is not None and ended.writes > 0
 
     def _state(
         self, key: Key, before: bytes, after: bytes, call: bytes, *, slept: bool | None
@@ -163,7 +177,7 @@ class SampledProcess:
         for number, thread in self.unwinder.others():
             runs = number != self.pid and self.waits.runs(number)
             with contextlib.suppress(UnwindError, ValueError, IndexError, struct.error):
-                if runs and (key := self.unwinder.look_at(thread)) and not _is_of_probe(key):
+                if runs and (key := self.unwinder.look_at(thread)) and not is_of_probe(key):
                     return (*key, (THREAD, 0))
         return ()
 
@@ -182,7 +196,7 @@ class SampledProcess:
                 self.watched.setdefault(place, [0, 0])[0 if stays else 1] += 1
 
 
-def _is_of_probe(key: Key) -> bool:
+def is_of_probe(key: Key) -> bool:
     """Return whether a stack is that of the probe's own thread."""
     begun_by = (code.file for code, _ in reversed(key) if not code.file.endswith("/threading.py"))
     return "/_teho_probe/" in next(begun_by, "")

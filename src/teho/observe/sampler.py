@@ -47,6 +47,11 @@ _INTEGERS = frozenset(metric.name for metric in METRICS if metric.integer)
 _LATE_SAMPLES = 3
 """After this number of late samples, a row is written: some machines are always too slow."""
 
+_CUT_S = 10.0
+"""The least time of a row that ends early."""
+_CUTS, _CUT_SHARE = 8, 1 / 8
+"""The largest number of rows that end early: `_CUTS`, and this share of all rows."""
+
 # Multiples of a power of two end in zero bits, which need no space on disk.
 _TIME_STEP_S = 1 / 1024
 _COUNTER_STEP = 1 / 64
@@ -129,7 +134,7 @@ class SignalSampler:
         self._node = node
         self._started_at = started_at
         self._period_s = period_s
-        self._rows_written = 0
+        self._rows_written = self._rows_cut = 0
         self._samples = 0
         self._late_samples = 0
         self._row_began_s: float | None = None
@@ -197,6 +202,22 @@ class SignalSampler:
             return []
         if self._samples < samples_per_row(self._rows_written, self._values_per_row):
             return []
+        return self.finish(elapsed_s)
+
+    def cut(self, elapsed_s: float) -> list[dict[str, Any]]:
+        """Return the rows of the samples so far if they cover much time, so that a new row begins.
+
+        A long run has minutes between two rows. If the run may be stuck, the rows show sooner that
+        it uses nothing. Only a part of all rows ends early.
+
+        Args:
+            elapsed_s: time of the newest sample, which `add` got last.
+        """
+        is_long = self._samples * self._period_s >= _CUT_S
+        most = _CUTS + _CUT_SHARE * self._rows_written
+        if not is_long or self._late_samples or self._rows_cut >= most:
+            return []
+        self._rows_cut += 1
         return self.finish(elapsed_s)
 
     def finish(self, elapsed_s: float) -> list[dict[str, Any]]:

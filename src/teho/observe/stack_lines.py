@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,45 @@ class StackLines:
     def began(self, process: str, now_s: float) -> None:
         """Add the time from which a process is sampled."""
         self._append({"process": process, "began_s": round(now_s, 4)})
+
+    def ended(self, process: str, now_s: float, status: int | None) -> None:
+        """Add that a process has ended.
+
+        Args:
+            process: the name of its probe's file.
+            now_s: monotonic time.
+            status: how it ended, as of wait; None: this is not known.
+        """
+        self._append({"process": process, "ended_s": round(now_s, 4), "status": status})
+
+    def stays(
+        self,
+        process: str,
+        pid: int,
+        times_s: tuple[float, float],
+        dead: Sequence[tuple[int, int]],
+        others: Sequence[Key],
+        blocked_on: str | None,
+    ) -> None:
+        """Add what a process that stays in one line waits for.
+
+        Args:
+            process: the name of its probe's file.
+            pid: its pid in this namespace.
+            times_s: since when it stays there, and the present time, both monotonic.
+            dead: its children that have ended: pid and status.
+            others: stacks of its other threads that wait for a lock.
+            blocked_on: the file of a file system that does not answer.
+        """
+        self._process = process
+        numbers = [self._stack(pid, key) for key in others]
+        since_s, now_s = (round(one, 4) for one in times_s)
+        figures = {"since_s": since_s, "at_s": now_s, "dead": dead, "others": numbers}
+        self._append({"process": process, "stays": {**figures, "blocked_on": blocked_on}})
+
+    def left(self, process: str) -> None:
+        """Add that a process has gone on."""
+        self._append({"process": process, "stays": {}})
 
     def failed(self, process: str, why: str) -> None:
         """Add the reason why a process is not sampled."""

@@ -20,8 +20,10 @@ import msgspec
 
 from teho.observe.sampled_process import ProbeHead, SampledProcess, outer_pid
 from teho.observe.stack_lines import StackLines
+from teho.observe.stay_details import death_of, details_of
 from teho.observe.wakeup import Core, IdleTime, Timer, request_short_slices
 from teho.unwind.memory import UnwindError
+from teho.unwind.waits import times_in
 
 __all__ = ["StackSampler"]
 
@@ -59,11 +61,13 @@ class StackSampler:
     Args:
         spool: the folder.
         cores: the number of cores that the program may use. It limits the cost.
+        urgent: a pipe that gets a byte after something is written that cannot wait. None: none.
     """
 
-    def __init__(self, spool: str, cores: int) -> None:
+    def __init__(self, spool: str, cores: int, urgent: int | None = None) -> None:
         self._spool = Path(spool)
         self._cores = max(1, cores)
+        self._urgent = urgent
         self._processes: dict[str, SampledProcess] = {}
         self._known: set[str] = set()
         self._changed_ns = -1
@@ -198,13 +202,15 @@ class StackSampler:
             os.close(descriptor)
 
     def _sample(self, process: SampledProcess) -> None:
+        began_s, has_left = time.monotonic(), False
         try:
-            process.sample(self._core)
+            has_left = process.sample(self._core)
         except (UnwindError, ValueError, IndexError, struct.error):
             # Memory that is read while it changes is inconsistent. The kernel knows an end.
             if not Path(f"/proc/{process.pid}").exists() or process.is_replaced:
                 self._end(process)
                 return
+        self._write_stay(process, began_s, has_left=has_left)
         now_s, spent_s = time.monotonic(), time.thread_time()
         # The cost of all work since the last sample of any process, including waking up.
         cost_s, self._spent_s = min(spent_s - self._spent_s, 10 * self._cost_s), spent_s
@@ -213,17 +219,59 @@ class StackSampler:
         period_s = min(max(_LEAST_S, self._cost_s / share), _MOST_S)
         process.due_s = now_s + period_s * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
 
+    def _write_stay(self, process: SampledProcess, now_s: float, *, has_left: bool) -> None:
+        """Write the samples of a process that stays in one line, or that has gone on after this.
+
+        Args:
+            process: the process.
+            now_s: monotonic time.
+            has_left: whether the process has just left the line.
+        """
+        stay = process.stays.present
+        is_due = stay.is_due(now_s)
+        if not (is_due or has_left or now_s >= process.stays.after_s):
+            return
+        if is_due or has_left:  # what was before the stay is another slice
+            self._add_slice(process, stay.began_s, times_in(stay.account))
+        if is_due:
+            found = details_of(process)
+            self._lines.stays(process.name, process.pid, (stay.began_s, now_s), *found)
+        if has_left:
+            self._lines.left(process.name)
+        else:
+            self._add_lines(process)
+            process.stays.after_s = float("inf")
+        self._lines.flush(time.thread_time())
+        if self._urgent is not None:
+            with contextlib.suppress(OSError):  # the recorder has not read the bytes before
+                os.write(self._urgent, b".")
+
     def _end(self, process: SampledProcess) -> None:
         self._add_lines(process)
+        status = death_of(process.pid)
+        # A process that executes another program goes on.
+        if status is not None or not Path(f"/proc/{process.pid}").exists():
+            self._lines.ended(process.name, time.monotonic(), status)
         process.close()
         del self._processes[process.name]
 
     def _add_lines(self, process: SampledProcess) -> None:
+        process.join()
+        self._add_slice(process, time.monotonic(), process.waits.times())
+
+    def _add_slice(
+        self, process: SampledProcess, now_s: float, times: tuple[float, float] | None
+    ) -> None:
+        """Add the samples of a process since the last slice.
+
+        Args:
+            process: the process.
+            now_s: the end of the slice.
+            times: how long its main thread had run then, and how long it had waited for a core.
+        """
         if not process.seen:
             return
-        now_s = time.monotonic()
         figures = {"from_s": round(process.written_s, 4), "until_s": round(now_s, 4)}
-        times = process.waits.times()
         if times is not None:
             ran_s, queued_s = times
             queued_s, ran_s = queued_s - process.queued_s, ran_s - process.ran_s

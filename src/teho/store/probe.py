@@ -12,7 +12,7 @@ import msgspec
 from teho.config.privacy import masked_text
 from teho.model.profiling import ProfilerUse
 from teho.model.stack import Frame, Seen, State
-from teho.model.watched import Loader, Progress, Raised, WatchedProcess
+from teho.model.watched import Death, Loader, Progress, Raised, Stayed, WatchedProcess
 from teho.store.layout import probe_folder
 from teho.store.slices import Slice, at_end, before, in_parts, independent_looks, totals
 from teho.store.stacks import OutsideStacks, is_stack_file, lines_of, read_stacks
@@ -109,12 +109,15 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
             raised = line
         elif "failed" in line:
             problems.append(f"{path}: the probe missed some data: {line['failed']}")
+    noted_s = until_s
     if outside is not None and outside.slices:
         outside.set_texts(texts)
-        slices = [one for one in slices if one.until_s <= outside.slices[0].from_s]
-        slices += outside.slices
+        slices = [
+            *(one for one in slices if one.until_s <= outside.slices[0].from_s), *outside.slices
+        ]  # fmt: skip
         until_s = max(until_s, outside.slices[-1].until_s)
     began_s = head["began_s"]
+    end = at_end(slices, began_s)
     return WatchedProcess(
         node=path.stem.rsplit("-", 2)[0],  # NODE-PID-STAMP; a node's name may contain dashes
         pid=head["pid"],
@@ -125,7 +128,12 @@ def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> 
         stacks=totals(slices),
         set_up=before(slices, _first_step_s(progress)),
         parts=in_parts(slices, began_s, until_s),
-        at_end=at_end(slices, began_s, until_s),
+        at_end=end.seen,
+        at_end_s=end.until_s - end.from_s,
+        at_end_until_s=end.until_s,
+        noted_s=noted_s,
+        stayed=_stayed(outside) if outside is not None else None,
+        death=_death(head["pid"], outside.ended) if outside is not None else None,
         independent_looks=independent_looks(slices),
         from_outside=outside is not None and bool(outside.slices),
         why_inside=outside.failure if outside is not None else "",
@@ -157,6 +165,22 @@ def _loader(line: Mapping[str, Any], earlier: Loader | None) -> Loader:
 def _raised(line: dict[str, Any], at_s: float) -> Raised:
     at = msgspec.convert(line["at"][:4], Frame) if line["at"] else None
     return Raised(text=masked_text(line["exception"]), at=at, at_s=at_s)
+
+
+def _stayed(outside: OutsideStacks) -> Stayed | None:
+    """Return what a process waited for in the line in which it stays; None if it has gone on."""
+    if not outside.stays:
+        return None
+    since_s, at_s = outside.stays["since_s"], outside.stays["at_s"]
+    dead = tuple(Death(pid=pid, at_s=at_s, status=how) for pid, how in outside.stays["dead"])
+    blocked_on = outside.stays["blocked_on"]
+    return Stayed(
+        since_s=since_s, at_s=at_s, dead=dead, others=outside.others, blocked_on=blocked_on
+    )
+
+
+def _death(pid: int, line: dict[str, Any] | None) -> Death | None:
+    return Death(pid=pid, at_s=line["ended_s"], status=line["status"]) if line else None
 
 
 def _first_step_s(progress: Sequence[Progress]) -> float | None:

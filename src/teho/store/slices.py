@@ -24,7 +24,8 @@ __all__ = [
 ]
 
 _PARTS = 4
-_END_S = 60.0
+_END_S = 45.0
+"""A run is called stuck if its processes waited for this time. Programs often pause for less."""
 _SHORTEST_S = 20.0
 """A process that ran for less time is not divided into parts."""
 
@@ -73,9 +74,18 @@ def before(slices: Sequence[Slice], moment_s: float | None) -> tuple[Seen, ...]:
     return _between(slices, -inf, moment_s) if moment_s is not None else ()
 
 
-def at_end(slices: Sequence[Slice], began_s: float, until_s: float) -> tuple[Seen, ...]:
-    """Return the entries of the last minute; empty if the time is shorter."""
-    return _between(slices, until_s - _END_S, inf) if until_s - began_s >= _END_S else ()
+def at_end(slices: Sequence[Slice], began_s: float) -> Slice:
+    """Return the entries of the last seconds, and the time from which they are.
+
+    In a long run, a slice is longer than that, and the entries are its means. Without samples, or
+    if the time of the process is shorter, there are no entries.
+    """
+    until_s = slices[-1].until_s if slices else began_s
+    if not slices or until_s - began_s < _END_S:
+        return Slice(until_s, until_s, ())
+    begin_s = until_s - _END_S
+    first_s = min(one.from_s for one in slices if one.until_s > begin_s)
+    return Slice(max(began_s, first_s), until_s, _between(slices, begin_s, inf))
 
 
 def independent_looks(slices: Sequence[Slice]) -> float:

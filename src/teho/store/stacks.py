@@ -53,6 +53,12 @@ class OutsideStacks:
         self.column_filters: list[ColumnFilter] = []
         self.costly_options: list[CostlyOption] = []
         self.missing_indexes: list[MissingIndex] = []
+        self.stays: dict[str, Any] = {}
+        """What it waits for in the line in which it stays, as it is in the file; empty: nothing."""
+        self.others: tuple[tuple[Frame, ...], ...] = ()
+        """The stacks of `stays`."""
+        self.ended: dict[str, Any] | None = None
+        """Its end, as it is in the file."""
         self.failure = ""
         """Why the stacks could not be read; empty if they were read."""
 
@@ -124,6 +130,12 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, OutsideStacks]:
             process = found[f"{node}-{line['process']}" if node else line["process"]]
             if "failed" in line:
                 process.failure = line["failed"]
+            elif "ended_s" in line:
+                process.ended = line
+            elif "stays" in line:
+                process.stays = line["stays"]
+                numbers = line["stays"].get("others", ())
+                process.others = tuple(stacks.get(str(number), ()) for number in numbers)
             elif found_in_loop := next(filter(line.__contains__, _IN_LOOPS), None):
                 process.in_loops[found_in_loop] += _in_loops(
                     line[found_in_loop], _IN_LOOPS[found_in_loop], frames

@@ -15,7 +15,7 @@ from pathlib import Path
 from teho.model.stack import State
 from teho.unwind.memory import Memory, UnwindError, read_file
 
-__all__ = ["Waits"]
+__all__ = ["Waits", "times_in"]
 
 # Numbers of system calls, by `asm/unistd_64.h` of x86-64 and `asm-generic/unistd.h` of AArch64.
 _X86 = {
@@ -48,6 +48,7 @@ _CORE = 36
 _PAGE_FAULT = b"-1"
 _ENDED = b"-1 0x0 0x0"
 """A thread without memory: it has ended, but its parent has not waited for it yet."""
+_LONGEST_PATH = 4096
 _NO_LIMIT = 1 << 31
 """Sign bit of a 32-bit time-out: a negative one means no limit."""
 _POLLED = struct.Struct("<ihh")
@@ -133,8 +134,7 @@ class Waits:
 
         None if the kernel does not count this, or the thread has ended.
         """
-        words = self.account().split()
-        return (int(words[0]) / 1e9, int(words[1]) / 1e9) if len(words) == 3 else None
+        return times_in(self.account())
 
     def account(self) -> bytes:
         """Return the thread's `schedstat`; empty if the kernel does not have it.
@@ -181,7 +181,44 @@ class Waits:
             return False
         return value > 1 and Path(f"/proc/{self._pid}/task/{value}").exists()
 
+    def blocked_on(self) -> str | None:
+        """Return the file whose file system does not answer; empty if its path is not known.
+
+        None if the main thread waits for something else, or in a way that a signal can interrupt.
+
+        Raises:
+            UnwindError: the thread has ended.
+        """
+        data = _read_again(self._stat, 1024)
+        if data[data.rfind(b")") + 2 :][:1] != b"D":
+            return None
+        words = self.call().split()
+        if not words:
+            return None
+        if words[0] == _PAGE_FAULT:
+            return ""
+        name = _NAMES.get(words[0], "")
+        arguments = [int(word, 16) for word in words[1:7]]
+        if name in {"read", "write", "sync"} and arguments:
+            target = self._target(arguments[0])
+            is_file = target.startswith("/") and not target.startswith("/dev/")
+            return target if is_file else None
+        return self._path_in(arguments) if name == "file" else None
+
+    def _path_in(self, arguments: list[int]) -> str:
+        """Return the path among the first arguments of a call; empty if there is none."""
+        for address in arguments[:2]:
+            data = self._memory.some(address, _LONGEST_PATH).partition(b"\0")[0]
+            if data[:1] in {b"/", b"."} or data[:1].isalnum():
+                return os.fsdecode(data)
+        return ""
+
     # ---- other threads ----
+
+    def is_in_lock(self, thread: int) -> bool:
+        """Return whether another thread of the process waits for a lock of the process."""
+        call = read_file(f"/proc/{self._pid}/task/{thread}/syscall").split()
+        return bool(call) and _NAMES.get(call[0]) == "futex"
 
     def runs(self, thread: int) -> bool:
         """Return whether a thread of the process runs now."""
@@ -275,6 +312,16 @@ class Waits:
             self._unix.add(inode)
             return State.PROCESS
         return State.NETWORK
+
+
+def times_in(account: bytes) -> tuple[float, float] | None:
+    """Return how long a thread has run, and how long it waited for a core, in s.
+
+    Args:
+        account: a result of `Waits.account`; None is returned if it is empty.
+    """
+    words = account.split()
+    return (int(words[0]) / 1e9, int(words[1]) / 1e9) if len(words) == 3 else None
 
 
 def _opened(pid: int, name: str) -> int:

@@ -16,10 +16,12 @@ from teho.show.live_text import gpus_with
 from teho.show.top.frame import Frame
 from teho.show.top.processes import gpus_of, user_text
 from teho.show.top.rows import DIM, Row, View, bar, percent
-from teho.units import format_bytes
+from teho.units import format_bytes, format_duration
 
 __all__ = ["process_view"]
 
+_OLD_S = 20.0
+"""Samples are at most this old in a short run: their age is then not shown."""
 _MOST_LINES = 8
 """Activities and lines of a program that are shown."""
 
@@ -27,7 +29,9 @@ _MOST_LINES = 8
 def process_view(
     frame: Frame, name: str, pid: int, watched: WatchedProcess | None, width: int
 ) -> View:
-    """Return what a process uses, and what its main thread did in the last minute.
+    """Return what a process uses, and what its main thread did at last, with the true time.
+
+    In a long run, this time is longer than in a short run: the samples are added up for longer.
 
     Args:
         frame: what is shown.
@@ -69,7 +73,7 @@ def process_view(
         recent = msgspec.structs.replace(watched, stacks=watched.at_end, set_up=(), parts=())
     # The report has shares of the whole run time.
     whole_s = recent.seen_s if watched.at_end else watched.wall_s
-    when = "in the last minute" if watched.at_end else "since its start"
+    when = _when(watched) if watched.at_end else "since its start"
     rows.append(Row(Text(f"Main thread {when}, % of the time", "bold")))
     doings = [(one.doing.value, one.wall_s) for one in spent_by(recent)]
     if not watched.at_end and is_partly_sampled(watched):
@@ -92,6 +96,16 @@ def _types(node: NodeNow, process: ProcessNow) -> str:
         device: " and ".join(sorted(types)) for device, types in process.gpu_types.items() if types
     }
     return gpus_with([gpu for gpu in node.gpus if gpu.device.id in texts], texts) if texts else ""
+
+
+def _when(watched: WatchedProcess) -> str:
+    """Return of which time the last samples of a process are: how long it is, and how old."""
+    length = format_duration(round(watched.at_end_s))
+    # The probe writes more often than the sampler does in a long run.
+    age_s = watched.until_s - watched.at_end_until_s
+    if age_s < _OLD_S:
+        return f"in the last {length}"
+    return f"in {length}, until about {format_duration(round(age_s))} ago"
 
 
 def _place(frame: CodeFrame) -> str:

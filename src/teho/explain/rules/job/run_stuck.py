@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from teho.explain.halt_words import dead_sentence, deaths_of, other_lock
+from teho.explain.idle import is_idle, moves_data
 from teho.explain.rule import Evidence, Findings, ProgramContext, Severity, chosen
 from teho.explain.where import doing_in, place_of
 from teho.explain.wording import MOST_NAMED, capital, joined, the_ranks
-from teho.model.missing import Missing
 from teho.model.program import Doing, MainProcess
 from teho.model.stack import Frame, Seen, State, is_library
 from teho.model.watched import WatchedProcess
@@ -24,7 +25,7 @@ THRESHOLDS = {
         "after fewer steps than this limit, Teho does not know how long a step usually takes",
     ),
     "silent_min_s": chosen(
-        60.0, "s", "programs often pause for less than 60 s, for example to write a file"
+        45.0, "s", "programs often pause for less than 45 s, for example to write a file"
     ),
     "usual_times": chosen(
         10.0, "times", "a pause that is as long as ten usual steps is more than one slow step"
@@ -73,9 +74,6 @@ _WAITS = frozenset(
 )  # fmt: skip
 _SPINS = frozenset((Doing.COMMUNICATING, Doing.DEVICE))
 """Activities in which a thread may wait in a loop, so that its core looks busy."""
-_TRAFFIC = (
-    "job_read_calls_bytes", "job_write_calls_bytes", "net_receive_bytes",
-)  # fmt: skip
 _ASKS = ("input(", "breakpoint(", "pdb.", "getpass(", "sys.stdin")
 """Calls that wait for a person, or for the next line of a pipe."""
 _SLEEPS = "sleep("
@@ -84,6 +82,10 @@ _SERVES = re.compile(
     r"|/(uvicorn|gunicorn|flask|werkzeug|tornado|aiohttp|grpc|zmq)/"
 )
 """Functions that wait for requests, as a server does for hours."""
+
+
+_STEPS_BEFORE = 10
+"""A program may make this number of steps after a worker has ended: batches were ready."""
 
 
 class _Halt(NamedTuple):
@@ -100,12 +102,25 @@ class _Halt(NamedTuple):
     call: str
     """Function in which it waits."""
 
+    @property
+    def stopped_s(self) -> float | None:
+        """Monotonic time about ten steps before its last step; None: it has no known steps."""
+        if self.usual_s is None:
+            return None
+        return self.main.process.until_s - self.since_s - _STEPS_BEFORE * self.usual_s
+
+    @property
+    def blocked_on(self) -> str | None:
+        """The file of a file system that does not answer; see `Stayed.blocked_on`."""
+        stayed = self.main.process.stayed
+        return stayed.blocked_on if stayed else None
+
 
 def judge(context: ProgramContext) -> Findings:
     """Find out whether every process of a run has waited in one place for too long.
 
     The time since the last step is compared with the usual step and the longest step. Without known
-    steps, the whole last minute must be one wait, and the cores and GPUs must be idle for 5 min. A
+    steps, the whole last 45 s must be one wait, and the cores and GPUs must be idle for 5 min. A
     process that waits for a person or for requests or sleeps on purpose is not stuck, and neither
     is a process that computes, reads or writes. If the input is not a terminal, no person can
     answer a question between two steps.
@@ -116,7 +131,10 @@ def judge(context: ProgramContext) -> Findings:
     gone = _ended_before(context)
     halts = [_halt(main, context) for main in context.mains if main not in gone]
     known = [halt for halt in halts if halt is not None]
-    if not known or len(known) < len(halts) or _moves_data(context, known):
+    if not known or len(known) < len(halts):
+        return
+    least_s = min(halt.since_s for halt in known)
+    if moves_data(context, least_s / 2, context.limit("bytes_max_per_s")):
         return
     # Ranks wait for a rank that does something else: that rank is the cause.
     causes = [halt for halt in known if halt.doing is not Doing.COMMUNICATING] or known
@@ -125,9 +143,14 @@ def judge(context: ProgramContext) -> Findings:
     spins = any(halt.doing in _SPINS for halt in known)
     # The last step may have ended at any moment of its time bin. Without steps, all bins count.
     idle_s = first.since_s if first.usual_s is None else first.since_s / 2
-    if not spins and not _is_idle(context, idle_s):
+    if not spins and not is_idle(
+        context, idle_s,
+        cores_max=context.limit("cores_max"),
+        gpu_busy_max_percent=context.limit("gpu_busy_max_percent"),
+    ):  # fmt: skip
         return
-    waiting = f"{_who(causes, known)} {_verb(causes)} in {_places(causes)}"
+    waiting = f"{_who(causes, known)} {_verb(causes)} {_places(causes)}"
+    deaths = deaths_of(first.main, first.stopped_s)
     behind = ""
     if others:
         other = next(halt for halt in known if halt.doing is Doing.COMMUNICATING)
@@ -143,13 +166,13 @@ def judge(context: ProgramContext) -> Findings:
     yield context.finding(
         Severity.CRITICAL,
         f"The run is stuck: {what} for {format_duration(first.since_s)}. {capital(waiting)}"
-        f"{behind}.",
+        f"{behind}.{dead_sentence(deaths)}",
         evidence=(
             Evidence("time since the last step" if first.usual_s else "time without progress",
                      first.since_s, "s"),
             *([Evidence("usual time of a step", first.usual_s, "s")] if first.usual_s else []),
         ),
-        action=_action(first, context),
+        action=_action(first, context, has_dead=bool(deaths)),
         moments=context.moments_in(
             "job_cpu_s",
             [(node, [(bin_ + 1) * bin_s > stopped_s for bin_ in range(context.summary.bin_count)])
@@ -219,7 +242,11 @@ def _silence(process: WatchedProcess, context: ProgramContext) -> tuple[float | 
     if progress is None or progress.steps < 2:
         least_s = context.limit("no_steps_min_s")
         return (least_s if process.wall_s >= least_s else None), None
-    since_s = process.until_s - progress.last_s
+    last_s, stayed = progress.last_s, process.stayed
+    if stayed is not None and process.noted_s < stayed.since_s:
+        # In a long run, the probe writes seldom: it may not have written the last steps yet.
+        last_s = max(last_s, stayed.since_s)
+    since_s = process.until_s - last_s
     pace = progress.steps_per_s
     if progress.steps < context.limit("steps_min") or not pace:
         return None, None
@@ -230,40 +257,6 @@ def _silence(process: WatchedProcess, context: ProgramContext) -> tuple[float | 
         context.limit("longest_times") * longest_s,
     )
     return (since_s if since_s >= least_s else None), 1 / pace
-
-
-def _tail(series: Sequence[float | None], bin_s: float, tail_s: float) -> list[float]:
-    count = max(1, int(tail_s / bin_s)) if bin_s > 0 else 1
-    return [value for value in series[-count:] if value is not None]
-
-
-def _moves_data(context: ProgramContext, halts: Sequence[_Halt]) -> bool:
-    """Return whether the run has read or written since the last step."""
-    tail_s = min((halt.since_s for halt in halts), default=0.0) / 2
-    limit = context.limit("bytes_max_per_s")
-    for node in context.summary.nodes:
-        for metric in _TRAFFIC:
-            values = _tail(node.series.get(metric, []), context.summary.bin_s, tail_s)
-            if values and min(values) > limit:
-                return True
-    return False
-
-
-def _is_idle(context: ProgramContext, tail_s: float) -> bool:
-    """Return whether the cores and GPUs of the run were idle for this time."""
-    for node in context.summary.nodes:
-        cpu = node.series.get("job_cpu_s")
-        used = _tail(cpu, context.summary.bin_s, tail_s) if cpu else []
-        if not used or max(used) > context.limit("cores_max"):
-            return False
-        for gpu in node.gpus:
-            busy = gpu.series.get("gpu_busy_percent")
-            stat = gpu.stats.get("gpu_busy_percent")
-            if busy and not isinstance(stat, Missing):
-                values = _tail(busy, context.summary.bin_s, tail_s)
-                if values and max(values) > context.limit("gpu_busy_max_percent"):
-                    return False
-    return True
 
 
 def _who(causes: Sequence[_Halt], known: Sequence[_Halt]) -> str:
@@ -293,8 +286,18 @@ def _place(halt: _Halt) -> str:
 
 
 def _places(causes: Sequence[_Halt]) -> str:
-    """Return the lines in which these processes wait, each line once."""
-    return joined(list(dict.fromkeys(map(_place, causes)))[:MOST_NAMED])
+    """Return for what and in which lines these processes wait, each line once."""
+    places = joined(list(dict.fromkeys(map(_place, causes)))[:MOST_NAMED])
+    blocked = [halt.blocked_on for halt in causes if halt.blocked_on is not None]
+    if blocked:
+        files = list(dict.fromkeys(filter(None, blocked)))[:MOST_NAMED]
+        named = f" ({joined(files)})" if files else ""
+        return f"for a file system that does not answer{named}, in {places}"
+    other = other_lock(causes[0].main.process) if len(causes) == 1 else None
+    if other is not None and causes[0].doing is Doing.LOCK:
+        second = f"`{other.short_text}` ({other.short_place})"
+        return f"in {places}, and another thread of it waits for a lock in {second}"
+    return f"in {places}"
 
 
 _ACTIONS = {
@@ -327,12 +330,19 @@ _ACTIONS = {
 }
 
 
-def _action(halt: _Halt, context: ProgramContext) -> str:
+_DEAD = (
+    "Look for the error of the ended process in the log. SIGKILL often means that the memory was "
+    "full."
+)
+
+
+def _action(halt: _Halt, context: ProgramContext, *, has_dead: bool) -> str:
     job_id = context.run.allocation(halt.main.process.node).job_id
     stop = (
         f"End the job with `teho cancel {job_id}`: each further hour is billed."
         if job_id
         else "End the program: it does not continue by itself."
     )
-    how = _ACTIONS.get(halt.doing, "Find out what this line waits for.")
+    doing = Doing.DISK if halt.blocked_on is not None else halt.doing
+    how = _DEAD if has_dead else _ACTIONS.get(doing, "Find out what this line waits for.")
     return f"{stop} {how}"
