@@ -114,7 +114,7 @@ def command(
 
 
 def _row(path: Path, run: Run | None) -> dict[str, Any]:
-    from teho.cli.owner import owner_of
+    from teho.store.owner import owner_of
     from teho.store.read import run_state
 
     if run is None:

@@ -48,13 +48,13 @@ def command(port: int | None, path: Path | None, token_file: Path | None) -> Non
 
     Network: listens on a Unix socket, or with --port on a port of 127.0.0.1.
     """
-    from teho.cli.owner import owner_of
     from teho.cli.token_file import warn_of_readers
     from teho.config.settings import load_settings
     from teho.jobs.export.live import live_text
     from teho.jobs.export.serve import serve_text
     from teho.jobs.http import read_secret
     from teho.process.listen import listen_on_port, listen_on_socket, socket_path
+    from teho.store.owner import owner_of
 
     if path is not None and port is not None:
         raise InputError("--socket cannot be used together with --port", "one of them")
