@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import click
@@ -16,5 +17,6 @@ def command(kind: str, directories: tuple[str, ...]) -> None:
     """Print a page about the recordings in DIRECTORIES as JSON, with limits on memory and time."""
     from teho.show.portal.child import computed, limit_resources
 
+    gc.disable()  # this process makes only one page, and needs all objects until then
     limit_resources()
     sys.stdout.buffer.write(computed(kind, directories))
