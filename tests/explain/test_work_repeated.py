@@ -53,6 +53,36 @@ def test_names_the_function_that_a_library_calls():
     assert "function" in figures(finding)
 
 
+def test_work_in_forward_with_the_same_inputs():
+    _, summary = scenario(NodePart())
+    calls = [
+        (own(text, line, "Layer.forward"), s)
+        for text, line, s in (("a + torch.eye(n)", 33, 12.0), ("a / a.sum(1)", 34, 9.0))
+    ]
+    outer = own("model(a, x)", 73)
+    loop = own("for epoch in range(9)", 72)
+    main = process(
+        *(seen((call, outer), s) for call, s in calls),
+        seen(REST, 79.0),
+        node=summary.nodes[0].name,
+        wall_s=100.0,
+    )
+    repeated = tuple(
+        Repeated(calls=(outer, call), loop=loop, last=80, is_same=True, periods=5)
+        for call, _ in calls
+    )
+    main = msgspec.structs.replace(main, repeated=repeated)
+    run, summary = scenario(NodePart())
+    finding = found(
+        work_repeated, (run, msgspec.structs.replace(summary, program=program_of([main])))
+    )
+    assert finding.action == (
+        "Move this work out of `Layer.forward`: compute the results of train.py:33 and train.py:34 "
+        "once, before the loop at train.py:72, and give the results to the model instead of the "
+        "inputs of these lines."
+    )
+
+
 def test_calls_of_one_function_are_one_finding():
     run, summary = scenario(NodePart())
     texts = (("torch.tensor(self.y[i])", 66, 12.0), ("self.x[i] - self.mean", 65, 9.0))

@@ -4,8 +4,9 @@ The stacks show which work takes the time, and the program's source shows the op
 work slow. The option is often on another line. Examples are `SVC(probability=True)` in a program
 that never asks for probabilities, PNG files that are compressed as much as possible, and a program
 that lets its libraries use only one core. Some calls in loops count too, if the source shows that a
-faster way gives the same result. An example is a query that reads a table page by page with
-`OFFSET`. The file `costly_options.toml` lists the options.
+faster way gives the same result. Examples are a query that reads a table page by page with
+`OFFSET`, a model that predicts one row at a time, and `nn.LSTMCell` for each step of a sequence
+that is known before. The file `costly_options.toml` lists the options.
 """
 
 from __future__ import annotations

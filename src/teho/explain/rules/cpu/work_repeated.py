@@ -3,8 +3,9 @@
 The stacks show which call took the time, and the program's source shows where the inputs of this
 call come from. If no input changes in a loop around the call, and the call changes nothing, the
 loop needs the result only once. Examples are a matrix that is factorised again for each right-hand
-side, a filter that is designed again for each recording, and a file that is parsed again in each
-epoch. Teho reports only calls whose inputs it knows for sure, so some repeated work is not found.
+side, a filter that is designed again for each recording, a graph that each `forward` normalises
+again, and a file that is parsed again in each epoch. Teho reports only calls whose inputs it knows
+for sure, so some repeated work is not found.
 """
 
 from __future__ import annotations
