@@ -246,6 +246,7 @@ def pausing(every_s: float, pause_s: float) -> Callable[[float], tuple[int, bool
     return lambda s: (55, True) if s % every_s < pause_s else goes_on(s)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("hours", [0.5, 10, 24])
 def test_a_hang_is_named_within_a_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: float
@@ -260,6 +261,7 @@ def test_a_hang_is_named_within_a_minute(
     assert 45.0 <= recording.named_s - hang_s <= 60.0 + 10 * STEP_S
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("hours", [10, 24])
 def test_a_pause_that_ends_is_no_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: float
@@ -298,6 +300,7 @@ def test_a_run_that_goes_on_again_is_not_called_stuck_for_long(
     assert lines & set(WORK)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("line_at", "more"),
     [
