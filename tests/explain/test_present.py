@@ -216,12 +216,22 @@ def waiting(loading_s: float, other: Frame = OWN, **others: object) -> Program:
         Progress(steps=10 * (1 + count), first_s=1.0, last_s=10.0 * (1 + count))
         for count in range(30)
     )
-    about = {"progress": progress, "until_s": 305.0, "at_end": at_end, **others}
+    about = {
+        "progress": progress, "until_s": 305.0, "at_end": at_end, "at_end_s": 60.0,
+        "at_end_until_s": 300.0, **others,
+    }  # fmt: skip
     process = WatchedProcess(node="g1", pid=1, python="3.11", began_s=0.0, stacks=at_end,
                              **about)  # fmt: skip
     main = MainProcess(process=process, spent=(), feed=Feed(loader=None, main_s={}, workers_s={},
                        workers=0, workers_without_core_percent=None, lines=()))  # fmt: skip
     return Program(mains=(main,))
+
+
+@pytest.mark.parametrize("newest", [{"at_end_s": 600.0}, {"at_end_until_s": 200.0}])
+def test_the_newest_stacks_of_a_long_run_are_not_of_the_last_minute(
+    newest: dict[str, float],
+) -> None:
+    assert input_wait(waiting(46.2, **newest)) is None
 
 
 def test_waiting_for_input_in_the_last_minute() -> None:
