@@ -274,10 +274,11 @@ def test_a_viewer_reads_only_the_files_that_were_replaced(
     read: list[str] = []
     open_file = Path.open
 
-    def note_opened(path: Path, *arguments: object) -> object:
-        if path.parent == now_file(run, "").parent and not path.name.startswith("."):
+    def note_opened(path: Path, mode: str = "r", *arguments: object, **others: object) -> object:
+        is_file = path.parent == now_file(run, "").parent and not path.name.startswith(".")
+        if is_file and mode == "rb":
             read.append(path.stem)
-        return open_file(path, *arguments)
+        return open_file(path, mode, *arguments, **others)
 
     monkeypatch.setattr(Path, "open", note_opened)
     now_file(run, "").parent.mkdir()
