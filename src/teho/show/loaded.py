@@ -127,7 +127,8 @@ class LoadedRun:
 
     def view_with(self, *, plots: bool) -> Report:
         """Return the report, with or without the plots of all metrics over time."""
-        from teho.show.build.report.document import Drawn, build_report, drawn_of
+        from teho.show.build.report.document import build_report
+        from teho.show.build.report.drawn import Drawn, drawn_of
 
         drawn: Drawn | None = None
         if len(self.summary.gpus) >= _MANY_GPUS and "_judged" not in vars(self):

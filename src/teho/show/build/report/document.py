@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
-
-import msgspec
 
 from teho.config.electricity import Electricity
 from teho.explain.good_use import good_use, main_loss
@@ -14,13 +11,13 @@ from teho.explain.pace import recent_pace
 from teho.explain.places import known_part
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
-from teho.explain.shared_thresholds import EVERY_RULE, GOOD_USE, OUTLIERS
+from teho.explain.shared_thresholds import EVERY_RULE, GOOD_USE
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.time_left import time_left
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import counted, listed
-from teho.model.document import Fact, Item, Listing, Plot, Report, Table, VerdictSeverity
+from teho.model.document import Fact, Item, Listing, Report, VerdictSeverity
 from teho.model.finding import Abstention, Certainty, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
@@ -29,36 +26,18 @@ from teho.model.watched import WatchedProcess
 from teho.observe.uninstrumented import is_about_probe
 from teho.show.build.report.activity import activity_facts
 from teho.show.build.report.bill import bill_facts, bill_if_job
+from teho.show.build.report.drawn import Drawn, drawn_of
 from teho.show.build.report.drivers import driver_table
 from teho.show.build.report.energy import energy_facts
 from teho.show.build.report.native import native_tables
-from teho.show.build.report.plots import heat_map_of, plots_of
 from teho.show.build.report.profiled import profiled_commands, profiled_notes
 from teho.show.build.report.roofline import rooflines_view
 from teho.show.build.report.step import clock_notes, ended_words, gaps, killed_words, node_count
-from teho.show.build.report.tables import tables_of
 from teho.show.build.report.time import time_tables
 from teho.units import format_bytes, format_duration
 from teho.version import __version__
 
-__all__ = ["Drawn", "build_report", "drawn_of"]
-
-
-class Drawn(NamedTuple):
-    """The tables of the devices, and the plots: the large parts, which need no findings."""
-
-    tables: tuple[Table, ...]
-    plots: tuple[Plot, ...]
-    heat_map: Plot | None
-
-
-def drawn_of(run: Run, state: RunState, summary: Summary, policy: Policy, *, plots: bool) -> Drawn:
-    """Lay out the large parts of a report; the arguments as for `build_report`."""
-    return Drawn(
-        tuple(map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS]))),
-        tuple(plots_of(summary)) if plots else (),
-        heat_map_of(summary) if plots else None,
-    )
+__all__ = ["build_report"]
 
 
 def build_report(
@@ -140,15 +119,6 @@ def build_report(
 
 _PACE_CHANGE_PERCENT = 5
 """Smaller changes of the pace are not shown: steps are never all equally long."""
-_IN_FACTS = frozenset({"cpus", "memory", "io"})
-"""Tables that say little more than the facts if they have one row."""
-_IN_DETAIL = frozenset({"gpu_energy", "node_energy"})
-"""Tables whose sum is among the facts."""
-
-
-def _leveled(table: Table) -> Table:
-    is_said = table.key in _IN_DETAIL or (table.key in _IN_FACTS and len(table.rows) == 1)
-    return msgspec.structs.replace(table, level="why") if is_said else table
 
 
 # Verdict
