@@ -9,13 +9,11 @@ import msgspec
 
 from teho.config.electricity import Electricity
 from teho.explain.good_use import good_use, main_loss
-from teho.explain.pace import recent_pace
 from teho.explain.places import known_part
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import GOOD_USE, OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
-from teho.explain.time_left import time_left
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import counted, listed
@@ -30,6 +28,7 @@ from teho.show.build.report.activity import activity_facts
 from teho.show.build.report.bill import bill_facts, bill_if_job
 from teho.show.build.report.energy import energy_facts
 from teho.show.build.report.native import native_tables
+from teho.show.build.report.pace import pace_facts
 from teho.show.build.report.plots import heat_map_of, plots_of
 from teho.show.build.report.profiled import profiled_commands, profiled_notes
 from teho.show.build.report.roofline import rooflines_view
@@ -115,8 +114,6 @@ def build_report(
     )
 
 
-_PACE_CHANGE_PERCENT = 5
-"""Smaller changes of the pace are not shown: steps are never all equally long."""
 _IN_FACTS = frozenset({"cpus", "memory", "io"})
 """Tables that say little more than the facts if they have one row."""
 _IN_DETAIL = frozenset({"gpu_energy", "node_energy"})
@@ -250,7 +247,7 @@ def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity
     peak, limit = _memory(summary)
     note = "" if isinstance(limit, Missing) else f"of {format_bytes(limit)}"
     yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
-    yield from _pace_facts(state, summary)
+    yield from pace_facts(state, summary)
     if summary.gpus:
         yield Fact("gpu_count", "GPUs", len(summary.gpus))
         yield from _gpu_facts(run, state, summary, electricity)
@@ -269,37 +266,6 @@ def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure
         )
     yield Fact("cpu_used_s", "CPU time used", summary.cpu_s, "s", aside=True)
     yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
-
-
-def _pace_facts(state: RunState, summary: Summary) -> Iterable[Fact]:
-    """Yield the step rate of the process that ran longest, if it made steps."""
-    if not summary.program:
-        return
-    process = summary.program.mains[0].process
-    progress = process.progress
-    if not progress or not (pace := progress[-1].steps_per_s):
-        return
-    yield Fact("steps_per_s", "Pace", pace, "step/s", f"over {progress[-1].steps:,} steps")
-    recent = recent_pace(process)
-    if state is RunState.RUNNING and recent is not None:
-        change = 100 * (recent / pace - 1)
-        note = f"{change:+.0f} %" if abs(change) >= _PACE_CHANGE_PERCENT else ""
-        yield Fact("steps_per_s_now", "Pace of the last minute", recent, "step/s", note)
-    if state is RunState.RUNNING:
-        yield _time_left_fact(process)
-
-
-def _time_left_fact(process: WatchedProcess) -> Fact:
-    left = time_left(process)
-    if isinstance(left, Missing):
-        return Fact("left_s", "Expected time left", left, "s", aside=True)
-    done = 100 * left.total.done / left.total.total
-    note = f"{done:.0f} % done, from {left.total.known_by}"
-    change = 100 * (left.steady_left_s / left.left_s - 1) if left.left_s else 0.0
-    if abs(change) >= _PACE_CHANGE_PERCENT:
-        steady = format_duration(left.steady_left_s)
-        note += f"; at the pace of the whole run: {steady}"
-    return Fact("left_s", "Expected time left", left.left_s, "s", note)
 
 
 def _gpu_facts(
