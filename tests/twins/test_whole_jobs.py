@@ -181,6 +181,7 @@ def test_top_records_a_job_that_is_not_recorded_while_it_shows_it(
     site: Site, jobs: dict[str, str]
 ) -> None:
     job = jobs["from outside"]
+    site.until("its start", lambda: "RUNNING" in site.state(job))
     shown = site.teho("top", job, "--format", "json", "--once")
     assert shown.returncode == 0, shown.stderr
     document = json.loads(shown.stdout)

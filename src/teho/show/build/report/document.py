@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from teho.config.electricity import Electricity
 from teho.explain.good_use import good_use, main_loss
-from teho.explain.pace import recent_pace
 from teho.explain.places import known_part
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
 from teho.explain.shared_thresholds import EVERY_RULE, GOOD_USE
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
-from teho.explain.time_left import time_left
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.trial import trial_verdict, without_expected
 from teho.explain.wording import counted, listed
@@ -30,6 +28,7 @@ from teho.show.build.report.drawn import Drawn, drawn_of
 from teho.show.build.report.drivers import driver_table
 from teho.show.build.report.energy import energy_facts
 from teho.show.build.report.native import native_tables
+from teho.show.build.report.pace import pace_facts
 from teho.show.build.report.profiled import profiled_commands, profiled_notes
 from teho.show.build.report.roofline import rooflines_view
 from teho.show.build.report.step import clock_notes, ended_words, gaps, killed_words, node_count
@@ -115,10 +114,6 @@ def build_report(
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
         teho_version=__version__,
     )
-
-
-_PACE_CHANGE_PERCENT = 5
-"""Smaller changes of the pace are not shown: steps are never all equally long."""
 
 
 # Verdict
@@ -269,37 +264,6 @@ def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure
         )
     yield Fact("cpu_used_s", "CPU time used", summary.cpu_s, "s", aside=True)
     yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
-
-
-def pace_facts(state: RunState, summary: Summary) -> Iterable[Fact]:
-    """Yield the step rate of the process that ran longest, if it made steps."""
-    if not summary.program:
-        return
-    process = summary.program.mains[0].process
-    progress = process.progress
-    if not progress or not (pace := progress[-1].steps_per_s):
-        return
-    yield Fact("steps_per_s", "Pace", pace, "step/s", f"over {progress[-1].steps:,} steps")
-    recent = recent_pace(process)
-    if state is RunState.RUNNING and recent is not None:
-        change = 100 * (recent / pace - 1)
-        note = f"{change:+.0f} %" if abs(change) >= _PACE_CHANGE_PERCENT else ""
-        yield Fact("steps_per_s_now", "Pace of the last minute", recent, "step/s", note)
-    if state is RunState.RUNNING:
-        yield _time_left_fact(process)
-
-
-def _time_left_fact(process: WatchedProcess) -> Fact:
-    left = time_left(process)
-    if isinstance(left, Missing):
-        return Fact("left_s", "Expected time left", left, "s", aside=True)
-    done = 100 * left.total.done / left.total.total
-    note = f"{done:.0f} % done, from {left.total.known_by}"
-    change = 100 * (left.steady_left_s / left.left_s - 1) if left.left_s else 0.0
-    if abs(change) >= _PACE_CHANGE_PERCENT:
-        steady = format_duration(left.steady_left_s)
-        note += f"; at the pace of the whole run: {steady}"
-    return Fact("left_s", "Expected time left", left.left_s, "s", note)
 
 
 def _gpu_facts(
