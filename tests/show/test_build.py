@@ -7,14 +7,18 @@ from datetime import datetime, timezone
 import msgspec
 import pytest
 
+from explain.program_parts import own, process, seen
+from explain.scenario_parts import NodePart, scenario
 from explain.scenarios import SCENARIOS
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
+from teho.explain.program import program_of
 from teho.model.document import Report
 from teho.model.finding import Severity
 from teho.model.missing import Missing, Reason
 from teho.model.program import Program
 from teho.model.run import End, Run, RunState, Trouble
+from teho.model.stack import State
 from teho.model.summary import Summary
 from teho.model.watched import Progress
 from teho.show.build.report.document import build_report
@@ -218,3 +222,28 @@ def test_plots_are_in_the_unit_that_they_say() -> None:
     assert units["gpu_busy_percent"] == "%"
     assert units.get("job_cpu_s", "cores") == "cores"
     assert units.get("gpu_energy_j", "W") == "W"
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "words"),
+    [
+        (
+            19.0,
+            (
+                "100 % of the time was spent on running Python code, most of it at train.py:12. "
+                "The run was too short to judge its use of cores and memory."
+            ),
+        ),
+        (1.9, ", but the run was too short to judge."),
+    ],
+)
+def test_the_verdict_of_a_short_run_says_where_the_time_went(elapsed_s: float, words: str) -> None:
+    run, summary = scenario(NodePart(cores=8, cores_used=1.0), elapsed_s=elapsed_s)
+    loop = seen((own("kick(x)"),), elapsed_s, State.PYTHON)
+    one = process(loop, wall_s=elapsed_s, node=summary.nodes[0].name, progress=())
+    summary = msgspec.structs.replace(summary, program=program_of([one]))
+    findings, abstentions = judge_all(run, summary, load_policy())
+    short = [one for one in findings if one.kind == "job_too_short"]
+    view = build_report(run, RunState.FINISHED, summary, findings=short, abstentions=abstentions)
+    assert view.verdict_severity == "unknown"
+    assert view.verdict.endswith(words)
