@@ -238,6 +238,18 @@ def test_a_worker_that_has_ended(status, at_s, how):
     assert ("Of the processes" in sentence) is bool(how)
 
 
+def test_workers_of_an_epoch_that_ended_are_not_named_beside_living_ones():
+    # At the end of an epoch, its workers end, and those of the next epoch hang.
+    def child(pid, **facts):
+        return process(pid=pid, parent_pid=10, wall_s=3100.0, began_s=BEGAN_S, progress=(), **facts)
+
+    ended = child(12, death=Death(pid=12, at_s=3110.0, status=None))
+    named = found(run_stuck, run_of(stuck(LOCKED), ended)).sentence
+    assert "process 12 no longer exists" in named
+    beside = found(run_stuck, run_of(stuck(LOCKED), ended, child(13))).sentence
+    assert "process 12" not in beside
+
+
 def test_a_worker_that_raised_an_exception_is_named_with_it():
     child = process(
         pid=12, parent_pid=10, wall_s=50.0, began_s=BEGAN_S, progress=(),

@@ -37,17 +37,25 @@ def other_lock(process: WatchedProcess) -> Frame | None:
 def deaths_of(main: MainProcess, stopped_s: float | None) -> list[tuple[Death, str]]:
     """Return the child processes of a process that have ended, and how each ended.
 
+    Workers also end without an error, such as at the end of an epoch. If it is not known that a
+    child failed, it is returned only if all children that the probe recorded have ended.
+
     Args:
         main: a process that waits.
         stopped_s: monotonic time at which it stopped making progress. Of the children that ended
             without a known error, only those that ended after this time are returned. None: none.
     """
     found: dict[int, tuple[Death, str]] = {}
-    for one in (*main.workers, *main.children):
-        if one.death is None or one.parent_pid != main.process.pid:
+    children = [
+        one for one in (*main.workers, *main.children) if one.parent_pid == main.process.pid
+    ]
+    all_ended = all(one.death is not None for one in children)
+    for one in children:
+        if one.death is None:
             continue
         failed = bool(one.death.status) or one.raised is not None
-        if failed or (stopped_s is not None and one.death.at_s >= stopped_s):
+        is_last = all_ended and stopped_s is not None and one.death.at_s >= stopped_s
+        if failed or is_last:
             why = f"ended with {one.raised.text}" if one.raised else _how(one.death)
             found[one.pid] = one.death, why
     for death in main.process.stayed.dead if main.process.stayed else ():
