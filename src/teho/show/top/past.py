@@ -13,7 +13,7 @@ from teho.model.program import Program
 from teho.model.run import Run, RunState
 from teho.model.summary import Summary
 from teho.show.build.report.bill import bill_facts, bill_if_job
-from teho.show.build.report.document import pace_facts
+from teho.show.build.report.pace import pace_facts
 
 __all__ = ["facts_at"]
 
