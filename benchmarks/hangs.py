@@ -46,8 +46,8 @@ _WITHOUT_STEPS = frozenset({"h07", "h08", "h09", "h10", "h11"})
 _HANGS_AT_ONCE, _CONTROLS_AT_ONCE = 3, 2
 _QUICK = "h12"
 _REPORTING = threading.Lock()
-"""Only one thread makes a report at a time: msgspec crashes if several threads decode a type for the
-first time at the same moment."""
+"""Only one thread makes a report at a time: msgspec crashes if several threads decode a type for
+the first time at the same moment."""
 _TEHO = (sys.executable, "-m", "teho")
 
 
