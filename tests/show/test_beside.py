@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from array import array
 from pathlib import Path
 
@@ -85,3 +87,28 @@ def test_the_quick_mean_of_the_gpus_of_a_node_is_the_mean(
         if one.group == "GPU":
             for line, wanted in zip(one.series, other.series, strict=True):
                 assert line.values == pytest.approx(wanted.values, rel=1e-4)
+
+
+THREADS = """
+import sys, threading
+from pathlib import Path
+from teho.config.settings import Settings
+from teho.show.loaded import LoadedRun
+said = []
+def read():
+    said.append(LoadedRun(Path(sys.argv[1]), Settings()).view.verdict)
+threads = [threading.Thread(target=read) for _ in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(said), len(set(said)))
+"""
+
+
+def test_several_threads_read_a_recording_at_the_same_moment() -> None:
+    """msgspec crashes if two threads decode a type for the first time at the same moment."""
+    directory = str(RUNS[0].parent)
+    for _ in range(5):
+        done = subprocess.run(
+            [sys.executable, "-c", THREADS, directory], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (0, "6 1\n"), done.stderr[-500:]

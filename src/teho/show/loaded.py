@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,10 @@ _MANY_GPUS = 400
 and plots: each takes seconds for 10,000 GPUs."""
 
 
+_READING = threading.RLock()
+"""msgspec 0.22 crashes if two threads decode a type for the first time at the same moment."""
+
+
 class LoadedRun:
     """A recording. Teho computes each figure when you use it for the first time."""
 
@@ -45,7 +50,8 @@ class LoadedRun:
             RecordingError: the recording cannot be read.
         """
         self.directory = directory
-        self.run: Run = read_run(directory) if run is None else with_parts(run, directory)
+        with _READING:
+            self.run: Run = read_run(directory) if run is None else with_parts(run, directory)
         """The description of the recording."""
         self.state: RunState = run_state(self.run, directory)
         """Whether the run was going on, finished or interrupted when the description was read."""
@@ -69,10 +75,11 @@ class LoadedRun:
         from teho.explain.program import program_of
         from teho.explain.summary import summarise
 
-        program = program_of(self.processes)
-        summary = summarise(
-            self.run, self.directory, self.problems, program=program, processes=self.processes
-        )
+        with _READING:
+            program = program_of(self.processes)
+            summary = summarise(
+                self.run, self.directory, self.problems, program=program, processes=self.processes
+            )
         if self.state is RunState.RUNNING:
             # The end of a file that is just being written cannot be read: no problem.
             self.problems.clear()
@@ -83,13 +90,15 @@ class LoadedRun:
         """What the probe recorded of the Python processes; see `teho run --probe`."""
         from teho.store.probe import watched_processes
 
-        return tuple(watched_processes(self.directory, self.problems))
+        with _READING:
+            return tuple(watched_processes(self.directory, self.problems))
 
     @cached_property
     def _policy(self) -> Policy:
         from teho.explain.policy import policy_of
 
-        return policy_of(self._settings)
+        with _READING:
+            return policy_of(self._settings)
 
     @cached_property
     def _electricity(self) -> Electricity | None:
@@ -100,7 +109,8 @@ class LoadedRun:
 
     @cached_property
     def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
-        return self._judge()
+        with _READING:
+            return self._judge()
 
     def _judge(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
         from teho.explain.judge import judge_all, without_future
@@ -132,9 +142,10 @@ class LoadedRun:
 
         drawn: Drawn | None = None
         if len(self.summary.gpus) >= _MANY_GPUS and "_judged" not in vars(self):
-            judged = beside(self._judge)
-            drawn = drawn_of(self.run, self.state, self.summary, self._policy, plots=plots)
-            self._judged = judged()
+            with _READING:  # also at the fork: no other thread may have it
+                judged = beside(self._judge)
+                drawn = drawn_of(self.run, self.state, self.summary, self._policy, plots=plots)
+                self._judged = judged()
         return build_report(
             self.run,
             self.state,
