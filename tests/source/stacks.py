@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 from scipy.linalg import lu_factor, lu_solve
-from torch import nn
+from torch import distributed as dist, nn
 """
 
 

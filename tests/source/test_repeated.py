@@ -97,6 +97,11 @@ LOOPS = {
     "a matrix that a method changes": ("lu_factor(matrix)", "matrix.fill(2)", False),
     "a matrix that a function changes": ("lu_factor(matrix)", "relax(matrix)", False),
     "a matrix that `out` changes": ("lu_factor(matrix)", "np.add(matrix, 1, out=matrix)", False),
+    "a matrix that a library changes": ("lu_factor(matrix)", "dist.all_reduce(matrix)", False),
+    "a matrix that is gathered": ("trace(matrix)", "dist.all_gather_object(matrix, step)", False),
+    "a matrix that is saved": ("lu_factor(matrix)", "np.save('a.npy', matrix)", True),
+    "a matrix that is printed": ("lu_factor(matrix)", "print(matrix)", True),
+    "a matrix of which a norm is taken": ("lu_factor(matrix)", "x = np.linalg.norm(matrix)", True),
     "a matrix that a function reads": ("lu_factor(matrix)", "trace(matrix)", True),
     "random numbers": ("np.random.normal(0, 1, 10)", "", False),
     "a generator's numbers": ("rng.normal(size=10)", "", False),
@@ -109,6 +114,13 @@ LOOPS = {
     "a cached function": ("cached(3)", "", False),
     "a generator": ("next(stream)", "", False),
     "a file": ("file.read(100)", "", False),
+    "a piece of a file": ("np.fromfile(file, count=100)", "", False),
+    "a piece of a file in a function": ("piece_of(file)", "", False),
+    "a file that another function reads": ("np.fromfile(file, count=9)", "piece_of(file)", False),
+    "a piece of an iterator": ("np.fromiter(pieces, float, 100)", "", False),
+    "a piece of a file of a path": ("np.fromfile(archive, count=100)", "", False),
+    "the name of a file": ("np.fromfile(path)", "", True),
+    "rows of an image": ("np.asarray(image)", "", True),
     "a table that is read again": ("pd.read_csv('a.csv')", "", True),
     "parameters": ("torch.linalg.svd(weights)", "", False),
     "an attribute of an object": ("np.linalg.inv(model.weight)", "", False),
@@ -127,6 +139,8 @@ def test_a_result_is_the_same_only_if_no_input_changes(expression, other, is_fou
     def noisy(grid):
         print("inverting")
         return np.linalg.inv(grid)
+    def piece_of(handle):
+        return np.fromfile(handle, count=100)
     def camera(number):
         time.sleep(0.1)
         return np.ones(3)
@@ -137,6 +151,10 @@ def test_a_result_is_the_same_only_if_no_input_changes(expression, other, is_fou
         matrix = np.ones((3, 3))
         rng = np.random.default_rng(0x1)
         file = open("data.bin", "rb")
+        archive = model.path.open("rb")
+        path = "data.bin"
+        image = Image.open("a.png")
+        pieces = iter(matrix)
         for step in range(100):
             result = {expression}
             {other or "pass"}
@@ -239,6 +257,32 @@ def test_a_file_that_is_read_in_parts():
                 use(part)
     """
     assert found(source, "file.read(4096)") == []
+
+
+def test_a_file_of_a_caller_that_is_read_in_pieces():
+    source = """
+    def power(raw):
+        return np.fft.rfft(raw)
+    def scan(night):
+        for turn in range(3):
+            raw = np.fromfile(night, count=4096)
+            use(power(raw))
+    def main(path):
+        with open(path, "rb") as night:
+            scan(night)
+    """
+    assert found(source, "scan(night)", "power(raw)") == []
+
+
+def test_a_file_that_is_opened_in_each_iteration_has_the_same_content():
+    source = """
+    def main(path):
+        for turn in range(3):
+            with open("data.bin", "rb") as night:
+                use(np.fft.rfft(np.fromfile(night)))
+    """
+    call = "np.fft.rfft(np.fromfile(night))"
+    assert found(source, call) == [(call, "for turn in range(3)", True)]
 
 
 def test_an_order_that_is_shuffled_has_the_same_items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import pytest
@@ -376,3 +377,124 @@ def test_the_words_of_images():
         "least": "(192, 128)",
         "large": "384 × 256",
     }
+
+
+# ---- points ----
+
+POINTS = """
+from scipy.interpolate import RegularGridInterpolator
+class Station:
+    def __init__(self, flow):
+        self.flow = flow
+def drift(places, flow, now, station):
+    moved = np.empty_like(places)
+    {loop}
+        {line}
+"""
+CALL = "lib:scipy/interpolate/_rgi.py:RegularGridInterpolator.__call__"
+
+
+@pytest.mark.parametrize(
+    ("loop", "line", "point"),
+    [
+        ("for i, (y, x) in enumerate(places):", "moved[i] = flow([now, y, x])[0]", "[now, y, x]"),
+        ("for i, (y, x) in enumerate(places):",
+         "point = [now, y, x]; moved[i] = flow(point)[0]", "[now, y, x]"),
+        ("for place in places:", "moved[0] += flow(place)", "place"),
+        ("for i in range(len(places)):", "moved[i] = flow(places[i])", "places[i]"),
+        ("for y in places:", "moved[0] = station.flow(np.array([now, y]))", "np.array([now, y])"),
+        ("if now:", "moved = [float(flow(place)) for place in places]", "place"),
+        # ---- which look like it ----
+        ("for i in range(len(places)):", "y = y + flow(y); moved[i] = flow(y)", None),  # steps
+        ("for i in range(9):", "moved[i] = flow(places[i])", None),
+        ("for i in range(len(places)):", "now += flow([now, places[i]])", None),
+        ("for flow in station.flows:", "moved += flow(places)", None),
+        ("for turn in range(400):", "moved += flow(places)", None),  # all points at once
+        ("for i in range(len(places)):", "moved[i] = flow(next(station.stream) + i)", None),
+        ("while now < 3:", "now = flow(now)", None),
+        ("for i, y in enumerate(places):", "flow = load(i); moved[i] = flow(y)", None),
+        ("if now:", "moved = flow(places)", None),
+    ],
+)  # fmt: skip
+def test_points_one_by_one(loop, line, point):
+    source = POINTS.format(loop=loop, line=line)
+    (call,) = re.findall(r"(?:station\.)?flow\((?:\[.*\]|[^()]*\([^()]*\)[^()]*|[^()]*)\)", line)[
+        -1:
+    ]
+    words = found(source, call, CALL).get("points_one_by_one")
+    assert (words or {}).get("point") == point
+
+
+def test_points_of_another_function():
+    source = POINTS.format(loop="for place in places:", line="moved[0] += flow(place)")
+    assert found(source, "flow(place)") == {}
+    assert found(source, "flow(place)", "lib:scipy/optimize/_root.py:root") == {}
+
+
+# ---- masks ----
+
+MASKS = """
+from scipy import ndimage
+def measure(labels, grey, count):
+    found = []
+    for k in {keys}:
+        inside = labels == k
+        if inside.sum() < 9: continue
+        rows, columns = np.nonzero(inside)
+        {line}
+    return found
+def main(picture):
+    labels, count = {made}
+    print(measure(labels, picture, count))
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "made", "line", "active", "name"),
+    [
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(grey[inside].mean())",
+         "labels == k", "labels_searched"),
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(grey[inside].mean())",
+         "inside.sum()", "labels_searched"),
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(grey[inside].mean())",
+         "np.nonzero(inside)", "labels_searched"),
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(grey[inside].mean())",
+         "grey[inside].mean()", "labels_searched"),
+        ("np.unique(labels)", "divide(picture)", "found.append(grey[inside])", "grey[inside]",
+         "array_searched"),
+        ("np.unique(labels)", "divide(picture)", "found.append((grey * (labels == k)).sum())",
+         "(grey * (labels == k)).sum()", "array_searched"),
+        # ---- which look like it ----
+        ("range(9)", "ndimage.label(picture)", "found.append(grey[inside])", "labels == k", None),
+        ("range(1, count + 1)", "ndimage.label(picture)", "found.append(fit(grey[inside]))",
+         "fit(grey[inside])", None),  # the work itself
+        ("range(1, count + 1)", "ndimage.label(picture)",
+         "labels = np.roll(labels, k); found.append(1)", "labels == k", None),
+        ("np.unique(labels)", "divide(picture)", "found.append(np.linalg.svd(grey))",
+         "np.linalg.svd(grey)", None),
+    ],
+)  # fmt: skip
+def test_whole_arrays_that_are_searched(keys, made, line, active, name):
+    source = MASKS.format(keys=keys, made=made, line=line)
+    words = found(source, "measure(labels, picture, count)", active)
+    assert list(words) == ([name] if name else [])
+    if name:
+        assert words[name] == {"array": "labels", "key": "k", "loop": "train.py:12"}
+
+
+def test_a_key_that_is_compared_with_single_values_is_no_mask():
+    source = """
+    def main(names, labels):
+        for name in names:
+            if labels == name:
+                count(name)
+    """
+    assert found(source, "labels == name") == {}
+
+
+def test_a_table_of_pandas_has_another_advice():
+    source = MASKS.format(
+        keys="np.unique(labels)", made="load()", line="found.append(grey[inside])"
+    )
+    library = "lib:pandas/core/arraylike.py:OpsMixin.__eq__"
+    assert found(source, "measure(labels, picture, count)", "labels == k", library) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,6 +20,11 @@ _CHANGES_ARGUMENTS = frozenset(
     )
 )
 """Functions and methods that change their arguments."""
+_ONLY_READS = re.compile(
+    r"print|(.*\.)?(logging|logger|warnings|wandb|mlflow|plt|pyplot)\..*|"
+    r".*\.(save\w*|dump\w*|write\w*|imwrite|imsave|imshow|plot\w*|assert_\w+|i?send\w*|export\w*)"
+)
+"""Functions of libraries whose result nobody needs, although they only read their arguments."""
 _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
@@ -28,6 +34,8 @@ class _Object(NamedTuple):
     name: str
     nodes: tuple[ast.AST, ...]
     at: Place
+    has_position: bool
+    """Whether it is a file or an iterator: a function that reads from it moves its position."""
 
 
 class Changes:
@@ -39,10 +47,13 @@ class Changes:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._changed: dict[tuple[str, int], tuple[tuple[ast.AST, ...], bool]] = {}
-        """Name and id of some nodes -> the nodes, which keep their id, and the result."""
+        self._changed: dict[tuple[str, int, bool], tuple[tuple[ast.AST, ...], bool]] = {}
+        """Name, id of some nodes, `has_position` -> the nodes, which keep their id, and the result.
+        """
 
-    def is_changed_in(self, name: str, nodes: tuple[ast.AST, ...], at: Place) -> bool:
+    def is_changed_in(
+        self, name: str, nodes: tuple[ast.AST, ...], at: Place, *, has_position: bool = False
+    ) -> bool:
         """Return whether the object of a name may be changed by some code.
 
         A name that gets another object is not meant, except with `+=`. Other names of the object,
@@ -52,13 +63,15 @@ class Changes:
             name: the name, or a dotted name such as `self.part`.
             nodes: all nodes of the code.
             at: the function that the code is in.
+            has_position: whether the object is a file or an iterator: each function of a library
+                that gets it then moves its position.
         """
-        first = name, id(nodes)
-        followed: dict[tuple[str, int], tuple[ast.AST, ...]] = {}
-        waiting = [_Object(name, nodes, at)]
+        first = name, id(nodes), has_position
+        followed: dict[tuple[str, int, bool], tuple[ast.AST, ...]] = {}
+        waiting = [_Object(name, nodes, at, has_position)]
         while waiting and first not in self._changed:
             one = waiting.pop()
-            key = one.name, id(one.nodes)
+            key = one.name, id(one.nodes), has_position
             is_changed = self._changed.get(key, (one.nodes, None))[1]
             if key in followed or is_changed is False:
                 continue
@@ -109,19 +122,34 @@ class Changes:
                 return True
             if isinstance(node, ast.AugAssign) and dotted_name(node.target) == one.name:
                 return True
-            if isinstance(node, ast.Call) and self._call_changes(node, one.name, one.at):
+            if isinstance(node, ast.Call) and self._call_changes(node, one):
+                return True
+            if isinstance(node, ast.Expr) and self._is_for_its_effect(node.value, one):
                 return True
         return False
+
+    def _is_for_its_effect(self, call: ast.expr, one: _Object) -> bool:
+        """Return whether a call whose result is not used gets the object, to change it.
+
+        `dist.all_gather_object(parts, mine)`: without an effect, nobody would call this function.
+        """
+        called = self._program.called(call, one.at) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or not isinstance(called, str):
+            return False
+        if _ONLY_READS.fullmatch(called):
+            return False
+        arguments = [*call.args, *(word.value for word in call.keywords)]
+        return any(self.shares(argument, one.name, one.at) for argument in arguments)
 
     def _elsewhere(self, one: _Object) -> Iterator[_Object]:
         """Yield the same object under its other names, and in the functions that get it."""
         for name in self.other_names(one.name, one.nodes, one.at):
-            yield _Object(name, one.nodes, one.at)
+            yield one._replace(name=name)
         for node in one.nodes:
             called = self._program.called(node, one.at) if isinstance(node, ast.Call) else None
             if isinstance(node, ast.Call) and isinstance(called, Place):
                 for name in self._parameters(node, one.name, called, one.at, frozenset()):
-                    yield _Object(name, called.function.nodes, called)
+                    yield _Object(name, called.function.nodes, called, one.has_position)
 
     def other_names(self, name: str, nodes: tuple[ast.AST, ...], at: Place) -> set[str]:
         """Return the names that the code gives to the same object, or to its parts."""
@@ -202,8 +230,9 @@ class Changes:
             if self.shares(argument, name, at, inside)
         ]
 
-    def _call_changes(self, call: ast.Call, name: str, at: Place) -> bool:
+    def _call_changes(self, call: ast.Call, one: _Object) -> bool:
         """Return whether a call changes an object itself; the program's functions are followed."""
+        name, at = one.name, one.at
         method, called = call.func, self._program.called(call, at)
         if isinstance(called, Place):
             return False
@@ -212,8 +241,10 @@ class Changes:
         last = called.rpartition(".")[2] if isinstance(called, str) else ""
         if isinstance(method, ast.Attribute):
             last = method.attr
-        if last in _CHANGES_ARGUMENTS and any(self.shares(one, name, at) for one in call.args):
-            return True
+        if one.has_position or last in _CHANGES_ARGUMENTS:
+            arguments = [*call.args, *(word.value for word in call.keywords)]
+            if any(self.shares(argument, name, at) for argument in arguments):
+                return True
         if isinstance(called, str):
             return False
         if isinstance(method, ast.Attribute) and self.shares(method.value, name, at):

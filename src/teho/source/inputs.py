@@ -245,7 +245,7 @@ class Inputs:
         if number == self._at and not self._is_function:
             return self._of_name_beside(number, name, given)
         nodes = function.nodes
-        changed = self._if_changed(name, nodes, level.place)
+        changed = self._if_changed(number, name, nodes)
         values = [self._of_assigned(number, one) for one in reached]
         if is_given:
             values.append(self._of_parameter(number, name))
@@ -253,25 +253,50 @@ class Inputs:
 
     def _of_name_beside(self, number: int, name: str, given: Sequence[Assigned]) -> Value:
         """Return it for a name of the function that has the loop."""
-        place = self._levels[number].place
         if any(one.loop is self._loop for one in given):
             others = (one for one in given if one.loop is not self._loop)
             is_known = self._knows_items and not any(map(self._is_in_loop, others))
-            return self._if_changed(name, self._body, place) if is_known else Value.VARIES
-        changed = self._if_changed(name, self._body, place)
+            return self._if_changed(number, name, self._body) if is_known else Value.VARIES
+        changed = self._if_changed(number, name, self._body)
         inside = [one for one in given if self._is_in_loop(one)]
         if not inside:
             return max(self._before(number, name), changed)
         return max(*(self._of_assigned(number, one) for one in inside), changed)
 
-    def _if_changed(self, name: str, nodes: tuple[ast.AST, ...], place: Place) -> Value:
+    def _has_position(self, number: int, name: str) -> bool:
+        """Return whether a name has a file or an iterator from before the loop."""
+        if number > self._at or (number == self._at and self._is_function):
+            return False  # made anew in each iteration, or looked at where it comes from
+        level = self._levels[number]
+        values = [
+            one.value
+            for one in level.function.assigned.get(name, [])
+            if one.loop is None and not (number == self._at and self._is_in_loop(one))
+        ]
+        if any(self._program.makes_position(value, level.place) for value in values):
+            return True
+        argument = self._argument(number, name) if name in level.function.params else None
+        if isinstance(argument, ast.Name):
+            return self._has_position(number - 1, argument.id)
+        return argument is not None and self._program.makes_position(
+            argument, self._levels[number - 1].place
+        )
+
+    def _if_changed(self, number: int, name: str, nodes: tuple[ast.AST, ...]) -> Value:
         """Return how much some code may change the object of a name."""
+        place = self._levels[number].place
         if self._identities:
             return Value.SAME
         every = place.function.nodes
         names = {name, *self._changes.other_names(name, every, place)}
-        if not any(self._changes.is_changed_in(one, nodes, place) for one in names):
+        has_position = self._has_position(number, name)
+        if not any(
+            self._changes.is_changed_in(one, nodes, place, has_position=has_position)
+            for one in names
+        ):
             return Value.SAME
+        if has_position:
+            return Value.VARIES
         others = tuple(node for node in nodes if not _shuffles(node, name))
         if len(others) == len(nodes):
             return Value.VARIES

@@ -20,6 +20,7 @@ __all__ = [
     "is_cached",
     "is_mutator",
     "is_pure_name",
+    "is_stream",
     "is_view",
     "known",
     "may_be_trained",
@@ -32,6 +33,11 @@ _HANDLES = re.compile(
     r"AlignmentFile)$"
 )
 """Functions whose result has a position that each call moves, such as a file's."""
+_STREAMS = re.compile(
+    r"((io|gzip|bz2|lzma|codecs|wave)\.)?open|os\.(fdopen|popen)|([\w.]*\.)?(\w*[rR]eader|iterparse|"
+    r"BytesIO|StringIO|\w*TemporaryFile|islice|chain|cycle)|iter|map|filter|zip|enumerate|reversed"
+)
+"""Functions whose result is read from a position on: a file or an iterator."""
 SEEDED = ("numpy.random.default_rng", "numpy.random.RandomState", "random.Random")
 _TRAINED = re.compile(r"\b(nn|keras|flax|equinox|haiku)\b|Parameter|Variable|requires_grad|Model\b")
 
@@ -109,6 +115,11 @@ def _may_write(call: ast.Call) -> bool:
 def has_position(name: str) -> bool:
     """Return whether the result of a function has a position that each call moves."""
     return _HANDLES.search(name) is not None
+
+
+def is_stream(name: str) -> bool:
+    """Return whether each function that gets the result of a function moves its position."""
+    return _STREAMS.fullmatch(name) is not None
 
 
 def is_mutator(name: str) -> bool:

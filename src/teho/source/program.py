@@ -8,10 +8,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.source.known import SEEDED, has_position, is_pure_name, known, may_be_trained
+from teho.source.known import (
+    SEEDED,
+    has_position,
+    is_pure_name,
+    is_stream,
+    known,
+    may_be_trained,
+)
 from teho.source.parsed import Function, SourceFile, dotted_name
 
 __all__ = ["Place", "Program", "is_imported"]
+
+_MODES = frozenset(("r", "rb", "rt", "rU", "r+", "rb+", "r+b", "w+b"))
+"""Modes in which a file is read: `path.open("rb")`, but not `Image.open("photo.png")`."""
 
 
 class Place(NamedTuple):
@@ -144,6 +154,21 @@ class Program:
             return False
         is_handle = has_position(called)
         return is_pure_name(called, value) and not (is_handle or may_be_trained(value))
+
+    def makes_position(self, value: ast.expr | None, at: Place) -> bool:
+        """Return whether an expression makes a file or an iterator, which has a position."""
+        if isinstance(value, ast.GeneratorExp):
+            return True
+        if not isinstance(value, ast.Call):
+            return False
+        called = self.called(value, at)
+        if isinstance(called, Place):
+            return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in called.function.nodes)
+        if isinstance(called, str):
+            return is_stream(called)
+        method, mode = value.func, value.args[0] if value.args else ast.Constant("r")
+        is_open = isinstance(method, ast.Attribute) and method.attr == "open"
+        return is_open and isinstance(mode, ast.Constant) and mode.value in _MODES
 
 
 def is_imported(name: str, function: Function) -> bool:

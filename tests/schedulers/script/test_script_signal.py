@@ -17,11 +17,15 @@ from teho.schedulers.script.write import ScriptOptions
 
 CATCHES = """
 import signal, sys, time
+# `with`: if the signal comes while Python closes a file that it deletes, SystemExit is lost.
+def say(word):
+    with open(sys.argv[1], "a") as file:
+        file.write(word)
 def caught(*_):
-    open(sys.argv[1], "a").write("caught\\n")
+    say("caught\\n")
     sys.exit(3)
 signal.signal(signal.SIGUSR1, caught)
-open(sys.argv[1], "a").write("ready\\n")
+say("ready\\n")
 while True:
     time.sleep(0.02)  # not signal.pause(): the signal may come just before it
 """

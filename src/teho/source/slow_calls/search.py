@@ -16,8 +16,10 @@ from teho.source.slow_calls.cells import find_unrolled_cell
 from teho.source.slow_calls.forests import find_forest_of_sizes
 from teho.source.slow_calls.images import find_large_image
 from teho.source.slow_calls.integrals import find_integral
+from teho.source.slow_calls.masks import find_masks
 from teho.source.slow_calls.models import find_model_made_again
 from teho.source.slow_calls.paging import find_paging
+from teho.source.slow_calls.points import find_single_points
 from teho.source.slow_calls.predictions import find_single_predictions
 from teho.source.slow_calls.ranks import find_block_of_rank
 from teho.source.slow_calls.shares import find_prepared_by_all
@@ -47,5 +49,7 @@ def find_slow_calls(frames: Sequence[Frame], purity: Purity) -> Iterator[CostlyO
         find_model_made_again(levels, purity),
         find_prepared_by_all(levels, purity),
         find_block_of_rank(levels),
+        find_single_points(levels, frames),
+        find_masks(levels, frames, purity.program),
     )
     yield from filter(None, found)

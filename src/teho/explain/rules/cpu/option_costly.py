@@ -151,8 +151,10 @@ def _found(context: ProgramContext, main: MainProcess, time: OptionTime) -> Loca
 def _noun(text: str) -> str:
     """Return what an option is: `x=True` an option, `x = 3` a setting, and `f(x)` a call.
 
-    `LIMIT ? OFFSET ?` is a clause of a query.
+    `LIMIT ? OFFSET ?` is a clause of a query, and `x == y` a comparison.
     """
+    if " == " in text:
+        return "comparison"
     if _OPTION.match(text):
         return "option"
     if _CLAUSE.match(text):
