@@ -45,9 +45,6 @@ _LOOK_S = 10.0
 _WITHOUT_STEPS = frozenset({"h07", "h08", "h09", "h10", "h11"})
 _HANGS_AT_ONCE, _CONTROLS_AT_ONCE = 3, 2
 _QUICK = "h12"
-_REPORTING = threading.Lock()
-"""Only one thread makes a report at a time: msgspec crashes if several threads decode a type for
-the first time at the same moment."""
 _TEHO = (sys.executable, "-m", "teho")
 
 
@@ -234,8 +231,7 @@ def _stuck(home: Path) -> str:
     """Return what the report says of a run that is stuck; empty: nothing."""
     for directory in home.glob("runs/[!.]*"):
         try:
-            with _REPORTING:
-                findings = LoadedRun(directory, Settings()).findings
+            findings = LoadedRun(directory, Settings()).findings
         except TehoError:  # the recording is just being made
             continue
         return next((one.sentence for one in findings if one.kind == "run_stuck"), "")
@@ -258,6 +254,5 @@ def _last_progress(home: Path, output: _Output) -> tuple[float | None, bool]:
 
 
 def _mains(directory: Path) -> Sequence[Any]:
-    with _REPORTING:
-        program = LoadedRun(directory, Settings()).summary.program
+    program = LoadedRun(directory, Settings()).summary.program
     return program.mains if program else ()
