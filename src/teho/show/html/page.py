@@ -229,7 +229,8 @@ def _body(finding: Finding, number: int, links: PlotLinks) -> str:
     """
     figures = "".join(
         f"<div><dt>{_linked(text(item.label), links.of_label(item.label))}</dt>"
-        f"<dd>{prose(labelled_value(item.value, item.unit))}</dd></div>"
+        f"<dd>{prose(labelled_value(item.value, '' if item.unit == item.label else item.unit))}"
+        "</dd></div>"
         for item in evidence_of(finding)
     )
     when = ""
