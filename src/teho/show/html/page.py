@@ -30,6 +30,7 @@ from teho.show.html.plots import PlotLinks, plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
 from teho.show.html.step import step_section
 from teho.show.html.tables import html_tables
+from teho.show.html.words import PageWords
 
 __all__ = ["PageParts", "page_parts", "render_html", "shipped"]
 
@@ -52,10 +53,11 @@ class PageParts(msgspec.Struct, frozen=True, kw_only=True):
 
 def page_parts(document: Document, pictures: Sequence[str] = ()) -> PageParts:
     """Render the parts of a page; see `render_html`."""
+    page_words = PageWords()
     return PageParts(
         title=_title(document),
-        header=_header(document),
-        sections="".join(_sections(document, pictures)),
+        header=_header(document, page_words),
+        sections="".join(_sections(document, pictures, page_words)),
         footer=_footer(document),
         data=plot_data(document.plots, document.heat_map, document.findings),
         has_plots=bool(document.plots or document.heat_map),
@@ -107,7 +109,7 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 """
 
 
-def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
+def _sections(document: Document, pictures: Sequence[str], page_words: PageWords) -> Iterable[str]:
     lead = _lead(document)
     links = PlotLinks(document.plots)
     cards = "".join(
@@ -131,13 +133,14 @@ def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
     title = "One step over time" if step and step.step is not None else "The trace over time"
     yield from _section(title, "step", step_section(step))
     used = "What it used" if isinstance(document, Report) else "Figures"
-    yield from _section(used, "used", html_tables(document.tables))
+    yield from _section(used, "used", html_tables(document.tables, page_words))
     yield from _listings(one for one in lists if one.level == "default")
     yield from _section("Next", "next", _list(document.commands, advice))
     yield from _section("Roofline", "rooflines", rooflines_section(document.rooflines))
     yield from _section("Over time", "plots", plots_section(document.plots))
     yield from _section("Trouble with the recording", "troubles", _list(document.troubles))
     folds = [
+        page_words.section(),
         folded("Notes", _list(document.notes)),
         folded("Not judged", _list(not_judged(document.abstentions))),
         *(folded(one.title, _listing(one)) for one in hidden),
@@ -173,9 +176,11 @@ def _title(document: Document) -> str:
     return document.title or (document.run_id if isinstance(document, Report) else "")
 
 
-def _header(document: Document) -> str:
+def _header(document: Document, page_words: PageWords) -> str:
     facts = "".join(
-        _fact(fact) for fact in document.facts if fact.value is not None and not fact.aside
+        _fact(fact, page_words)
+        for fact in document.facts
+        if fact.value is not None and not fact.aside
     )
     about = f"<b>{text(document.title)}</b>"
     command = ""
@@ -202,14 +207,14 @@ def _footer(document: Document) -> str:
     return version
 
 
-def _fact(fact: Fact) -> str:
+def _fact(fact: Fact, page_words: PageWords) -> str:
     value = prose(labelled_value(fact.value, fact.unit))
     words = "" if is_number(fact.value) else ' class="words"'
     note = f"<small>{prose(fact.note)}</small>" if fact.note else ""
     if isinstance(fact.value, Missing):
         value = f'<span class="missing">{value}</span>'
         note += f"<small>{prose(fact.value.detail)}</small>" if fact.value.detail else ""
-    return f"<div><dt>{text(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
+    return f"<div><dt>{page_words.link(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
 
 
 def _card(finding: Finding, number: int, links: PlotLinks) -> str:

@@ -258,8 +258,8 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
     is_said = finding is document.findings[0] and finding.sentence in document.verdict
     head = [] if is_said else _marked(finding.sentence, finding.severity.value, width)
     evidence = [
-        Text(counted)
-        if (counted := counted_evidence(item))
+        Text(number)
+        if (number := counted_evidence(item))
         else Text.assemble((f"{plain(item.label)} ", "dim"), labelled_value(item.value, item.unit))
         for item in evidence_of(finding)
     ]
