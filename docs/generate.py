@@ -7,6 +7,7 @@ import inspect
 import json
 import pprint
 import sys
+import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,7 @@ from teho.model.tuned import Tuned
 from teho.schedulers.registry import cluster_schedulers
 from teho.schedulers.script.launch_site import launch_site
 from teho.show.build.bench import bench_document
+from teho.show.html.words import read_glossary
 from teho.show.json import plan as plan_json
 from teho.show.json.bench import read_bench_json
 from teho.show.json.noun import schema_of
@@ -315,6 +317,27 @@ def scripts_page() -> str:
     return _with_tables(SCRIPTS_PAGE, {"launchers": _launchers})
 
 
+def glossary_page() -> str:
+    """Return the page of the glossary; HTML reports have the same definitions."""
+    head = [
+        "# Glossary",
+        "",
+        "This page explains the terms in Teho's pages and reports, in alphabetical order. If a",
+        "term has a unit, the unit is in brackets. In an HTML report, the headings and the facts",
+        "are links to the same definitions. You can link to each term of this page, for example",
+        "with [`glossary.md#sm-activity`](#sm-activity).",
+        "",
+    ]
+    for entry in read_glossary():
+        places = "".join(f'<a id="{name}"></a>' for name in entry.ids)
+        unit = f" ({entry.unit})" if entry.unit else ""
+        line = f"- {places}**{entry.name}**{unit}: {' '.join(entry.text.split())}"
+        head += textwrap.wrap(
+            line, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    return "\n".join([*head, ""])
+
+
 LESSON_PAGE = HERE / "learn" / "when-a-gpu.md"
 
 
@@ -362,6 +385,7 @@ NOTEBOOKS = {
     for lesson in LESSONS
 }
 SHIPPED = {
+    HERE / "glossary.md": lambda: NOTE + glossary_page(),
     HERE / "sources.md": lambda: NOTE + sources_page.page(),
     PACKAGE / "clusters" / "cluster.schema.json": lambda: _schema(cluster_schema()),
     PACKAGE / "show" / "batch_sizes.schema.json": lambda: _schema(schema_of(BatchSizes)),

@@ -66,8 +66,8 @@ def report_page() -> str:
 
 `teho report --format json` writes one object, a [`Report`](#report).
 
-- The field `schema` has the value `{SCHEMA}`. If a new version of Teho removes a field or changes
-  the meaning of a field, the number after the slash becomes larger.
+- The field `schema` has the value `{SCHEMA}`. If a new version of Teho removes a field or
+  changes the meaning of a field, the number after the slash becomes larger.
 - A new version of Teho can add new fields without a change of this number. A program that reads the
   report must ignore all fields that the program does not know.
 - The JSON schema is the file `report.schema.json` of the package `teho.show`.
@@ -90,7 +90,10 @@ A missing value is never written as zero.
 def _section(noun: type) -> str:
     summary = (inspect.getdoc(noun) or "").partition("\n")[0]
     if issubclass(noun, enum.Enum):
-        lines = [f'- `"{value}"`: {words}' for value, words in _described_values(noun)]
+        lines = [
+            textwrap.fill(f'- `"{value}"`: {words}', 100, subsequent_indent="  ")
+            for value, words in _described_values(noun)
+        ]
     else:
         lines = ["| field | type | meaning |", "|---|---|---|"]
         lines += ['| `type` | `"missing"` |  |'] if noun is Missing else []

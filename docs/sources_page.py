@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import msgspec
@@ -93,10 +94,12 @@ def page() -> str:
     parts = [_HEAD]
     for document in sources.document:
         rows = [row for row in sources.row if row.document == document.name]
-        parts.append(
-            f"## {document.title}\n\n{document.origin} This document has {document.lines} lines"
-            f" and {len(rows)} capabilities.\n"
+        about = textwrap.fill(
+            f"{document.origin} This document has {document.lines} lines and {len(rows)} "
+            "capabilities.",
+            100,
         )
+        parts.append(f"## {document.title}\n\n{about}\n")
         if document.missing_lines:
             parts.append(f"Lines for which Teho has no command yet: {document.missing_lines}.\n")
         table = ["| Lines | What | Command | Test |", "|---|---|---|---|", *map(_row, rows)]

@@ -72,6 +72,55 @@ def test_every_page_is_in_the_site() -> None:
         assert str(page.relative_to(ROOT / "docs")) in site
 
 
+# Pages whose long lines a program writes: the figures of a machine, and lists of programs.
+WRITTEN_BY_PROGRAMS = {"benchmarks.md", "blind.md", "faults.md", "gpu.md"}
+
+
+def linked_from(index: Path) -> set[Path]:
+    links = re.findall(r"\]\(([^)#:]+\.md)", index.read_text(encoding="utf-8"))
+    return {(index.parent / link).resolve() for link in links}
+
+
+def test_the_index_leads_to_every_page() -> None:
+    docs = ROOT / "docs"
+    linked = linked_from(docs / "index.md")
+    decisions = docs / "decisions" / "index.md"
+    assert decisions in linked
+    missing = {
+        str(page.relative_to(docs))
+        for page in docs.rglob("*.md")
+        if page not in linked | linked_from(decisions) | {docs / "index.md"}
+    }
+    assert missing == set()
+
+
+def long_lines(text: str) -> list[str]:
+    """Return the lines of prose with more than 100 letters: no tables, pictures, code or links."""
+    found = []
+    is_code = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        is_prose = not is_code and not line.startswith(("|", "![", "[![", "<!--"))
+        if is_prose and len(line) > 100 and " " in line.strip():
+            found.append(line)
+    return found
+
+
+def test_prose_has_lines_of_at_most_100_letters() -> None:
+    docs = ROOT / "docs"
+    pages = [page for page in docs.rglob("*.md") if page.name not in WRITTEN_BY_PROGRAMS]
+    pages += [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    found = {str(page.relative_to(ROOT)): long_lines(page.read_text("utf-8")) for page in pages}
+    assert {page: lines for page, lines in found.items() if lines} == {}
+
+
+def test_which_lines_are_long() -> None:
+    words = "word " * 25
+    assert long_lines(f"{words}\n- {words}\n") == [words, f"- {words}"]
+    assert long_lines(f"| {words} |\n![{words}](a.svg)\n```\n{words}\n```\n{'x' * 200}\n") == []
+
+
 def links_of(cluster: str) -> set[str]:
     """Return the pages in the file of a cluster."""
     links = load_cluster(cluster, {"XDG_CONFIG_HOME": "/nonexistent"}).links

@@ -106,7 +106,7 @@ def test_a_written_size_is_near_what_it_says(amount: int) -> None:
         (989.4e12, "FLOP/s", "989 TFLOP/s"),
         (999.5e9, "FLOP/s", "1.00 TFLOP/s"), (999.4e9, "FLOP/s", "999 GFLOP/s"),
         (0.25e12, "FLOP/s", "250 GFLOP/s"), (0, "FLOP/s", "0.00 FLOP/s"),
-        (2e21, "B/s", "2,000 EB/s"),
+        (2e21, "B/s", "2,000 EB/s"), (14.3, "steps/s", "14.3 steps/s"), (1, "steps/s", "1 step/s"),
     ],
 )  # fmt: skip
 def test_quantities_carry_their_unit(value: float, unit: str, text: str) -> None:

@@ -239,9 +239,11 @@ def format_pace(per_s: float) -> str:
 
 
 def plural(unit: str, amount: float) -> str:
-    """Return a unit in singular or plural: `1 GPU-hour`, `2 GPU-hours`, `1 core`, `2 BU`."""
+    """Return a unit in singular or plural: `1 GPU-hour`, `1 core`, `26.2 steps/s`, `2 BU`."""
     if amount == 1 and unit in {"cores", "files", "samples", "tasks", "threads"}:
         return unit[:-1]
+    if amount == 1 and unit == "steps/s":
+        return "step/s"
     return f"{unit}s" if unit.endswith("hour") and amount != 1 else unit
 
 

@@ -597,3 +597,13 @@ def test_rm_goes_on_past_one_that_it_keeps(teho, own: Path) -> None:
 def test_deleting_the_same_run_twice_is_once(teho, own: Path) -> None:
     assert teho("rm", "-y", "first", "first").returncode == 0
     assert teho("rm", "--older-than", "9999999999d", "-y").returncode == 2
+
+
+def test_without_words_the_help_is_printed(teho) -> None:
+    alone, asked = teho(), teho("--help")
+    assert alone.returncode == asked.returncode == 0
+    assert alone.stdout == asked.stdout
+    assert alone.stderr == ""
+    assert all(f"  {name} " in alone.stdout for name in COMMANDS)
+    unknown = teho("reprot")
+    assert unknown.returncode == 2

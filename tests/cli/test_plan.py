@@ -293,3 +293,33 @@ def test_debug_of_each_subcluster_of_trillium_has_a_name(teho) -> None:
     shown = teho("clusters", "show", "trillium").stdout
     for name in ("debug (one GPU):", "debug (GPU nodes):", "debug (CPU nodes):"):
         assert shown.count(name) == 1
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_narrow_plan_keeps_the_cost_and_the_memory(
+    teho: Teho, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    clusters = "--cluster=narval,aire,lumi,fir,nibi,rorqual,trillium,roihu"
+    told = teho("plan", clusters, "--gpus", "4", "--time", "12h", "--", "train.py").stdout
+    shown = told.splitlines()
+    (heads,) = [line for line in shown if line.startswith("Cluster ")]
+    assert heads.split()[-1] == "Cost"
+    assert "Memory" in shown[shown.index(heads) - 1]
+    (lumi,) = [line for line in shown if line.startswith("LUMI ") and "small-g" in line]
+    assert "240  24 GPU-hours" in lumi
+    assert ("Cores" in heads) == (columns == 80)
+    table = shown[shown.index(heads) : shown.index(heads) + 13]
+    assert len(table) == 13
+    assert all(len(line) <= columns for line in table)
+
+
+def test_a_warning_is_a_sentence(teho: Teho) -> None:
+    words = ("--cluster", "narval", "--gpus", "4", "--time", "12h", "--", "train.py")
+    shown = teho("plan", *words).stdout
+    lines = [line.strip() for line in shown.splitlines()]
+    begin = next(at for at, line in enumerate(lines) if line.startswith("! "))
+    end = next(at for at, line in enumerate(lines) if line.startswith("→"))
+    warning = " ".join(lines[begin:end])
+    assert warning.startswith("! The job starts only one process for 4 GPUs.")
+    assert warning.endswith("starts one process per GPU.")

@@ -191,6 +191,22 @@ def test_a_speed_up_just_at_the_limit_is_mostly_open() -> None:
     assert edge.count(None) >= 26
 
 
+def test_an_open_result_is_not_yet_clear() -> None:
+    runs = runs_of({1: [1.0, 1.01, 0.99], 2: [1.0, 1.6, 2.2]})
+    alone = scaled_of(runs)
+    assert alone.steps[0].pays is None
+    assert alone.verdict.startswith("Not yet clear whether 2 GPUs are worth it: 2 GPUs are 1.5")
+    assert alone.verdict.endswith(", and a speed-up of at least 1.5 is needed")
+    # After a size that is fast enough:
+    beyond = scaled_of(runs_of({1: [1.0, 1.01, 0.99], 2: [1.9, 2.0, 1.95], 4: [2.8, 2.9, 3.0]}))
+    assert (beyond.pays_to, beyond.steps[-1].pays) == (2, None)
+    assert ". Not yet clear whether 4 GPUs are worth it: 4 GPUs are " in beyond.verdict
+    # A result below the limit is a firm no:
+    firm = scaled_of(runs_of({1: [1.0, 1.01, 0.99], 2: [1.0, 1.02, 1.01]}))
+    assert firm.steps[0].pays is False
+    assert "clear" not in firm.verdict
+
+
 def test_two_sizes_are_judged_and_not_fitted() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(1, 2))))
     assert (scaled.pays_to, scaled.fits) == (2, ())

@@ -153,9 +153,9 @@ class TestWords:
     @pytest.mark.parametrize(
         ("regain", "said"),
         [
-            ((35.2, 70.4), "35 to 70 % of the time"),
-            ((0.4, 61.0), "up to 61 % of the time"),
-            ((62.1, 61.9), "62 % of the time"),
+            ((35.2, 70.4), "35–70 % of the run time"),
+            ((0.4, 61.0), "up to 61 % of the run time"),
+            ((62.1, 61.9), "62 % of the run time"),
             ((0.0, 0.4), None),
             ((0.0, 0.0), None),
             (None, None),

@@ -84,9 +84,35 @@ def test_clusters_by_the_gpu_least_above_the_need_and_each_in_one_piece():
     found = plan(*CLUSTERS, gpu_memory_gib=30.0).options
     names = [option.cluster for option in found]
     assert len(set(names)) == sum(a != b for a, b in zip(names, ["", *names], strict=False))
-    assert names[0] in {"cedar", "graham", "arc4", "puhti"}
+    firsts = {option.cluster: option for option in reversed(found)}
+    groups = [
+        (CLUSTERS[name].status == "retired", firsts[name].gpu_memory_gib or math.inf, name)
+        for name in dict.fromkeys(names)
+    ]
+    assert groups == sorted(groups)
     assert all((option.gpu_memory_gib or 99) >= 30 for option in found)
     assert {"fir", "roihu"} < set(names)
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+@pytest.mark.parametrize("even_if_retired", [False, True])
+def test_an_old_gpu_with_little_memory_is_never_first(gpus: int, even_if_retired: bool) -> None:
+    found = answer(
+        Request(gpus=gpus, time_s=3600.0), CLUSTERS.values(), even_if_retired=even_if_retired
+    ).options
+    assert found[0].gpu_type is not None
+    assert "p100" not in found[0].gpu_type
+    assert (found[0].gpu_memory_gib or 0) > 16
+    # With retired clusters, there are such GPUs, after those of the present clusters.
+    old = {option.cluster for option in found if "p100" in (option.gpu_type or "")}
+    assert bool(old) == even_if_retired
+
+
+def test_an_interactive_partition_does_not_order_the_clusters() -> None:
+    found = answer(Request(gpus=1, time_s=3600.0), CLUSTERS.values()).options
+    order = list(dict.fromkeys(option.cluster for option in found))
+    # Roihu has a smaller GPU, but only in a partition for interactive work.
+    assert order.index("lumi") < order.index("roihu")
 
 
 def test_kinds_of_node_that_are_asked_for_alike_are_one_option():

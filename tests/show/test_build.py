@@ -144,7 +144,7 @@ def test_a_run_that_failed_is_not_good_even_if_no_rule_judged_it(end: dict) -> N
 
 def test_the_pace_is_told_where_steps_are_known() -> None:
     (pace,) = (fact for fact in view_of("fed_well").facts if fact.key == "steps_per_s")
-    assert (pace.value, pace.unit, pace.note) == (999 / 90, "step/s", "over 1,000 steps")
+    assert (pace.value, pace.unit, pace.note) == (999 / 90, "steps/s", "over 1,000 steps")
     assert "steps_per_s" not in facts_of(view_of("well_used_8_gpus"))
     run, summary = SCENARIOS["fed_well"]()
     for progress in ((), (Progress(steps=1, first_s=5.0, last_s=5.0),)):

@@ -539,3 +539,18 @@ def test_tables_scroll_inside_their_own_box(visit):
       const box = document.querySelector('.scroll');
       return box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX === 'auto';
     }""")
+
+
+def test_a_table_that_is_wider_than_a_narrow_page_has_a_hint(visit):
+    hint = """() => [...document.querySelectorAll('.scroll')].filter(
+      box => box.checkVisibility({contentVisibilityAuto: true})).map(box => [
+      box.scrollWidth > box.clientWidth + 1, getComputedStyle(box, '::before').content])"""
+    page = visit(views.eight_gpus(), width=390)
+    page.wait_for_selector(".scroll.wide")
+    boxes = [box for box in page.evaluate(hint) if box[0]]
+    assert boxes
+    assert [box for box in boxes if "scroll for more columns" not in box[1]] == []
+    narrow = [box for box in page.evaluate(hint) if not box[0]]
+    assert [box for box in narrow if "scroll" in box[1]] == []
+    page.set_viewport_size({"width": 1200, "height": 900})
+    assert [box for box in page.evaluate(hint) if "scroll" in box[1]] == []

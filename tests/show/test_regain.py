@@ -17,9 +17,9 @@ from teho.show.text.document import render_text
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("collated_one_by_one", "35 to 70 % of the time"),
-        ("reads_again", "up to 70 % of the time"),
-        ("decodes_in_main_process", "31 to 62 % of the time"),
+        ("collated_one_by_one", "35–70 % of the run time"),
+        ("reads_again", "up to 70 % of the run time"),
+        ("decodes_in_main_process", "31–62 % of the run time"),
     ],
 )
 def test_before_the_evidence(name: str, said: str) -> None:

@@ -78,7 +78,7 @@ GPUs        time  speed-up  95 % interval  efficiency   energy  cost, BU  bill
 Gain of each increase
 GPUs   speed  95 % interval  needed  bill  enough
 1 → 2   1.80  1.70 to 1.90     1.50  1.10  yes
-2 → 3   1.20  –                1.27  1.25  open
+2 → 3   1.20  –                1.27  1.25  not yet clear
 
 Fitted law
   Universal Scalability Law: contention (work that does not run in parallel)

@@ -157,6 +157,17 @@ def test_json_is_as_its_schemas_say(teho) -> None:
         jsonschema.validate(json.loads(done.stdout), schema_of(EnvironmentPlan))
 
 
+def test_the_framework_is_a_word_or_an_option(teho) -> None:
+    as_word = teho("env", "plan", "pytorch", "--cluster", "arc4")
+    as_option = teho("env", "plan", "--cluster", "arc4", "--framework", "pytorch")
+    assert as_word.returncode == as_option.returncode == 0
+    assert as_word.stdout == as_option.stdout
+    assert "torch" in as_word.stdout
+    wrong = teho("env", "plan", "pytorhc", "--cluster", "arc4")
+    assert wrong.returncode == 2
+    assert "pytorch" in wrong.stderr
+
+
 @pytest.fixture
 def venv(tmp_path: Path) -> Callable[..., Path]:
     """Make a real virtual environment, with metadata as an installer leaves it."""

@@ -64,8 +64,8 @@ def test_the_head_has_the_verdict_and_what_is_left() -> None:
 
 def test_the_head_has_the_expected_end_the_trend_of_the_pace_and_the_units_that_are_left() -> None:
     facts = (
-        Fact("steps_per_s", "Pace", 26.2, "step/s", "over 12,000 steps"),
-        Fact("steps_per_s_now", "Pace of the last minute", 29.3, "step/s", "+12 %"),
+        Fact("steps_per_s", "Pace", 26.2, "steps/s", "over 12,000 steps"),
+        Fact("steps_per_s_now", "Pace of the last minute", 29.3, "steps/s", "+12 %"),
         Fact("left_s", "Expected time left", 11_520.0, "s", "45 % done, from tqdm"),
         Fact("cost", "Cost", 3.2, "BU", "16 BU an hour"),
         Fact("cost_at_limit", "Cost at the time limit", 16.0, "BU"),
@@ -74,14 +74,14 @@ def test_the_head_has_the_expected_end_the_trend_of_the_pace_and_the_units_that_
     _, line = head(SHOWN._replace(report=msgspec.structs.replace(REPORT, facts=facts)), 300)
     assert line.plain == (
         "running · 1 min 40 s · 58 min 20 s until the time limit · values by connection · "
-        "Expected time left 3 h 12 min · Pace 26.2 step/s · Pace of the last minute 29.3 step/s "
+        "Expected time left 3 h 12 min · Pace 26.2 steps/s · Pace of the last minute 29.3 steps/s "
         "(+12 %) · Cost 3.20 BU · Cost from now until the time limit 12.8 BU"
     )
-    steady = Fact("steps_per_s_now", "Pace of the last minute", 26.2, "step/s", "")
+    steady = Fact("steps_per_s_now", "Pace of the last minute", 26.2, "steps/s", "")
     unknown = Fact("left_s", "Expected time left", Missing(Reason.UNRECORDED, "why"), "s", "", True)
     report = msgspec.structs.replace(REPORT, facts=(steady, unknown))
     assert head(SHOWN._replace(report=report), 300)[-1].plain.endswith(
-        " · Pace of the last minute 26.2 step/s"
+        " · Pace of the last minute 26.2 steps/s"
     )
     # Programs get the reason.
     assert top_document(report, SHOWN.nodes).facts == (steady, unknown)

@@ -54,7 +54,7 @@ def _examples(line: str) -> str:
 
 
 @command.command(short_help="Record every job from now on.", epilog=_examples("teho always on"))
-@output_options(file=False)
+@output_options()
 def on(output: Output) -> None:
     """Record every job that you submit from now on.
 
@@ -93,7 +93,7 @@ def on(output: Output) -> None:
 
 
 @command.command(short_help="Stop recording every job.", epilog=_examples("teho always off"))
-@output_options(file=False)
+@output_options()
 def off(output: Output) -> None:
     """Stop recording every job, and remove what `teho always on` added.
 
@@ -122,7 +122,7 @@ def off(output: Output) -> None:
     short_help="Show what is recorded, and why jobs are not.",
     epilog=_examples("teho always status\n  teho always status --format json"),
 )
-@output_options(file=False)
+@output_options()
 def status(output: Output) -> None:
     """Show whether jobs are recorded, the last recording, and what prevents recordings.
 

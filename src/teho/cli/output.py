@@ -51,6 +51,7 @@ class Output:
         noun: msgspec.Struct | None = None,
         *,
         script: str = "",
+        below: str = "",
         pictures: Callable[[], Iterable[bytes]] = tuple,
         stream: IO[str] | None = None,
         columns: int | None = None,
@@ -60,6 +61,7 @@ class Output:
         Args:
             document: the result for text and HTML.
             noun: the result for JSON; None: the document.
+            below: lines of text below the document's text.
             script: text that replaces the document's at the default level, such as a script.
             pictures: draws SVG for the HTML page; called only for HTML. Without matplotlib, the
                 page has no pictures.
@@ -82,7 +84,7 @@ class Output:
 
             color = self.path is None and wants_color(stream)
             text = render_text(document, width=columns or width(), color=color, detail=self.detail)
-            self.write(text, stream=stream)
+            self.write(text + below, stream=stream)
 
     def write(self, text: str, name: str = "", *, stream: IO[str] | None = None) -> None:
         """Write a text to the file, or to standard output.

@@ -57,11 +57,12 @@ def command(
 
     An option is one possible job: a partition with nodes, cores, GPUs and memory. The options on
     the cluster of this machine are first. The options on the clusters of the settings `cluster` and
-    `my_clusters` are next. The other clusters follow, sorted by the memory of their smallest GPU
-    that fits: the smallest memory is first. Within a cluster, the cheapest option is first, and
-    partitions for tests and interactive work are last. --why also prints every bill, warning and
-    limit, and says why the other options do not fit. --record and the command-line options below
-    --record change only the script. Exit code: 0 if an option fits, 1 if no option fits.
+    `my_clusters` are next. The other clusters follow, sorted by the GPU memory of their first
+    option: the smallest memory is first. Retired clusters are last. Within a cluster, the cheapest
+    option is first, and partitions for tests and interactive work are last. --why also prints every
+    bill, warning and limit, and says why the other options do not fit. --record and the
+    command-line options below --record change only the script. Exit code: 0 if an option fits, 1 if
+    no option fits.
 
     Reads: the catalogue, and the site's templates; on a cluster, the answers of the scheduler.
 

@@ -75,7 +75,7 @@ def profile_command(
         variables={"TEHO_PROFILE": msgspec.json.encode(plan).decode()}, show=show,
     )  # fmt: skip
     wanted = Wanted(settings, argv, "", {}, settings.period_s)
-    run_program(wanted, "short", manner, quiet=False)
+    run_program(wanted, "brief", manner, quiet=False)
 
 
 def _of_step(plan: ProfilerPlan) -> ProfilerPlan:

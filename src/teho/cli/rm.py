@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +16,13 @@ from teho.cli.declare import flag, option, plain_command
 from teho.errors import InputError, RecordingError
 from teho.units import counted
 
+if TYPE_CHECKING:
+    from teho.model.run import Run
+
 __all__ = ["command"]
+
+_MOST_SHOWN = 10
+"""Number of recordings that the question lists."""
 
 
 @plain_command("""\
@@ -54,10 +63,7 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
         say("nothing to delete")
         return
     if not yes:
-        for path in chosen[:10]:
-            click.echo(f"  {path.name}{_about(path)}", err=True)
-        if len(chosen) > 10:
-            click.echo(f"  … and {len(chosen) - 10} more", err=True)
+        _show(chosen)
         click.confirm(f"Delete {counted(len(chosen), 'recording')}?", abort=True, err=True)
     deleted = 0
     for path in chosen:
@@ -86,19 +92,25 @@ def _older(home: Path, older_than: str) -> list[Path]:
     return [path for path, run in list_runs(home) if run and run.started_at < limit]
 
 
-def _about(path: Path) -> str:
-    """Return when a run began, in local time, and its command."""
-    import shlex
+def _show(chosen: list[Path]) -> None:
+    """Print when, where, by whom and with which verdict the first recordings were made."""
+    from teho.cli.run_table import RunTable
 
+    table = RunTable([(path, _described(path)) for path in chosen[:_MOST_SHOWN]], is_full=True)
+    room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    for line in table.lines(room):
+        click.echo(line, err=True)
+    if len(chosen) > _MOST_SHOWN:
+        click.echo(f"… and {len(chosen) - _MOST_SHOWN} more", err=True)
+
+
+def _described(path: Path) -> Run | None:
     from teho.store.read import read_run
 
     try:
-        run = read_run(path)
+        return read_run(path)
     except RecordingError:
-        return ", damaged"
-    began = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    words = shlex.join(run.command).replace("\n", " ")
-    return f", {began}: {words[:60]}"
+        return None
 
 
 def _is_running(path: Path) -> bool:

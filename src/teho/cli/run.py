@@ -65,8 +65,8 @@ _REPORT_MODULES = (
 @option("--name", "Name the run; several runs may have the same name.", unset="none", default="")
 @option("--tag KEY=VALUE", "Store this tag with the run; may be repeated.", unset="none",
         into="tags", multiple=True, callback=read_tags)  # fmt: skip
-@option("--report", "Print this report on stderr at the end.", unset="short", into="level",
-        type=click.Choice(["none", "short", "full"]))  # fmt: skip
+@option("--report", "Print this report on stderr at the end.", unset="brief", into="level",
+        type=click.Choice(["none", "brief", "full"]))  # fmt: skip
 @flag("-q --quiet", "Record without printing anything.")
 @option("--window TIME",
         "Stop COMMAND when its step rate has been steady for this time, with exit code "

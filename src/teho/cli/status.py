@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from teho.cli import say
-from teho.cli.declare import flag, option, plain_command
+from teho.cli.declare import flag, plain_command
+from teho.cli.output import Output, output_options
 from teho.cli.progress import hint_if_slow
-from teho.cli.terminal import print_json, print_text
+from teho.cli.terminal import print_text
 from teho.config.settings import load_settings
 from teho.errors import InputError
 from teho.store.submissions import find_submission, submissions
@@ -36,9 +37,8 @@ _SILENCE_S = 3.0
 @click.argument("references", metavar="[JOB…]", nargs=-1)
 @flag("-f --follow", "Print the state and the log of one job until the job ends, then the cost.")
 @flag("--all", "Also show jobs that were submitted more than a week ago.", into="every")
-@option("--format", "Print text, JSON or HTML.", into="form",
-        type=click.Choice(["text", "json", "html"]), default="text")  # fmt: skip
-def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
+@output_options()
+def command(references: tuple[str, ...], follow: bool, every: bool, output: Output) -> None:
     """Show the states of jobs, their cost until now, and their log and recordings.
 
     JOB is the number or name of a job, or last. Without JOB, Teho shows all jobs that `teho submit`
@@ -79,11 +79,11 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
         raise click.exceptions.Exit(follow_to_end(view.submission, settings))
     with hint_if_slow("waiting for the scheduler's answer", after_s=_SILENCE_S, always=True):
         views, problems = look_up(found, home)
-        if form != "text" or len(views) == 1:
+        if output.form != "text" or len(views) == 1:
             views = all_with_account(views, home)
     for problem in problems:
         say(problem)
-    if form == "json":
+    if output.form == "json":
         import msgspec
 
         from teho.show.json.noun import legible
@@ -91,18 +91,17 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
         rows: list[dict[str, Any]] = [
             legible(msgspec.to_builtins(view)) | files_of(view.submission, home) for view in views
         ]
-        print_json(rows)
-    elif form == "html":
-        from teho.cli.output import Output
-
-        Output("html", None, "default").show(jobs_document(views))
+        text = msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()
+        output.write(f"{text}\n")
+    elif output.form == "html":
+        output.show(jobs_document(views))
     else:
-        _print(views, home, every=every)
+        _print(views, home, output, every=every)
     if problems:
         raise click.exceptions.Exit(1)
 
 
-def _print(views: Sequence[JobView], home: Path, *, every: bool) -> None:
+def _print(views: Sequence[JobView], home: Path, output: Output, *, every: bool) -> None:
     if not views:
         which = "submitted" if every else "submitted in the last week"
         say(f"no jobs {which}. Next: `teho submit -- COMMAND`")
@@ -110,6 +109,6 @@ def _print(views: Sequence[JobView], home: Path, *, every: bool) -> None:
     from teho.cli.submitted import file_lines
     from teho.show.build.jobs import jobs_document
 
-    print_text(jobs_document(views), sys.stdout)
-    if len(views) == 1:
-        click.echo(file_lines(views[0].submission, home), nl=False)
+    one = views[0] if len(views) == 1 and output.detail != "short" else None
+    files = file_lines(one.submission, home) if one else ""
+    output.show(jobs_document(views), below=files)

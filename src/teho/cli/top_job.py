@@ -220,7 +220,7 @@ class JobRecording:
         self._output = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - closed by `close`
         # In a session of its own: Ctrl-C must not end the recording before the screen.
         self._child = subprocess.Popen(
-            [*own_path(), "run", "--job", job, "--report", "short"],
+            [*own_path(), "run", "--job", job, "--report", "brief"],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,

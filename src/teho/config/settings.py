@@ -22,7 +22,7 @@ __all__ = [
     "settings_file",
 ]
 
-ReportLevel = Literal["none", "short", "full"]
+ReportLevel = Literal["none", "brief", "full"]
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,8 +33,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     TEHO_HOME."""
     every: str = "1s"
     """Time between two samples, at least 0.1s. Variable: TEHO_EVERY."""
-    report: ReportLevel = "short"
-    """How much `teho run` prints at the end: none, short or full. Variable: TEHO_REPORT."""
+    report: ReportLevel = "brief"
+    """How much `teho run` prints at the end: none, brief or full. Variable: TEHO_REPORT."""
     cluster: str = ""
     """Cluster to use, such as `roihu`, if a command has no `--cluster`, and if Teho does not
     recognise the machine. Variable: TEHO_CLUSTER."""
@@ -181,7 +181,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         if environment.get(variable := f"TEHO_{name.upper()}")
     }
     if changes.get("report", "none") not in get_args(ReportLevel):
-        raise InputError(f"TEHO_REPORT: {changes['report']!r}", "none, short or full")
+        raise InputError(f"TEHO_REPORT: {changes['report']!r}", "none, brief or full")
     if "keep_gb" in changes:
         changes["keep_gb"] = _as_gb(str(changes["keep_gb"]))
     return msgspec.structs.replace(settings, **changes)

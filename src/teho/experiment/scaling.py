@@ -201,7 +201,11 @@ class _Words:
         return f"{self._gave(step)}, at {step.bill_ratio:.2f} times the cost"
 
     def _unsure(self, step: ScaleStep) -> str:
-        return f"{self._gave(step)}, but a speed-up of at least {step.needed:.3g} is needed"
+        more = counted(step.to_n, self._worker)
+        return (
+            f"Not yet clear whether {more} are worth it: {self._gave(step)}, and a speed-up of at "
+            f"least {step.needed:.3g} is needed"
+        )
 
     def verdict(self, runs: _Runs, spread: Spread, steps: Sequence[ScaleStep]) -> str:
         """Return the sentence of the verdict."""
@@ -222,7 +226,7 @@ class _Words:
             return f"Not enough evidence, because no run was repeated: {self._gave(steps[0])}"
         unsure = next((step for step in steps if step.pays is None), None)
         if unsure:
-            return f"Not enough evidence: {self._unsure(unsure)}"
+            return self._unsure(unsure)
         enough = "is enough" if sizes[0] == 1 else "are enough"
         return f"{smallest} {enough}: {self._bought(steps[0])}"
 

@@ -455,17 +455,18 @@ def loading_activity(main: MainProcess) -> tuple[ActivityTime, float] | None:
 def main_activity(stacks: Sequence[Seen]) -> tuple[ActivityTime, float] | None:
     """Return the known activity with the most time of some stacks, and its share of their time.
 
-    The share is from 0 to 1. None: no known activity was seen.
+    The share is from 0 to 1. None: no known activity was seen, or for no time.
     """
     found: dict[str, _Sum] = {}
     for seen in stacks:
         activity = activity_of(seen, in_loaders=True)
         if activity is not None:
             found.setdefault(activity.name, _Sum(activity)).add(seen, 1.0)
-    if not found:
+    whole_s = sum(seen.wall_s for seen in stacks)
+    if not found or whole_s <= 0:
         return None
     longest = max(found.values(), key=lambda one: one.wall_s)
-    return longest.time(), longest.wall_s / sum(seen.wall_s for seen in stacks)
+    return longest.time(), longest.wall_s / whole_s
 
 
 def _active(process: WatchedProcess) -> Iterator[Seen]:

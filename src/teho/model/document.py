@@ -77,6 +77,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     unit."""
     aside: bool = False
     """Whether this column is left out if there is little room, as on a terminal."""
+    spare: bool = False
+    """Whether this column is left out first if a table is too wide for a short text report."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):

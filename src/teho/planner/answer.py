@@ -49,7 +49,8 @@ def answer(
 
     Clusters bill in different units, so the options are grouped by cluster. In a group, the
     cheapest come first, test and interactive partitions last. The preferred clusters come first,
-    then the others, those with the smallest sufficient GPU memory first.
+    then the others: the cluster whose first option has the GPU with the least memory comes first.
+    Retired clusters come last.
 
     Args:
         request: what the program needs.
@@ -64,18 +65,22 @@ def answer(
     _check(request)
     groups: list[list[Option]] = []
     unfit: list[Unfit] = []
+    retired: set[str] = set()
     for cluster in clusters:
-        if cluster.status == "retired" and not even_if_retired:
-            unfit.append(_retired(cluster))
-            continue
+        if cluster.status == "retired":
+            retired.add(cluster.name)
+            if not even_if_retired:
+                unfit.append(_retired(cluster))
+                continue
         fitting, failing = _of_cluster(request, cluster, live.get(cluster.name))
         groups += [fitting] if fitting else []
         unfit += failing
 
-    def order(group: list[Option]) -> tuple[int, float, str]:
-        name = group[0].cluster
+    def order(group: list[Option]) -> tuple[bool, int, float, str]:
+        first = group[0]
+        name = first.cluster
         preference = preferred.index(name) if name in preferred else len(preferred)
-        return preference, min(_or_last(option.gpu_memory_gib) for option in group), name
+        return name in retired, preference, _or_last(first.gpu_memory_gib), name
 
     groups.sort(key=order)
     options = tuple(option for group in groups for option in group)

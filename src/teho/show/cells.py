@@ -24,6 +24,7 @@ __all__ = [
     "between",
     "cell_text",
     "column_text",
+    "counted_evidence",
     "evidence_of",
     "explanations",
     "format_moment",
@@ -49,6 +50,9 @@ BUSY_MEANS = (
 
 _NOTHING = "\N{EN DASH}"
 """Text of a cell that does not apply."""
+
+_COUNTED = {"cores", "epochs", "files", "ranks", "workers"}
+"""Labels of evidence that are a noun in the plural: their text is `2 cores`, not `cores 2`."""
 
 _MOST_TIMES = 2
 """Number of times that are written one by one."""
@@ -297,15 +301,23 @@ def _moment(elapsed_s: float) -> str:
     return quantity(elapsed_s, "s") if elapsed_s else "0"
 
 
+def counted_evidence(item: Evidence) -> str:
+    """Write evidence whose label is what it counts: `0 workers`; empty for other evidence."""
+    if item.label not in _COUNTED or not isinstance(item.value, float):
+        return ""
+    noun = item.label[:-1] if item.value == 1 else item.label
+    return f"{format_quantity(item.value, '')} {noun}"
+
+
 def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
     """Return the evidence of a finding; in front, the time that it could save and its certainty.
 
     A saving below 0.5 % is left out, and so is a certainty of `sure`.
     """
     least, most = (f"{percent:.0f}" for percent in finding.regain_percent or (0.0, 0.0))
-    said = f"{least} to {most} %" if least != most else f"{most} %"
+    said = f"{least}\N{EN DASH}{most} %" if least != most else f"{most} %"
     said = f"up to {most} %" if least == "0" else said
-    saving = () if most == "0" else (Evidence("could save", f"{said} of the time"),)
+    saving = () if most == "0" else (Evidence("could save", f"{said} of the run time"),)
     is_sure = finding.certainty is Certainty.SURE
     certainty = () if is_sure else (Evidence("certainty", finding.certainty.value),)
     return (*saving, *certainty, *finding.evidence)

@@ -30,11 +30,12 @@ def column(
     shown_in: str = "",
     decimals: int | None = None,
     aside: bool = False,
+    spare: bool = False,
 ) -> ColumnOf[T]:
     """Return a column with the function for its cells; the other arguments as in `Column`."""
     looks = Column(
         key=key, label=label, band=band, unit=unit, shown_in=shown_in, decimals=decimals,
-        aside=aside,
+        aside=aside, spare=spare,
     )  # fmt: skip
     return looks, cell
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from teho.clusters.size import cores_per_gpu
+from teho.explain.wording import capital
 from teho.model.cluster import Cluster
 from teho.model.document import Document, Fact, Item, Listing, Table
 from teho.model.plan import Advice, Answer, Option, Unfit
@@ -139,7 +140,7 @@ def _next(
     request: Request, options: Sequence[Option], typed: Sequence[str] | None
 ) -> Iterator[Item]:
     for advice in loud_advice(options[0]) if options else ():
-        yield Item(text=advice.sentence, severity="warning")
+        yield Item(text=_whole(advice.sentence), severity="warning")
     if options and typed is not None:
         command = _script_command(typed, request.command, options[0].cluster)
         yield Item(text="", code=(command,))
@@ -172,9 +173,9 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
         options,
         column("cluster", "Cluster", lambda one: clusters[one.cluster].title),
         column("partition", "Partition", label_of),
-        column("nodes", "Nodes", lambda one: one.nodes),
+        column("nodes", "Nodes", lambda one: one.nodes, spare=True),
         column("gpus", "GPUs per node", _gpus) if options[0].gpus_per_node else None,
-        column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node),
+        column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node, spare=True),
         column(
             "memory",
             "Memory",
@@ -282,17 +283,22 @@ def _advice(advice: Advice) -> Iterator[Item]:
     elif advice.kind != "time_not_said":
         remark = advice.kind in _REMARKS
         yield Item(
-            text=advice.sentence,
+            text=_whole(advice.sentence),
             severity="" if remark else "warning",
             details=(advice.source,),
         )
+
+
+def _whole(sentence: str) -> str:
+    """Return a warning with a capital and a full stop."""
+    return f"{capital(sentence)}{'' if sentence.endswith('.') else '.'}"
 
 
 def _advice_words(advice: Advice) -> str:
     if advice.kind in _NOT_DOCUMENTED:
         return advice.sentence
     mark = "" if advice.kind in _REMARKS else "! "
-    return f"{mark}{advice.sentence} · {advice.source}"
+    return f"{mark}{_whole(advice.sentence)} · {advice.source}"
 
 
 def _next_nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[Item]:

@@ -22,7 +22,7 @@ _KINDS = {
     "strong": "Strong scaling: all runs do the same work.",
     "weak": "Weak scaling: in all runs, each GPU or core does the same amount of work.",
 }
-_PAYS = {True: "yes", False: "no", None: "open"}
+_PAYS = {True: "yes", False: "no", None: "not yet clear"}
 _INTERVAL = "95 % interval"
 
 

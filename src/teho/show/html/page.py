@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from importlib.resources import files
+from typing import NamedTuple
 
 import msgspec
 
-from teho.model.document import Document, Fact, Item, Listing, Report
+from teho.model.document import Document, Fact, Item, Listing, Report, Table
 from teho.model.finding import Finding
 from teho.model.missing import Missing
 from teho.process.parallel_map import beside
@@ -31,6 +32,7 @@ from teho.show.html.plots import PlotLinks, plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
 from teho.show.html.step import step_section
 from teho.show.html.tables import html_tables
+from teho.show.html.words import PageWords
 
 __all__ = ["PageParts", "page_parts", "render_html", "shipped"]
 
@@ -55,16 +57,21 @@ class PageParts(msgspec.Struct, frozen=True, kw_only=True):
 
 def page_parts(document: Document, pictures: Sequence[str] = ()) -> PageParts:
     """Render the parts of a page; see `render_html`."""
-    tables: Callable[[], str] = partial(html_tables, document.tables)
+    page_words = PageWords()
+    tables: Callable[[], tuple[str, frozenset[str]]] = partial(_tables, document.tables)
     if sum(len(table.rows) for table in document.tables) >= _MANY_ROWS:
         tables = beside(tables)
     # The tables may be rendered in another process: the plots do not wait for them.
     data = plot_data(document.plots, document.heat_map, document.findings)
     plots, heat = plots_section(document.plots), heat_section(document.heat_map)
+    header = _header(document, page_words)
+    used, words = tables()
+    page_words.add(words)
+    large = _Large(used, plots, heat)
     return PageParts(
         title=_title(document),
-        header=_header(document),
-        sections="".join(_sections(document, pictures, tables(), plots, heat)),
+        header=header,
+        sections="".join(_sections(document, pictures, large, page_words)),
         footer=_footer(document),
         data=data,
         has_plots=bool(document.plots or document.heat_map),
@@ -116,8 +123,22 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 """
 
 
+class _Large(NamedTuple):
+    """The large parts of a page, as HTML."""
+
+    tables: str
+    plots: str
+    heat_map: str
+
+
+def _tables(tables: Sequence[Table]) -> tuple[str, frozenset[str]]:
+    """Render the tables; return them, and the words that they use."""
+    words = PageWords()
+    return html_tables(tables, words), words.used
+
+
 def _sections(
-    document: Document, pictures: Sequence[str], tables: str, plots: str, heat: str
+    document: Document, pictures: Sequence[str], large: _Large, page_words: PageWords
 ) -> Iterable[str]:
     lead = _lead(document)
     links = PlotLinks(document.plots)
@@ -137,18 +158,19 @@ def _sections(
             for one in pictures
         ),
     )
-    yield from _section("Every GPU over time", "heats", heat)
+    yield from _section("Every GPU over time", "heats", large.heat_map)
     step = document.step
     title = "One step over time" if step and step.step is not None else "The trace over time"
     yield from _section(title, "step", step_section(step))
     used = "What it used" if isinstance(document, Report) else "Figures"
-    yield from _section(used, "used", tables)
+    yield from _section(used, "used", large.tables)
     yield from _listings(one for one in lists if one.level == "default")
     yield from _section("Next", "next", _list(document.commands, advice))
     yield from _section("Roofline", "rooflines", rooflines_section(document.rooflines))
-    yield from _section("Over time", "plots", plots)
+    yield from _section("Over time", "plots", large.plots)
     yield from _section("Trouble with the recording", "troubles", _list(document.troubles))
     folds = [
+        page_words.section(),
         folded("Notes", _list(document.notes)),
         folded("Not judged", _list(not_judged(document.abstentions))),
         *(folded(one.title, _listing(one)) for one in hidden),
@@ -184,9 +206,11 @@ def _title(document: Document) -> str:
     return document.title or (document.run_id if isinstance(document, Report) else "")
 
 
-def _header(document: Document) -> str:
+def _header(document: Document, page_words: PageWords) -> str:
     facts = "".join(
-        _fact(fact) for fact in document.facts if fact.value is not None and not fact.aside
+        _fact(fact, page_words)
+        for fact in document.facts
+        if fact.value is not None and not fact.aside
     )
     about = f"<b>{text(document.title)}</b>"
     command = ""
@@ -213,14 +237,14 @@ def _footer(document: Document) -> str:
     return version
 
 
-def _fact(fact: Fact) -> str:
+def _fact(fact: Fact, page_words: PageWords) -> str:
     value = prose(labelled_value(fact.value, fact.unit))
     words = "" if is_number(fact.value) else ' class="words"'
     note = f"<small>{prose(fact.note)}</small>" if fact.note else ""
     if isinstance(fact.value, Missing):
         value = f'<span class="missing">{value}</span>'
         note += f"<small>{prose(fact.value.detail)}</small>" if fact.value.detail else ""
-    return f"<div><dt>{text(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
+    return f"<div><dt>{page_words.link(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
 
 
 def _card(finding: Finding, number: int, links: PlotLinks) -> str:
@@ -240,7 +264,8 @@ def _body(finding: Finding, number: int, links: PlotLinks) -> str:
     """
     figures = "".join(
         f"<div><dt>{_linked(text(item.label), links.of_label(item.label))}</dt>"
-        f"<dd>{prose(labelled_value(item.value, item.unit))}</dd></div>"
+        f"<dd>{prose(labelled_value(item.value, '' if item.unit == item.label else item.unit))}"
+        "</dd></div>"
         for item in evidence_of(finding)
     )
     when = ""

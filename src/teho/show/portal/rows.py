@@ -107,7 +107,7 @@ def row_of(run: ListedRun, running: Judged | None = None, *, of: str = "") -> Ro
         mark=mark,
         sentence=judged.verdict if judged else "",
         command=short_command(run.command),
-        pace=quantity_text(judged.steps_per_s if judged else None, "step/s"),
+        pace=quantity_text(judged.steps_per_s if judged else None, "steps/s"),
         cells=_cells(run, judged),
     )
 

@@ -15,6 +15,7 @@ from teho.model.document import Document, Fact, Item, Listing, Report, RooflineP
 from teho.model.finding import Finding
 from teho.show.cells import (
     MARKS,
+    counted_evidence,
     evidence_of,
     explanations,
     labelled_value,
@@ -257,7 +258,9 @@ def _finding(finding: Finding, document: Document, width: int, *, is_full: bool)
     is_said = finding is document.findings[0] and finding.sentence in document.verdict
     head = [] if is_said else _marked(finding.sentence, finding.severity.value, width)
     evidence = [
-        Text.assemble((f"{plain(item.label)} ", "dim"), labelled_value(item.value, item.unit))
+        Text(number)
+        if (number := counted_evidence(item))
+        else Text.assemble((f"{plain(item.label)} ", "dim"), labelled_value(item.value, item.unit))
         for item in evidence_of(finding)
     ]
     figures = flow(dotted(evidence), width, _DEEPER) if evidence else []

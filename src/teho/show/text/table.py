@@ -24,6 +24,8 @@ from teho.show.text.flow import dotted, flow, words
 __all__ = ["table_lines"]
 
 _GAP = "  "
+_LEAST_NAME = 8
+"""Width up to which a name is cut in a short report."""
 _LEAST = 20
 """Width up to which a cell is never cut."""
 
@@ -72,20 +74,16 @@ def table_lines(
         width: columns of the terminal.
         is_full: whether columns that can be left out are shown too, and long cells are wrapped
             instead of cut.
-        is_short: whether columns that do not fit beside the first ones are left out.
+        is_short: whether columns that do not fit beside the first ones are left out: spare columns,
+            then the last ones. Before the last ones are left out, names are cut.
     """
     shared, columns = without_shared(table)
     columns = tuple(column for column in columns if is_full or not column.aside)
     places = table.shown or worst_first(table)
-    laid: list[_Laid] = []
-    for column in columns:
-        most = max(width // 3, _LEAST)
-        if len(laid) == len(columns) - 1:
-            # The last column takes the rest of the line, unless little is left.
-            most = width - _span(laid) - len(_GAP)
-            if most < max(_LEAST, _longest_word(column, table, places)):
-                most = max(width - _span(_keys(laid, width)) - len(_GAP), 8)
-        laid.append(_Laid(column, table, places, most, is_full=is_full))
+    if is_short:
+        columns, laid = _fitting(columns, table, places, width)
+    else:
+        laid = _lay(columns, table, places, width, is_full=is_full)
     lines = _title(table, shared, width)
     if not laid:
         return lines
@@ -99,6 +97,42 @@ def table_lines(
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return lines
+
+
+def _lay(
+    columns: Sequence[Column], table: Table, places: Sequence[int], width: int, *, is_full: bool
+) -> list[_Laid]:
+    laid: list[_Laid] = []
+    for column in columns:
+        most = max(width // 3, _LEAST)
+        if len(laid) == len(columns) - 1:
+            # The last column takes the rest of the line, unless little is left.
+            most = width - _span(laid) - len(_GAP)
+            if most < max(_LEAST, _longest_word(column, table, places)):
+                most = max(width - _span(_keys(laid, width)) - len(_GAP), 8)
+        laid.append(_Laid(column, table, places, most, is_full=is_full))
+    return laid
+
+
+def _fitting(
+    columns: tuple[Column, ...], table: Table, places: Sequence[int], width: int
+) -> tuple[tuple[Column, ...], list[_Laid]]:
+    """Leave out spare columns, then cut names, until the columns fit side by side."""
+    laid = _lay(columns, table, places, width, is_full=False)
+    while (over := _span(laid) - width) > 0:
+        spare = [column for column in columns if column.spare]
+        if not spare:
+            break
+        columns = tuple(column for column in columns if column is not spare[-1])
+        laid = _lay(columns, table, places, width, is_full=False)
+    if over <= 0 or not any(column.spare for column in table.columns):
+        return columns, laid
+    names = [one for one in laid[:-1] if one.is_key and not one.right]
+    widest = max(names, key=lambda one: one.width, default=None)
+    if widest is not None and widest.width - over >= _LEAST_NAME:
+        at = laid.index(widest)
+        laid[at] = _Laid(columns[at], table, places, widest.width - over, is_full=False)
+    return columns, laid
 
 
 def _shortened(text: str, most: int) -> str:

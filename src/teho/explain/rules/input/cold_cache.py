@@ -73,8 +73,8 @@ def judge(context: ProgramContext) -> Findings:
             f"and {fast:.3g} steps/s at the end: at first the data came from storage (slow), and "
             "later from memory (fast).",
             evidence=(
-                Evidence("step rate in the first third of the training", slow, "step/s"),
-                Evidence("step rate in the last third of the training", fast, "step/s"),
+                Evidence("step rate in the first third of the training", slow, "steps/s"),
+                Evidence("step rate in the last third of the training", fast, "steps/s"),
                 Evidence("reads from storage in the first third of the training", read, "bytes/s"),
                 Evidence("reads from storage in the last third of the training", later, "bytes/s"),
             ),

@@ -27,12 +27,12 @@ def pace_facts(state: RunState, summary: Summary) -> Iterable[Fact]:
     progress = process.progress
     if not progress or not (pace := progress[-1].steps_per_s):
         return
-    yield Fact("steps_per_s", "Pace", pace, "step/s", f"over {progress[-1].steps:,} steps")
+    yield Fact("steps_per_s", "Pace", pace, "steps/s", f"over {progress[-1].steps:,} steps")
     recent = recent_pace(process)
     if state is RunState.RUNNING and recent is not None:
         change = 100 * (recent / pace - 1)
         note = f"{change:+.0f} %" if abs(change) >= _PACE_CHANGE_PERCENT else ""
-        yield Fact("steps_per_s_now", "Pace of the last minute", recent, "step/s", note)
+        yield Fact("steps_per_s_now", "Pace of the last minute", recent, "steps/s", note)
     if state is RunState.RUNNING:
         yield _time_left_fact(process)
 
