@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import enum
-import re
 from collections.abc import Iterable, Sequence
 from typing import Union
 
+from teho.source.items import Items
 from teho.source.known import known, may_be_trained
 from teho.source.library_calls import fixed_parameters
 from teho.source.outside import changes_outside, is_loader, reads_files
-from teho.source.parsed import Assigned, Function, Loop, root_name
+from teho.source.parsed import Assigned, Loop, root_name
 from teho.source.program import Place, is_imported
 from teho.source.purity import SET_UP, Purity
 from teho.source.reaching import reaching
@@ -19,18 +19,7 @@ from teho.source.stack import Level
 
 __all__ = ["Inputs", "Value"]
 
-_MAY_BE_STREAM = re.compile("load|stream|iter|queue|gen|reader|batch|source|feed|env")
-"""Names of objects that may give other items each time."""
 _PERMUTATIONS = frozenset(("permutation", "randperm"))
-_COLLECTIONS = frozenset(
-    ("range", "sorted", "list", "tuple", "set", "frozenset", "dict", "enumerate", "zip", "reversed")
-)
-_OF_COLLECTIONS = frozenset(
-    (
-        *("items", "keys", "values", "iterrows", "itertuples", "groupby", "unique", "tolist"),
-        *("split", "splitlines", "namelist", "infolist", "index", "columns", "argv"),
-    )
-)
 
 
 class Value(enum.IntEnum):
@@ -68,6 +57,7 @@ class Inputs:
     ) -> None:
         self._levels, self._at, self._loop, self._knows_items = levels, at, loop, knows_items
         self._purity, self._program, self._changes = purity, purity.program, purity.changes
+        self._items = Items(levels, purity, self._argument)
         self._open: set[tuple[Union[int, str], ...]] = set()
         """Names that are being looked at: one that depends on itself varies."""
         self._identities = 0
@@ -103,7 +93,7 @@ class Inputs:
 
     def is_of_known_items(self, number: int, iterable: ast.expr) -> bool:
         """Return whether a loop goes through a collection whose items are all known before it."""
-        return self._is_collection(number, iterable)
+        return self._items.is_collection(number, iterable)
 
     def _of_arguments(self, number: int, call: ast.Call) -> Value:
         values = [self._of(number, one) for one in (*call.args, *call.keywords)]
@@ -314,7 +304,7 @@ class Inputs:
             return value
         if value is Value.SHUFFLED:
             return Value.REPEATS
-        is_finite = self._is_collection(number, one.value)
+        is_finite = self._items.is_collection(number, one.value)
         return Value.REPEATS if is_finite else Value.VARIES
 
     def _before(self, number: int, name: str) -> Value:
@@ -436,56 +426,6 @@ class Inputs:
         given = dict(zip(function.params_of_call, call.args, strict=False))
         return given.get(name)
 
-    def _is_collection(self, number: int, node: ast.expr, depth: int = 0) -> bool:
-        """Return whether an iterable is known to give the same items each time."""
-        function = self._levels[number].function
-        match node:
-            case ast.List() | ast.Tuple() | ast.Set() | ast.Dict():
-                return True
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.Constant():
-                return True
-            case ast.Subscript():
-                return self._is_collection(number, node.value, depth)
-            case ast.Attribute():
-                if node.attr in _OF_COLLECTIONS:
-                    return True
-                place = self._levels[number].place
-                is_constant = self._purity.is_constant_attribute(node.attr, place)
-                return is_constant and not _MAY_BE_STREAM.search(node.attr)
-            case ast.Call():
-                return self._makes_collection(number, node, depth)
-            case ast.Name() if depth < 8:
-                values = [
-                    one.value
-                    for one in self._given(number, node.id)
-                    if one.value is not None and one.loop is None
-                ]
-                if values:
-                    return all(self._is_collection(number, one, depth + 1) for one in values)
-                argument = self._argument(number, node.id) if node.id in function.params else None
-                if argument is not None:
-                    return self._is_collection(number - 1, argument, depth + 1)
-        return False
-
-    def _given(self, number: int, name: str) -> Iterable[Assigned]:
-        function: Function | None = self._levels[number].function
-        while function is not None and not (name in function.assigned or name in function.params):
-            function = function.parent
-        return function.assigned.get(name, []) if function is not None else []
-
-    def _makes_collection(self, number: int, call: ast.Call, depth: int) -> bool:
-        place = self._levels[number].place
-        called = self._program.called(call, place)
-        if isinstance(called, str) and called in ("enumerate", "zip", "reversed"):
-            return all(self._is_collection(number, one, depth + 1) for one in call.args)
-        if isinstance(called, str) and "." not in called:
-            return called in _COLLECTIONS
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_COLLECTIONS:
-            return True
-        if isinstance(called, Place) and _returns_list(called.function):
-            return True
-        return self._purity.is_pure(call, place)
-
 
 def _together(values: Iterable[Value]) -> Value:
     """Return how a value differs that is made of several others."""
@@ -498,24 +438,6 @@ def _shuffles(node: ast.AST, name: str) -> bool:
         return False
     function = node.func
     return isinstance(function, ast.Attribute) and function.attr == "shuffle"
-
-
-def _returns_list(function: Function) -> bool:
-    """Return whether a function returns a list, a tuple or a dictionary that it made."""
-    returned = [
-        node.value for node in function.nodes if isinstance(node, ast.Return) and node.value
-    ]
-    values = [
-        given.value
-        for value in returned
-        for given in (
-            function.assigned.get(value.id, [])
-            if isinstance(value, ast.Name)
-            else [Assigned(0, value, None)]
-        )
-    ]
-    kinds = (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.Set, ast.SetComp)
-    return bool(values) and all(isinstance(value, kinds) for value in values)
 
 
 def _is_trained(node: ast.Name | ast.Attribute | ast.keyword) -> bool:

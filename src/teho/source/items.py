@@ -1,0 +1,113 @@
+"""Whether a loop goes through the same items each time that it begins."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from teho.source.parsed import Assigned, Function
+from teho.source.program import Place
+from teho.source.purity import Purity
+from teho.source.stack import Level
+
+__all__ = ["Items"]
+
+_MAY_BE_STREAM = re.compile("load|stream|iter|queue|gen|reader|batch|source|feed|env")
+"""Names of objects that may give other items each time."""
+_COLLECTIONS = frozenset(
+    ("range", "sorted", "list", "tuple", "set", "frozenset", "dict", "enumerate", "zip", "reversed")
+)
+_OF_COLLECTIONS = frozenset(
+    (
+        *("items", "keys", "values", "iterrows", "itertuples", "groupby", "unique", "tolist"),
+        *("split", "splitlines", "namelist", "infolist", "index", "columns", "argv"),
+    )
+)
+
+
+class Items:
+    """Finds iterables that give the same items each time.
+
+    Args:
+        levels: the program's functions on the stack, the outermost first.
+        purity: the program.
+        argument: returns the expression that a caller gives for a parameter of a level.
+    """
+
+    def __init__(
+        self,
+        levels: Sequence[Level],
+        purity: Purity,
+        argument: Callable[[int, str], ast.expr | None],
+    ) -> None:
+        self._levels, self._purity, self._program = levels, purity, purity.program
+        self._argument = argument
+
+    def is_collection(self, number: int, node: ast.expr, depth: int = 0) -> bool:
+        """Return whether an iterable is known to give the same items each time."""
+        function = self._levels[number].function
+        match node:
+            case ast.List() | ast.Tuple() | ast.Set() | ast.Dict():
+                return True
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.Constant():
+                return True
+            case ast.Subscript():
+                return self.is_collection(number, node.value, depth)
+            case ast.Attribute():
+                if node.attr in _OF_COLLECTIONS:
+                    return True
+                place = self._levels[number].place
+                is_constant = self._purity.is_constant_attribute(node.attr, place)
+                return is_constant and not _MAY_BE_STREAM.search(node.attr)
+            case ast.Call():
+                return self._makes_collection(number, node, depth)
+            case ast.Name() if depth < 8:
+                values = [
+                    one.value
+                    for one in self._given(number, node.id)
+                    if one.value is not None and one.loop is None
+                ]
+                if values:
+                    return all(self.is_collection(number, one, depth + 1) for one in values)
+                argument = self._argument(number, node.id) if node.id in function.params else None
+                if argument is not None:
+                    return self.is_collection(number - 1, argument, depth + 1)
+        return False
+
+    def _given(self, number: int, name: str) -> Iterable[Assigned]:
+        function: Function | None = self._levels[number].function
+        while function is not None and not (name in function.assigned or name in function.params):
+            function = function.parent
+        return function.assigned.get(name, []) if function is not None else []
+
+    def _makes_collection(self, number: int, call: ast.Call, depth: int) -> bool:
+        place = self._levels[number].place
+        called = self._program.called(call, place)
+        if isinstance(called, str) and called in ("enumerate", "zip", "reversed"):
+            return all(self.is_collection(number, one, depth + 1) for one in call.args)
+        if isinstance(called, str) and "." not in called:
+            return called in _COLLECTIONS
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_COLLECTIONS:
+            return True
+        if isinstance(called, Place) and _returns_list(called.function):
+            return True
+        return self._purity.is_pure(call, place)
+
+
+def _returns_list(function: Function) -> bool:
+    """Return whether a function returns a list, a tuple or a dictionary that it made."""
+    returned = [
+        node.value for node in function.nodes if isinstance(node, ast.Return) and node.value
+    ]
+    values = [
+        given.value
+        for value in returned
+        for given in (
+            function.assigned.get(value.id, [])
+            if isinstance(value, ast.Name)
+            else [Assigned(0, value, None)]
+        )
+    ]
+    kinds = (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.Set, ast.SetComp)
+    return bool(values) and all(isinstance(value, kinds) for value in values)
