@@ -41,6 +41,7 @@ from teho.explain.shared_thresholds import (
     EVERY_RULE,
     GOOD_USE,
     OUTLIERS,
+    PRESENT,
     ROOFLINE,
     SMALL_FILES,
 )
@@ -353,14 +354,14 @@ class TestRegistry:
         assert len({rule.RANK for rule in RULES}) == len(RULES)
 
     def test_every_rule_has_thresholds_and_every_threshold_a_rule(self):
-        sections = {DIGEST, EVERY_RULE, GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES}
+        sections = {DIGEST, EVERY_RULE, GOOD_USE, OUTLIERS, PRESENT, ROOFLINE, SMALL_FILES}
         assert set(load_policy().thresholds) == {*KINDS} | sections
 
     def test_every_threshold_is_read_by_its_rule(self):
         sources = {path.stem: path.read_text("utf-8") for path in FILES}
         shared = inspect.getsource(context) + inspect.getsource(program_context)
         for kind, limits in load_policy().thresholds.items():
-            if kind in {DIGEST, GOOD_USE, OUTLIERS, ROOFLINE, SMALL_FILES}:
+            if kind in {DIGEST, GOOD_USE, OUTLIERS, PRESENT, ROOFLINE, SMALL_FILES}:
                 continue
             own = shared if kind == EVERY_RULE else sources[kind]
             for name in limits:
