@@ -121,7 +121,7 @@ def _cut(text: str, width: int) -> str:
 
 def run_row(path: Path, run: Run | None) -> dict[str, Any]:
     """Return what `teho list --format json` has of a recording."""
-    from teho.cli.owner import owner_of
+    from teho.store.owner import owner_of
     from teho.store.read import run_state
 
     if run is None:
