@@ -47,7 +47,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             monkeypatch.delenv(name)
     for name in (
         "TEHO_EVERY", "TEHO_REPORT", "TEHO_THRESHOLDS", "TEHO_ELECTRICITY", "TEHO_SHARED",
-        "NO_COLOR", "COLUMNS", "JOB_ID",
+        "NO_COLOR", "COLUMNS", "LINES", "JOB_ID",
     ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     return directory
