@@ -27,6 +27,7 @@ SKEWS_S = [-900.0, -15.0, 0.0, 15.0, 900.0]
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(viewer_module, "_FILE_S", 0.0)
+    monkeypatch.setattr(viewer_module, "_NODES_PER_S", 1e9)
     # The rows are read at each poll.
     monkeypatch.setattr(viewer_module, "_RENEW_S", 0.0)
     monkeypatch.setattr(viewer_module, "SILENT_S", 0.0)

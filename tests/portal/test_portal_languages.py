@@ -81,6 +81,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Portal]:
     recordings = Recordings(load_settings())
     yield Portal(recordings, ["false"])
     recordings.close()
+    languages._present.set(languages._ENGLISH)
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,8 @@ def check(process: WatchedProcess, library: str, total: int) -> None:
     if place:
         left = _steps_left(process.progress[: place + 1], last.total)
         assert left is not None
-        # The end of an epoch is seen up to a second later.
-        assert left == pytest.approx(made - last.steps, abs=0.25 * made)
+        # The end of an epoch is seen up to a second later, and later on a busy machine: 50 steps/s.
+        assert left == pytest.approx(made - last.steps, abs=75)
 
 
 def test_the_outermost_bar_of_tqdm(probed: Probed) -> None:
