@@ -105,6 +105,7 @@ int work(int threads) {
 DETAILS = {
     "two locks": "and another thread of it waits for a lock in `with first: pass` (two locks.py:",
     "a dead worker": " was ended by SIGKILL.",
+    "a rank": "the other rank waits for rank 1 in ",
 }
 """What is also found when the program has hung for some time."""
 RANKS = """
