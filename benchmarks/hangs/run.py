@@ -24,6 +24,10 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=1)
     parser.add_argument("names", nargs="*", help="such as h01; without names, all run")
     options = parser.parse_args()
+    known = [case["name"] for case in hangs.cases()]
+    for name in options.names:
+        if not any(one[:3] == name for one in known):
+            parser.error(f"{name}: no such case; expected one of {', '.join(k[:3] for k in known)}")
     results = hangs.run_all(hangs.cases(options.names), options.python, options.at_once)
     for row in hangs.rows_of(results):
         print(" | ".join(row.cells()))
