@@ -101,7 +101,7 @@ def _begun(
         source = opens(job.directory)
         if is_screen:
             # Textual is loaded while the recorders start.
-            import teho.show.top.app  # noqa: F401
+            import teho.show.top.app  # noqa: F401 - only loaded
         job.wait_for_nodes(source, all_nodes=not is_screen)
         if not is_screen:
             source.make_report()

@@ -158,7 +158,7 @@ class IdleWaits:
         with contextlib.suppress(OSError):
             for number in os.listdir(folder):  # noqa: PTH208 - names are wanted
                 with contextlib.suppress(OSError):
-                    found[number] = os.readlink(f"{folder}/{number}")  # noqa: PTH115
+                    found[number] = os.readlink(f"{folder}/{number}")  # noqa: PTH115 - texts
         return found
 
     def _listens(self, pid: int, targets: dict[str, str]) -> bool:

@@ -7,7 +7,7 @@ import ast
 from teho.source.changes import named_values
 from teho.source.parsed import Function, Loop, root_name
 
-__all__ = ["iterations", "length"]
+__all__ = ["length", "may_iterate"]
 
 _SAME_LENGTH = frozenset(("enumerate", "sorted", "reversed", "list", "tuple", "tqdm", "iter"))
 _OF_DICTIONARIES = frozenset(("items", "keys", "values"))
@@ -15,14 +15,16 @@ _GROW = frozenset(("append", "extend", "insert", "add", "update", "setdefault", 
 _DEEPEST = 4
 
 
-def iterations(loop: Loop, function: Function) -> int | None:
-    """Return the number of iterations of a loop; None: the source does not say it.
+def may_iterate(loop: Loop, function: Function, least: int) -> bool:
+    """Return whether a loop may have many iterations: also if the source does not say how many.
 
     Args:
         loop: the loop.
         function: the function that it is in.
+        least: what counts as many.
     """
-    return None if loop.iterable is None else length(loop.iterable, function)
+    count = None if loop.iterable is None else length(loop.iterable, function)
+    return count is None or count >= least
 
 
 def length(node: ast.expr, function: Function, depth: int = 0) -> int | None:

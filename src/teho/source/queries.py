@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeGuard
 
 from teho.model.in_source import ColumnFilter, MissingIndex
 from teho.model.stack import Frame, is_library
-from teho.source.counts import iterations
+from teho.source.counts import may_iterate
 from teho.source.database.sql import read_query, read_subqueries
 from teho.source.database.tables import Tables
 from teho.source.database.unindexed import find_unindexed
@@ -119,8 +119,7 @@ def _loop(levels: Sequence[Level]) -> Frame | None:
     """Return the innermost loop of many iterations around a stack."""
     for level in reversed(levels):
         for loop in reversed(level.loops()):
-            count = iterations(loop, level.function)
-            if count is None or count >= _LEAST_QUERIES:
+            if may_iterate(loop, level.function, _LEAST_QUERIES):
                 text = level.file.line_text(loop.line).rstrip(":")
                 return Frame(level.frame.file, level.frame.function, loop.line, text)
         if level.is_called_again:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import RepeatedPlan
 from teho.model.stack import Frame
-from teho.source.counts import iterations
+from teho.source.counts import may_iterate
 from teho.source.inputs import Value
 from teho.source.outside import changes_outside
 from teho.source.parsed import Loop, root_name
@@ -61,8 +61,7 @@ def _loops(levels: Sequence[Level]) -> Iterator[tuple[int, Loop]]:
         if level.is_called_again:
             yield at, level.as_loop()
         for loop in level.loops():
-            count = iterations(loop, level.function)
-            if count is None or count >= _LEAST_ITERATIONS:
+            if may_iterate(loop, level.function, _LEAST_ITERATIONS):
                 yield at, loop
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
-from teho.source.counts import iterations
+from teho.source.counts import may_iterate
 from teho.source.inputs import Inputs, Value
 from teho.source.parsed import Loop, root_name
 from teho.source.program import Place
@@ -129,8 +129,7 @@ def _loops(levels: Sequence[Level], number: int) -> Iterator[tuple[int, Loop]]:
     for at in range(number, -1, -1):
         level = levels[at]
         for loop in reversed(level.loops()):
-            count = iterations(loop, level.function)
-            if count is None or count >= _LEAST_INTEGRALS:
+            if may_iterate(loop, level.function, _LEAST_INTEGRALS):
                 yield at, loop
         if level.is_called_again or _VECTORIZE.search(level.caller):
             yield at, level.as_loop()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame, is_library
-from teho.source.counts import iterations
+from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop, dotted_name, root_name
 from teho.source.program import Program
 from teho.source.stack import Level, argument
@@ -58,8 +58,7 @@ def find_masks(
     loop = next(reversed(level.loops()), None)
     if loop is None or not isinstance(loop.node, ast.For) or loop.iterable is None:
         return None
-    count = iterations(loop, level.function)
-    if count is not None and count < _LEAST_KEYS:
+    if not may_iterate(loop, level.function, _LEAST_KEYS):
         return None
     for mask in _masks(loop.node, loop, level.function):
         if _is_of_mask(level.node, mask):

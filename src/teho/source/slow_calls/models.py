@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
-from teho.source.counts import iterations
+from teho.source.counts import may_iterate
 from teho.source.parsed import Loop, dotted_name
 from teho.source.program import Place
 from teho.source.purity import Purity
@@ -74,8 +74,8 @@ def find_model_made_again(levels: Sequence[Level], purity: Purity) -> CostlyOpti
 def _again(model: str, loop: Loop, level: Level, purity: Purity) -> _Again | None:
     """Return what loads and compiles a model in a loop, under no condition."""
     node = loop.node
-    count = iterations(loop, level.function)
-    if not isinstance(node, ast.For) or (count is not None and count < _LEAST_ITERATIONS):
+    is_long = may_iterate(loop, level.function, _LEAST_ITERATIONS)
+    if not isinstance(node, ast.For) or not is_long:
         return None
     loads: ast.Assign | None = None
     compiles: ast.Expr | None = None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
-from teho.source.counts import iterations
+from teho.source.counts import may_iterate
 from teho.source.database.tokens import Token, tokens
 from teho.source.parsed import Loop, dotted_name
 from teho.source.queries import Sent, sent_queries
@@ -264,8 +264,7 @@ def _step(levels: Sequence[Level], value: ast.expr, number: int, depth: int = 0)
 
 def _loops(level: Level) -> list[Loop]:
     """Return the loops around a level that may have enough pages."""
-    counts = [(loop, iterations(loop, level.function)) for loop in level.loops()]
-    return [loop for loop, count in counts if count is None or count >= _LEAST_PAGES]
+    return [loop for loop in level.loops() if may_iterate(loop, level.function, _LEAST_PAGES)]
 
 
 def _added(name: str, level: Level) -> ast.expr | None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame, is_library
-from teho.source.counts import iterations
+from teho.source.counts import may_iterate
 from teho.source.parsed import Function, Loop, root_name
 from teho.source.stack import Level
 
@@ -49,8 +49,7 @@ def find_single_points(levels: Sequence[Level], frames: Sequence[Frame]) -> Cost
     target = _target(loop) if loop is not None else None
     if loop is None or loop.iterable is None or target is None:
         return None
-    count = iterations(loop, level.function)
-    if count is not None and count < _LEAST_POINTS:
+    if not may_iterate(loop, level.function, _LEAST_POINTS):
         return None
     if not _is_from_before(root_name(call.func), loop, level.function):
         return None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from teho.model.in_source import CostlyOption
 from teho.model.stack import Frame
-from teho.source.counts import iterations
+from teho.source.counts import may_iterate
 from teho.source.inputs import Inputs, Value
 from teho.source.parsed import Function, Loop, root_name
 from teho.source.program import Place
@@ -118,8 +118,7 @@ def _is_same_model(
     levels: Sequence[Level], number: int, at: int, loop: Loop, purity: Purity
 ) -> bool:
     """Return whether a loop goes through many items, and uses the same model for all of them."""
-    count = iterations(loop, levels[at].function)
-    if count is not None and count < _LEAST_ROWS:
+    if not may_iterate(loop, levels[at].function, _LEAST_ROWS):
         return False
     level = levels[number]
     model = root_name(level.node.func) if isinstance(level.node, ast.Call) else ""
