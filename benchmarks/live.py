@@ -25,17 +25,13 @@ run on this machine. Its first value is the first amount of memory of a node on 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import pty
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,13 +43,10 @@ from big_report import generated
 from common import SCRIPTS, Figures, Row, installed, say, stub_environment
 from live_recorders import name_of
 from recorder import cpu_s, memory_bytes, recorder_pid, running
+from terminals import COLUMNS, LINES, in_terminal, plain
 
 _HERE = Path(__file__).parent
-_COLUMNS, _LINES = 120, 40
 _GPUS = 8
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-9;?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()].|[=>78])"
-)
 _VALUE = re.compile(r"127\.0\.\d+\.\d+ +\d( \d)+ ")
 _VERDICT = re.compile(r"(?<!\w)[✗!i✓?] (?!Teho is making)[A-Z][a-z]+ ")
 _NVITOP_VALUE = re.compile(r"\d+W / \d+W")
@@ -112,23 +105,19 @@ class Terminal:
         self.seen_s: dict[str, float] = {}
         """Time from the start until a pattern was written."""
         began_s = time.monotonic()
-        self.pid, self._descriptor = pty.fork()
-        if self.pid == 0:
-            os.execvpe(argv[0], list(argv), {**env, "TERM": "xterm-256color"})
-        size = struct.pack("HHHH", _LINES, _COLUMNS, 0, 0)
-        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, size)
+        self.pid, self._descriptor = in_terminal(argv, env)
         left = dict(wanted or {})
 
         def read() -> None:
-            text = ""
+            written = b""
             with contextlib.suppress(OSError):
                 while data := os.read(self._descriptor, 1 << 16):
                     self.written += len(data)
                     if not left:
                         continue
-                    text += data.decode(errors="replace")
-                    plain = _ESCAPES.sub("", text)
-                    for name in [name for name, one in left.items() if one.search(plain)]:
+                    written += data
+                    text = plain(written)
+                    for name in [name for name, one in left.items() if one.search(text)]:
                         self.seen_s[name] = time.monotonic() - began_s
                         del left[name]
 
@@ -269,7 +258,7 @@ def _is_enough(terminal: Terminal, wanted: Mapping[str, re.Pattern[str]], *, wai
 def _screens(env: Mapping[str, str], job: _Job, began_s: float, times: _Times) -> _Screens:
     """Look at the screen of `teho top` four times per second."""
     tmux = ["tmux", "-L", f"teho-bench-{os.getpid()}"]
-    size = ["-x", str(_COLUMNS), "-y", str(_LINES)]
+    size = ["-x", str(COLUMNS), "-y", str(LINES)]
     subprocess.run(
         [*tmux, "new-session", "-d", *size, f"{SCRIPTS / 'teho'} top"], env=dict(env), check=True
     )

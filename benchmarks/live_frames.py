@@ -9,30 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pty
 import re
 import select
 import signal
-import struct
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from fcntl import ioctl
 from pathlib import Path
-from termios import TIOCSWINSZ
 
 from common import ROOT, SCRIPTS, Figures, Row, say
 from recorder import memory_bytes
+from terminals import in_terminal, plain
 
 sys.path[:0] = [str(ROOT / "tests" / "twins"), str(ROOT / "tests")]
 
 __all__ = ["of_recording", "of_scheduler", "of_views"]
 
-_COLUMNS, _LINES = 120, 40
 _ROUNDS = 5
 _LONGEST_S = 60.0
-_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|[()][A-B0-2]|[=>]|\].*?(?:\x07|\x1b\\))")
-_VALUE = re.compile(rb"[\d.,]+ (?:MiB|GiB|TiB)")
+_VALUE = re.compile(r"[\d.,]+ (?:MiB|GiB|TiB)")
 _MB = 1e6
 _LINK_BYTES_PER_S = 1e6 / 8
 """A link of 1 Mbit/s."""
@@ -57,10 +52,7 @@ class _Screen:
     def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         self.written = b""
         self.began_s = time.monotonic()
-        self.pid, self._descriptor = pty.fork()
-        if self.pid == 0:
-            os.execvpe(argv[0], list(argv), {**env, "TERM": "xterm-256color"})
-        ioctl(self._descriptor, TIOCSWINSZ, struct.pack("HHHH", _LINES, _COLUMNS, 0, 0))
+        self.pid, self._descriptor = in_terminal(argv, env)
 
     def read(self, seconds: float) -> None:
         """Read for some time."""
@@ -73,11 +65,11 @@ class _Screen:
             except OSError:
                 return
 
-    def until(self, pattern: re.Pattern[bytes]) -> float:
+    def until(self, pattern: re.Pattern[str]) -> float:
         """Return the time from the start of the program until it has written this text."""
         while time.monotonic() - self.began_s < _LONGEST_S:
             self.read(0.02)
-            if pattern.search(_ESCAPES.sub(b"", self.written)):
+            if pattern.search(plain(self.written)):
                 return time.monotonic() - self.began_s
         return float("nan")
 
@@ -131,7 +123,7 @@ def of_recording(home: Path, env: Mapping[str, str], nodes: int) -> list[Row]:
         firsts, sizes = [], []
         for _ in range(_ROUNDS):
             screen = _Screen([str(SCRIPTS / "teho"), "top", run.name, *options], env)
-            firsts.append(screen.until(re.compile(rb"quit")))
+            firsts.append(screen.until(re.compile(r"quit")))
             screen.read(10.0 if options else 3.0)
             sizes.append(memory_bytes(screen.pid)["Pss"] / _MB)
             screen.end()
@@ -148,7 +140,7 @@ def of_views(env: Mapping[str, str], nodes: int, warm_s: float) -> list[Row]:
     say("the bytes of each view")
     screen = _Screen([str(SCRIPTS / "teho"), "top"], env)
     try:
-        screen.until(re.compile(rb"quit"))
+        screen.until(re.compile(r"quit"))
         screen.read(_SETTLED_S)
         found = {"the first frame": len(screen.written)}
         screen.read(warm_s)
