@@ -257,8 +257,8 @@ def test_a_recorded_job_of_two_nodes_is_watched_in_a_terminal(
         assert "Network in" in seen
         until("its processes", r"time\.sleep\(290\)")
         keys(tmux, "Enter")
-        seen = until("a GPU", rf"GPU 0 of {nodes[0]}  Tesla V100")
-        assert re.search(r"[⠁-⣿]", seen), seen  # curves
+        until("a GPU", rf"GPU 0 of {nodes[0]}  Tesla V100")
+        seen = until("curves, which need two samples", r"[⠁-⣿]")
         assert re.search(r"GPU power +\d+ W of 300 W", seen)
         keys(tmux, "Escape")
         until("the node again", rf"node {nodes[0]} ")
