@@ -15,6 +15,7 @@ from scenario_parts import NodePart, gpu, scenario
 from teho.clusters.catalogue import load_catalogue
 from teho.clusters.gpu_model import is_same_model
 from teho.explain import bill as bills
+from teho.explain.analysis import Analysis
 from teho.explain.bill import RunBill, bill_of
 from teho.model.allocation import Allocation
 from teho.model.cluster import Gpu
@@ -323,21 +324,23 @@ def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
 def test_a_site_that_charges_nothing() -> None:
     run, summary = job("arc4", "", gpus=0, scheduler="grid_engine")
     assert cost((run, summary)).amount == 0
-    facts = {fact.key: fact for fact in build_report(run, RunState.FINISHED, summary).facts}
+    facts = {
+        fact.key: fact for fact in build_report(Analysis(run, RunState.FINISHED, summary)).facts
+    }
     assert facts["cost"].value == "free of charge"
     assert "cost_unused" not in facts
 
 
 def test_the_report_has_the_bill() -> None:
     run, summary = job("puhti", "gpu", busy=25.0)
-    report = build_report(run, RunState.FINISHED, summary)
+    report = build_report(Analysis(run, RunState.FINISHED, summary))
     facts = {fact.key: fact for fact in report.facts}
     assert (facts["cost"].value, facts["cost"].unit) == (pytest.approx(78), "GPU BU")
     assert facts["cost"].note.startswith("(1 GPU × 60 + ")
     assert facts["cost_unused"].value == pytest.approx(78 * 0.75)
     assert facts["cost_unused"].note == "the cost of the time in which the GPUs had no work"
     run, summary = job("puhti", "gpu", memory_limit_bytes=None)
-    report = build_report(run, RunState.FINISHED, summary)
+    report = build_report(Analysis(run, RunState.FINISHED, summary))
     assert any(note.startswith("The cost of this run on Puhti") for note in report.notes)
 
 
@@ -345,10 +348,11 @@ def test_a_run_outside_of_a_job_loads_no_catalogue() -> None:
     code = (
         "import sys; sys.path.insert(0, 'tests/explain')\n"
         "from scenario_parts import NodePart, scenario\n"
+        "from teho.explain.analysis import Analysis\n"
         "from teho.model.run import RunState\n"
         "from teho.show.build.report.document import build_report\n"
-        "build_report(scenario(NodePart(scheduler=None))[0], RunState.FINISHED, "
-        "scenario(NodePart(scheduler=None))[1])\n"
+        "build_report(Analysis(scenario(NodePart(scheduler=None))[0], RunState.FINISHED, "
+        "scenario(NodePart(scheduler=None))[1]))\n"
         "print([n for n in sys.modules if n.startswith(('teho.clusters', 'teho.planner'))])\n"
     )
     root = Path(__file__).parents[2]
@@ -397,10 +401,13 @@ def test_the_cost_at_the_time_limit_while_the_run_goes_on() -> None:
     assert found is not None
     assert isinstance(found.cost, Cost)
     assert found.at_limit == pytest.approx(found.cost.amount * 7200 / summary.elapsed_s)
-    known = {fact.key: fact.value for fact in build_report(run, RunState.RUNNING, summary).facts}
+    known = {
+        fact.key: fact.value
+        for fact in build_report(Analysis(run, RunState.RUNNING, summary)).facts
+    }
     assert "cost_at_limit" in known
     assert known["cost_left"] == pytest.approx(found.at_limit - found.cost.amount)
-    facts = {fact.key for fact in build_report(run, RunState.FINISHED, summary).facts}
+    facts = {fact.key for fact in build_report(Analysis(run, RunState.FINISHED, summary)).facts}
     assert not facts & {"cost_at_limit", "cost_left"}
     assert billed(job("puhti", "gpu")).at_limit is None
 

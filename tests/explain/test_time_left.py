@@ -7,6 +7,7 @@ import pytest
 
 from explain.program_parts import NODE, process, watched
 from explain.scenario_parts import NodePart, figures, found, judged
+from teho.explain.analysis import Analysis
 from teho.explain.rules.job import limit_too_short
 from teho.explain.time_left import time_left
 from teho.model.finding import Abstention, Severity
@@ -158,7 +159,7 @@ class TestLimitTooShort:
 
 
 def facts_of(run, summary, state):
-    report = build_report(run, state, summary, processes=[])
+    report = build_report(Analysis(run, state, summary, processes=[]))
     return {fact.key: fact for fact in report.facts}
 
 

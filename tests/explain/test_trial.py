@@ -9,6 +9,7 @@ import scenarios
 from msgspec.structs import replace
 from scenario_parts import NodePart, gpu, scenario
 
+from teho.explain.analysis import Analysis
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.explain.trial import trial_verdict
@@ -27,7 +28,7 @@ def verdict(given: Scenario, state: RunState = RunState.FINISHED) -> tuple[str, 
     findings, _ = judge_all(run, summary, load_policy())
     found = trial_verdict(run, state, summary, findings)
     assert found is not None
-    report = build_report(run, state, summary, findings=findings)
+    report = build_report(Analysis(run, state, summary, findings=findings))
     assert (report.verdict, report.verdict_severity) == found, "it is the report's first line"
     return found
 
@@ -103,7 +104,7 @@ def test_a_trial_is_not_blamed_for_being_short() -> None:
     assert "job_too_short" in kinds
     for tags, blamed in (({}, True), ({"trial": "yes"}, False)):
         report = build_report(
-            replace(run, tags=tags), RunState.FINISHED, summary, findings=findings
+            Analysis(replace(run, tags=tags), RunState.FINISHED, summary, findings=findings)
         )
         assert ("job_too_short" in {one.kind for one in report.findings}) is blamed
 

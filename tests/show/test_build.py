@@ -10,6 +10,7 @@ import pytest
 from explain.program_parts import own, process, seen
 from explain.scenario_parts import NodePart, scenario
 from explain.scenarios import SCENARIOS
+from teho.explain.analysis import Analysis
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.explain.program import program_of
@@ -37,7 +38,7 @@ def view_of(name: str, state: RunState = RunState.FINISHED, **changes: object) -
     run, summary = SCENARIOS[name]()
     run = msgspec.structs.replace(run, **({"end": run.end or ENDED} | changes))
     findings, abstentions = judge_all(run, summary, load_policy())
-    return build_report(run, state, summary, findings=findings, abstentions=abstentions)
+    return build_report(Analysis(run, state, summary, findings=findings, abstentions=abstentions))
 
 
 def facts_of(view: Report) -> dict[str, object]:
@@ -137,7 +138,9 @@ def test_other_findings_follow_after_the_failure() -> None:
 def test_a_run_that_failed_is_not_good_even_if_no_rule_judged_it(end: dict) -> None:
     run, summary = SCENARIOS["well_used_8_gpus"]()
     ended = msgspec.structs.replace(ENDED, **({"exit_code": None} | end))
-    view = build_report(msgspec.structs.replace(run, end=ended), RunState.FINISHED, summary)
+    view = build_report(
+        Analysis(msgspec.structs.replace(run, end=ended), RunState.FINISHED, summary)
+    )
     assert view.verdict_severity == "critical"
     assert ". The program failed: " in view.verdict
 
@@ -152,7 +155,7 @@ def test_the_pace_is_told_where_steps_are_known() -> None:
         process = msgspec.structs.replace(main.process, progress=progress)
         program = Program(mains=(msgspec.structs.replace(main, process=process),))
         made = msgspec.structs.replace(summary, program=program)
-        assert "steps_per_s" not in facts_of(build_report(run, RunState.FINISHED, made))
+        assert "steps_per_s" not in facts_of(build_report(Analysis(run, RunState.FINISHED, made)))
 
 
 def test_the_pace_of_the_last_minute_of_a_run_that_goes_on() -> None:
@@ -166,10 +169,10 @@ def test_the_pace_of_the_last_minute_of_a_run_that_goes_on() -> None:
     process = msgspec.structs.replace(main.process, progress=progress)
     program = Program(mains=(msgspec.structs.replace(main, process=process),))
     made = msgspec.structs.replace(summary, program=program)
-    facts = {fact.key: fact for fact in build_report(run, RunState.RUNNING, made).facts}
+    facts = {fact.key: fact for fact in build_report(Analysis(run, RunState.RUNNING, made)).facts}
     assert facts["steps_per_s"].value == 599 / 200
     assert (facts["steps_per_s_now"].value, facts["steps_per_s_now"].note) == (1.0, "-67 %")
-    assert "steps_per_s_now" not in facts_of(build_report(run, RunState.FINISHED, made))
+    assert "steps_per_s_now" not in facts_of(build_report(Analysis(run, RunState.FINISHED, made)))
 
 
 def test_a_sum_that_lacks_a_part_is_missing_not_smaller() -> None:
@@ -179,7 +182,9 @@ def test_a_sum_that_lacks_a_part_is_missing_not_smaller() -> None:
     gpus = (msgspec.structs.replace(node.gpus[0], energy_j=reason), *node.gpus[1:])
     nodes = (msgspec.structs.replace(node, gpus=gpus), *others)
     summary = msgspec.structs.replace(summary, nodes=nodes)
-    assert facts_of(build_report(run, RunState.FINISHED, summary))["gpu_energy_j"] == reason
+    assert (
+        facts_of(build_report(Analysis(run, RunState.FINISHED, summary)))["gpu_energy_j"] == reason
+    )
 
 
 def test_troubles_are_told_once() -> None:
@@ -187,7 +192,9 @@ def test_troubles_are_told_once() -> None:
     trouble = Trouble(elapsed_s=61, what="samples could not be written: No space left on device")
     node = msgspec.structs.replace(run.nodes[0], troubles=(trouble,))
     run = msgspec.structs.replace(run, troubles=(trouble,), nodes=(node,))
-    view = build_report(run, RunState.FINISHED, summary, problems=["x.parquet: broken"] * 2)
+    view = build_report(
+        Analysis(run, RunState.FINISHED, summary, problems=["x.parquet: broken"] * 2)
+    )
     assert view.troubles == (
         "After 1 min 1 s: samples could not be written: No space left on device.",
         "x.parquet: broken",
@@ -205,7 +212,9 @@ def test_nodes_are_named_where_there_are_several() -> None:
     run, summary = several_nodes()
     trouble = Trouble(elapsed_s=5, what="a thing")
     nodes = (msgspec.structs.replace(run.nodes[1], troubles=(trouble,)), *run.nodes[1:])
-    view = build_report(msgspec.structs.replace(run, nodes=nodes), RunState.FINISHED, summary)
+    view = build_report(
+        Analysis(msgspec.structs.replace(run, nodes=nodes), RunState.FINISHED, summary)
+    )
     assert view.troubles == (f"{nodes[0].name}: After 5.0 s: a thing.",)
     busy = next(plot for plot in view.plots if plot.key == "gpu_busy_percent")
     assert busy.series[0].label == f"{summary.nodes[0].name} GPU 0"
@@ -214,7 +223,7 @@ def test_nodes_are_named_where_there_are_several() -> None:
 
 def test_plots_are_in_the_unit_that_they_say() -> None:
     run, summary = SCENARIOS["well_used_8_gpus"]()
-    view = build_report(run, RunState.FINISHED, summary)
+    view = build_report(Analysis(run, RunState.FINISHED, summary))
     for plot in view.plots:
         assert len(plot.elapsed_s) == summary.bin_count
         assert all(len(series.values) == summary.bin_count for series in plot.series)
@@ -244,6 +253,8 @@ def test_the_verdict_of_a_short_run_says_where_the_time_went(elapsed_s: float, w
     summary = msgspec.structs.replace(summary, program=program_of([one]))
     findings, abstentions = judge_all(run, summary, load_policy())
     short = [one for one in findings if one.kind == "job_too_short"]
-    view = build_report(run, RunState.FINISHED, summary, findings=short, abstentions=abstentions)
+    view = build_report(
+        Analysis(run, RunState.FINISHED, summary, findings=short, abstentions=abstentions)
+    )
     assert view.verdict_severity == "unknown"
     assert view.verdict.endswith(words)

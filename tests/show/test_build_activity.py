@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from explain.scenario_parts import DEEP, UNSUPPORTED, NodePart, gpu, scenario
+from teho.explain.analysis import Analysis
 from teho.model.missing import Missing
 from teho.model.run import RunState
 from teho.show.build.report.document import build_report
@@ -13,7 +14,7 @@ from teho.show.text.document import render_text
 
 def view_of(*gpus, **given):
     run, summary = scenario(NodePart(gpus=gpus, **given))
-    return build_report(run, RunState.FINISHED, summary)
+    return build_report(Analysis(run, RunState.FINISHED, summary))
 
 
 def table_of(view):
@@ -79,7 +80,7 @@ def test_of_many_the_odd_one_stands_out():
     gpus = [gpu(gpu_sm_active_percent=90.0 + number % 3) for number in range(16)]
     gpus[5] = gpu(gpu_sm_active_percent=20.0)
     run, summary = scenario(NodePart("a", gpus=gpus[:8]), NodePart("b", gpus=gpus[8:]))
-    table = table_of(build_report(run, RunState.FINISHED, summary))
+    table = table_of(build_report(Analysis(run, RunState.FINISHED, summary)))
     assert table.outliers == (5,)
     assert table.rows[5]["stands_out"] == "less active"
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from explain.scenario_parts import NodePart, gpu, scenario
+from teho.explain.analysis import Analysis
 from teho.model.device import Device, DeviceFact
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
@@ -65,7 +66,9 @@ def test_only_the_report_with_reasons_shows_it() -> None:
     (first,) = run.nodes
     devices = [msgspec.structs.replace(one, driver="550.54.15") for one in first.devices]
     first = msgspec.structs.replace(first, devices=tuple(devices))
-    report = build_report(msgspec.structs.replace(run, nodes=(first,)), RunState.FINISHED, summary)
+    report = build_report(
+        Analysis(msgspec.structs.replace(run, nodes=(first,)), RunState.FINISHED, summary)
+    )
     assert "550.54.15" not in render_text(report, width=100, color=False)
     assert "550.54.15" in render_text(report, width=100, color=False, detail="why")
 

@@ -7,6 +7,7 @@ import pytest
 
 from explain.scenario_parts import UNSUPPORTED, NodePart, gpu, scenario
 from teho.config.electricity import Electricity
+from teho.explain.analysis import Analysis
 from teho.explain.energy import count_once
 from teho.model.missing import Missing
 from teho.model.run import RunState
@@ -20,7 +21,7 @@ J_PER_KWH = 3.6e6
 
 def view_of(made, electricity: Electricity | None = None):
     run, summary = made
-    return build_report(run, RunState.FINISHED, summary, electricity=electricity)
+    return build_report(Analysis(run, RunState.FINISHED, summary, electricity=electricity))
 
 
 def table_of(view, key: str):

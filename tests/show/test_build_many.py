@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from explain.scenario_parts import UNSUPPORTED, NodePart, gpu, repeated, scenario, step, task
 from explain.scenarios import HOSTS, one_gpu_differs, one_node_died, one_task_killed
+from teho.explain.analysis import Analysis
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.model.document import Report
@@ -28,7 +29,7 @@ def view_of(made, state=None) -> Report:
     run, summary = made
     findings, abstentions = judge_all(run, summary, load_policy())
     state = state or (RunState.FINISHED if run.end else RunState.INTERRUPTED)
-    return build_report(run, state, summary, findings=findings, abstentions=abstentions)
+    return build_report(Analysis(run, state, summary, findings=findings, abstentions=abstentions))
 
 
 def table_of(view, key):
@@ -373,7 +374,7 @@ def test_wide_columns_are_means_of_what_was_seen(values):
         summary, bin_count=len(values), bin_s=3600 / len(values),
         nodes=(msgspec.structs.replace(node, gpus=gpus),),
     )  # fmt: skip
-    heat = build_report(run, RunState.FINISHED, summary).heat_map
+    heat = build_report(Analysis(run, RunState.FINISHED, summary)).heat_map
     if all(value is None for value in values):
         assert heat is None
         return

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from explain.scenario_parts import UNSUPPORTED, NodePart, gpu, scenario
+from teho.explain.analysis import Analysis
 from teho.explain.peaks import all_peaks
 from teho.model.run import RunState
 from teho.show.build.report.document import build_report
@@ -18,7 +19,7 @@ NO_TENSOR = {"gpu_tensor_percent": 0.0, "gpu_fp64_percent": 0.0, "gpu_fp16_perce
 
 def view_of(*gpus, model=H100, **given):
     run, summary = scenario(NodePart(gpus=gpus, model=model, **given))
-    return build_report(run, RunState.FINISHED, summary)
+    return build_report(Analysis(run, RunState.FINISHED, summary))
 
 
 def roofline_of(model=H100, **signals):
@@ -91,7 +92,7 @@ def test_every_known_device_can_be_drawn(peaks):
 
 def test_gpus_are_named_with_their_node_where_there_are_several():
     run, summary = scenario(*(NodePart(name, gpus=[gpu()], model=H100) for name in ("a", "b")))
-    (roofline,) = build_report(run, RunState.FINISHED, summary).rooflines
+    (roofline,) = build_report(Analysis(run, RunState.FINISHED, summary)).rooflines
     assert [point.label for point in roofline.points] == ["a GPU 0", "b GPU 0"]
     assert roofline.mean.label == "mean of 2 GPUs"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from explain.scenarios import one_node_died
+from teho.explain.analysis import Analysis
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.model.document import (
@@ -392,7 +393,7 @@ def four_nodes():
     run, summary = one_node_died()
     findings, abstentions = judge_all(run, summary, load_policy())
     return build_report(
-        run, RunState.INTERRUPTED, summary, findings=findings, abstentions=abstentions
+        Analysis(run, RunState.INTERRUPTED, summary, findings=findings, abstentions=abstentions)
     )
 
 

@@ -13,9 +13,9 @@ from teho.explain.step import absent_hosts
 from teho.explain.wording import listed
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
-from teho.model.summary import Figure, GpuSummary, PartlyKnown, Stat, Summary
+from teho.model.summary import Figure, GpuSummary, NodeSummary, PartlyKnown, Stat, Summary
 
-__all__ = ["cores_used", "energy_of", "lacking", "mean_of"]
+__all__ = ["cores_used", "energy_of", "lacking", "mean_of", "memory_of"]
 
 
 def mean_of(gpus: Sequence[GpuSummary], metric: str) -> Figure:
@@ -46,6 +46,25 @@ def energy_of(gpus: Sequence[GpuSummary]) -> Figure:
 def cores_used(run: Run, summary: Summary) -> Figure:
     """Return the sum of the mean numbers of cores that the program kept busy on each node."""
     return lacking(run) or _sum([node.cpu_cores_used for node in summary.nodes])
+
+
+def memory_of(summary: Summary) -> tuple[Figure, Figure]:
+    """Return the memory peak and limit of the node that came nearest to its limit."""
+    nothing = Missing(Reason.UNRECORDED, "no sample was taken")
+    nodes = [node for node in summary.nodes if not isinstance(node.memory_peak_bytes, Missing)]
+    if not nodes:
+        if not summary.nodes:
+            return nothing, nothing
+        return summary.nodes[0].memory_peak_bytes, summary.nodes[0].memory_limit_bytes
+    fullest = max(nodes, key=_share_of_memory)
+    return fullest.memory_peak_bytes, fullest.memory_limit_bytes
+
+
+def _share_of_memory(node: NodeSummary) -> float:
+    peak, limit = node.memory_peak_bytes, node.memory_limit_bytes
+    if isinstance(peak, Missing):
+        return 0.0
+    return peak if isinstance(limit, Missing) else peak / limit
 
 
 def lacking(run: Run) -> Missing | None:

@@ -4,7 +4,8 @@
 >>> for images, labels in resident((images, labels), batch_size=512, shuffle=True):
 ...     train(images, labels)
 
-`loader` and `resident` import PyTorch when a program uses them.
+`import teho.feed` imports nothing: a function is imported when a program uses it. `loader` and
+`resident` import PyTorch.
 """
 
 from __future__ import annotations
@@ -13,28 +14,27 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from teho.feed.packing import pack
-from teho.feed.shards import packed
-
 if TYPE_CHECKING:
     from teho.feed.loading import loader
     from teho.feed.on_device import resident
+    from teho.feed.packing import pack
+    from teho.feed.shards import packed
 
 __all__ = ["loader", "pack", "packed", "resident"]
 
-_WITH_TORCH = {"loader": "loading", "resident": "on_device"}
+_MODULES = {"loader": "loading", "pack": "packing", "packed": "shards", "resident": "on_device"}
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function that needs PyTorch.
+    """Return a function of the package.
 
     Raises:
-        ImportError: this Python does not have PyTorch.
+        ImportError: the function needs PyTorch, and this Python does not have it.
     """
-    if name not in _WITH_TORCH:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(f"{__name__}.{_WITH_TORCH[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

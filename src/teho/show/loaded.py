@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from teho.config.electricity import Electricity
+    from teho.explain.analysis import Analysis
     from teho.explain.policy import Policy
     from teho.model.watched import WatchedProcess
 
@@ -101,11 +102,11 @@ class LoadedRun:
             return policy_of(self._settings)
 
     @cached_property
-    def _electricity(self) -> Electricity | None:
-        from teho.config.electricity import load_electricity
+    def _electricity(self) -> Electricity:
+        from teho.config.electricity import Electricity, load_electricity
 
         path = self._settings.electricity
-        return load_electricity(expanded(path)) if path else None
+        return load_electricity(expanded(path)) if path else Electricity()
 
     @cached_property
     def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
@@ -135,6 +136,27 @@ class LoadedRun:
         """The report as a document, with plots."""
         return self.view_with(plots=True)
 
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The figures and findings of the run, from which its report is made."""
+        return self._analysed(self._judged)
+
+    def _analysed(self, judged: tuple[tuple[Finding, ...], tuple[Abstention, ...]]) -> Analysis:
+        from teho.explain.analysis import Analysis
+
+        findings, abstentions = judged
+        return Analysis(
+            self.run,
+            self.state,
+            self.summary,
+            findings,
+            abstentions,
+            self.problems,
+            self._policy,
+            self._electricity,
+            self.processes,
+        )
+
     def view_with(self, *, plots: bool) -> Report:
         """Return the report, with or without the plots of all metrics over time."""
         from teho.show.build.report.document import build_report
@@ -144,21 +166,9 @@ class LoadedRun:
         if len(self.summary.gpus) >= _MANY_GPUS and "_judged" not in vars(self):
             with _READING:  # also at the fork: no other thread may have it
                 judged = beside(self._judge)
-                drawn = drawn_of(self.run, self.state, self.summary, self._policy, plots=plots)
+                drawn = drawn_of(self._analysed(((), ())), plots=plots)
                 self._judged = judged()
-        return build_report(
-            self.run,
-            self.state,
-            self.summary,
-            findings=self.findings,
-            abstentions=self.abstentions,
-            problems=self.problems,
-            plots=plots,
-            policy=self._policy,
-            electricity=self._electricity,
-            processes=self.processes,
-            drawn=drawn,
-        )
+        return build_report(self.analysis, plots=plots, drawn=drawn)
 
     def table(self, kind: str = "gpu") -> pa.Table:
         """Return the samples of all devices of a kind, of all nodes, as an Arrow table.

@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from teho.explain.policy import Policy
+from teho.explain.analysis import Analysis
 from teho.explain.shared_thresholds import OUTLIERS
 from teho.model.document import Plot, Table
-from teho.model.run import Run, RunState
-from teho.model.summary import Summary
 from teho.show.build.report.plots import heat_map_of, plots_of
 from teho.show.build.report.tables import tables_of
 
@@ -35,10 +33,12 @@ class Drawn(NamedTuple):
     heat_map: Plot | None
 
 
-def drawn_of(run: Run, state: RunState, summary: Summary, policy: Policy, *, plots: bool) -> Drawn:
-    """Lay out the large parts of a report; the arguments as for `build_report`."""
+def drawn_of(analysis: Analysis, *, plots: bool) -> Drawn:
+    """Lay out the large parts of a report; the findings of the analysis are not needed."""
+    run, state, summary = analysis.run, analysis.state, analysis.summary
+    limits = analysis.policy.thresholds[OUTLIERS]
     return Drawn(
-        tuple(map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS]))),
+        tuple(map(_leveled, tables_of(run, state, summary, limits))),
         tuple(plots_of(summary)) if plots else (),
         heat_map_of(summary) if plots else None,
     )

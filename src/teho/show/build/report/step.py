@@ -10,7 +10,7 @@ from teho.model.run import Run, RunState, Step
 from teho.model.summary import Summary
 from teho.units import format_duration
 
-__all__ = ["clock_notes", "ended_words", "gaps", "killed_words", "node_count"]
+__all__ = ["clock_notes", "ended_words", "gaps", "node_count"]
 
 _CLOCK_OFFSET_S = 1.0
 """Least offset of a clock for a note: the length of one sample."""
@@ -43,19 +43,6 @@ def ended_words(run: Run, step: Step, state: RunState) -> str:
     elif silent:
         words.append(f"no report from {the_ranks(silent)}")
     return ", ".join(words)
-
-
-def killed_words(run: Run, state: RunState) -> str:
-    """Return that some tasks did not report their end; empty if all or none reported it."""
-    silent = silent_ranks(run) if state is RunState.INTERRUPTED else {}
-    ranks = [rank for some in silent.values() for rank in some]
-    if run.step is None or not 0 < len(ranks) < run.step.task_count:
-        return ""
-    who = capital(ranks_on(ranks, silent))
-    if len(ranks) == 1:
-        return f"{who} was killed, or its node failed."
-    nodes = "node" if len(silent) == 1 else "nodes"
-    return f"{who} were killed, or their {nodes} failed."
 
 
 def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
