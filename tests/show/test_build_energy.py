@@ -19,7 +19,7 @@ from teho.show.text.seff import render_seff
 J_PER_KWH = 3.6e6
 
 
-def view_of(made, electricity: Electricity | None = None):
+def view_of(made, electricity: Electricity = Electricity()):  # noqa: B008 - it cannot change
     run, summary = made
     return build_report(Analysis(run, RunState.FINISHED, summary, electricity=electricity))
 
