@@ -1,4 +1,4 @@
-"""Lines: whether Teho reports the right share of the time for each line of a program.
+"""This section shows whether Teho reports the right share of the time for each line.
 
 This benchmark runs the programs in `benchmarks/lines/programs`. The authors of these programs did
 not know Teho. Each program runs a loop of two to five marked lines, and measures the time of each
