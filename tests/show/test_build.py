@@ -239,8 +239,8 @@ def test_plots_are_in_the_unit_that_they_say() -> None:
         (
             19.0,
             (
-                "100 % of the time was spent on running Python code, most of it at train.py:12. "
-                "The run was too short to judge its use of cores and memory."
+                "100 % of the time was spent on running Python code, most of it at train.py:12 "
+                "(`kick(x)`). The run was too short to judge its use of cores and memory."
             ),
         ),
         (1.9, ", but the run was too short to judge."),

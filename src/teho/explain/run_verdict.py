@@ -76,7 +76,9 @@ def verdict_of(analysis: Analysis) -> tuple[str, VerdictSeverity]:
 
 
 def _where_time_went(run: Run, summary: Summary, hints: Sequence[Finding]) -> str:
-    return hints[0].sentence.rstrip(".") if hints else main_loss(run, summary)
+    """Return the activity or the line that took most of the time, in one clause."""
+    activity = next((hint for hint in hints if hint.kind == "known_activity"), None)
+    return activity.sentence.rstrip(".") if activity else main_loss(run, summary)
 
 
 def _may_be_loss(finding: Finding) -> bool:
