@@ -22,7 +22,7 @@ from teho.devices.sources import VENDORS, open_gpus
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing
 from teho.model.survey import SCHEMA, Answers, Survey
-from teho.observe.survey import take_survey
+from teho.observe.survey import read_survey
 from teho.show.build.devices import devices_document
 from teho.show.text.document import render_text
 
@@ -56,7 +56,7 @@ def page(teho: Teho, env: dict[str, str]) -> list[str]:
 
 
 def nvidia(survey: Survey) -> Answers:
-    (answers,) = (one for one in survey.gpus if one.of == "nvidia")
+    (answers,) = (one for one in survey.gpus if one.source == "nvidia")
     return answers
 
 
@@ -124,7 +124,7 @@ def test_instances_of_mig_and_a_whole_gpu(teho: Teho, stub: Path) -> None:
     assert "not visible" not in " ".join(lines)
 
 
-def test_dcgm_tells_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path: Path) -> None:
+def test_dcgm_reports_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path: Path) -> None:
     uuids = {str(3 - gpu): nvml_stub.gpu_uuid(gpu) for gpu in range(4)}
     rows = {f"GPU {3 - gpu}": {"1002": [f"0.{gpu + 1}00"]} for gpu in range(4)}
     scenario = tmp_path / "dcgm.json"
@@ -166,8 +166,8 @@ def test_figures_that_a_page_has_not_renewed_yet_are_to_come(teho: Teho, stub: P
 
 def test_an_mi250x_node(tmp_path: Path) -> None:
     tree = build_mi250x(tmp_path, busy=[90, 80, 0, 0, 0, 0, 0, 0])
-    survey = take_survey({}, tree.root)
-    (answers,) = (one for one in survey.gpus if one.of == "amd")
+    survey = read_survey({}, tree.root)
+    (answers,) = (one for one in survey.gpus if one.source == "amd")
     assert len(answers.devices) == 8
     assert answers.signals[answers.devices[0].id]["gpu_busy_percent"] == 90
     silent = answers.signals[answers.devices[1].id]["gpu_power_w"]
@@ -199,10 +199,10 @@ def test_a_driver_that_hangs_or_crashes_is_a_line(tmp_path: Path, body: str, wor
     library = tmp_path / "libnvidia-ml.so.1"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
     program = (
-        "from teho.observe.survey import take_survey\n"
+        "from teho.observe.survey import read_survey\n"
         "from teho.show.build.devices import devices_document as laid_out\n"
         "from teho.show.text.document import render_text as told\n"
-        "print(told(laid_out(take_survey(deadline_s=2)), width=80, color=False))"
+        "print(told(laid_out(read_survey(deadline_s=2)), width=80, color=False))"
     )
     began_s = time.monotonic()
     done = subprocess.run(
@@ -227,7 +227,7 @@ def test_a_mistake_of_ours_is_a_line_too(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     broken = VENDORS["nvidia"]._replace(open_source=open_nothing)
     monkeypatch.setitem(VENDORS, "nvidia", broken)
-    answers = nvidia(take_survey({}, tmp_path))
+    answers = nvidia(read_survey({}, tmp_path))
     assert answers.state == "failed"
     assert "an answer that nobody expected" in answers.why
 

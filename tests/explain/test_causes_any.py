@@ -559,7 +559,7 @@ class TestGoodUse:
             "most of it at train.py:12 (`wait()`)"
         )
 
-    def test_a_short_python_process_does_not_stand_for_the_run(self):
+    def test_a_short_python_process_does_not_represent_the_run(self):
         run, summary = watched(process(seen((own("wait()"),), 60.0, State.NETWORK)))
         summary = msgspec.structs.replace(summary, elapsed_s=210.0)
         assert main_loss(run, summary) == ""
