@@ -60,6 +60,8 @@ def test_nobody_reads_any_more() -> None:
     reader, write = pair()
     os.close(reader.descriptor)
     send(write, trouble="x")  # SIGPIPE is ignored by Python, EPIPE by send
+    with pytest.raises(BrokenPipeError):
+        send_all(write, trouble="x")
     os.close(write)
 
 
