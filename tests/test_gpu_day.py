@@ -107,9 +107,10 @@ def rehearsal(tmp_path_factory) -> tuple[Path, str]:
 
 
 def test_a_rehearsal_needs_no_network(rehearsal) -> None:
-    _, why = rehearsal
+    folder, why = rehearsal
     if why:
         pytest.skip(f"the network was there: {why}")
+    assert {path.stem for path in folder.glob("*.json")} == set(STAGES)
 
 
 @pytest.mark.parametrize("name", STAGES)

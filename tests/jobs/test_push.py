@@ -293,8 +293,15 @@ def test_a_file_system_without_locks_is_no_error(
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with locked(tmp_path, "a store", 0.0, pytest.fail):
-        pass
+    begun = []
+    # Two exports are not prevented there.
+    for number in range(2):
+        with (
+            locked(tmp_path, "a store", 0.0, pytest.fail),
+            locked(tmp_path, "", 0.0, pytest.fail),
+        ):
+            begun.append(number)
+    assert begun == [0, 1]
 
 
 def certificate_error() -> ssl.SSLCertVerificationError:

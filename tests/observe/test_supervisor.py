@@ -117,6 +117,9 @@ def test_a_terminal_that_is_gone_is_no_failure(monkeypatch: pytest.MonkeyPatch) 
     gone = open(terminal, "w")  # noqa: PTH123, SIM115 - a descriptor, which cannot be flushed
     monkeypatch.setattr(sys, "stderr", gone)
     say("recording")
+    # It really cannot be written.
+    with pytest.raises(OSError, match="Input/output error"):
+        os.write(gone.fileno(), b"recording")
     with contextlib.suppress(OSError):
         gone.close()
 

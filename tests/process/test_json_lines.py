@@ -60,6 +60,8 @@ def test_the_reader_has_ended() -> None:
     reader, write = pair()
     os.close(reader.descriptor)
     send(write, trouble="x")  # SIGPIPE is ignored by Python, EPIPE by send
+    with pytest.raises(BrokenPipeError):
+        send_all(write, trouble="x")
     os.close(write)
 
 

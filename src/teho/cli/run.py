@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -461,6 +462,7 @@ def _end(
 
 def _load_report() -> None:
     """Load the modules of the report while the recorder seals: a quarter of a second."""
+    gc.disable()  # the process ends with the report, and needs these modules until then
     with contextlib.suppress(Exception):  # `_print_report` reports the error
         for module in _REPORT_MODULES:
             import_module(module)

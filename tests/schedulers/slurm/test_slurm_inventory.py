@@ -289,10 +289,18 @@ def test_every_row_reads_back(row: dict[str, str]) -> None:
 
 
 @given(st.text())
-def test_no_text_is_an_exception(text: str) -> None:
-    text_rows(text)
-    settings(text)
-    columns(text, "a,b")
+def test_any_text_is_rows(text: str) -> None:
+    lines = text.splitlines()
+    rows = text_rows(text)
+    assert len(rows) == sum("=" in line for line in lines)
+    assert all(key[0].isupper() and key.isascii() for row in rows for key in row)
+    found = settings(text)
+    assert set(found) == {line.partition("=")[0].strip() for line in lines if "=" in line}
+    table = columns(text, "a,b")
+    assert [row["a"] for row in table] == [line.partition("|")[0] for line in lines if line]
+    assert all(row.keys() <= {"a", "b"} for row in table)
+    cells = [*found.values(), *(value for row in rows for value in row.values())]
+    assert "(null)" not in cells
 
 
 @pytest.mark.parametrize(
